@@ -1,0 +1,21 @@
+"""k-anonymous, l-diverse releases of personal data: in Airflow, from a command line, from Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mondrian_ops.pipeline import anonymize as anonymize
+
+__all__ = ["__version__", "anonymize"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # numpy, numba and pyarrow load only when they are used: DAG files import this package.
+    if name == "anonymize":
+        from mondrian_ops.pipeline import anonymize
+
+        return anonymize
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The algorithms of the literature, on top of core."""

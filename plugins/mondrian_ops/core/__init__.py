@@ -1,0 +1,1 @@
+"""Partitioning, cutting, generalizing, measuring and verifying, on codes and counts."""
