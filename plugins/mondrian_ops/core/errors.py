@@ -1,0 +1,52 @@
+"""The errors of this package: each says what is wrong, where, and what to do about it.
+
+A :class:`MondrianOpsError` is final, a second attempt on the same input ends the same way, so the
+Airflow operators fail without a retry. Any other exception is unforeseen and may be retried.
+Messages name options, columns, files and counts, never a person's value.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "HierarchyError",
+    "InputError",
+    "JobError",
+    "MondrianOpsError",
+    "PrivacyError",
+    "StorageError",
+    "did_you_mean",
+]
+
+
+class MondrianOpsError(Exception):
+    """Base of every error this package raises on purpose; always final."""
+
+
+class JobError(MondrianOpsError, ValueError):
+    """The job description is wrong; the message starts with the path of the key."""
+
+
+class HierarchyError(MondrianOpsError, ValueError):
+    """A generalization hierarchy is malformed, or does not cover the data."""
+
+
+class InputError(MondrianOpsError):
+    """The source is missing, empty, of mixed schema, lacks a column, or changed while read."""
+
+
+class PrivacyError(MondrianOpsError):
+    """The privacy requirement cannot be met, or a release failed its verification."""
+
+
+class StorageError(MondrianOpsError):
+    """The output is occupied or not writable, or a working file vanished."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` for the known word nearest to ``word``, else the empty text."""
+    by_folded = {name.casefold(): name for name in known}
+    nearest = difflib.get_close_matches(word.casefold(), by_folded, n=1)
+    return f" (did you mean {by_folded[nearest[0]]!r}?)" if nearest else ""
