@@ -1,0 +1,22 @@
+"""The report of a release: one dict, shown as JSON, as a page and as text.
+
+Only the standard library is imported here, so the web pages and the command line start quickly.
+"""
+
+from __future__ import annotations
+
+from mondrian_ops.report.document import LIMITS, build, merge_attributes
+from mondrian_ops.report.page import render_html
+from mondrian_ops.report.text import render_text
+from mondrian_ops.report.write import HTML_NAME, JSON_NAME, write
+
+__all__ = [
+    "HTML_NAME",
+    "JSON_NAME",
+    "LIMITS",
+    "build",
+    "merge_attributes",
+    "render_html",
+    "render_text",
+    "write",
+]

@@ -1,0 +1,143 @@
+"""Building the report dict (design 2.3) from what the three phases measured.
+
+Nothing here computes on rows: the counts come from the independent verification of the files as
+written, the losses from the fragments' summaries, and this module only adds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from mondrian_ops import __version__
+
+Report = dict[str, Any]
+
+LIMITS = (
+    "k-anonymity limits linking a row to a person through the quasi-identifiers listed here, and "
+    "nothing else: it does not stop inference from overlapping releases of the same people, from "
+    "classes whose sensitive values are alike or skewed, from columns published unchanged, from "
+    "knowledge of the algorithm (minimality, downcoding), or from one person owning several rows."
+)
+
+
+def build(
+    *,
+    job: Mapping[str, Any],
+    rows: Mapping[str, int],
+    class_sizes: Iterable[Sequence[int]],
+    achieved: Mapping[str, Any],
+    verification: Mapping[str, Any],
+    summaries: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Any],
+    generalizations: Mapping[str, str],
+    partitioning: Mapping[str, Any],
+    cut: Mapping[str, Any],
+    retrieval: Mapping[str, Any],
+    timings_s: Mapping[str, float],
+    levels: Mapping[str, int] | None = None,
+    notes: Sequence[str] = (),
+    created: str | None = None,
+) -> Report:
+    """Return the report of one run as a JSON-able dict.
+
+    job: ``Job.to_dict()``.
+    rows: ``{"input", "published", "suppressed"}``.
+    class_sizes: pairs (size, number of classes of that size), as recounted from the files.
+    achieved: ``{"k", "l", "t"}``, those that were measured.
+    verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
+    summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
+        "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star"}}, "seconds"}``, where an
+        attribute's NCP and LM are sums over the fragment's rows.
+    columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
+        "unlisted_policy"}``, lists of column names and the two policies.
+    generalizations: how each quasi-identifier was generalized, by name.
+    levels: the generalization level of each attribute, for full-domain algorithms only.
+
+    In the report an attribute's NCP and LM are means per row, in [0, 1]; NCP of the whole is the
+    sum of the seed's eq. 3-4 and DP its eq. 2.
+    """
+    sizes = sorted((int(size), int(count)) for size, count in class_sizes)
+    k = int(job["k"])
+    attributes = merge_attributes(summaries, generalizations, rows["published"])
+    return {
+        "version": __version__,
+        "created": created or datetime.now(UTC).isoformat(timespec="seconds"),
+        "job": dict(job),
+        "input": job.get("input"),
+        "columns": dict(columns),
+        "rows": dict(rows),
+        "achieved": dict(achieved),
+        "equivalence_classes": sum(count for _, count in sizes),
+        "class_sizes": [list(pair) for pair in sizes],
+        "metrics": _metrics(sizes, summaries, attributes, rows, k),
+        "risk": _risk(sizes),
+        **({"levels": dict(levels)} if levels is not None else {}),
+        "attributes": attributes,
+        "fragments": [_fragment(summary) for summary in summaries],
+        "partitioning": dict(partitioning),
+        "cut": dict(cut),
+        "retrieval": dict(retrieval),
+        "verification": dict(verification),
+        "timings_s": {phase: round(seconds, 3) for phase, seconds in timings_s.items()},
+        "notes": list(notes),
+        "limits": LIMITS,
+    }
+
+
+def merge_attributes(
+    summaries: Sequence[Mapping[str, Any]], generalizations: Mapping[str, str], rows: int
+) -> dict[str, dict[str, Any]]:
+    """Add the fragments' sums per attribute and turn the two losses into means over `rows`."""
+    merged: dict[str, dict[str, Any]] = {}
+    for name, generalization in generalizations.items():
+        parts = [summary["attributes"][name] for summary in summaries]
+        merged[name] = {
+            "NCP": _mean(sum(part["NCP"] for part in parts), rows),
+            "LM": _mean(sum(part["LM"] for part in parts), rows),
+            "generalization": generalization,
+            "rows_exact": sum(int(part["rows_exact"]) for part in parts),
+            "rows_star": sum(int(part["rows_star"]) for part in parts),
+        }
+    return merged
+
+
+def _metrics(
+    sizes: Sequence[tuple[int, int]],
+    summaries: Sequence[Mapping[str, Any]],
+    attributes: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, int],
+    k: int,
+) -> dict[str, float]:
+    classes = sum(count for _, count in sizes)
+    published, suppressed = rows["published"], rows["suppressed"]
+    ncp = float(sum(summary["NCP"] for summary in summaries))
+    # A suppressed row has lost everything: it counts 1 per attribute (Iyengar's loss).
+    lost = sum(float(a["LM"]) * published + suppressed for a in attributes.values())
+    return {
+        "DP": sum(size * size * count for size, count in sizes),
+        "NCP": ncp,
+        "GCP": _mean(ncp, published * len(attributes)),
+        "LM": _mean(lost, (published + suppressed) * len(attributes)),
+        "C_avg": _mean(_mean(published, classes), k),
+    }
+
+
+def _risk(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:
+    """Prosecutor risk: the chance of naming the right row for a person known to be in the data."""
+    rows = sum(size * count for size, count in sizes)
+    classes = sum(count for _, count in sizes)
+    return {
+        "prosecutor_max": 1 / sizes[0][0] if sizes else 0.0,
+        "prosecutor_avg": _mean(classes, rows),
+    }
+
+
+def _fragment(summary: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("id", "where", "rows", "equivalence_classes", "DP", "NCP", "seconds")
+    return {key: summary[key] for key in keys if key in summary}
+
+
+def _mean(total: float, count: float) -> float:
+    return total / count if count else 0.0

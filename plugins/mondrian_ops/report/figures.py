@@ -1,0 +1,183 @@
+"""How numbers and names are written, and how many classes make one bar. No markup here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+MAX_BARS = 16
+_NARROW = 24
+_STEPS = (1, 2, 5)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Classes of `low` to `high` rows; `high` is None for "and more"."""
+
+    low: int
+    high: int | None
+    classes: int
+    rows: int
+
+    @property
+    def label(self) -> str:
+        if self.high is None:
+            return f"{self.low:,} or more"
+        if self.high == self.low:
+            return f"{self.low:,}"
+        return f"{self.low:,}–{self.high:,}"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """One requirement beside what the release reaches; `met` is None where it cannot be said."""
+
+    name: str
+    asked: float
+    achieved: float | None
+    met: bool | None
+    meaning: str
+
+
+def bins(class_sizes: Sequence[Sequence[int]], k: int) -> list[Bin]:
+    """Group (size, classes) pairs into at most about MAX_BARS bars; sizes below k stay apart.
+
+    One bar per size where sizes are few; else equal widths up to the 99th percentile of the
+    classes; else, when sizes span orders of magnitude, each bar twice as wide as the one before.
+    """
+    pairs = sorted((int(size), int(classes)) for size, classes in class_sizes if classes)
+    small = [pair for pair in pairs if pair[0] < k]
+    large = [pair for pair in pairs if pair[0] >= k]
+    found = [_bin(small[0][0], k - 1, small)] if small else []
+    if not large:
+        return found
+    first, last = large[0][0], large[-1][0]
+    if last - first < _NARROW:
+        steps = [(size, size) for size in range(first, last + 1)]
+        return found + [_bin(low, high, large) for low, high in steps]
+    edges = _edges(first, _percentile(large, 0.99))
+    found += [_bin(low, high - 1, large) for low, high in pairwise(edges)]
+    if last >= edges[-1]:
+        found.append(_bin(edges[-1], None, large))
+    return found
+
+
+def _edges(first: int, most: int) -> list[int]:
+    if most >= 16 * first:
+        edges = [first]
+        while edges[-1] <= most and len(edges) < MAX_BARS:
+            edges.append(edges[-1] * 2)
+        return edges
+    width, step = 1, 0
+    while (most - first) // width >= MAX_BARS:
+        step += 1
+        width = _STEPS[step % 3] * 10 ** (step // 3)
+    return list(range(first, most + width + 1, width))
+
+
+def _percentile(pairs: Sequence[tuple[int, int]], share: float) -> int:
+    wanted = share * sum(classes for _, classes in pairs)
+    seen = 0
+    for size, classes in pairs:
+        seen += classes
+        if seen >= wanted:
+            return size
+    return pairs[-1][0]
+
+
+def _bin(low: int, high: int | None, pairs: Sequence[tuple[int, int]]) -> Bin:
+    inside = [(s, n) for s, n in pairs if s >= low and (high is None or s <= high)]
+    return Bin(low, high, sum(n for _, n in inside), sum(s * n for s, n in inside))
+
+
+def guarantees(report: Mapping[str, Any]) -> list[Guarantee]:
+    """k, l and t: asked beside achieved, with what each means in a sentence."""
+    job, achieved = report["job"], report["achieved"]
+    sensitive = ", ".join(report.get("columns", {}).get("sensitive", ())) or "the sensitive value"
+    found = [
+        _guarantee(
+            "k-anonymity", "k", job, achieved,
+            "Everybody looks the same as at least {less} others in every quasi-identifier.",
+        )
+    ]  # fmt: skip
+    if job.get("l") is not None:
+        kinds = {
+            "distinct": "Each class holds at least {asked} different values of " + sensitive + ".",
+            "entropy": "The values of " + sensitive + " in each class are as uncertain as {asked} "
+            "equally frequent ones.",
+            "recursive": "In each class no single value of " + sensitive + " outweighs the values "
+            "from the {asked}. most frequent on.",
+        }
+        diversity = str(job.get("diversity", "distinct"))
+        name = "l-diversity" if diversity == "distinct" else f"l-diversity ({diversity})"
+        found.append(_guarantee(name, "l", job, achieved, kinds.get(diversity, "")))
+    if job.get("t") is not None:
+        found.append(
+            _guarantee(
+                "t-closeness", "t", job, achieved,
+                "The distribution of " + sensitive + " in each class is within {asked} of the "
+                "distribution over the whole release.",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _guarantee(
+    name: str, key: str, job: Mapping[str, Any], achieved: Mapping[str, Any], meaning: str
+) -> Guarantee:
+    asked = job[key]
+    reached = achieved.get(key)
+    if isinstance(reached, Mapping):  # one figure per sensitive attribute: the weakest counts
+        reached = (max if key == "t" else min)(reached.values())
+    met: bool | None = None
+    if reached is not None:
+        slack = 1e-9
+        met = reached <= asked + slack if key == "t" else reached >= asked - slack
+    # Not str.format: a column's name may hold braces.
+    text = meaning.replace("{less}", number(asked - 1)).replace("{asked}", number(asked))
+    return Guarantee(name, asked, reached, met, text)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """`1,234`, `1,234.5`; an en dash for a figure that was not measured."""
+    if value is None:
+        return "–"
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.{digits}f}"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as per cent; a small one is never shown as nothing, nor a large one as all."""
+    low = 10**-digits
+    value = 100 * share
+    if 0 < value < low / 2:
+        return f"< {low:.{digits}f} %"
+    if 100 - low / 2 < value < 100:
+        return f"> {100 - low:.{digits}f} %"
+    return f"{value:.{digits}f} %"
+
+
+def seconds(value: float) -> str:
+    """`0.24 s`, `12.3 s`, `4 min 05 s`."""
+    if value < 10:
+        return f"{value:.2f} s"
+    if value < 120:
+        return f"{value:.1f} s"
+    return f"{int(value) // 60} min {int(value) % 60:02d} s"
+
+
+def size(value: float) -> str:
+    """A count shortened for a tick or a card: `950`, `12.3 k`, `1.80 M`."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= limit:
+            scaled = value / (1e3 if unit == "k" else limit)
+            return f"{scaled:.3g} {unit}" if scaled < 1000 else f"{scaled:,.0f} {unit}"
+    return number(value)
+
+
+def printable(text: object) -> str:
+    """Text on one line, with control characters shown instead of obeyed by a terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(text))

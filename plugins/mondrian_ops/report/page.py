@@ -1,0 +1,427 @@
+"""The report as one HTML page: no script, no outside request, every text escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from mondrian_ops.report import figures
+from mondrian_ops.report.charts import Bar, Drawing, Part, nice_limit, text
+from mondrian_ops.report.figures import number, percent
+
+MAX_FRAGMENT_BARS = 16
+
+_OK = '<svg class="ok" viewBox="0 0 16 16" aria-hidden="true"><path class="stroke" d="M3 8.5l3.2 3.2L13 4.5"/></svg>'  # noqa: E501
+_NO = '<svg class="no" viewBox="0 0 16 16" aria-hidden="true"><path class="stroke" d="M4 4l8 8M12 4l-8 8"/></svg>'  # noqa: E501
+
+_TERMS = (
+    ("Class", "All rows of the release that share the same values in every quasi-identifier."),
+    ("Quasi-identifier", "A column that others may know about a person, such as age or postcode."),
+    ("NCP", "Normalized certainty penalty: per value, the width of what is published over the "
+            "width of the whole column; summed over rows and quasi-identifiers."),
+    ("GCP", "NCP divided by rows and quasi-identifiers: 0 % nothing lost, 100 % all lost."),
+    ("LM", "Iyengar's loss: like GCP, counted on the leaves of a hierarchy, a suppressed row "
+           "counting as lost altogether."),
+    ("DP", "Discernibility penalty: the sum of the squared class sizes; smaller is better."),
+    ("C_avg", "Average class size divided by k; 1 is the best that can be reached."),
+    ("Risk", "The chance of picking the right row for a person who is known to be in the data."),
+)  # fmt: skip
+
+
+@cache
+def _resource(name: str) -> str:
+    return files(__package__ or "").joinpath(name).read_text(encoding="utf-8")
+
+
+def render_html(report: Mapping[str, Any]) -> str:
+    """Return the page; what the report lacks (an older or a refused run) is left out."""
+    draw = Drawing()
+    sections = (
+        _banner(report),
+        _guarantees(report, draw),
+        _summary(report),
+        _columns(report),
+        _attributes(report, draw),
+        _classes(report, draw),
+        _fragments(report, draw),
+        _making(report),
+        _verification(report),
+        _limits(report),
+        _reference(report),
+    )
+    style = _resource("page.css")
+    release = report["job"].get("output") or "in-memory table"
+    return Template(_resource("page.html")).substitute(
+        style=style,
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        title=f"Anonymization report: {text(release)}",
+        subtitle=f"{text(release)}<br>{text(_when(report))}",
+        body="\n".join(section for section in sections if section),
+        footer=f"Made by mondrian_ops {text(report.get('version', ''))} from _report.json beside "
+        "this page. It holds counts and conditions, and no person's values.",
+    )
+
+
+def passed(report: Mapping[str, Any]) -> bool:
+    return bool(report.get("verification", {}).get("passed"))
+
+
+def _when(report: Mapping[str, Any]) -> str:
+    return str(report.get("created", "")).replace("T", " ").replace("+00:00", " UTC")
+
+
+def _section(title: str, lead: str, body: str, style: str = "") -> str:
+    kind = f' class="{style}"' if style else ""
+    lead = f'<p class="lead">{lead}</p>' if lead else ""
+    return f"<section{kind}><h2>{text(title)}</h2>{lead}{body}</section>"
+
+
+def _figure(title: str, caption: str, body: str) -> str:
+    return (
+        f"<figure><figcaption><h3>{text(title)}</h3><p>{text(caption)}</p></figcaption>"
+        f"{body}</figure>"
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """A table; cells are escaped here, `right` names the columns of figures."""
+
+    def cell(tag: str, index: int, value: str) -> str:
+        scope = ' scope="col"' if tag == "th" else ""
+        style = "n" if index in right else "any"
+        return f'<{tag}{scope} class="{style}">{text(value)}</{tag}>'
+
+    top = "".join(cell("th", index, value) for index, value in enumerate(head))
+    body = "".join(
+        "<tr>" + "".join(cell("td", index, value) for index, value in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+        "</div>"
+    )
+
+
+def _details(summary: str, body: str) -> str:
+    return f"<details><summary>{text(summary)}</summary>{body}</details>"
+
+
+def _banner(report: Mapping[str, Any]) -> str:
+    failures = report.get("verification", {}).get("failures", ())
+    if passed(report):
+        files_checked = report.get("verification", {}).get("files")
+        read = f"the {files_checked:,} files" if files_checked else "the files"
+        text_ = (
+            f"Every requirement was checked again on {read} as written, by a program path that "
+            "does not share code with the one that made them. All checks passed."
+        )
+        return _section("Published", "", f"<p>{text(text_)}</p>", "banner published")
+    reasons = "".join(f"<li>{text(failure)}</li>" for failure in failures)
+    return _section(
+        "Refused: nothing was published",
+        "",
+        "<p>The result did not meet what was asked. The release that stood before, if there was "
+        f"one, is untouched.</p><ul>{reasons}</ul>",
+        "banner refused",
+    )
+
+
+def _guarantees(report: Mapping[str, Any], draw: Drawing) -> str:
+    bars, items, rows = [], [], []
+    for found in figures.guarantees(report):
+        asked, reached = number(found.asked), number(found.achieved)
+        if found.achieved is not None:
+            end = max(found.asked, found.achieved) * 1.15 or 1
+            style = "good" if found.met else "bad"
+            part = Part(found.achieved / end, style, f"asked {asked}, achieved {reached}")
+            value = f"asked {asked} · achieved {reached}"
+            bars.append(Bar(found.name, value, (part,), mark=found.asked / end))
+        sign = {True: _OK, False: _NO, None: ""}[found.met]
+        items.append(f"<li>{sign}<b>{text(found.name)}</b> {text(found.meaning)}</li>")
+        verdict = {True: "met", False: "not met", None: "not measured"}[found.met]
+        rows.append((found.name, asked, reached, verdict))
+    caption = (
+        "The bar is what the release reaches, measured on its weakest class; the line across it "
+        "is what was asked. k and l must reach the line, t must stay left of it."
+    )
+    chart = draw.bars("Asked and achieved", "; ".join(f"{r[0]}: {r[3]}" for r in rows), bars)
+    table = _details(
+        "These figures as a table",
+        _table(("requirement", "asked", "achieved", "verdict"), rows, right=(1, 2)),
+    )
+    return _section(
+        "What is guaranteed",
+        "",
+        f'<div class="two">{_figure("Asked and achieved", caption, chart + table)}'
+        f'<div><h3>What it means</h3><ul class="checks">{"".join(items)}</ul></div></div>',
+    )
+
+
+def _summary(report: Mapping[str, Any]) -> str:
+    rows, metrics, risk = report["rows"], report["metrics"], report["risk"]
+    classes = report["equivalence_classes"]
+    mean = rows["published"] / classes if classes else 0
+    suppressed = rows["suppressed"]
+    share = suppressed / rows["input"] if rows["input"] else 0
+    cards = (
+        ("Rows published", number(rows["published"]), f"of {number(rows['input'])} read"),
+        ("Rows suppressed", number(suppressed), f"{percent(share)} of the rows read"),
+        ("Classes", number(classes), f"{number(mean, 1)} rows each on average"),
+        ("Highest risk", percent(risk["prosecutor_max"]), "of being picked out, in any class"),
+        ("Average risk", percent(risk["prosecutor_avg"]), "over all rows"),
+        ("Information lost", percent(metrics["GCP"]), f"GCP; NCP {number(metrics['NCP'], 1)}"),
+        ("Loss (LM)", percent(metrics["LM"]), "with suppressed rows counted"),
+        ("C_avg", number(metrics["C_avg"]), f"DP {number(metrics['DP'])}"),
+    )
+    drawn = "".join(
+        f'<div><dt>{text(name)}</dt><dd>{text(value)}</dd><dd class="note">{text(note)}</dd></div>'
+        for name, value, note in cards
+    )
+    return _section("In figures", "", f'<dl class="cards">{drawn}</dl>')
+
+
+def _columns(report: Mapping[str, Any]) -> str:
+    columns = report.get("columns")
+    if not columns:
+        return ""
+    dropped = columns.get("identifier_policy", "drop") == "drop"
+    unlisted = columns.get("unlisted", [])
+    open_columns = unlisted if columns.get("unlisted_policy") == "publish" else []
+    generalized = {name: a.get("generalization") for name, a in report["attributes"].items()}
+    rows = [
+        *((name, "direct identifier", "dropped" if dropped else "redacted")
+          for name in columns.get("identifiers", [])),
+        *((name, "quasi-identifier", f"generalized: {generalized.get(name) or 'by type'}")
+          for name in columns.get("quasi_identifiers", [])),
+        *((name, "sensitive", "published as it is") for name in columns.get("sensitive", [])),
+        *((name, "not listed in the job",
+           "published as it is" if open_columns else "dropped") for name in unlisted),
+    ]  # fmt: skip
+    warning = ""
+    if open_columns:
+        names = ", ".join(open_columns)
+        warning = (
+            f'<p class="warn"><b>Check these:</b> {text(names)}. The job names them nowhere, so '
+            "they are published unchanged. If one of them can be known about a person, it belongs "
+            "among the quasi-identifiers; <code>unlisted: drop</code> leaves such columns out.</p>"
+        )
+    lead = "Every column of the source, what it was taken for, and what became of it."
+    return _section("Columns", lead, _table(("column", "role", "treatment"), rows) + warning)
+
+
+def _attributes(report: Mapping[str, Any], draw: Drawing) -> str:
+    attributes = report["attributes"]
+    published = report["rows"]["published"] or 1
+    limit = nice_limit([a["NCP"] for a in attributes.values()])
+    loss = [
+        Bar(name, percent(a["NCP"]), (Part(a["NCP"] / (limit or 1), "main", percent(a["NCP"])),))
+        for name, a in attributes.items()
+    ]
+    left_chart = draw.bars(
+        "Information lost per quasi-identifier",
+        "; ".join(f"{name} {percent(a['NCP'])}" for name, a in attributes.items()),
+        loss,
+        axis=("0 %", percent(limit, 0)),
+    )
+    right_chart, rows = "", []
+    if all("rows_exact" in a for a in attributes.values()):
+        shares = {name: _shares(a, published) for name, a in attributes.items()}
+        seen = [_shares_bar(name, *share) for name, share in shares.items()]
+        right_chart = _figure(
+            "What a reader still sees",
+            "Share of the rows in which the value is exact, replaced by a range or a group, or "
+            "hidden altogether (*).",
+            _legend((("main", "exact"), ("mid", "generalized"), ("rest", "hidden (*)")))
+            + draw.bars(
+                "Exact, generalized and hidden values per quasi-identifier",
+                "; ".join(f"{bar.label}: {bar.value}" for bar in seen),
+                seen,
+            ),
+        )
+        rows = [
+            (name, str(a.get("generalization") or ""), percent(a["NCP"]), percent(a["LM"]),
+             *(percent(share) for share in shares[name]))
+            for name, a in attributes.items()
+        ]  # fmt: skip
+    else:
+        rows = [(name, str(a.get("generalization") or ""), percent(a["NCP"]),
+                 percent(a.get("LM", 0))) for name, a in attributes.items()]  # fmt: skip
+    head = ("column", "generalization", "NCP", "LM", "exact", "generalized", "hidden")
+    table = _table(head[: len(rows[0])] if rows else head, rows, right=range(2, 7))
+    left = _figure(
+        "Information lost",
+        "How wide the published values are beside the whole column, on average: 0 % is every "
+        "value exact, 100 % is nothing left.",
+        left_chart,
+    )
+    levels = report.get("levels")
+    said = ""
+    if levels:
+        said = "Generalization levels: " + ", ".join(f"{n} {v}" for n, v in levels.items()) + "."
+    return _section(
+        "Quasi-identifiers",
+        text(said),
+        f'<div class="two">{left}{right_chart}</div>' + _details("These figures as a table", table),
+    )
+
+
+def _shares(attribute: Mapping[str, Any], rows: int) -> tuple[float, float, float]:
+    exact, star = attribute["rows_exact"] / rows, attribute["rows_star"] / rows
+    return exact, max(1 - exact - star, 0.0), star
+
+
+def _shares_bar(name: str, exact: float, general: float, star: float) -> Bar:
+    parts = (
+        Part(exact, "main", f"{percent(exact)} exact"),
+        Part(general, "mid", f"{percent(general)} generalized"),
+        Part(star, "rest", f"{percent(star)} hidden"),
+    )
+    return Bar(name, f"{percent(exact, 0)} exact · {percent(star, 0)} hidden", parts)
+
+
+def _legend(entries: Iterable[tuple[str, str]]) -> str:
+    items = "".join(
+        f'<li><svg aria-hidden="true"><rect class="{style}" width="12" height="12" rx="2"/></svg>'
+        f"{text(label)}</li>"
+        for style, label in entries
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _classes(report: Mapping[str, Any], draw: Drawing) -> str:
+    sizes = report.get("class_sizes")
+    if not sizes:
+        return ""
+    k = int(report["job"]["k"])
+    found = figures.bins(sizes, k)
+    total = sum(b.classes for b in found)
+    small = sum(b.classes for b in found if b.low < k)
+    smallest, largest = sizes[0][0], sizes[-1][0]
+    caption = (
+        f"People in one class cannot be told apart by their quasi-identifiers. The smallest of "
+        f"{total:,} classes has {smallest:,} rows, the largest {largest:,}. "
+        + (f"{small:,} classes are smaller than k = {k}: red." if small else f"None is below {k}.")
+    )
+    rows = [(b.label, f"{b.classes:,}", percent(b.classes / total), f"{b.rows:,}") for b in found]
+    chart = draw.histogram("Classes by size", "; ".join(f"{r[0]} rows: {r[1]}" for r in rows),
+                           found, k)  # fmt: skip
+    table = _table(("rows in a class", "classes", "share", "rows"), rows, right=(1, 2, 3))
+    return _section(
+        "Class sizes",
+        "",
+        _figure("How many classes have how many rows", caption, chart)
+        + _details("These figures as a table", table),
+    )
+
+
+def _fragments(report: Mapping[str, Any], draw: Drawing) -> str:
+    fragments = report.get("fragments") or []
+    if not fragments:
+        return ""
+    columns = len(report["attributes"]) or 1
+    loss = {f["id"]: f["NCP"] / (f["rows"] * columns or 1) for f in fragments}
+    shown = fragments
+    note = ""
+    if len(fragments) > MAX_FRAGMENT_BARS:
+        shown = sorted(fragments, key=lambda f: (-f["rows"], f["id"]))[:MAX_FRAGMENT_BARS]
+        note = f" The {MAX_FRAGMENT_BARS} largest of {len(fragments):,} are drawn."
+    most = max(f["rows"] for f in shown) or 1
+    limit = nice_limit([loss[f["id"]] for f in shown]) or 1
+    sizes = [
+        Bar(f"fragment {f['id']}", f"{f['rows']:,} rows",
+            (Part(f["rows"] / most, "main", f"{f['rows']:,} rows"),))
+        for f in shown
+    ]  # fmt: skip
+    losses = [
+        Bar(f"fragment {f['id']}", percent(loss[f["id"]]),
+            (Part(loss[f["id"]] / limit, "warm", percent(loss[f["id"]])),))
+        for f in shown
+    ]  # fmt: skip
+    rows = [
+        (str(f["id"]), f.get("where") or "all rows", f"{f['rows']:,}",
+         f"{f['equivalence_classes']:,}", percent(loss[f["id"]]), number(f["DP"]),
+         figures.seconds(f["seconds"]) if "seconds" in f else "")
+        for f in fragments
+    ]  # fmt: skip
+    left = _figure(
+        "Rows", "Even bars mean that the work was shared evenly." + note,
+        draw.bars("Rows per fragment", f"From {min(f['rows'] for f in fragments):,} to "
+                  f"{max(f['rows'] for f in fragments):,} rows", sizes),
+    )  # fmt: skip
+    right = _figure(
+        "Information lost",
+        "Uneven bars mean that some parts of the data are sparser than others.",
+        draw.bars("Information lost per fragment",
+                  f"From {percent(min(loss.values()))} to {percent(max(loss.values()))}",
+                  losses, axis=("0 %", percent(limit, 0))),
+    )  # fmt: skip
+    head = ("fragment", "rows where", "rows", "classes", "lost", "DP", "time")
+    return _section(
+        "Fragments",
+        "The data was split by these conditions, and each part was anonymized on its own.",
+        f'<div class="two">{left}{right}</div>'
+        + _details("All fragments and their conditions", _table(head, rows, right=range(2, 7))),
+    )
+
+
+def _making(report: Mapping[str, Any]) -> str:
+    job, cut = report["job"], report.get("cut", {})
+    parts, retrieval = report.get("partitioning", {}), report.get("retrieval", {})
+    rows = [("Source", str(report.get("input") or "in-memory table"))]
+    rows.append(("Algorithm", str(job.get("algorithm", "mondrian"))))
+    if cut:
+        used = f"{cut.get('used')} (asked: {cut.get('asked')})"
+        rows.append(("Choice of cuts", "; ".join(filter(None, (used, cut.get("reason"))))))
+    if parts:
+        said = f"{parts.get('strategy')}: {parts.get('fragments')} fragments, asked for "
+        said += f"{parts.get('asked')}; decided on a sample of {number(parts.get('sample_rows'))}"
+        said += " rows"
+        if parts.get("merged"):
+            said += f"; {parts['merged']} merged because they could not stand alone"
+        rows.append(("Partitioning", "; ".join(filter(None, (said, parts.get("note"))))))
+    if retrieval:
+        rows.append(("Retrieval", f"{retrieval.get('used')} (asked: {retrieval.get('asked')})"))
+    for phase, taken in report.get("timings_s", {}).items():
+        rows.append((f"Time, {phase.replace('_', ' ')}", figures.seconds(taken)))
+    return _section("How it was made", "", _table(("", ""), rows))
+
+
+def _verification(report: Mapping[str, Any]) -> str:
+    verification = report.get("verification")
+    if not verification:
+        return ""
+    failed = list(verification.get("failures", ()))
+    checked = "".join(f"<li>{text(item)}</li>" for item in verification.get("checked", ()))
+    wrong = "".join(f"<li>{_NO}{text(item)}</li>" for item in failed)
+    notes = "".join(f"<li>{text(item)}</li>" for item in report.get("notes", ()))
+    body = f"<h3>Checked</h3><ul>{checked}</ul>" if checked else ""
+    body += f'<h3>Failed</h3><ul class="checks">{wrong}</ul>' if wrong else ""
+    body += f"<h3>Notes of the run</h3><ul>{notes}</ul>" if notes else ""
+    lead = "The files were read back and every class counted again over the whole release."
+    return _section("Verification", lead, body)
+
+
+def _limits(report: Mapping[str, Any]) -> str:
+    said = report.get("limits")
+    return (
+        _section("What this does not protect against", "", f"<p>{text(said)}</p>") if said else ""
+    )
+
+
+def _reference(report: Mapping[str, Any]) -> str:
+    terms = "".join(f"<dt>{text(term)}</dt><dd>{text(said)}</dd>" for term, said in _TERMS)
+    job = json.dumps(report["job"], indent=2, ensure_ascii=False)
+    # Each line on its own: `text` shows a line break as a control character.
+    lines = "\n".join(text(line) for line in job.split("\n"))
+    return _section(
+        "Reference",
+        "",
+        _details("What the words mean", f'<dl class="terms">{terms}</dl>')
+        + _details("The job, as run", f"<pre>{lines}</pre>"),
+    )

@@ -1,0 +1,172 @@
+"""The report for a terminal or a task log: plain lines, right at 80 columns and without colour."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mondrian_ops.report import figures
+from mondrian_ops.report.figures import number, percent
+
+MAX_FRAGMENTS = 16
+MAX_ATTRIBUTES = 40
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+_COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "head": "\x1b[1m", "soft": "\x1b[2m"}
+
+
+def render_text(report: Mapping[str, Any], width: int = 80, colour: bool = False) -> str:
+    """Return the report as lines of at most `width` characters (60 to 120), no trailing newline."""
+    width = min(max(width, 60), 120)
+    paint = _Paint(colour)
+    blocks = (
+        _head(report, width, paint),
+        _guarantees(report, paint),
+        _figures(report, width, paint),
+        _attributes(report, width, paint),
+        _classes(report, width, paint),
+        _fragments(report, width, paint),
+        _rest(report, width, paint),
+    )
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+class _Paint:
+    def __init__(self, on: bool) -> None:
+        self._on = on
+
+    def __call__(self, style: str, said: str) -> str:
+        return f"{_COLOURS[style]}{said}\x1b[0m" if self._on else said
+
+
+def _head(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
+    release = figures.printable(report["job"].get("output") or "in-memory table")
+    verification = report.get("verification", {})
+    if verification.get("passed"):
+        return [paint("good", "PUBLISHED") + "  " + _short(release, width - 11)]
+    lines = [paint("bad", "REFUSED") + "  nothing was published"]
+    for failure in verification.get("failures", ()):
+        lines += _wrap(f"- {figures.printable(failure)}", width, "  ")
+    return lines
+
+
+def _guarantees(report: Mapping[str, Any], paint: _Paint) -> list[str]:
+    lines = [paint("head", f"{'':<26}{'asked':>10}{'achieved':>12}")]
+    for found in figures.guarantees(report):
+        word = {True: paint("good", "met"), False: paint("bad", "NOT MET"), None: "not measured"}
+        lines.append(
+            f"{found.name:<26}{number(found.asked):>10}{number(found.achieved):>12}  "
+            f"{word[found.met]}"
+        )
+    return lines
+
+
+def _figures(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
+    rows, metrics, risk = report["rows"], report["metrics"], report["risk"]
+    classes = report["equivalence_classes"]
+    mean = rows["published"] / classes if classes else 0
+    pairs = (
+        ("rows", f"{number(rows['input'])} read, {number(rows['published'])} published, "
+                 f"{number(rows['suppressed'])} suppressed"),
+        ("classes", f"{number(classes)}, {number(mean, 1)} rows on average"),
+        ("risk", f"at most {percent(risk['prosecutor_max'])}, on average "
+                 f"{percent(risk['prosecutor_avg'])}"),
+        ("information lost", f"GCP {percent(metrics['GCP'])}, LM {percent(metrics['LM'])}, "
+                             f"NCP {number(metrics['NCP'], 1)}"),
+        ("class size", f"DP {number(metrics['DP'])}, C_avg {number(metrics['C_avg'])}"),
+        ("time", ", ".join(f"{phase.replace('_', ' ')} {figures.seconds(taken)}"
+                           for phase, taken in report.get("timings_s", {}).items())),
+    )  # fmt: skip
+    lines = []
+    for name, said in pairs:
+        if said:
+            lines += _hang(f"{name:<18}", said, width)
+    return lines
+
+
+def _attributes(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
+    attributes = list(report["attributes"].items())
+    rows = report["rows"]["published"] or 1
+    name_width = min(max((len(figures.printable(n)) for n, _ in attributes), default=4), 24)
+    bar_width = max(width - name_width - 38, 8)
+    most = max((a["NCP"] for _, a in attributes), default=0) or 1
+    head = f"{'quasi-identifier':<{max(name_width, 16)}}  {'kind':<9} {'lost':>7} {'exact':>7}"
+    name_width = max(name_width, 16)
+    lines = [paint("head", head)]
+    for name, a in attributes[:MAX_ATTRIBUTES]:
+        exact = percent(a["rows_exact"] / rows) if "rows_exact" in a else "–"
+        lines.append(
+            f"{_short(figures.printable(name), name_width):<{name_width}}  "
+            f"{a.get('generalization') or '':<9.9} {percent(a['NCP']):>7} {exact:>7}  "
+            f"{_bar(a['NCP'] / most, min(bar_width, width - name_width - 30))}".rstrip()
+        )
+    return _more(lines, len(attributes) - MAX_ATTRIBUTES)
+
+
+def _classes(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
+    sizes = report.get("class_sizes")
+    if not sizes:
+        return []
+    found = figures.bins(sizes, int(report["job"]["k"]))
+    most = max(b.classes for b in found) or 1
+    lines = [paint("head", f"{'rows in a class':<16}  {'classes':>11}")]
+    for b in filter(lambda b: b.classes, found):
+        bar = _bar(b.classes / most, width - 32)
+        lines.append(f"{b.label:<16}  {b.classes:>11,}  {bar}".rstrip())
+    return lines
+
+
+def _fragments(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
+    fragments = report.get("fragments") or []
+    columns = len(report["attributes"]) or 1
+    lines = [paint("head", f"{'fragment':>8} {'rows':>12} {'classes':>10} {'lost':>7}  where")]
+    for f in fragments[:MAX_FRAGMENTS]:
+        lost = percent(f["NCP"] / (f["rows"] * columns or 1))
+        where = _short(figures.printable(f.get("where") or "all rows"), width - 42)
+        lines.append(
+            f"{f['id']:>8} {f['rows']:>12,} {f['equivalence_classes']:>10,} {lost:>7}  {where}"
+        )
+    return _more(lines, len(fragments) - MAX_FRAGMENTS)
+
+
+def _rest(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
+    cut, parts = report.get("cut", {}), report.get("partitioning", {})
+    columns = report.get("columns", {})
+    said: list[tuple[str, str]] = []
+    if cut:
+        said.append(("cut", ": ".join(filter(None, (cut.get("used"), cut.get("reason"))))))
+    if parts.get("note"):
+        said.append(("partitioning", parts["note"]))
+    if columns.get("unlisted"):
+        policy = "published unchanged" if columns.get("unlisted_policy") == "publish" else "dropped"
+        said.append(("not in the job", f"{', '.join(columns['unlisted'])}: {policy}"))
+    said += [("note", note) for note in report.get("notes", ())]
+    said.append(("limits", report.get("limits", "")))
+    lines: list[str] = []
+    for name, value in said:
+        if value:
+            lines += _hang(f"{name:<16}", figures.printable(value), width)
+    return [paint("soft", line) for line in lines]
+
+
+def _bar(share: float, width: int) -> str:
+    eighths = round(max(min(share, 1.0), 0.0) * width * 8)
+    eighths = max(eighths, 1 if share > 0 else 0)
+    whole, part = divmod(eighths, 8)
+    return "█" * whole + (_BLOCKS[part] if part else "")
+
+
+def _short(said: str, width: int) -> str:
+    return said if len(said) <= width else said[: max(width - 1, 1)] + "…"
+
+
+def _wrap(said: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(said, width, subsequent_indent=indent) or [""]
+
+
+def _hang(name: str, said: str, width: int) -> Iterable[str]:
+    return textwrap.wrap(said, width, initial_indent=name, subsequent_indent=" " * len(name))
+
+
+def _more(lines: Sequence[str], left: int) -> list[str]:
+    return [*lines, f"… and {left:,} more"] if left > 0 else list(lines)
