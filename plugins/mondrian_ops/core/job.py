@@ -1,0 +1,433 @@
+"""The job: one description of an anonymization, checked before any data is touched.
+
+The operators, the command line and ``anonymize()`` all take it, as a mapping from YAML, JSON or
+Python. DAG files import this module, so it needs the standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, get_args
+
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.options import Options, shown
+from mondrian_ops.core.quasi_identifier import (
+    Generalization,
+    QuasiIdentifier,
+    read_quasi_identifier,
+)
+
+__all__ = [
+    "DiMondrian",
+    "Generalization",
+    "Job",
+    "Partitioning",
+    "QuasiIdentifier",
+    "Samarati",
+    "Tds",
+    "with_overrides",
+]
+
+Diversity = Literal["distinct", "entropy", "recursive"]
+Distance = Literal["equal", "ordered", "hierarchical"]
+IdentifierPolicy = Literal["drop", "redact"]
+Unlisted = Literal["publish", "drop"]
+Cut = Literal["auto", "median", "gain", "lookahead"]
+IntervalStyle = Literal["text", "bounds"]
+Retrieval = Literal["auto", "pushdown", "scatter"]
+Strategy = Literal["multidimensional", "quantile"]
+LatticeChoice = Literal["first", "minimal", "optimal"]
+
+ALGORITHMS = ("mondrian",)
+ENGINES = ("local",)
+_LATER_ALGORITHMS = ("di_mondrian", "samarati", "tds")
+_LATER_ENGINES = ("spark",)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How the rows are divided into fragments before they are anonymized.
+
+    ``sample`` is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the
+    rows a sample has at least (all rows if there are fewer), 0 for the rate alone.
+    """
+
+    strategy: Strategy = "multidimensional"
+    fragments: int = 8
+    sample: float = 0.001
+    seed: int = 0
+    min_sample: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Samarati:
+    """Options of full-domain generalization: rows that may be suppressed, and which node wins."""
+
+    max_suppressed: int = 0
+    choice: LatticeChoice = "minimal"
+
+
+@dataclass(frozen=True, slots=True)
+class Tds:
+    """Options of two-phase top-down specialization; ``k_intermediate`` None chooses it."""
+
+    partitions: int = 4
+    k_intermediate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiMondrian:
+    """Options of DI-Mondrian: the cut points tried per attribute."""
+
+    cut_points: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A checked anonymization job; build it with :meth:`from_dict`.
+
+    ``l`` with ``diversity`` (and ``c``, for recursive (c, l)-diversity) and ``t`` with
+    ``t_distance`` are requirements on the ``sensitive`` columns, None where there is none.
+    ``sensitive_hierarchy`` names the hierarchy file of each sensitive column for the hierarchical
+    distance. ``input`` and ``output`` are None for a job on a table in memory.
+    """
+
+    input: str | None
+    output: str | None
+    k: int
+    l: float | None = None  # noqa: E741 - the name of the parameter in every paper
+    diversity: Diversity = "distinct"
+    c: float | None = None
+    t: float | None = None
+    t_distance: Distance = "equal"
+    sensitive_hierarchy: Mapping[str, str] = field(default_factory=dict, hash=False)
+    identifiers: tuple[str, ...] = ()
+    identifier_policy: IdentifierPolicy = "drop"
+    quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    unlisted: Unlisted = "publish"
+    algorithm: str = "mondrian"
+    cut: Cut = "auto"
+    relaxed: bool = False
+    cut_budget_s: float = 60.0
+    interval_style: IntervalStyle = "text"
+    partitioning: Partitioning = Partitioning()
+    retrieval: Retrieval = "auto"
+    engine: str = "local"
+    samarati: Samarati = Samarati()
+    tds: Tds = Tds()
+    di_mondrian: DiMondrian = DiMondrian()
+
+    @property
+    def quasi_identifier_names(self) -> tuple[str, ...]:
+        """The columns of the quasi-identifier, in the order of the job."""
+        return tuple(attribute.name for attribute in self.quasi_identifiers)
+
+    @classmethod
+    def from_dict(
+        cls, mapping: Mapping[str, Any], where: str = "job", paths_required: bool = True
+    ) -> Job:
+        """The job that ``mapping`` describes; ``where`` is its file's name, for messages.
+
+        Raises JobError on an unknown key, a wrong type or an impossible combination; the message
+        starts with the key's path and names the value and the remedy.
+        """
+        options = Options(
+            mapping,
+            path="",
+            known=_KEYS,
+            source="" if where == "job" else where,
+            moved=_FLATTENED,
+        )
+        return _read(options, paths_required)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-able description: what defines the release, and whatever is not a default.
+
+        ``Job.from_dict(job.to_dict()) == job``.
+        """
+        described: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name in _ALWAYS_DESCRIBED or value != getattr(_DEFAULTS, each.name):
+                described[each.name] = _plain(value)
+        return described
+
+    def override(self, settings: Iterable[str]) -> Job:
+        """This job with some options changed, each ``KEY=VALUE`` as in ``--set``; checked anew.
+
+        Raises JobError as :meth:`from_dict` does.
+        """
+        return Job.from_dict(
+            with_overrides(self.to_dict(), settings),
+            paths_required=self.input is not None and self.output is not None,
+        )
+
+
+def with_overrides(mapping: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """``mapping`` with each ``KEY=VALUE`` or ``SECTION.KEY=VALUE`` set; it is not changed itself.
+
+    A value is read as YAML; ``null`` restores the default. Nothing is checked here but the form.
+    """
+    changed = dict(mapping)
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        path = path.strip()
+        if not equals or not path:
+            raise JobError(f"--set {shown(setting)}: must be KEY=VALUE, such as k=10")
+        key, dot, inner = path.partition(".")
+        value = _yaml_value(path, text)
+        if not dot:
+            changed[key] = value
+            continue
+        section = changed.get(key)
+        if section is not None and not isinstance(section, Mapping):
+            raise JobError(f"{path}: {key} has no options of its own; set {key} as a whole")
+        changed[key] = {**(section or {}), inner: value}
+    return changed
+
+
+def _yaml_value(path: str, text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise JobError(
+            f"{path}: {shown(text)} is not valid YAML; put texts with special signs in quotes"
+        ) from None
+
+
+def _read(options: Options, paths_required: bool) -> Job:
+    source, output = options.text("input"), options.text("output")
+    if paths_required and source is None:
+        raise options.error("input", "is required: the path or URL of a Parquet or CSV data set")
+    if paths_required and output is None:
+        raise options.error("output", "is required: the directory of the release")
+    k = options.whole("k", least=2, why="a class of one row hides nobody")
+    if k is None:
+        raise options.error("k", "is required: the least rows that share a combination of values")
+    identifiers = options.columns("identifiers")
+    attributes = _quasi_identifiers(options)
+    sensitive = options.columns("sensitive")
+    _check_one_role_each(options, identifiers, attributes, sensitive)
+    diversity = options.choice("diversity", get_args(Diversity), "distinct")
+    distance = options.choice("t_distance", get_args(Distance), "equal")
+    return Job(
+        input=source,
+        output=output,
+        k=k,
+        l=_l(options, diversity, bool(sensitive)),
+        diversity=diversity,
+        c=_c(options, diversity),
+        t=_t(options, distance, bool(sensitive)),
+        t_distance=distance,
+        sensitive_hierarchy=_sensitive_hierarchy(options, distance, tuple(sensitive)),
+        identifiers=tuple(identifiers),
+        identifier_policy=options.choice("identifier_policy", get_args(IdentifierPolicy), "drop"),
+        quasi_identifiers=tuple(attributes.values()),
+        sensitive=tuple(sensitive),
+        unlisted=options.choice("unlisted", get_args(Unlisted), "publish"),
+        algorithm=_available(options, "algorithm", ALGORITHMS, _LATER_ALGORITHMS),
+        cut=options.choice("cut", get_args(Cut), "auto"),
+        relaxed=options.flag("relaxed", False),
+        cut_budget_s=_cut_budget(options),
+        interval_style=options.choice("interval_style", get_args(IntervalStyle), "text"),
+        partitioning=_partitioning(options),
+        retrieval=options.choice("retrieval", get_args(Retrieval), "auto"),
+        engine=_available(options, "engine", ENGINES, _LATER_ENGINES),
+        samarati=_samarati(options),
+        tds=_tds(options, k),
+        di_mondrian=_di_mondrian(options),
+    )
+
+
+def _quasi_identifiers(options: Options) -> dict[str, QuasiIdentifier]:
+    """Path of the item -> quasi-identifier; at least one, none twice."""
+    attributes: dict[str, QuasiIdentifier] = {}
+    seen: set[str] = set()
+    for path, item in options.items("quasi_identifiers"):
+        attribute = read_quasi_identifier(options, path, item)
+        if attribute.name in seen:
+            raise options.error(path, f"column {attribute.name!r} is listed twice; remove one")
+        seen.add(attribute.name)
+        attributes[path] = attribute
+    if not attributes:
+        raise options.error(
+            "quasi_identifiers", "is required: name the columns that other sources know too"
+        )
+    return attributes
+
+
+def _check_one_role_each(
+    options: Options,
+    identifiers: Mapping[str, str],
+    attributes: Mapping[str, QuasiIdentifier],
+    sensitive: Mapping[str, str],
+) -> None:
+    taken = dict(identifiers)
+    quasi = {attribute.name: path for path, attribute in attributes.items()}
+    for role in (quasi, sensitive):
+        for name, path in role.items():
+            if name in taken:
+                raise options.error(
+                    path,
+                    f"column {name!r} is listed already, at {taken[name]}; a column is either an "
+                    "identifier, a quasi-identifier or sensitive, remove it from one of them",
+                )
+        taken.update(role)
+
+
+def _l(options: Options, diversity: Diversity, sensitive: bool) -> float | None:
+    value = options.number("l")
+    if value is None:
+        if diversity != "distinct":
+            raise options.error("diversity", f"{diversity} diversity needs l; set l, such as l: 2")
+        return None
+    if value < 2:
+        raise options.error(
+            "l", f"must be at least 2, not {value}; leave it out to ask for no diversity"
+        )
+    if not sensitive:
+        raise options.error("l", "needs sensitive: name the columns whose values must be diverse")
+    if diversity == "entropy":
+        return value
+    if value != int(value):
+        raise options.error(
+            "l", f"must be a whole number for {diversity} diversity, not {value}; or use entropy"
+        )
+    return int(value)
+
+
+def _c(options: Options, diversity: Diversity) -> float | None:
+    value = options.number("c")
+    if value is None:
+        if diversity == "recursive":
+            raise options.error("c", "is required by recursive diversity, such as c: 3")
+        return None
+    if diversity != "recursive":
+        raise options.error("c", f"goes with diversity: recursive, not {diversity}; remove it")
+    if value <= 0:
+        raise options.error("c", f"must be above 0, not {value}")
+    return value
+
+
+def _t(options: Options, distance: Distance, sensitive: bool) -> float | None:
+    value = options.number("t")
+    if value is None:
+        if distance != "equal":
+            raise options.error(
+                "t_distance", f"the {distance} distance needs t; set t or remove it"
+            )
+        return None
+    if not 0 < value <= 1:
+        raise options.error(
+            "t", f"must be above 0 and at most 1, not {value}; leave it out to ask for none"
+        )
+    if not sensitive:
+        raise options.error("t", "needs sensitive: name the columns whose distribution must stay")
+    return value
+
+
+def _sensitive_hierarchy(
+    options: Options, distance: Distance, sensitive: tuple[str, ...]
+) -> dict[str, str]:
+    section = options.section("sensitive_hierarchy", known=sensitive)
+    files = {name: file for name in sensitive if (file := section.text(name)) is not None}
+    if files and distance != "hierarchical":
+        raise options.error(
+            "sensitive_hierarchy",
+            f"goes with t_distance: hierarchical, not {distance}; change one or remove it",
+        )
+    for name in sensitive:
+        if distance == "hierarchical" and name not in files:
+            raise section.error(name, "is required by t_distance: hierarchical; name its file")
+    return files
+
+
+def _available(
+    options: Options, key: str, available: tuple[str, ...], later: tuple[str, ...]
+) -> str:
+    value = options.choice(key, available + later, available[0])
+    if value in later:
+        raise options.error(
+            key, f"{value!r} is not available in this version; use {', '.join(available)}"
+        )
+    return value
+
+
+def _cut_budget(options: Options) -> float:
+    value = options.number("cut_budget_s")
+    if value is None:
+        return _DEFAULTS.cut_budget_s
+    if value <= 0:
+        raise options.error("cut_budget_s", f"must be seconds above 0, not {value}")
+    return float(value)
+
+
+def _partitioning(options: Options) -> Partitioning:
+    section = options.section("partitioning", known=_names(Partitioning))
+    default = Partitioning()
+    sample = section.number("sample")
+    if sample is not None and not 0 < sample <= 1:
+        raise section.error("sample", f"must be a rate above 0 and at most 1, not {sample}")
+    return Partitioning(
+        strategy=section.choice("strategy", get_args(Strategy), default.strategy),
+        fragments=_or(section.whole("fragments", least=1), default.fragments),
+        sample=default.sample if sample is None else sample,
+        seed=_or(section.whole("seed", least=0), default.seed),
+        min_sample=_or(section.whole("min_sample", least=0), default.min_sample),
+    )
+
+
+def _samarati(options: Options) -> Samarati:
+    section = options.section("samarati", known=_names(Samarati))
+    return Samarati(
+        max_suppressed=_or(section.whole("max_suppressed", least=0), 0),
+        choice=section.choice("choice", get_args(LatticeChoice), "minimal"),
+    )
+
+
+def _tds(options: Options, k: int) -> Tds:
+    section = options.section("tds", known=_names(Tds))
+    return Tds(
+        partitions=_or(section.whole("partitions", least=1), Tds().partitions),
+        k_intermediate=section.whole(
+            "k_intermediate", least=k, why="the first phase may not be less strict than k"
+        ),
+    )
+
+
+def _di_mondrian(options: Options) -> DiMondrian:
+    section = options.section("di_mondrian", known=_names(DiMondrian))
+    return DiMondrian(_or(section.whole("cut_points", least=1), DiMondrian().cut_points))
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _names(section: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(section))
+
+
+def _plain(value: Any) -> Any:
+    """``value`` made of JSON's types."""
+    if isinstance(value, (Partitioning, Samarati, Tds, DiMondrian)):
+        return asdict(value)
+    if isinstance(value, QuasiIdentifier):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+_KEYS = _names(Job)
+# The trigger form has these at its top level; in a job they have a section.
+_FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)}
+_DEFAULTS = Job(input=None, output=None, k=0)
+_ALWAYS_DESCRIBED = {
+    *("k", "l", "identifiers", "quasi_identifiers", "sensitive", "unlisted"),
+    *("algorithm", "cut", "partitioning", "retrieval", "engine"),
+}
