@@ -15,7 +15,7 @@ from itertools import count
 from mondrian_ops.report import figures
 
 _ROW = 40
-_LABEL_CHARS = 30
+_LABEL_CHARS = 22
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -30,12 +30,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Bar:
-    """A labelled bar of one or more parts; `mark` is a line across it, as a share of the width."""
+    """A labelled bar of one or more parts.
+
+    `mark` is a line across it, as a share of the width; `more` follows the value where there is
+    room.
+    """
 
     label: str
     value: str
     parts: tuple[Part, ...]
     mark: float | None = None
+    more: str = ""
 
 
 def text(value: object) -> str:
@@ -114,7 +119,8 @@ def _bar(bar: Bar, top: int) -> str:
     pieces = [
         f"<g><title>{text(bar.label)}: {text(says)}</title>"
         f'<text class="label" x="0" y="{top + 15}">{text(label)}</text>'
-        f'<text class="value end" x="100%" y="{top + 15}">{text(bar.value)}</text>'
+        f'<text class="value end" x="100%" y="{top + 15}">{text(bar.value)}'
+        f'<tspan class="wide">{text(bar.more)}</tspan></text>'
         f'<rect class="track" x="0" y="{top + 21}" width="100%" height="11" rx="2"/>'
     ]
     left = 0.0
@@ -133,8 +139,8 @@ def _bar(bar: Bar, top: int) -> str:
 
 
 def _gridline(y: float, classes: float) -> str:
+    said = figures.size(round(classes))
     return (
         f'<line class="grid" x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text class="tick narrow" x="0" y="{y - 4:.1f}">{text(figures.size(round(classes)))}'
-        "</text>"
+        f'<text class="tick end narrow" x="100%" y="{y - 4:.1f}">{text(said)}</text>'
     )

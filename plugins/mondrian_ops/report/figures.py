@@ -151,6 +151,8 @@ def number(value: float | None, digits: int = 2) -> str:
 
 def percent(share: float, digits: int = 1) -> str:
     """A share as per cent; a small one is never shown as nothing, nor a large one as all."""
+    if share == 0:
+        return "0 %"
     low = 10**-digits
     value = 100 * share
     if 0 < value < low / 2:
@@ -171,10 +173,9 @@ def seconds(value: float) -> str:
 
 def size(value: float) -> str:
     """A count shortened for a tick or a card: `950`, `12.3 k`, `1.80 M`."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if value >= limit:
-            scaled = value / (1e3 if unit == "k" else limit)
-            return f"{scaled:.3g} {unit}" if scaled < 1000 else f"{scaled:,.0f} {unit}"
+    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= max(0.9995 * factor, 1e4):
+            return f"{value / factor:.3g} {unit}"
     return number(value)
 
 

@@ -82,10 +82,10 @@ def _section(title: str, lead: str, body: str, style: str = "") -> str:
     return f"<section{kind}><h2>{text(title)}</h2>{lead}{body}</section>"
 
 
-def _figure(title: str, caption: str, body: str) -> str:
+def _figure(title: str, caption: str, body: str, legend: str = "") -> str:
     return (
-        f"<figure><figcaption><h3>{text(title)}</h3><p>{text(caption)}</p></figcaption>"
-        f"{body}</figure>"
+        f"<figure><figcaption><h3>{text(title)}</h3><p>{text(caption)}</p>{legend}</figcaption>"
+        f"<div>{body}</div></figure>"
     )
 
 
@@ -102,10 +102,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[i
         "<tr>" + "".join(cell("td", index, value) for index, value in enumerate(row)) + "</tr>"
         for row in rows
     )
-    return (
-        f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-        "</div>"
-    )
+    top = f"<thead><tr>{top}</tr></thead>" if head else ""
+    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
 
 
 def _details(summary: str, body: str) -> str:
@@ -113,16 +111,18 @@ def _details(summary: str, body: str) -> str:
 
 
 def _banner(report: Mapping[str, Any]) -> str:
-    failures = report.get("verification", {}).get("failures", ())
+    verification = report.get("verification", {})
     if passed(report):
-        files_checked = report.get("verification", {}).get("files")
-        read = f"the {files_checked:,} files" if files_checked else "the files"
-        text_ = (
-            f"Every requirement was checked again on {read} as written, by a program path that "
-            "does not share code with the one that made them. All checks passed."
+        rows, job = report["rows"], report["job"]
+        asked = ", ".join(f"{key} = {number(job[key])}" for key in ("k", "l", "t") if job.get(key))
+        said = (
+            f"{number(rows['published'])} of {number(rows['input'])} rows, in "
+            f"{number(report['equivalence_classes'])} classes, with {asked}. "
+            "Every requirement was checked again on the files as written, by a program path that "
+            "shares no code with the one that made them."
         )
-        return _section("Published", "", f"<p>{text(text_)}</p>", "banner published")
-    reasons = "".join(f"<li>{text(failure)}</li>" for failure in failures)
+        return _section("Published", "", f"<p>{text(said)}</p>", "banner published")
+    reasons = "".join(f"<li>{text(failure)}</li>" for failure in verification.get("failures", ()))
     return _section(
         "Refused: nothing was published",
         "",
@@ -159,7 +159,7 @@ def _guarantees(report: Mapping[str, Any], draw: Drawing) -> str:
         "What is guaranteed",
         "",
         f'<div class="two">{_figure("Asked and achieved", caption, chart + table)}'
-        f'<div><h3>What it means</h3><ul class="checks">{"".join(items)}</ul></div></div>',
+        f'<div><h3>What this asks for</h3><ul class="checks">{"".join(items)}</ul></div></div>',
     )
 
 
@@ -237,12 +237,12 @@ def _attributes(report: Mapping[str, Any], draw: Drawing) -> str:
             "What a reader still sees",
             "Share of the rows in which the value is exact, replaced by a range or a group, or "
             "hidden altogether (*).",
-            _legend((("main", "exact"), ("mid", "generalized"), ("rest", "hidden (*)")))
-            + draw.bars(
+            draw.bars(
                 "Exact, generalized and hidden values per quasi-identifier",
-                "; ".join(f"{bar.label}: {bar.value}" for bar in seen),
+                "; ".join(f"{bar.label}: {bar.value}{bar.more}" for bar in seen),
                 seen,
             ),
+            _legend((("main", "exact"), ("mid", "generalized"), ("rest", "hidden (*)"))),
         )
         rows = [
             (name, str(a.get("generalization") or ""), percent(a["NCP"]), percent(a["LM"]),
@@ -282,7 +282,8 @@ def _shares_bar(name: str, exact: float, general: float, star: float) -> Bar:
         Part(general, "mid", f"{percent(general)} generalized"),
         Part(star, "rest", f"{percent(star)} hidden"),
     )
-    return Bar(name, f"{percent(exact, 0)} exact · {percent(star, 0)} hidden", parts)
+    value, more = f"{percent(exact, 0)} exact", f" · {percent(star, 0)} hidden"
+    return Bar(name, value, parts, more=more)
 
 
 def _legend(entries: Iterable[tuple[str, str]]) -> str:
@@ -389,7 +390,7 @@ def _making(report: Mapping[str, Any]) -> str:
         rows.append(("Retrieval", f"{retrieval.get('used')} (asked: {retrieval.get('asked')})"))
     for phase, taken in report.get("timings_s", {}).items():
         rows.append((f"Time, {phase.replace('_', ' ')}", figures.seconds(taken)))
-    return _section("How it was made", "", _table(("", ""), rows))
+    return _section("How it was made", "", _table((), rows))
 
 
 def _verification(report: Mapping[str, Any]) -> str:
@@ -403,7 +404,12 @@ def _verification(report: Mapping[str, Any]) -> str:
     body = f"<h3>Checked</h3><ul>{checked}</ul>" if checked else ""
     body += f'<h3>Failed</h3><ul class="checks">{wrong}</ul>' if wrong else ""
     body += f"<h3>Notes of the run</h3><ul>{notes}</ul>" if notes else ""
-    lead = "The files were read back and every class counted again over the whole release."
+    read = (
+        f"{number(verification['files'])} files were"
+        if verification.get("files")
+        else "The release was"
+    )
+    lead = f"{read} read back, and every class was counted again over the whole release."
     return _section("Verification", lead, body)
 
 

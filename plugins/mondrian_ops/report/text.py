@@ -77,7 +77,7 @@ def _figures(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
         ("time", ", ".join(f"{phase.replace('_', ' ')} {figures.seconds(taken)}"
                            for phase, taken in report.get("timings_s", {}).items())),
     )  # fmt: skip
-    lines = []
+    lines: list[str] = []
     for name, said in pairs:
         if said:
             lines += _hang(f"{name:<18}", said, width)
@@ -87,18 +87,17 @@ def _figures(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
 def _attributes(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     attributes = list(report["attributes"].items())
     rows = report["rows"]["published"] or 1
-    name_width = min(max((len(figures.printable(n)) for n, _ in attributes), default=4), 24)
-    bar_width = max(width - name_width - 38, 8)
+    wide = min(max((len(figures.printable(name)) for name, _ in attributes), default=0), 24)
+    wide = max(wide, len("quasi-identifier"))
     most = max((a["NCP"] for _, a in attributes), default=0) or 1
-    head = f"{'quasi-identifier':<{max(name_width, 16)}}  {'kind':<9} {'lost':>7} {'exact':>7}"
-    name_width = max(name_width, 16)
+    head = f"{'quasi-identifier':<{wide}}  {'kind':<9} {'lost':>7} {'exact':>7}"
     lines = [paint("head", head)]
     for name, a in attributes[:MAX_ATTRIBUTES]:
         exact = percent(a["rows_exact"] / rows) if "rows_exact" in a else "–"
         lines.append(
-            f"{_short(figures.printable(name), name_width):<{name_width}}  "
+            f"{_short(figures.printable(name), wide):<{wide}}  "
             f"{a.get('generalization') or '':<9.9} {percent(a['NCP']):>7} {exact:>7}  "
-            f"{_bar(a['NCP'] / most, min(bar_width, width - name_width - 30))}".rstrip()
+            f"{_bar(a['NCP'] / most, width - wide - 30)}".rstrip()
         )
     return _more(lines, len(attributes) - MAX_ATTRIBUTES)
 
