@@ -1,0 +1,246 @@
+"""CSV files of a source: a header, UTF-8, separated by comma, semicolon or tab; '' is missing.
+
+A column has one type over all rows of all files: the survey reads everything once and keeps the
+types that every value has. So a value far down cannot break the reading, and text that only looks
+like a number (a leading zero, more digits than fit) stays text.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import pyarrow as pa
+
+from mondrian_ops.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+    import pyarrow.csv as pa_csv
+
+__all__ = ["batches", "survey"]
+
+DELIMITERS = (",", ";", "\t")
+BLOCK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A type that a column of texts may have: what each value must match, and be castable to."""
+
+    pattern: str
+    type: pa.DataType
+    trimmed: bool = False  # the CSV reader takes blanks off before it converts
+
+
+_DATE = r"\d{4}-\d\d-\d\d"
+_TIME = r"[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
+# At most 15 whole digits, so that a float holds them exactly and a card number stays text.
+_FLOAT = r"[-+]?((0|[1-9]\d{0,14})(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?|nan|NaN|[-+]?inf"
+_KINDS = (
+    _Kind(r"-?(0|[1-9]\d*)", pa.int64(), trimmed=True),
+    _Kind(_FLOAT, pa.float64(), trimmed=True),
+    _Kind("true|false|True|False|TRUE|FALSE", pa.bool_()),
+    _Kind(_DATE, pa.date32()),
+    _Kind(f"{_DATE}({_TIME})?", pa.timestamp("us")),
+    _Kind(f"{_DATE}{_TIME}(Z|[-+]\\d\\d:?\\d\\d)", pa.timestamp("us", tz="UTC")),
+)
+
+
+def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
+    """The columns and types all files share, and their rows; reads every file once.
+
+    Raises:
+        InputError: a header differs or names a column twice, a row is ragged, or text is not
+            UTF-8; file and line are named.
+    """
+    names = _header(files[0])
+    kinds: dict[str, list[_Kind]] = {name: list(_KINDS) for name in names}
+    filled: set[str] = set()
+    rows = 0
+    for path in files:
+        _refuse_other_header(path, files[0], names)
+        texts = pa.schema([(name, pa.string()) for name in names])
+        for batch in _read(path, texts, names):
+            rows += batch.num_rows
+            for name, column in zip(names, batch.columns, strict=True):
+                if column.null_count < len(column):
+                    filled.add(name)
+                if kinds[name]:
+                    kinds[name] = _fitting(column, kinds[name])
+    fields = [
+        pa.field(name, kinds[name][0].type if kinds[name] and name in filled else pa.string())
+        for name in names
+    ]
+    return pa.schema(fields), rows
+
+
+def batches(
+    path: str,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    keep: pc.Expression | None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The file's rows as batches of ``columns`` with the types of ``schema``."""
+    needed = list(columns) if keep is None else schema.names
+    for block in _read(path, schema, needed):
+        table = pa.Table.from_batches([block])
+        if keep is not None:
+            table = table.filter(keep).select(columns)
+        yield from table.to_batches(max_chunksize=batch_rows)
+
+
+def _fitting(column: pa.Array, kinds: list[_Kind]) -> list[_Kind]:
+    import pyarrow.compute as pc
+
+    texts = pc.drop_null(pc.unique(column))
+    trimmed = pc.utf8_trim_whitespace(texts)
+    return [kind for kind in kinds if _fits(trimmed if kind.trimmed else texts, kind)]
+
+
+def _fits(texts: pa.Array, kind: _Kind) -> bool:
+    import pyarrow.compute as pc
+
+    matches = pc.match_substring_regex(texts, f"^({kind.pattern})$")
+    if not pc.all(matches, min_count=0).as_py():
+        return False
+    try:
+        pc.cast(texts, kind.type)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow.csv as pa_csv
+
+    ragged: list[int] = []
+
+    def refuse(row: pa_csv.InvalidRow) -> str:
+        ragged.append(row.actual_columns)
+        return "error"
+
+    delimiter = _delimiter(path)
+    convert = pa_csv.ConvertOptions(
+        column_types={name: schema.field(name).type for name in columns},
+        include_columns=list(columns),
+        null_values=[""],
+        strings_can_be_null=True,
+        true_values=["true", "True", "TRUE"],
+        false_values=["false", "False", "FALSE"],
+    )
+    parse = pa_csv.ParseOptions(
+        delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse
+    )
+    read = pa_csv.ReadOptions(block_size=BLOCK_BYTES)
+    try:
+        with pa.input_stream(path, compression="detect") as stream:
+            yield from pa_csv.open_csv(stream, read, parse, convert)
+    except pa.ArrowInvalid:
+        # Arrow's message quotes the row: it must not reach a log.
+        raise InputError(_complaint(path, delimiter, bool(ragged))) from None
+    except OSError as error:
+        if error.errno is not None:  # the machine's own error: a retry may cure it
+            raise
+        raise InputError(f"{path}: damaged gzip file; write it again") from None
+
+
+def _complaint(path: str, delimiter: str, ragged: bool) -> str:
+    line = _undecodable_line(path)
+    if line is not None:
+        return f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8"
+    if ragged:
+        return _ragged_row(path, delimiter)
+    return (
+        f"{path}: cannot be read as CSV with the separator {delimiter!r}; look for an unclosed "
+        "quote, or a row of more than 8 MiB"
+    )
+
+
+def _undecodable_line(path: str) -> int | None:
+    with _open_binary(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+def _ragged_row(path: str, delimiter: str) -> str:
+    with _open_text(path) as file:
+        rows = csv.reader(file, delimiter=delimiter)
+        width = len(next(rows))
+        for row in rows:
+            if row and len(row) != width:
+                return (
+                    f"{path}, line {rows.line_num}: {len(row)} values, but the header names "
+                    f"{width} columns; complete the row, or quote values that hold {delimiter!r}"
+                )
+    return f"{path}: a row has not as many values as the header names columns; correct the file"
+
+
+def _delimiter(path: str) -> str:
+    with _text(path) as file:
+        header = file.readline()
+    counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in DELIMITERS}
+    return max(counts, key=lambda mark: counts[mark])
+
+
+def _header(path: str) -> list[str]:
+    delimiter = _delimiter(path)
+    with _text(path) as file:
+        names = next(csv.reader(file, delimiter=delimiter), [])
+    if not names:
+        raise InputError(f"{path}: the first line is empty; it must name the columns")
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                f"{path}, line 1: column {name!r} is there twice; rename one of the two"
+            )
+    return names
+
+
+def _refuse_other_header(path: str, like: str, names: list[str]) -> None:
+    other = _header(path)
+    differing = sorted(set(other) ^ set(names))
+    if differing:
+        raise InputError(
+            f"{path}, line 1: column {differing[0]!r} is not in both this file and "
+            f"{os.path.basename(like)}; give files of one schema"
+        )
+
+
+@contextmanager
+def _text(path: str) -> Iterator[IO[str]]:
+    """The file opened as text, its errors named."""
+    try:
+        with _open_text(path) as file:
+            yield file
+    except UnicodeDecodeError:
+        line = _undecodable_line(path) or 1
+        raise InputError(f"{path}, line {line}: not UTF-8 text; convert the file") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; is the source still written to?") from None
+    except PermissionError:
+        raise InputError(f"{path}: permission denied; let this process read it") from None
+    except (gzip.BadGzipFile, EOFError):
+        raise InputError(f"{path}: damaged gzip file; write it again") from None
+
+
+def _open_text(path: str) -> IO[str]:
+    if path.lower().endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return open(path, encoding="utf-8-sig", newline="")
+
+
+def _open_binary(path: str) -> IO[bytes]:
+    if path.lower().endswith(".gz"):
+        return gzip.open(path, "rb")
+    return open(path, "rb")

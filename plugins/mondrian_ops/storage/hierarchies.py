@@ -1,0 +1,91 @@
+"""Hierarchy files: where they are looked for, and how their text is read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mondrian_ops.core.errors import HierarchyError
+
+if TYPE_CHECKING:
+    from mondrian_ops.core.hierarchy import Hierarchy
+
+__all__ = ["find_hierarchy", "read_hierarchy"]
+
+PLACES_VARIABLE = "MONDRIAN_OPS_HIERARCHIES"
+
+
+def find_hierarchy(name: str, beside: str | None) -> str:
+    """The path of a hierarchy file, looked up beside the job, then in ``include/hierarchies/``.
+
+    Args:
+        name: as the job gives it, a path relative to one of these places.
+        beside: the directory of the job's file; None if it has none.
+
+    The environment variable ``MONDRIAN_OPS_HIERARCHIES`` (directories, separated like ``PATH``)
+    replaces ``include/hierarchies/``. A file outside these places is refused, for the name may
+    come from a form.
+
+    Raises:
+        HierarchyError: it is in none of them.
+    """
+    places = ([beside] if beside else []) + _shared_places()
+    for place in places:
+        root = os.path.realpath(place)
+        path = os.path.realpath(os.path.join(root, name))
+        if os.path.commonpath([root, path]) == root and os.path.isfile(path):
+            return path
+    raise HierarchyError(
+        f"{name}: no such hierarchy file; put it beside the job's file or into one of "
+        f"{', '.join(places)}"
+    )
+
+
+def _shared_places() -> list[str]:
+    named = os.environ.get(PLACES_VARIABLE)
+    if named:
+        return [place for place in named.split(os.pathsep) if place]
+    return [str(Path(__file__).resolve().parents[3] / "include" / "hierarchies")]
+
+
+def read_hierarchy(path: str) -> Hierarchy:
+    """Read a hierarchy: CSV separated by ``;`` or ``,`` without a header, or a JSON tree.
+
+    Raises:
+        HierarchyError: missing, not UTF-8, not JSON, or not one tree.
+    """
+    from mondrian_ops.core.hierarchy import Hierarchy
+
+    name = os.path.basename(path)
+    text = _text(path, name)
+    if path.lower().endswith(".json") or text.lstrip()[:1] in ("{", "["):
+        try:
+            tree = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise HierarchyError(
+                f"{name}, line {error.lineno}: not valid JSON; correct the file"
+            ) from None
+        return Hierarchy.from_tree(tree, name)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
+    try:
+        return Hierarchy.from_rows([row for row in rows if any(row)], name)
+    except csv.Error:
+        raise HierarchyError(f"{name}, line {rows.line_num}: not valid CSV") from None
+
+
+def _text(path: str, name: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise HierarchyError(f"{name}: no such hierarchy file; check the name") from None
+    except UnicodeDecodeError:
+        raise HierarchyError(f"{name}: not UTF-8 text; convert the file to UTF-8") from None
+
+
+def _delimiter(text: str) -> str:
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return ";" if len(next(csv.reader([first], delimiter=";"), [])) > 1 else ","

@@ -1,0 +1,159 @@
+"""Parquet files of a source: their common schema, their rows, their batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mondrian_ops.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+__all__ = ["batches", "readable", "survey"]
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Turn what a damaged, vanished or forbidden file raises into an InputError naming it.
+
+    Errors of the machine (an I/O error, too many open files) pass: a retry may cure them.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; is the source still written to?") from None
+    except PermissionError:
+        raise InputError(f"{path}: permission denied; let this process read it") from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(_damaged(path)) from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InputError(_damaged(path)) from None
+
+
+def _damaged(path: str) -> str:
+    return f"{path}: cannot be read as Parquet; the file is damaged, or of another format"
+
+
+def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
+    """The schema all files share, and their rows, from the footers.
+
+    Raises:
+        InputError: a file is unreadable, or its columns or types differ from the first file's.
+    """
+    first: pa.Schema | None = None
+    plain = False
+    rows = 0
+    for path in files:
+        with readable(path), pq.ParquetFile(path) as file:
+            schema = _bare(file.schema_arrow)
+            rows += file.metadata.num_rows
+        if first is None:
+            _refuse_twins(path, schema)
+            first = schema
+        elif not schema.equals(first):
+            _refuse_mixture(path, schema, files[0], first)
+            plain = True
+    assert first is not None, "a source has at least one file"
+    return (_plain(first) if plain else first), rows
+
+
+def batches(
+    path: str,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    keep: pc.Expression | None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The file's rows as batches of ``columns`` with the types of ``schema``."""
+    target = pa.schema([schema.field(name) for name in columns])
+    if keep is None:
+        raw = _all(path, columns, batch_rows)
+    else:
+        raw = _kept(path, columns, keep, batch_rows)
+    with readable(path):
+        for batch in raw:
+            yield _conform(batch, target)
+
+
+def _all(path: str, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    # Without pre-buffering, memory stays that of the row group being decoded.
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        yield from file.iter_batches(batch_rows, columns=list(columns), use_threads=True)
+
+
+def _kept(
+    path: str, columns: Sequence[str], keep: pc.Expression, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow.dataset as ds  # slow to import, and only pushdown needs it
+
+    scanner = ds.dataset(path, format="parquet").scanner(
+        columns=list(columns),
+        filter=keep,
+        batch_size=batch_rows,
+        batch_readahead=4,
+        fragment_readahead=1,
+    )
+    yield from scanner.to_batches()
+
+
+def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(target, check_metadata=True):
+        return batch
+    arrays = [
+        array if array.type == field.type else array.cast(field.type)
+        for array, field in zip((batch.column(n) for n in target.names), target, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def _bare(schema: pa.Schema) -> pa.Schema:
+    # A writer's metadata, and whether it promised no missing values, is no part of the data.
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type without what a writer chose for itself: dictionary encoding, width of offsets."""
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return kind
+
+
+def _refuse_twins(path: str, schema: pa.Schema) -> None:
+    for name in schema.names:
+        if schema.names.count(name) > 1:
+            raise InputError(f"{path}: column {name!r} is there twice; rename one of the two")
+
+
+def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -> None:
+    beside = os.path.basename(like)
+    _refuse_twins(path, schema)
+    for name in schema.names:
+        if name not in first.names:
+            raise InputError(
+                f"{path}: column {name!r} is not in {beside}; give files of one schema"
+            )
+    for field in first:
+        if field.name not in schema.names:
+            raise InputError(
+                f"{path}: column {field.name!r} of {beside} is missing; give files of one schema"
+            )
+        kind = _plain_type(schema.field(field.name).type)
+        if kind != _plain_type(field.type):
+            raise InputError(
+                f"{path}: column {field.name!r} is {kind}, in {beside} {field.type}; "
+                "give files of one schema"
+            )

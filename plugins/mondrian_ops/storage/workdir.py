@@ -1,0 +1,237 @@
+"""The private working files of one run: beside the output, mode 0700, gone when the run is over."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.locations import local_path
+
+__all__ = ["FragmentWriter", "WorkDir", "read_fragment", "remove_tree", "work_path"]
+
+FLUSH_BYTES = 1 << 20
+
+_TOKEN = "token"
+_RELEASE = "release"
+_FRAGMENTS = "fragments"
+
+
+def work_path(output: str, run_id: str) -> str:
+    """The working directory of a run: hidden, beside the output and so on its file system."""
+    parent, name = os.path.split(os.path.realpath(local_path(output)))
+    return os.path.join(
+        parent, f".{name}.mondrian_ops-{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
+    )
+
+
+class WorkDir:
+    """The working directory of one run, shared by its tasks.
+
+    Every method that needs it there raises :class:`StorageError` when it has vanished.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.root = path
+
+    def create(self) -> None:
+        """Start afresh: what an earlier attempt left is removed. Nobody else may look in."""
+        self.remove()
+        try:
+            os.makedirs(os.path.dirname(self.root) or ".", exist_ok=True)
+            os.mkdir(self.root, mode=0o700)
+        except (PermissionError, NotADirectoryError, FileExistsError):
+            raise StorageError(
+                f"{self.root}: cannot be made; let this process write beside `output`"
+            ) from None
+        os.chmod(self.root, 0o700)
+        os.mkdir(self.path(_FRAGMENTS))
+        os.mkdir(self.staging)
+        _write_bytes(self.path(_TOKEN), uuid.uuid4().hex.encode())
+
+    def remove(self) -> None:
+        """Remove it with all it holds; what is not there needs no removing."""
+        remove_tree(self.root)
+
+    def path(self, *parts: str) -> str:
+        """The path of a working file."""
+        return os.path.join(self.root, *parts)
+
+    @property
+    def staging(self) -> str:
+        """The directory in which the release grows until it is published."""
+        return self.path(_RELEASE)
+
+    @property
+    def token(self) -> str:
+        """A text no other run, nor another attempt at this one, has; for :func:`publish`."""
+        with self.there(), open(self.path(_TOKEN), encoding="ascii") as file:
+            return file.read()
+
+    def part_path(self, fragment_id: int) -> str:
+        """Where the release's part of a fragment goes.
+
+        The name differs from run to run, so that a reader who listed the directory before a
+        publication finds the file gone, rather than read half of either release.
+        """
+        return os.path.join(self.staging, f"part-{fragment_id:05d}-{self.token[:8]}.parquet")
+
+    def write_json(self, name: str, value: object) -> None:
+        """Write a JSON file as a whole or not at all."""
+        with self.there():
+            _write_bytes(self.path(name), json.dumps(value, allow_nan=False).encode())
+
+    def read_json(self, name: str) -> Any:
+        """The value that :meth:`write_json` wrote."""
+        with self.there(), open(self.path(name), "rb") as file:
+            return json.load(file)
+
+    def write_arrow(self, name: str, table: pa.Table) -> None:
+        """Write a table as an Arrow IPC stream, as a whole or not at all."""
+        with self.there():
+            temporary = f"{self.path(name)}.tmp"
+            with pa.OSFile(temporary, "wb") as sink, ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            os.replace(temporary, self.path(name))
+
+    def read_arrow(self, name: str) -> pa.Table:
+        """The table that :meth:`write_arrow` wrote, mapped into memory rather than copied."""
+        with self.there():
+            return ipc.open_stream(pa.memory_map(self.path(name))).read_all()
+
+    @contextmanager
+    def there(self) -> Iterator[None]:
+        """Turn what missing or truncated working files raise into a StorageError."""
+        try:
+            yield
+        except (FileNotFoundError, pa.ArrowInvalid, json.JSONDecodeError):
+            raise self._vanished() from None
+        except OSError as error:
+            if error.errno is not None:  # the machine's own error: a retry may cure it
+                raise
+            raise self._vanished() from None
+
+    def _vanished(self) -> StorageError:
+        return StorageError(
+            f"{self.root}: working files of this run vanished or are damaged; "
+            "run again from the partition task"
+        )
+
+
+class FragmentWriter:
+    """Routes rows to one private Arrow IPC stream per fragment.
+
+    Small tables are gathered until a batch is worth writing; memory is bounded by
+    ``FLUSH_BYTES`` per fragment. The files appear under their names only with :meth:`close`, so
+    a killed scatter leaves nothing that could be taken for a fragment. Threads may share it.
+    """
+
+    def __init__(self, work: WorkDir) -> None:
+        self._work = work
+        self._streams: dict[int, _Stream] = {}
+        self._lock = Lock()
+
+    def append(self, fragment_id: int, table: pa.Table) -> None:
+        """Add rows to a fragment."""
+        with self._work.there(), self._lock:
+            stream = self._streams.get(fragment_id)
+            if stream is None:
+                stream = _Stream(_fragment_path(self._work, fragment_id), table.schema)
+                self._streams[fragment_id] = stream
+            stream.append(table)
+
+    def close(self) -> None:
+        """Write what is gathered and put the files under their names."""
+        with self._work.there(), self._lock:
+            for stream in self._streams.values():
+                stream.close()
+            for stream in self._streams.values():
+                stream.commit()
+            self._streams.clear()
+
+    def __enter__(self) -> FragmentWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+
+
+class _Stream:
+    """One fragment's file while it is written."""
+
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._path = path
+        self._sink = pa.OSFile(f"{path}.tmp", "wb")
+        self._writer = ipc.new_stream(self._sink, schema)
+        self._gathered: list[pa.Table] = []
+        self._bytes = 0
+
+    def append(self, table: pa.Table) -> None:
+        self._gathered.append(table)
+        self._bytes += table.nbytes
+        if self._bytes >= FLUSH_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+        self._sink.close()
+
+    def commit(self) -> None:
+        os.replace(f"{self._path}.tmp", self._path)
+
+    def _flush(self) -> None:
+        if self._gathered:
+            self._writer.write_table(pa.concat_tables(self._gathered).combine_chunks())
+        self._gathered.clear()
+        self._bytes = 0
+
+
+def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
+    """The rows that a :class:`FragmentWriter` routed to the fragment, in the order they came.
+
+    Raises:
+        StorageError: the file vanished.
+    """
+    return work.read_arrow(os.path.join(_FRAGMENTS, _fragment_name(fragment_id)))
+
+
+def _fragment_path(work: WorkDir, fragment_id: int) -> str:
+    return work.path(_FRAGMENTS, _fragment_name(fragment_id))
+
+
+def _fragment_name(fragment_id: int) -> str:
+    return f"{fragment_id:05d}.arrow"
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory; whatever is missing, or goes missing meanwhile, is no error."""
+
+    def tolerate(_function: object, _path: str, error: tuple[Any, BaseException, Any]) -> None:
+        if not isinstance(error[1], FileNotFoundError | NotADirectoryError):
+            raise error[1]
+
+    shutil.rmtree(path, onerror=tolerate)
+
+
+def _write_bytes(path: str, content: bytes) -> None:
+    with open(f"{path}.tmp", "wb") as file:
+        file.write(content)
+    os.replace(f"{path}.tmp", path)

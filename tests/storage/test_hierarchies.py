@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mondrian_ops.core.errors import HierarchyError
+from mondrian_ops.storage import find_hierarchy, read_hierarchy
+
+pytest.importorskip("mondrian_ops.core.hierarchy")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.csv", "Italy;Europe;*\nFrance;Europe;*\nJapan;Asia;*\n"),
+        ("c.csv", "\ufeffItaly,Europe,*\r\nFrance,Europe,*\r\n\r\nJapan,Asia,*\r\n"),
+        ("c.csv", '"Italy","Europe","*"\n"France","Europe","*"\n"Japan","Asia","*"'),
+        (
+            "c.json",
+            json.dumps(
+                {
+                    "name": "*",
+                    "children": [
+                        {"name": "Europe", "children": ["Italy", "France"]},
+                        {"name": "Asia", "children": ["Japan"]},
+                    ],
+                }
+            ),
+        ),
+        ("c.txt", json.dumps({"*": {"Europe": ["Italy", "France"], "Asia": ["Japan"]}})),
+    ],
+)
+def test_reads_every_form_of_one_hierarchy(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    hierarchy = read_hierarchy(str(tmp_path / name))
+    assert list(hierarchy.leaves) == ["Italy", "France", "Japan"]
+    assert hierarchy.labels[hierarchy.lca(0, 1)] == "Europe"
+    assert hierarchy.labels[hierarchy.lca(0, 2)] == "*"
+
+
+def test_quoted_separators_are_part_of_the_value(tmp_path):
+    (tmp_path / "c.csv").write_text('"Korea, South";Asia\n"Korea; North";Asia\n')
+    assert list(read_hierarchy(str(tmp_path / "c.csv")).leaves) == ["Korea, South", "Korea; North"]
+
+
+def test_unreadable_files_are_named(tmp_path):
+    with pytest.raises(HierarchyError, match=r"none\.csv: no such hierarchy file"):
+        read_hierarchy(str(tmp_path / "none.csv"))
+    (tmp_path / "latin.csv").write_bytes("Köln;*\n".encode("latin-1"))
+    with pytest.raises(HierarchyError, match=r"latin\.csv: not UTF-8"):
+        read_hierarchy(str(tmp_path / "latin.csv"))
+    (tmp_path / "bad.json").write_text('{"name": "*",\n]')
+    with pytest.raises(HierarchyError, match=r"bad\.json, line 2: not valid JSON"):
+        read_hierarchy(str(tmp_path / "bad.json"))
+    (tmp_path / "empty.csv").write_text("\n")
+    with pytest.raises(HierarchyError, match=r"empty\.csv"):
+        read_hierarchy(str(tmp_path / "empty.csv"))
+
+
+def test_looked_up_beside_the_job_then_in_the_shared_places(tmp_path, monkeypatch):
+    job, one, two = (tmp_path / name for name in ("job", "one", "two"))
+    for place in (job, one, two):
+        place.mkdir()
+    monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", f"{one}:{two}")
+    (two / "c.csv").write_text("")
+    assert find_hierarchy("c.csv", str(job)) == str(two / "c.csv")
+    (one / "c.csv").write_text("")
+    assert find_hierarchy("c.csv", None) == str(one / "c.csv")
+    (job / "c.csv").write_text("")
+    assert find_hierarchy("c.csv", str(job)) == str(job / "c.csv")
+    assert find_hierarchy(str(job / "c.csv"), str(job)) == str(job / "c.csv")
+
+
+def test_nothing_outside_these_places_is_found(tmp_path, monkeypatch):
+    place = tmp_path / "place"
+    place.mkdir()
+    monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", str(place))
+    (tmp_path / "secret").write_text("")
+    (place / "link").symlink_to(tmp_path / "secret")
+    for name in ("../secret", str(tmp_path / "secret"), "link", "absent.csv", "."):
+        with pytest.raises(HierarchyError, match="no such hierarchy file; put it beside"):
+            find_hierarchy(name, None)
+
+
+def test_the_default_place_is_include_hierarchies(monkeypatch):
+    monkeypatch.delenv("MONDRIAN_OPS_HIERARCHIES", raising=False)
+    with pytest.raises(HierarchyError, match="include/hierarchies"):
+        find_hierarchy("absent.csv", None)

@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage import open_source
+
+PEOPLE = pa.table({"age": [31, 42, None, 19], "town": ["Rome", "Oslo", None, "Oslo"]})
+
+
+def read(source, **options):
+    batches = list(source.batches(**options))
+    return pa.Table.from_batches(batches) if batches else None
+
+
+def csv_file(path: Path, text: str | bytes) -> str:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def test_reads_a_parquet_file(tmp_path):
+    path = str(tmp_path / "people.parquet")
+    pq.write_table(PEOPLE, path)
+    source = open_source(path)
+    assert (source.rows, source.files, source.format) == (4, [path], "parquet")
+    assert source.bytes == os.path.getsize(path)
+    assert read(source).equals(PEOPLE)
+
+
+def test_reads_a_file_url_with_a_space_in_its_path(tmp_path):
+    path = tmp_path / "all people.parquet"
+    pq.write_table(PEOPLE, path)
+    assert open_source(path.as_uri()).rows == 4
+
+
+def test_reads_only_the_columns_asked_for_in_their_order(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "people.parquet")
+    table = read(open_source(str(tmp_path)), columns=["town"])
+    assert table.column_names == ["town"]
+    both = read(open_source(str(tmp_path)), columns=["town", "age"])
+    assert both.column_names == ["town", "age"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_filter_keeps_matching_rows_and_need_not_be_projected(tmp_path, ending):
+    if ending == "parquet":
+        pq.write_table(PEOPLE, tmp_path / "p.parquet", row_group_size=1)
+    else:
+        csv_file(tmp_path / "p.csv", "age,town\n31,Rome\n42,Oslo\n,\n19,Oslo\n")
+    source = open_source(str(tmp_path))
+    table = read(source, columns=["age"], filter=pc.field("town") == "Oslo")
+    assert table.to_pydict() == {"age": [42, 19]}
+    assert read(source, filter=pc.field("age") > 1000) is None
+    assert read(source, filter=pc.field("age").is_null())["town"].to_pylist() == [None]
+
+
+def test_filter_works_on_dictionary_columns(tmp_path):
+    table = pa.table({"town": PEOPLE["town"].dictionary_encode(), "age": PEOPLE["age"]})
+    pq.write_table(table, tmp_path / "p.parquet")
+    source = open_source(str(tmp_path))
+    kept = read(source, filter=pc.field("town").isin(["Oslo", "Bonn"]))
+    assert kept["age"].to_pylist() == [42, 19]
+
+
+def test_directory_is_read_in_the_order_of_its_files_without_the_hidden_ones(tmp_path):
+    for name in ("b.parquet", "a.parquet", "sub/c.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"file": [name]}), tmp_path / name)
+    for hidden in ("_SUCCESS", ".part.crc", "_temporary/x.parquet"):
+        (tmp_path / hidden).parent.mkdir(exist_ok=True)
+        (tmp_path / hidden).write_text("no data")
+    source = open_source(str(tmp_path))
+    assert read(source)["file"].to_pylist() == ["a.parquet", "b.parquet", "sub/c.parquet"]
+    assert open_source(str(tmp_path / "[ab].parquet")).rows == 2
+    assert open_source(str(tmp_path / "**" / "c.parquet")).rows == 1
+
+
+def test_a_file_whose_name_has_wildcard_characters_is_that_file(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "people[1].parquet")
+    assert open_source(str(tmp_path / "people[1].parquet")).rows == 4
+
+
+def test_a_directory_that_links_to_itself_is_read_once(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "p.parquet")
+    (tmp_path / "again").symlink_to(tmp_path)
+    assert open_source(str(tmp_path)).rows == 4
+
+
+def test_batches_are_bounded_and_deterministic(tmp_path):
+    table = pa.table({"n": list(range(10_000))})
+    pq.write_table(table, tmp_path / "n.parquet", row_group_size=3000)
+    source = open_source(str(tmp_path))
+    sizes = [batch.num_rows for batch in source.batches(batch_rows=1000)]
+    assert max(sizes) <= 1000
+    assert read(source, batch_rows=777).equals(table)
+
+
+def test_format_is_seen_in_the_content_when_the_name_does_not_tell(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "people")
+    assert open_source(str(tmp_path / "people")).format == "parquet"
+    assert open_source(csv_file(tmp_path / "text", "a,b\n1,2\n")).format == "csv"
+    (tmp_path / "image").write_bytes(b"\x89PNG\x00\x00")
+    with pytest.raises(InputError, match=r"image: neither Parquet nor CSV"):
+        open_source(str(tmp_path / "image"))
+
+
+def test_dictionary_encoding_of_one_file_is_no_difference_of_schema(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "a.parquet")
+    coded = PEOPLE.set_column(1, "town", PEOPLE["town"].dictionary_encode())
+    wide = coded.select(["town", "age"])
+    pq.write_table(wide, tmp_path / "b.parquet")
+    source = open_source(str(tmp_path))
+    assert source.schema == PEOPLE.schema
+    assert read(source).equals(pa.concat_tables([PEOPLE, PEOPLE]))
+    assert read(source, filter=pc.field("town") == "Oslo").num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (pa.table({"age": ["x"], "town": ["Rome"]}), r"b\.parquet: column 'age' is string, in a"),
+        (pa.table({"age": [1]}), r"b\.parquet: column 'town' of a\.parquet is missing"),
+        (PEOPLE.append_column("sex", PEOPLE["town"]), r"b\.parquet: column 'sex' is not in a"),
+    ],
+)
+def test_mixed_schema_names_the_file(tmp_path, other, message):
+    pq.write_table(PEOPLE, tmp_path / "a.parquet")
+    pq.write_table(other, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=message):
+        open_source(str(tmp_path))
+
+
+def test_mixed_formats_are_refused(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "a.parquet")
+    csv_file(tmp_path / "b.csv", "age,town\n1,Rome\n")
+    with pytest.raises(InputError, match=r"b\.csv: not parquet like a\.parquet"):
+        open_source(str(tmp_path))
+
+
+def test_hive_directories_are_refused_not_read_without_their_column(tmp_path):
+    (tmp_path / "day=1").mkdir()
+    pq.write_table(PEOPLE, tmp_path / "day=1" / "a.parquet")
+    with pytest.raises(InputError, match="day=1: directories named column=value"):
+        open_source(str(tmp_path))
+    assert open_source(str(tmp_path / "day=1")).rows == 4
+
+
+def test_missing_empty_and_damaged_sources_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no such file or directory"):
+        open_source(str(tmp_path / "absent.parquet"))
+    with pytest.raises(InputError, match="no file matches"):
+        open_source(str(tmp_path / "*.parquet"))
+    with pytest.raises(InputError, match="holds no data file"):
+        open_source(str(tmp_path))
+    pq.write_table(PEOPLE.slice(0, 0), tmp_path / "empty.parquet")
+    with pytest.raises(InputError, match="there are no rows"):
+        open_source(str(tmp_path))
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 is how it begins")
+    with pytest.raises(InputError, match=r"bad\.parquet: cannot be read as Parquet"):
+        open_source(str(tmp_path / "bad.parquet"))
+    with pytest.raises(InputError, match="scheme 'ftp' is not available"):
+        open_source("ftp://host/people.parquet")
+
+
+def test_damage_inside_a_file_is_named_when_it_is_met(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"n": list(range(1000))}), path, compression="zstd")
+    source = open_source(str(path))
+    content = bytearray(path.read_bytes())
+    content[4:400] = b"\xff" * 396
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"p\.parquet: cannot be read"):
+        read(source)
+
+
+def test_unknown_column_is_refused_with_the_nearest(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "p.parquet")
+    with pytest.raises(InputError, match=r"no column 'Town' \(did you mean 'town'\?\)"):
+        read(open_source(str(tmp_path)), columns=["Town"])
+
+
+def test_a_source_that_changes_while_read_is_refused(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "p.parquet")
+    source = open_source(str(tmp_path))
+    before = source.fingerprint()
+    assert before == open_source(str(tmp_path)).fingerprint()
+    batches = source.batches()
+    next(batches)
+    pq.write_table(PEOPLE, tmp_path / "q.parquet")
+    assert source.fingerprint() != before
+    with pytest.raises(InputError, match="changed while it was read"):
+        list(batches)
+
+
+def test_metadata_of_the_writer_is_no_part_of_the_schema(tmp_path):
+    table = PEOPLE.replace_schema_metadata({"pandas": "{}"})
+    pq.write_table(table, tmp_path / "p.parquet")
+    source = open_source(str(tmp_path))
+    assert source.schema.metadata is None
+    assert all(field.metadata is None for field in source.schema)
+    assert next(source.batches()).schema.metadata is None
+
+
+# CSV
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_csv_with_any_separator_and_byte_order_mark(tmp_path, mark, start):
+    text = "age,town\n31,Rome\n,\n".replace(",", mark)
+    source = open_source(csv_file(tmp_path / "p.csv", start + text.encode()))
+    assert source.schema == pa.schema([("age", pa.int64()), ("town", pa.string())])
+    assert source.rows == 2
+    assert read(source).to_pydict() == {"age": [31, None], "town": ["Rome", None]}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "-2", " 3", "0"], pa.int64()),
+        (["1", "2.5", "1e3", "-.5", "nan"], pa.float64()),
+        (["true", "False"], pa.bool_()),
+        (["1", "0"], pa.int64()),
+        (["2024-01-31", "1999-12-01"], pa.date32()),
+        (["2024-01-31", "2024-01-31 10:00", "2024-01-31T10:00:00.25"], pa.timestamp("us")),
+        (["2024-01-31T10:00:00Z", "2024-01-31 10:00+02:00"], pa.timestamp("us", tz="UTC")),
+        (["2024-13-31"], pa.string()),
+        (["02139", "10001"], pa.string()),
+        (["007", "1.5"], pa.string()),
+        (["4111111111111111999999", "1.5"], pa.string()),
+        (["99999999999999999999"], pa.string()),
+        (["0x1F"], pa.string()),
+        (["1", "x"], pa.string()),
+        (["NA", "1"], pa.string()),
+        ([" a"], pa.string()),
+        (["", ""], pa.string()),
+    ],
+)
+def test_csv_types_are_those_that_every_value_has(tmp_path, values, kind):
+    rows = "".join(f"{value},x\n" for value in values)
+    source = open_source(csv_file(tmp_path / "p.csv", "v,w\n" + rows))
+    assert source.schema.field("v").type == kind
+    table = read(source)
+    assert table.schema == source.schema
+    if kind == pa.string():
+        assert table["v"].to_pylist() == [value or None for value in values]
+    else:
+        assert table["v"].null_count == 0
+
+
+def test_csv_type_is_seen_in_later_blocks_and_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("mondrian_ops.storage.csv_files.BLOCK_BYTES", 200)
+    csv_file(tmp_path / "a.csv", "n,f\n" + "1,2\n" * 500 + "1,2.5\n" + "1,3\n" * 500)
+    csv_file(tmp_path / "b.csv", "n,f\n" + "1,2\n" * 500 + "seven,2\n")
+    source = open_source(str(tmp_path))
+    assert source.rows == 1502
+    assert source.schema == pa.schema([("n", pa.string()), ("f", pa.float64())])
+    table = read(source)
+    assert table.num_rows == 1502
+    assert table["f"].to_pylist()[500] == 2.5
+    assert table["n"].to_pylist()[-1] == "seven"
+
+
+def test_csv_quotes_line_ends_and_compression(tmp_path):
+    text = 'a,b\r\n"x, ""y""\nz",1\r\n\r\n"",2\r\n'
+    with gzip.open(tmp_path / "p.csv.gz", "wb") as file:
+        file.write(text.encode())
+    table = read(open_source(str(tmp_path / "p.csv.gz")))
+    assert table.to_pydict() == {"a": ['x, "y"\nz', None], "b": [1, 2]}
+
+
+@pytest.mark.parametrize("row", ["Canary", "Canary,1,2"])
+def test_csv_ragged_row_names_file_and_line_never_the_value(tmp_path, row):
+    path = csv_file(tmp_path / "p.csv", f'a,b\n"two\nlines",1\n{row}\nx,2\n')
+    with pytest.raises(InputError, match=r"p\.csv, line 4: \d values, but the header") as caught:
+        open_source(path)
+    assert "Canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_csv_other_encodings_name_file_and_line(tmp_path):
+    latin = csv_file(tmp_path / "latin.csv", "a,b\nx,1\nM\xfcller,2\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.csv, line 3: not UTF-8") as caught:
+        open_source(latin)
+    assert "ller" not in str(caught.value)
+    wide = csv_file(tmp_path / "wide.txt", "a,b\nx,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"wide\.txt, line 1: not UTF-8"):
+        open_source(wide)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,a\n1,2,3\n", "line 1: column 'a' is there twice"),
+        ("", "first line is empty"),
+        ("a,b\n", "there are no rows"),
+        ('a,b\n"never closed,1\n', r"p\.csv"),
+    ],
+)
+def test_csv_that_is_no_table_is_refused(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        open_source(csv_file(tmp_path / "p.csv", text))
+
+
+def test_csv_headers_must_agree_but_not_in_order(tmp_path):
+    csv_file(tmp_path / "a.csv", "a,b\n1,2\n")
+    csv_file(tmp_path / "b.csv", "b,a\n20,10\n")
+    assert read(open_source(str(tmp_path))).to_pydict() == {"a": [1, 10], "b": [2, 20]}
+    csv_file(tmp_path / "c.csv", "a,c\n1,2\n")
+    with pytest.raises(InputError, match=r"c\.csv, line 1: column 'b' is not in both"):
+        open_source(str(tmp_path))
+
+
+def test_csv_damaged_gzip_is_refused(tmp_path):
+    (tmp_path / "p.csv.gz").write_bytes(b"not gzip at all")
+    with pytest.raises(InputError, match=r"p\.csv\.gz: damaged gzip"):
+        open_source(str(tmp_path / "p.csv.gz"))
+    whole = gzip.compress(b"a,b\n" + os.urandom(50_000).hex().encode() + b",1\n")
+    (tmp_path / "p.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"p\.csv\.gz"):
+        open_source(str(tmp_path / "p.csv.gz"))

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+
+import pyarrow as pa
+import pytest
+
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage import FragmentWriter, WorkDir, read_fragment, work_path
+from mondrian_ops.storage import workdir as workdir_module
+
+
+@pytest.fixture
+def work(tmp_path):
+    made = WorkDir(work_path(str(tmp_path / "out"), "dag/run/group"))
+    made.create()
+    return made
+
+
+def test_work_path_is_hidden_beside_the_output_and_its_own_for_each_run(tmp_path):
+    one = work_path(str(tmp_path / "out"), "run 1")
+    assert os.path.dirname(one) == str(tmp_path)
+    assert os.path.basename(one).startswith(".out.mondrian_ops-")
+    assert one == work_path(f"{tmp_path}/out/", "run 1")
+    assert one != work_path(str(tmp_path / "out"), "run 2")
+
+
+def test_nobody_else_may_look_in_whatever_the_umask(tmp_path):
+    work = WorkDir(str(tmp_path / "deep" / "er" / ".w"))
+    before = os.umask(0)
+    try:
+        work.create()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(work.root).st_mode) == 0o700
+
+
+def test_create_wipes_an_earlier_attempt(work):
+    work.write_json("plan.json", {"a": 1})
+    token = work.token
+    work.create()
+    assert work.token != token
+    with pytest.raises(StorageError, match="run again from the partition task"):
+        work.read_json("plan.json")
+
+
+def test_remove_tolerates_what_is_missing(work):
+    work.remove()
+    work.remove()
+    assert not os.path.exists(work.root)
+
+
+def test_create_says_where_it_cannot_write(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be made"):
+        WorkDir(str(tmp_path / "file" / ".w")).create()
+
+
+def test_json_and_arrow_round_trip(work):
+    work.write_json("plan.json", {"schema": 1, "where": ["age <= 3"]})
+    assert work.read_json("plan.json") == {"schema": 1, "where": ["age <= 3"]}
+    table = pa.table({"n": [1, None], "t": pa.array(["a", "b"]).dictionary_encode()})
+    work.write_arrow("t.arrow", table)
+    assert work.read_arrow("t.arrow").equals(table)
+    assert not [name for name in os.listdir(work.root) if name.endswith(".tmp")]
+
+
+def test_what_vanished_or_was_cut_short_is_a_storage_error(work):
+    work.write_arrow("t.arrow", pa.table({"n": list(range(1000))}))
+    os.truncate(work.path("t.arrow"), 700)
+    with pytest.raises(StorageError, match="vanished or are damaged"):
+        work.read_arrow("t.arrow")
+    with pytest.raises(StorageError, match="vanished"):
+        read_fragment(work, 3)
+    writer = FragmentWriter(work)
+    work.remove()
+    with pytest.raises(StorageError, match="vanished"):
+        writer.append(0, pa.table({"n": [1]}))
+    with pytest.raises(StorageError, match="vanished"):
+        _ = work.token
+
+
+def test_fragments_keep_all_rows_in_order(work, monkeypatch):
+    monkeypatch.setattr(workdir_module, "FLUSH_BYTES", 100)
+    with FragmentWriter(work) as writer:
+        for start in range(0, 100, 10):
+            numbers = pa.table({"n": list(range(start, start + 10))})
+            writer.append(0, numbers)
+            writer.append(7, numbers.slice(0, 3))
+    assert read_fragment(work, 0)["n"].to_pylist() == list(range(100))
+    assert read_fragment(work, 7).num_rows == 30
+
+
+def test_small_tables_are_gathered_into_batches(work):
+    with FragmentWriter(work) as writer:
+        for number in range(50):
+            writer.append(0, pa.table({"n": [number]}))
+    assert read_fragment(work, 0)["n"].num_chunks == 1
+
+
+def test_dictionaries_may_differ_from_batch_to_batch(work, monkeypatch):
+    monkeypatch.setattr(workdir_module, "FLUSH_BYTES", 1)
+    with FragmentWriter(work) as writer:
+        for words in (["a", "b"], ["c", None], ["b", "a"]):
+            writer.append(0, pa.table({"t": pa.array(words).dictionary_encode()}))
+    assert read_fragment(work, 0)["t"].to_pylist() == ["a", "b", "c", None, "b", "a"]
+
+
+def test_an_unfinished_scatter_leaves_no_fragment(work):
+    writer = FragmentWriter(work)
+    writer.append(0, pa.table({"n": [1]}))
+    with pytest.raises(StorageError):
+        read_fragment(work, 0)
+    with contextlib.suppress(RuntimeError), FragmentWriter(work) as other:
+        other.append(1, pa.table({"n": [1]}))
+        raise RuntimeError
+    with pytest.raises(StorageError):
+        read_fragment(work, 1)
+
+
+def test_part_names_differ_between_attempts_but_not_within_one(work):
+    name = work.part_path(3)
+    assert os.path.basename(name).startswith("part-00003-")
+    assert name == WorkDir(work.root).part_path(3)
+    work.create()
+    assert name != work.part_path(3)
