@@ -7,8 +7,6 @@ import pytest
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.storage import find_hierarchy, read_hierarchy
 
-pytest.importorskip("mondrian_ops.core.hierarchy")
-
 
 @pytest.mark.parametrize(
     ("name", "text"),

@@ -7,12 +7,9 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mondrian_ops.core.errors import HierarchyError
-
-if TYPE_CHECKING:
-    from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.hierarchy import Hierarchy
 
 __all__ = ["find_hierarchy", "read_hierarchy"]
 
@@ -58,8 +55,6 @@ def read_hierarchy(path: str) -> Hierarchy:
     Raises:
         HierarchyError: missing, not UTF-8, not JSON, or not one tree.
     """
-    from mondrian_ops.core.hierarchy import Hierarchy
-
     name = os.path.basename(path)
     text = _text(path, name)
     if path.lower().endswith(".json") or text.lstrip()[:1] in ("{", "["):
