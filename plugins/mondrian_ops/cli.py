@@ -1,0 +1,247 @@
+"""The command line: run, plan, verify, generate, warmup.
+
+Results go to standard output, progress and errors to standard error. Exit status: 0 when what was
+asked for is done (`run`: published; `verify`: passed), 1 when it is refused or fails, 2 for a
+command line that makes no sense. What is heavy is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from mondrian_ops import __version__
+from mondrian_ops.core.errors import MondrianOpsError
+
+_REFUSED = 1
+_INTERRUPTED = 130
+_TERMINATED = 143
+
+_EPILOG = """\
+examples:
+  python -m mondrian_ops generate poker --rows 1000000 --output data/poker.parquet
+  python -m mondrian_ops run job.yaml --set k=10 --set partitioning.fragments=4
+  python -m mondrian_ops verify out/poker --job job.yaml
+"""
+
+
+class _Terminated(BaseException):
+    """SIGTERM, raised so that working files are removed on the way out."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    _survive_odd_terminals()
+    try:
+        with _sigterm_raises():
+            return command(options)
+    except MondrianOpsError as error:
+        return _fail(str(error), _REFUSED)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            return _pipe_closed()
+        return _fail(f"{error.strerror or error}: {error.filename or 'input or output'}", _REFUSED)
+    except MemoryError:
+        return _fail("out of memory; raise partitioning.fragments or run fewer at once", _REFUSED)
+    except KeyboardInterrupt:
+        return _fail("interrupted", _INTERRUPTED)
+    except _Terminated:
+        return _fail("terminated", _TERMINATED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mondrian_ops",
+        description="k-anonymous, l-diverse releases of personal data.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mondrian_ops {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="anonymize and publish; exit 0 only if published")
+    _takes_job(run)
+    run.add_argument("--quiet", action="store_true", help="no progress and no report")
+    run.add_argument("--json", action="store_true", help="print the report as JSON")
+    run.set_defaults(command=_run)
+
+    plan = commands.add_parser("plan", help="show the fragments: condition and rows")
+    _takes_job(plan)
+    plan.add_argument("--json", action="store_true", help="print the fragments as JSON")
+    plan.set_defaults(command=_plan)
+
+    verify = commands.add_parser(
+        "verify", help="check a release against a job; exit 1 if a class fails"
+    )
+    verify.add_argument("release", metavar="DIR", help="the release: a directory of Parquet files")
+    verify.add_argument("--job", required=True, metavar="JOB", help="job file: YAML or JSON")
+    _takes_set(verify)
+    verify.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    verify.set_defaults(command=_verify)
+
+    generate = commands.add_parser("generate", help="make synthetic data")
+    generate.add_argument("kind", choices=("poker", "people"), help="poker hands, or a population")
+    generate.add_argument("--rows", type=_rows, default=1_000_000, help="default: 1000000")
+    generate.add_argument("--seed", type=int, default=0, help="default: 0")
+    generate.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
+    generate.set_defaults(command=_generate)
+
+    warmup = commands.add_parser("warmup", help="compile the kernels now, into their cache")
+    warmup.set_defaults(command=_warmup)
+    return parser
+
+
+def _takes_job(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB", help="job file: YAML or JSON")
+    _takes_set(parser)
+
+
+def _takes_set(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change one key of the job, such as k=10 or partitioning.fragments=4; repeatable",
+    )
+
+
+def _rows(text: str) -> int:
+    try:
+        rows = int(text.replace("_", ""))
+    except ValueError:
+        rows = 0
+    if rows < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows; give one from 1 on")
+    return rows
+
+
+def _run(options: argparse.Namespace) -> int:
+    from mondrian_ops import pipeline
+    from mondrian_ops.progress import display
+
+    job = pipeline.load_job(options.job, options.overrides)
+    with display(sys.stderr, options.quiet) as progress:
+        report = pipeline.run(job, progress=progress)
+    if options.json:
+        _write_json(report)
+    elif not options.quiet:
+        _write_report(report)
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from mondrian_ops import pipeline
+    from mondrian_ops.report.figures import number, percent, printable
+
+    fragments = pipeline.plan(pipeline.load_job(options.job, options.overrides))
+    if options.json:
+        _write_json(fragments)
+        return 0
+    total = sum(fragment["rows"] for fragment in fragments) or 1
+    _write(f"{'fragment':>8} {'rows':>14} {'share':>8}  where")
+    for fragment in fragments:
+        _write(
+            f"{fragment['id']:>8} {number(fragment['rows']):>14} "
+            f"{percent(fragment['rows'] / total):>8}  {printable(fragment['where'] or 'all rows')}"
+        )
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from mondrian_ops import pipeline
+    from mondrian_ops.report.figures import number, printable
+
+    job = pipeline.load_job(options.job, options.overrides)
+    verdict = pipeline.verify(job, options.release)
+    if options.json:
+        _write_json(verdict)
+        return 0 if verdict["passed"] else _REFUSED
+    _write(f"rows      {number(verdict['rows'])}")
+    _write(f"classes   {number(verdict['equivalence_classes'])}")
+    for key, reached in verdict["achieved"].items():
+        _write(f"{key:<10}{number(reached)} reached, {number(getattr(job, key))} asked")
+    for failure in verdict["failures"]:
+        _write(f"failed    {printable(failure)}")
+    _write("PASSED" if verdict["passed"] else "FAILED")
+    return 0 if verdict["passed"] else _REFUSED
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from mondrian_ops import datasets
+
+    datasets.generate(options.kind, rows=options.rows, seed=options.seed, output=options.output)
+    _write(f"{options.rows:,} rows in {options.output}")
+    return 0
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    from mondrian_ops.core import kernels
+
+    kernels.warm_up()
+    return 0
+
+
+def _write_report(report: Mapping[str, Any]) -> None:
+    from mondrian_ops.report import HTML_NAME, render_text
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    _write(render_text(report, width, colour=_wants_colour()))
+    output = report["job"].get("output")
+    if output:
+        _write(f"\nreport page     {os.path.join(output, HTML_NAME)}")
+
+
+def _wants_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _write_json(value: Any) -> None:
+    _write(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+def _fail(message: str, status: int) -> int:
+    from mondrian_ops.report.figures import printable
+
+    sys.stderr.write(f"mondrian_ops: {printable(message)}\n")
+    return status
+
+
+def _pipe_closed() -> int:
+    # The reader has left (`| head`): no complaint, and none at shutdown either.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _REFUSED
+
+
+def _survive_odd_terminals() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
