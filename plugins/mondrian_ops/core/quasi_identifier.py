@@ -16,9 +16,9 @@ A column whose name holds ``=`` needs the mapping.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -168,15 +168,10 @@ def _ladder(options: Options) -> tuple[float, ...] | None:
             raise options.error(path, f"must be a width above 0, not {shown(item)}")
         widths.append(width)
     for at, (fine, coarse) in enumerate(pairwise(widths), start=1):
-        if coarse <= fine or not _is_multiple(coarse, fine):
+        if coarse <= fine or Fraction(str(coarse)) % Fraction(str(fine)):
             raise options.error(
                 f"ladder[{at}]",
                 f"{coarse} is not a larger multiple of the width before it, {fine}; "
                 "intervals must nest, such as [5, 10, 20]",
             )
     return tuple(widths) or None
-
-
-def _is_multiple(coarse: float, fine: float) -> bool:
-    times = coarse / fine
-    return math.isfinite(times) and math.isclose(times, round(times), rel_tol=1e-9)

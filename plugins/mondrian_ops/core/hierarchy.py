@@ -1,0 +1,405 @@
+"""Generalization hierarchies: trees over the values of an attribute, as flat arrays.
+
+A value is generalized to the lowest common ancestor of its class (distributed Mondrian, sections
+2 and 5, figure 1). Nodes are numbered: the leaves 0..L-1 in the order of the file, which is the
+order of the attribute, then the inner nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.core.errors import HierarchyError
+
+__all__ = ["Hierarchy"]
+
+Nodes = NDArray[np.int32]
+
+_TOP = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A tree over the values of one attribute; built by ``from_rows``, ``from_tree``,
+    ``from_ladder``, and not changed afterwards.
+
+    name
+        The file's name, for messages.
+    leaves
+        The L values, in the order of the attribute.
+    labels
+        (nodes,) text of each node; those of the leaves come first.
+    parent
+        (nodes,) int32, node above each node; -1 above the root.
+    leaf_count
+        (nodes,) int32, leaves under each node; 1 for a leaf.
+    ancestors
+        (depth, L) int32, C-contiguous: row 0 holds the leaves, the last row the root, one row up
+        the parents. Where a branch is shorter its leaf is repeated, so that all nodes of a row
+        other than such leaves are equally far from the root.
+    tree_order
+        (L,) int32, position of each leaf in a depth-first walk that takes children in the order
+        of their first leaf. It differs from 0..L-1 where branches interleave. The lowest common
+        ancestor of a set of leaves is that of the two with the least and greatest position.
+    """
+
+    name: str
+    leaves: list[str]
+    labels: list[str]
+    parent: Nodes
+    leaf_count: Nodes
+    ancestors: Nodes
+    tree_order: Nodes
+
+    @property
+    def depth(self) -> int:
+        """Nodes on the longest way from a leaf to the root, both included."""
+        return int(self.ancestors.shape[0])
+
+    @property
+    def root(self) -> int:
+        """The node above all others."""
+        return int(self.ancestors[-1, 0])
+
+    def lca(self, a: int, b: int) -> int:
+        """The lowest common ancestor of the leaves ``a`` and ``b``; the leaf itself if equal."""
+        return int(self.lca_of(np.array([a]), np.array([b]))[0])
+
+    def lca_of(self, a: NDArray[Any], b: NDArray[Any]) -> Nodes:
+        """The lowest common ancestor of each pair of leaves: two (n,) integer arrays -> (n,)."""
+        meets = self.ancestors[:, a] == self.ancestors[:, b]
+        lowest: Nodes = self.ancestors[np.argmax(meets, axis=0), a]
+        return lowest
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[str]], name: str) -> Hierarchy:
+        """The hierarchy of a file with one row per leaf: the leaf, then its ancestors to the root.
+
+        Rows may differ in length; empty cells at the end are ignored, and so is an ancestor that
+        repeats the one before it. A label stands for one node among the leaves and for one among
+        the inner nodes, wherever it is repeated.
+
+        Raises HierarchyError, naming the value and the file, when there is no leaf, a leaf stands
+        twice, a cell is empty or a leaf has no ancestor, a node has two parents, there is a cycle
+        or more than one root.
+        """
+        leaves: dict[str, int] = {}
+        inner = _InnerNodes(name)
+        above: list[int] = []
+        for leaf, chain in _paths(rows, name):
+            if leaf in leaves:
+                raise HierarchyError(f"{name}: value {leaf!r} is listed twice; remove one row")
+            leaves[leaf] = len(leaves)
+            above.append(inner.lowest(chain, leaf))
+        if not leaves:
+            raise HierarchyError(f"{name}: holds no value; write one row per value, such as a;b;*")
+        return _assembled(name, list(leaves), inner.labels, above, inner.parent)
+
+    @classmethod
+    def from_tree(cls, tree: object, name: str) -> Hierarchy:
+        """The hierarchy of a JSON tree, its leaves in the order of the document.
+
+        A node is a text, ``{"name": ..., "children": [...]}``, or a mapping of labels to what is
+        below each, ``{"*": {"Europe": ["Italy", "France"]}}``.
+
+        Raises HierarchyError as :meth:`from_rows` does, and when a node has another form.
+        """
+        if isinstance(tree, (list, tuple)) or (isinstance(tree, Mapping) and not _is_named(tree)):
+            count = len(tree)
+            if count != 1:
+                raise HierarchyError(
+                    f"{name}: has {count} roots; put all values under one, such as {_TOP!r}"
+                )
+        return cls.from_rows(_tree_rows(tree, name), name)
+
+    @classmethod
+    def from_ladder(
+        cls, values: NDArray[Any], ladder: Sequence[float], origin: float, name: str
+    ) -> Hierarchy:
+        """Intervals over numbers: one level per width of ``ladder``, finest first, then ``*``.
+
+        ``values``: (L,) distinct numbers in ascending order, the leaves. Each width is a multiple
+        of the one before. Intervals count from ``origin``: labels are closed, "[16, 20]", when
+        values, widths and origin are whole numbers, else half-open, "[16.0, 21.0)".
+
+        Raises HierarchyError when there is no value, one that is not a finite number, or numbers
+        too large for intervals this narrow.
+        """
+        if not len(values):
+            raise HierarchyError(f"{name}: has no value to build a ladder over")
+        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise HierarchyError(f"{name}: a ladder needs finite numbers; use another hierarchy")
+        scale = _Scale([*ladder, origin])
+        if not scale.holds(values):
+            raise HierarchyError(
+                f"{name}: the numbers are too large for intervals this narrow; use wider ones"
+            )
+        return _laddered(values, ladder, origin, name, scale)
+
+    @classmethod
+    def from_prefixes(cls, values: Sequence[str], name: str) -> Hierarchy:
+        """The trie of distinct texts in ascending order: a node is a common prefix of its leaves.
+
+        Only prefixes at which texts part are nodes; the root is what all of them share.
+        """
+        shared = _shared_prefixes(values)
+        lengths = np.unique(shared)[::-1].tolist() or [0]
+        below = np.arange(len(values))
+        labels: list[str] = []
+        child_of: list[Nodes] = []
+        for length in lengths:
+            group = np.concatenate([[0], np.cumsum(shared < length)])
+            first = np.flatnonzero(np.diff(below, prepend=-1))
+            child_of.append((group[first] + len(labels)).astype(np.int32))
+            heads = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+            labels += [values[at][:length] for at in heads]
+            below = group
+        inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
+        return _assembled(name, list(values), labels, child_of[0], inner_parent)
+
+
+def _shared_prefixes(values: Sequence[str]) -> NDArray[np.int64]:
+    """(L - 1,): characters that each text shares with the one before."""
+    letters = np.array(values, dtype=np.str_)
+    width = max(1, letters.dtype.itemsize // 4)
+    table = letters.view(np.uint32).reshape(len(values), width)
+    same = table[1:] == table[:-1]
+    same &= table[1:] != 0  # padding is no character
+    return np.where(same.all(axis=1), width, np.argmin(same, axis=1)).astype(np.int64)
+
+
+class _InnerNodes:
+    """The inner nodes met so far, numbered from 0; a label is one node with one parent."""
+
+    def __init__(self, name: str) -> None:
+        self.labels: list[str] = []
+        self.parent: list[int] = []
+        self._name = name
+        self._numbers: dict[str, int] = {}
+        self._known_chains: dict[tuple[str, ...], int] = {}
+        self._root = ""
+
+    def lowest(self, chain: tuple[str, ...], leaf: str) -> int:
+        """The number of the first node of a chain of ancestors, after adding what is new."""
+        known = self._known_chains.get(chain)
+        if known is not None:
+            return known
+        return self._known_chains.setdefault(chain, self._add(chain, leaf))
+
+    def _add(self, chain: tuple[str, ...], leaf: str) -> int:
+        labels = [label for at, label in enumerate(chain) if not at or label != chain[at - 1]]
+        if len(set(labels)) < len(labels):
+            raise HierarchyError(
+                f"{self._name}: the ancestors of value {leaf!r} form a cycle; name each once"
+            )
+        self._root = self._root or labels[-1]
+        if labels[-1] != self._root:
+            raise HierarchyError(
+                f"{self._name}: more than one root: value {leaf!r} ends at {labels[-1]!r}, those "
+                f"before it at {self._root!r}; end every row with the same one"
+            )
+        numbers = [self._number(label) for label in labels]
+        for child, parent in pairwise(numbers):
+            self._link(child, parent)
+        return numbers[0]
+
+    def _number(self, label: str) -> int:
+        number = self._numbers.setdefault(label, len(self.labels))
+        if number == len(self.labels):
+            self.labels.append(label)
+            self.parent.append(-1)
+        return number
+
+    def _link(self, child: int, parent: int) -> None:
+        if self.parent[child] < 0:
+            self.parent[child] = parent
+        if self.parent[child] != parent:
+            raise HierarchyError(
+                f"{self._name}: node {self.labels[child]!r} has two parents, "
+                f"{self.labels[self.parent[child]]!r} and {self.labels[parent]!r}; "
+                "give it one, or name two different nodes"
+            )
+
+
+def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(leaf, its ancestors from below) of each row that is not blank."""
+    for at, row in enumerate(rows, start=1):
+        length = len(row)
+        while length and not row[length - 1]:
+            length -= 1
+        if not length:
+            continue
+        path = tuple(row[:length])
+        if not all(path):
+            raise HierarchyError(
+                f"{name}: row {at} has an empty cell before its last; fill or remove it"
+            )
+        if length == 1:
+            raise HierarchyError(
+                f"{name}: value {path[0]!r} has no ancestor; "
+                f"write its path to the root, such as {path[0]};{_TOP}"
+            )
+        yield path[0], path[1:]
+
+
+def _tree_rows(tree: object, name: str) -> Iterator[list[str]]:
+    """The rows of a JSON tree: each leaf with its ancestors."""
+    # A stack, for a tree may be deeper than Python's recursion; reversed to keep the order.
+    stack: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
+    while stack:
+        node, above = stack.pop()
+        if isinstance(node, (list, tuple)):
+            stack.extend((child, above) for child in reversed(node))
+            continue
+        if isinstance(node, Mapping) and not _is_named(node):
+            stack.extend(
+                ({"name": label, "children": below}, above)
+                for label, below in reversed(list(node.items()))
+            )
+            continue
+        label, children = _named(node, name)
+        if children:
+            stack.append((children, (label, *above)))
+            continue
+        yield [label, *above]
+
+
+def _is_named(node: Mapping[Any, Any]) -> bool:
+    is_name = isinstance(node.get("name"), (str, int, float))
+    return is_name and set(node) <= {"name", "children"}
+
+
+def _named(node: object, name: str) -> tuple[str, object]:
+    """(label, children) of a node in its own form or of a bare leaf."""
+    label = node["name"] if isinstance(node, Mapping) else node
+    if isinstance(label, bool) or not isinstance(label, (str, int, float)):
+        raise HierarchyError(
+            f"{name}: a node is a text, a mapping of labels, or "
+            f'{{"name": ..., "children": [...]}}, not {type(label).__name__}'
+        )
+    return str(label), node.get("children") if isinstance(node, Mapping) else None
+
+
+def _assembled(
+    name: str,
+    leaves: list[str],
+    inner_labels: list[str],
+    leaf_parent: Sequence[int] | Nodes,
+    inner_parent: Sequence[int] | Nodes,
+) -> Hierarchy:
+    """The hierarchy of parents that number the inner nodes from 0, -1 above the root."""
+    count = len(leaves)
+    parent = np.concatenate(
+        [np.asarray(leaf_parent, dtype=np.int32), np.asarray(inner_parent, dtype=np.int32)]
+    )
+    parent[parent >= 0] += count
+    ancestors = _ancestors(parent, count)
+    nodes = len(parent)
+    first_leaf = np.empty(nodes, dtype=np.int32)
+    leaf_count = np.zeros(nodes, dtype=np.int32)
+    in_order = np.arange(count, dtype=np.int32)
+    for level in ancestors:
+        # Of repeated indices the last assignment stands: reversed, the first leaf.
+        first_leaf[level[::-1]] = in_order[::-1]
+        np.maximum(
+            leaf_count, np.bincount(level, minlength=nodes), out=leaf_count, casting="unsafe"
+        )
+    tree_order = np.empty(count, dtype=np.int32)
+    tree_order[np.lexsort(first_leaf[ancestors])] = in_order
+    return Hierarchy(
+        name, leaves, [*leaves, *inner_labels], parent, leaf_count, ancestors, tree_order
+    )
+
+
+def _ancestors(parent: Nodes, leaves: int) -> Nodes:
+    """The (depth, leaves) table of ancestors, shorter branches padded at the leaf."""
+    distance = np.zeros(len(parent), dtype=np.int32)
+    above = parent
+    while (below_root := above >= 0).any():
+        distance += below_root
+        above = np.where(below_root, parent[above], np.int32(-1))
+    longest = int(distance[:leaves].max())
+    rows = [np.arange(leaves, dtype=np.int32)]
+    for to_root in range(longest, 0, -1):
+        below = rows[-1]
+        rows.append(np.where(distance[below] == to_root, parent[below], below))
+    return np.stack(rows)
+
+
+def _laddered(
+    values: NDArray[Any], ladder: Sequence[float], origin: float, name: str, scale: _Scale
+) -> Hierarchy:
+    whole = values.dtype.kind in "iu" and scale.digits == 0
+    start = scale.units(origin)
+    widths = [scale.units(width) for width in ladder]
+    bins = _finest_bins(values, widths[0], start, scale, whole)
+    child_of: list[Nodes] = []
+    labels: list[str] = []
+    offset = 0
+    finest = widths[0]
+    for width in widths:
+        # From the bins of the level below, not from the values: intervals nest exactly.
+        bins = bins // (width // finest)
+        finest = width
+        bins, index = np.unique(bins, return_inverse=True)
+        child_of.append((index + offset).astype(np.int32))
+        labels += _interval_labels(bins, width, start, scale, whole)
+        offset += len(bins)
+    child_of.append(np.full(len(bins), offset, dtype=np.int32))
+    inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
+    leaves = [str(value) for value in values.tolist()]
+    return _assembled(name, leaves, [*labels, _TOP], child_of[0], inner_parent)
+
+
+class _Scale:
+    """Decimal fractions as whole numbers of their smallest unit, so that edges are exact."""
+
+    def __init__(self, numbers: Sequence[float]) -> None:
+        self._largest = sum(abs(number) for number in numbers)
+        exponents = [Decimal(str(number)).normalize().as_tuple().exponent for number in numbers]
+        self.digits = max(0, *(-int(exponent) for exponent in exponents))
+
+    def holds(self, values: NDArray[Any]) -> bool:
+        """Whether the edges of the intervals around these values are exact in a float64."""
+        reach = float(np.abs(values.astype(np.float64)).max()) + self._largest
+        return self.digits < 16 and reach * 10.0**self.digits < 2**53
+
+    def units(self, number: float) -> int:
+        return int(Decimal(str(number)).scaleb(self.digits))
+
+    def floats(self, units: NDArray[np.int64]) -> NDArray[np.float64]:
+        return units / 10.0**self.digits
+
+
+def _finest_bins(
+    values: NDArray[Any], width: int, start: int, scale: _Scale, whole: bool
+) -> NDArray[np.int64]:
+    """The number of the finest interval each value lies in; interval 0 begins at the origin."""
+    if whole:
+        return (values.astype(np.int64) - start) // width
+    numbers = values.astype(np.float64)
+    bins = np.floor((numbers * 10.0**scale.digits - start) / width).astype(np.int64)
+    # The division may round across an edge; the edges themselves are exact.
+    bins += numbers >= scale.floats(start + (bins + 1) * width)
+    bins -= numbers < scale.floats(start + bins * width)
+    return bins
+
+
+def _interval_labels(
+    bins: NDArray[np.int64], width: int, start: int, scale: _Scale, whole: bool
+) -> list[str]:
+    low = start + bins * width
+    high = low + width
+    if not whole:
+        edges = zip(scale.floats(low).tolist(), scale.floats(high).tolist(), strict=True)
+        return [f"[{a}, {b})" for a, b in edges]
+    if width == 1:
+        return [str(a) for a in low.tolist()]
+    return [f"[{a}, {b - 1}]" for a, b in zip(low.tolist(), high.tolist(), strict=True)]
