@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pickle
 import time
 from typing import Any
 
@@ -103,9 +102,6 @@ class TestFigure1:
     )
     def test_the_same_tree_as_json(self, tree: object) -> None:
         assert_same(Hierarchy.from_tree(tree, "countries.json"), self.tree)
-
-    def test_survives_pickling(self) -> None:
-        assert_same(pickle.loads(pickle.dumps(self.tree)), self.tree)
 
 
 def assert_same(a: Hierarchy, b: Hierarchy) -> None:

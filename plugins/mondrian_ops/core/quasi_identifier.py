@@ -30,6 +30,7 @@ __all__ = ["Generalization", "QuasiIdentifier", "read_quasi_identifier"]
 Generalization = Literal["interval", "hierarchy", "prefix", "set"]
 
 _GENERALIZATIONS: tuple[Generalization, ...] = get_args(Generalization)
+_GOES_WITH = {"hierarchy": "hierarchy", "ladder": "hierarchy", "grid": "interval"}
 _KEYS = ("name", "generalization", "hierarchy", "ladder", "origin", "grid")
 _SHORT_FORMS = (
     "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, "
@@ -117,28 +118,23 @@ def _checked(options: Options) -> QuasiIdentifier:
     name = options.text("name")
     if name is None:
         raise options.error("name", "is required: the column of this quasi-identifier")
-    hierarchy = options.text("hierarchy")
-    ladder = _ladder(options)
-    grid = options.number("grid")
-    origin = options.number("origin")
+    hierarchy, ladder = options.text("hierarchy"), _ladder(options)
+    grid, origin = options.number("grid"), options.number("origin")
     generalization = _generalization(options)
     if generalization is None and (hierarchy is not None or ladder is not None):
         generalization = "hierarchy"
     if generalization is None and grid is not None:
         generalization = "interval"
-    if generalization == "hierarchy" and hierarchy is None and ladder is None:
-        raise options.error(
-            "hierarchy",
-            f"is required by generalization: hierarchy of column {name!r}; name a file, "
-            "or for numbers give a ladder such as [5, 10, 20]",
-        )
-    if hierarchy is not None and ladder is not None:
-        raise options.error("ladder", "stands in for a hierarchy file; remove one of the two")
-    for key, value in (("hierarchy", hierarchy), ("ladder", ladder)):
-        if value is not None and generalization != "hierarchy":
-            raise _misplaced(options, key, "hierarchy", generalization)
-    if grid is not None and generalization != "interval":
-        raise _misplaced(options, "grid", "interval", generalization)
+    given = {"hierarchy": hierarchy, "ladder": ladder, "grid": grid}
+    for key, wanted in _GOES_WITH.items():
+        if given[key] is not None and generalization != wanted:
+            raise options.error(
+                key,
+                f"goes with generalization: {wanted}, not {generalization}; "
+                f"change one or remove {key}",
+            )
+    if generalization == "hierarchy":
+        _check_one_tree(options, name, hierarchy, ladder)
     if grid is not None and grid <= 0:
         raise options.error("grid", f"must be a step above 0, not {shown(grid)}")
     if origin and grid is None and ladder is None:
@@ -148,16 +144,23 @@ def _checked(options: Options) -> QuasiIdentifier:
     return QuasiIdentifier(name, generalization, hierarchy, ladder, origin or 0, grid)
 
 
+def _check_one_tree(
+    options: Options, name: str, hierarchy: str | None, ladder: tuple[float, ...] | None
+) -> None:
+    if hierarchy is None and ladder is None:
+        raise options.error(
+            "hierarchy",
+            f"is required by generalization: hierarchy of column {name!r}; name a file, "
+            "or for numbers give a ladder such as [5, 10, 20]",
+        )
+    if hierarchy is not None and ladder is not None:
+        raise options.error("ladder", "stands in for a hierarchy file; remove one of the two")
+
+
 def _generalization(options: Options) -> Generalization | None:
     if options.get("generalization") is None:
         return None
     return options.choice("generalization", _GENERALIZATIONS, "interval")
-
-
-def _misplaced(options: Options, key: str, wanted: str, found: str | None) -> Exception:
-    return options.error(
-        key, f"goes with generalization: {wanted}, not {found}; change one or remove {key}"
-    )
 
 
 def _ladder(options: Options) -> tuple[float, ...] | None:
