@@ -200,7 +200,7 @@ def _write_report(report: Mapping[str, Any]) -> None:
     _write(render_text(report, width, colour=_wants_colour()))
     output = report["job"].get("output")
     if output:
-        _write(f"\nreport page     {os.path.join(output, HTML_NAME)}")
+        _write(f"\nreport page     {output.rstrip('/')}/{HTML_NAME}")
 
 
 def _wants_colour() -> bool:
