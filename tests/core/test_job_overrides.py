@@ -6,16 +6,14 @@ from typing import Any
 import pytest
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import Job, Partitioning, QuasiIdentifier
-from mondrian_ops.overrides import override, with_overrides
+from mondrian_ops.core.job import Job, Partitioning, QuasiIdentifier, with_overrides
 
 JOB: dict[str, Any] = {"input": "in.csv", "output": "out", "k": 5, "quasi_identifiers": ["age"]}
 
 
 def test_override() -> None:
     job = Job.from_dict({**JOB, "sensitive": ["income"], "l": 2})
-    changed = override(
-        job,
+    changed = job.override(
         [
             "k=10",
             "l=null",
@@ -49,7 +47,7 @@ def test_override() -> None:
 )
 def test_wrong_overrides_are_refused(setting: str, start: str) -> None:
     with pytest.raises(JobError) as caught:
-        override(Job.from_dict(JOB), [setting])
+        Job.from_dict(JOB).override([setting])
     assert str(caught.value).startswith(start)
 
 
@@ -66,4 +64,4 @@ def test_overrides_do_not_change_the_mapping() -> None:
 
 def test_a_job_on_a_table_in_memory_stays_one() -> None:
     job = Job.from_dict({"k": 2, "quasi_identifiers": ["age"]}, paths_required=False)
-    assert override(job, ["k=3"]) == Job(None, None, 3, quasi_identifiers=job.quasi_identifiers)
+    assert job.override(["k=3"]) == Job(None, None, 3, quasi_identifiers=job.quasi_identifiers)
