@@ -1,0 +1,72 @@
+"""Phase two: one fragment, anonymized on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, release_name
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["AnonymizeFragmentOperator"]
+
+_NAME_LENGTH = 120
+
+
+class AnonymizeFragmentOperator(MondrianOperator):
+    """Anonymize one fragment and write its part of the release; made to be mapped.
+
+    ::
+
+        AnonymizeFragmentOperator.partial(
+            task_id="anonymize_fragment",
+            job=job,
+            map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
+            retries=2,
+        ).expand(fragment=partition.output)
+
+    Running it again replaces its part: nothing is doubled or lost.
+
+    :param fragment: one of the fragments that :class:`PartitionOperator` returned (templated).
+        Where several data sets are anonymized side by side, it carries its job under ``job``.
+    """
+
+    template_fields: Sequence[str] = ("job", "fragment")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json", "fragment": "json"}
+    NAME_TEMPLATE: ClassVar[str] = "{{ task.fragment_name }}"
+
+    def __init__(self, *, fragment: Mapping[str, Any], job: Any = None, **kwargs: Any) -> None:
+        super().__init__(job=job, **kwargs)
+        self.fragment = fragment
+
+    @property
+    def fragment_name(self) -> str:
+        """The fragment's number and condition, cut to what the grid has room for."""
+        where = self.fragment.get("where") or "all rows"
+        label = f"{release_name(self.fragment['job'])} " if "job" in self.fragment else ""
+        name = f"{label}{self.fragment['id']}: {where}"
+        return name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Fetch the fragment's rows, cut, generalize, write; returns its summary."""
+        from mondrian_ops import pipeline
+
+        with final_errors():
+            if not isinstance(self.fragment, Mapping):
+                raise JobError(
+                    f"fragment: must be one fragment of the partition task, "
+                    f"not {type(self.fragment).__name__}; map this task over its output"
+                )
+            fragment = dict(self.fragment)
+            job = read_job(fragment.pop("job", self.job))
+            summary = pipeline.anonymize_fragment(job, fragment)
+        self.log.info(
+            "fragment %s: %d rows in %d equivalence classes",
+            summary["id"],
+            summary["rows"],
+            summary["equivalence_classes"],
+        )
+        return {**summary, "work": self.fragment["work"]}

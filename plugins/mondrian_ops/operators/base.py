@@ -1,0 +1,123 @@
+"""What the operators share: reading the job, final errors, progress in the task log."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from mondrian_ops.core.errors import MondrianOpsError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from mondrian_ops.core.job import Job
+
+__all__ = [
+    "RETRIES",
+    "RETRY_DELAY",
+    "MondrianOperator",
+    "final_errors",
+    "read_job",
+    "release_name",
+    "work_of",
+]
+
+RETRIES = 2
+RETRY_DELAY = timedelta(seconds=10)
+
+_LOG_EVERY_S = 5.0
+
+
+class MondrianOperator(BaseOperator):
+    """Base of the operators of this package.
+
+    :param job: the anonymization job: a mapping, the path of a YAML or JSON file, or anything that
+        renders to one of these (templated).
+    :param retries: attempts after the first, for what a retry can cure: a killed worker, a full
+        disk. What it cannot cure (a bad job, bad input, a release that fails verification) is
+        never retried. A mapped task takes its ``retries`` from ``partial()``.
+    """
+
+    template_fields: Sequence[str] = ("job",)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json"}
+    ui_color = "#e2ecf7"
+
+    def __init__(
+        self,
+        *,
+        job: Any,
+        retries: int = RETRIES,
+        retry_delay: timedelta = RETRY_DELAY,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(retries=retries, retry_delay=retry_delay, **kwargs)
+        self.job = job
+
+    @property
+    def release_name(self) -> str:
+        """What to call the release in the grid; for ``map_index_template``."""
+        return release_name(self.job)
+
+    def log_progress(self) -> Callable[[str, int, int], None]:
+        """A progress callback: one line per phase, and one every few seconds within it."""
+        said: dict[str, float] = {}
+
+        def progress(phase: str, done: int, total: int) -> None:
+            now = time.monotonic()
+            if done < total and now - said.get(phase, 0.0) < _LOG_EVERY_S:
+                return
+            said[phase] = now
+            self.log.info("%s: %d of %d", phase.replace("_", " "), done, total)
+
+        return progress
+
+    def on_kill(self) -> None:
+        """Stop at once, through every cleanup on the way out; a retry may follow."""
+        raise SystemExit(f"{self.task_id} was told to stop")
+
+
+@contextmanager
+def final_errors() -> Iterator[None]:
+    """Fail the task for good on an error that a retry cannot cure.
+
+    The cause is left out: what is worth knowing is in the message, and a library's own message
+    may quote a value.
+    """
+    try:
+        yield
+    except MondrianOpsError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+def release_name(job: object) -> str:
+    """The last two parts of the job's output, such as ``poker/2025-06-01``, or its file's name."""
+    if isinstance(job, Mapping):
+        parts = str(job.get("output") or "").rstrip("/").split("/")
+        return "/".join(parts[-2:]) or "release"
+    return os.path.basename(str(job))
+
+
+def read_job(job: Any) -> Job:
+    """The job that a rendered ``job`` argument describes.
+
+    Raises JobError when it makes no sense.
+    """
+    from mondrian_ops import pipeline
+
+    return pipeline.load_job(os.fspath(job) if isinstance(job, os.PathLike) else job)
+
+
+def work_of(job: Job, operator: BaseOperator, context: Context) -> str:
+    """The working directory that the tasks of one group share in one DAG run."""
+    from mondrian_ops import storage
+
+    run = context["dag_run"]
+    group = operator.task_id.rpartition(".")[0]
+    return storage.work_path(str(job.output), f"{run.dag_id}/{run.run_id}/{group}")

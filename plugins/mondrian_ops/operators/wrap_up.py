@@ -1,0 +1,83 @@
+"""Phase three: check the release as written, report, publish or refuse."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, AssetAlias
+
+from mondrian_ops.operators.base import (
+    MondrianOperator,
+    final_errors,
+    read_job,
+    release_name,
+    work_of,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["WrapUpOperator"]
+
+
+class WrapUpOperator(MondrianOperator):
+    """Verify the files as written and publish them as a whole, or refuse and publish nothing.
+
+    Each outlet that is an Asset gets an event that carries the summary; each that is an AssetAlias
+    also gets the release itself as an Asset, named after its output directory.
+
+    :param summaries: what the :class:`AnonymizeFragmentOperator` tasks returned (templated). Those
+        of other releases are passed over.
+    """
+
+    template_fields: Sequence[str] = ("job", "summaries")
+
+    def __init__(self, *, summaries: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.summaries = summaries
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Publish the release; returns its summary."""
+        from mondrian_ops import pipeline
+        from mondrian_ops.report import render_text
+
+        with final_errors():
+            job = read_job(self.job)
+            work = work_of(job, self, context)
+            summaries = [
+                {key: value for key, value in summary.items() if key != "work"}
+                for summary in self.summaries[:]  # one request for all of them
+                if summary["work"] == work
+            ]
+            report = pipeline.wrap_up(
+                job, work=work, summaries=summaries, progress=self.log_progress()
+            )
+        self.log.info("published %s\n%s", job.output, render_text(report, 100))
+        summary = _summary(str(job.output), report)
+        self._announce(summary, context)
+        return summary
+
+    def _announce(self, summary: dict[str, Any], context: Context) -> None:
+        uri = _uri(summary["output"])
+        for outlet in self.outlets:
+            if isinstance(outlet, AssetAlias):
+                release = Asset(name=release_name({"output": summary["output"]}), uri=uri)
+                context["outlet_events"][outlet].add(release, extra=summary)
+            elif isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra = summary
+
+
+def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "output": output,
+        "rows": report["rows"],
+        "achieved": report["achieved"],
+        "equivalence_classes": report["equivalence_classes"],
+        "metrics": report["metrics"],
+    }
+
+
+def _uri(output: str) -> str:
+    return output if "://" in output else f"file://{os.path.abspath(output)}"
