@@ -30,6 +30,10 @@ def stage(directory: Path, version: int, parts: int = 3) -> Path:
     return directory
 
 
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
 def version_of(output: Path) -> int:
     """The version of a release that stands whole; fails on anything else."""
     report = json.loads((output / "_report.json").read_text())
@@ -50,7 +54,7 @@ def test_a_part_holds_the_rows_and_nothing_else(tmp_path):
     )
     table = pa.table({"age": words, "n": pa.array([1, 2, 3, None], pa.int8())})
     write_part(str(path), table.replace_schema_metadata({"secret": CANARY}))
-    assert os.listdir(tmp_path) == [path.name]
+    assert names(tmp_path) == [path.name]
     metadata = pq.read_metadata(path)
     assert metadata.metadata is None
     assert metadata.schema.to_arrow_schema().field("n").type == pa.int8()
@@ -239,7 +243,7 @@ def test_first_and_later_releases_replace_what_was_there(tmp_path, way):
     for version in (1, 2, 3):
         publish(str(stage(tmp_path / "staging", version)), str(output))
         assert version_of(output) == version
-        assert os.listdir(tmp_path) == ["out"]
+        assert names(tmp_path) == ["out"]
 
 
 def test_an_output_that_is_a_link_stays_one(tmp_path, way):
@@ -331,6 +335,7 @@ def test_killed_at_any_step_old_or_new_stands_and_a_retry_publishes(tmp_path, ex
         staging = stage(tmp_path / "staging", 2, parts=1)
         code = subprocess.run(
             [sys.executable, "-c", KILLED, str(staging), str(output), "new", str(step), exchange],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             check=False,
         ).returncode
         if exchange == "no" and not output.exists():
@@ -341,7 +346,7 @@ def test_killed_at_any_step_old_or_new_stands_and_a_retry_publishes(tmp_path, ex
         seen.add(stands)
         publish(str(staging), str(output), "new")
         assert version_of(output) == 2
-        assert os.listdir(tmp_path) == ["out"]
+        assert names(tmp_path) == ["out"]
         if code == 0:
             break
         assert code == -signal.SIGKILL
@@ -359,12 +364,12 @@ def test_a_reader_never_sees_half_a_release(tmp_path):
 
     def reader():
         while not over.is_set():
-            names = sorted(name for name in os.listdir(output) if name.endswith(".parquet"))
+            parts = [name for name in names(output) if name.endswith(".parquet")]
             try:
-                versions = [pq.read_table(output / name)["version"][0].as_py() for name in names]
+                versions = [pq.read_table(output / name)["version"][0].as_py() for name in parts]
             except FileNotFoundError:
                 continue  # replaced meanwhile: noticed, and read again
-            if not names:  # listed while the replaced release was removed
+            if not parts:  # listed while the replaced release was removed
                 continue
             if len(versions) != 3 or len(set(versions)) != 1:
                 wrong.append(f"{versions}")

@@ -30,7 +30,7 @@ def test_reads_a_parquet_file(tmp_path):
     pq.write_table(PEOPLE, path)
     source = open_source(path)
     assert (source.rows, source.files, source.format) == (4, [path], "parquet")
-    assert source.bytes == os.path.getsize(path)
+    assert source.bytes == Path(path).stat().st_size
     assert read(source).equals(PEOPLE)
 
 

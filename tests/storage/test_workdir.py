@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -21,8 +22,8 @@ def work(tmp_path):
 
 def test_work_path_is_hidden_beside_the_output_and_its_own_for_each_run(tmp_path):
     one = work_path(str(tmp_path / "out"), "run 1")
-    assert os.path.dirname(one) == str(tmp_path)
-    assert os.path.basename(one).startswith(".out.mondrian_ops-")
+    assert Path(one).parent == tmp_path
+    assert Path(one).name.startswith(".out.mondrian_ops-")
     assert one == work_path(f"{tmp_path}/out/", "run 1")
     assert one != work_path(str(tmp_path / "out"), "run 2")
 
@@ -34,7 +35,7 @@ def test_nobody_else_may_look_in_whatever_the_umask(tmp_path):
         work.create()
     finally:
         os.umask(before)
-    assert stat.S_IMODE(os.stat(work.root).st_mode) == 0o700
+    assert stat.S_IMODE(Path(work.root).stat().st_mode) == 0o700
 
 
 def test_create_wipes_an_earlier_attempt(work):
@@ -49,7 +50,7 @@ def test_create_wipes_an_earlier_attempt(work):
 def test_remove_tolerates_what_is_missing(work):
     work.remove()
     work.remove()
-    assert not os.path.exists(work.root)
+    assert not Path(work.root).exists()
 
 
 def test_create_says_where_it_cannot_write(tmp_path):
@@ -64,7 +65,7 @@ def test_json_and_arrow_round_trip(work):
     table = pa.table({"n": [1, None], "t": pa.array(["a", "b"]).dictionary_encode()})
     work.write_arrow("t.arrow", table)
     assert work.read_arrow("t.arrow").equals(table)
-    assert not [name for name in os.listdir(work.root) if name.endswith(".tmp")]
+    assert not list(Path(work.root).rglob("*.tmp"))
 
 
 def test_what_vanished_or_was_cut_short_is_a_storage_error(work):
@@ -122,7 +123,7 @@ def test_an_unfinished_scatter_leaves_no_fragment(work):
 
 def test_part_names_differ_between_attempts_but_not_within_one(work):
     name = work.part_path(3)
-    assert os.path.basename(name).startswith("part-00003-")
+    assert Path(name).name.startswith("part-00003-")
     assert name == WorkDir(work.root).part_path(3)
     work.create()
     assert name != work.part_path(3)

@@ -4,6 +4,7 @@ Local files for now. A further file system joins in :mod:`mondrian_ops.storage.l
 """
 
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
+from mondrian_ops.storage.jobs import read_job
 from mondrian_ops.storage.locations import local_path
 from mondrian_ops.storage.release import (
     check_output,
@@ -27,6 +28,7 @@ __all__ = [
     "published",
     "read_fragment",
     "read_hierarchy",
+    "read_job",
     "read_release",
     "work_path",
     "write_part",

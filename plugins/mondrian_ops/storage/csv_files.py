@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import pyarrow as pa
 
@@ -96,7 +96,7 @@ def batches(
         yield from table.to_batches(max_chunksize=batch_rows)
 
 
-def _fitting(column: pa.Array, kinds: list[_Kind]) -> list[_Kind]:
+def _fitting(column: pa.Array[Any], kinds: list[_Kind]) -> list[_Kind]:
     import pyarrow.compute as pc
 
     texts = pc.drop_null(pc.unique(column))
@@ -104,7 +104,7 @@ def _fitting(column: pa.Array, kinds: list[_Kind]) -> list[_Kind]:
     return [kind for kind in kinds if _fits(trimmed if kind.trimmed else texts, kind)]
 
 
-def _fits(texts: pa.Array, kind: _Kind) -> bool:
+def _fits(texts: pa.Array[Any], kind: _Kind) -> bool:
     import pyarrow.compute as pc
 
     matches = pc.match_substring_regex(texts, f"^({kind.pattern})$")
@@ -122,7 +122,7 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
 
     ragged: list[int] = []
 
-    def refuse(row: pa_csv.InvalidRow) -> str:
+    def refuse(row: pa_csv.InvalidRow) -> Literal["error"]:
         ragged.append(row.actual_columns)
         return "error"
 
@@ -141,7 +141,7 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
     read = pa_csv.ReadOptions(block_size=BLOCK_BYTES)
     try:
         with pa.input_stream(path, compression="detect") as stream:
-            yield from pa_csv.open_csv(stream, read, parse, convert)
+            yield from pa_csv.open_csv(cast(IO[bytes], stream), read, parse, convert)
     except pa.ArrowInvalid:
         # Arrow's message quotes the row: it must not reach a log.
         raise InputError(_complaint(path, delimiter, bool(ragged))) from None
@@ -213,7 +213,7 @@ def _refuse_other_header(path: str, like: str, names: list[str]) -> None:
     if differing:
         raise InputError(
             f"{path}, line 1: column {differing[0]!r} is not in both this file and "
-            f"{os.path.basename(like)}; give files of one schema"
+            f"{Path(like).name}; give files of one schema"
         )
 
 
@@ -237,10 +237,10 @@ def _text(path: str) -> Iterator[IO[str]]:
 def _open_text(path: str) -> IO[str]:
     if path.lower().endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
+    return Path(path).open(encoding="utf-8-sig", newline="")
 
 
 def _open_binary(path: str) -> IO[bytes]:
     if path.lower().endswith(".gz"):
-        return gzip.open(path, "rb")
-    return open(path, "rb")
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return Path(path).open("rb")

@@ -32,10 +32,10 @@ def find_hierarchy(name: str, beside: str | None) -> str:
     """
     places = ([beside] if beside else []) + _shared_places()
     for place in places:
-        root = os.path.realpath(place)
-        path = os.path.realpath(os.path.join(root, name))
-        if os.path.commonpath([root, path]) == root and os.path.isfile(path):
-            return path
+        root = Path(place).resolve()
+        path = (root / name).resolve()
+        if path.is_relative_to(root) and path.is_file():
+            return str(path)
     raise HierarchyError(
         f"{name}: no such hierarchy file; put it beside the job's file or into one of "
         f"{', '.join(places)}"
@@ -55,7 +55,7 @@ def read_hierarchy(path: str) -> Hierarchy:
     Raises:
         HierarchyError: missing, not UTF-8, not JSON, or not one tree.
     """
-    name = os.path.basename(path)
+    name = Path(path).name
     text = _text(path, name)
     if path.lower().endswith(".json") or text.lstrip()[:1] in ("{", "["):
         try:

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
@@ -44,9 +45,9 @@ def source_root(pattern: str) -> str:
     """The part of a path before its first wildcard: every matching file lies in or under it."""
     if not _WILDCARD.search(pattern) or os.path.lexists(pattern):
         return pattern
-    parts = pattern.split(os.sep)
+    parts = Path(pattern).parts
     first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
-    return os.sep.join(parts[:first]) or (os.sep if pattern.startswith(os.sep) else ".")
+    return str(Path(*parts[:first]))
 
 
 def data_files(url: str) -> list[str]:
@@ -59,8 +60,8 @@ def data_files(url: str) -> list[str]:
             lost without notice).
     """
     path = local_path(url)
-    if os.path.isdir(path):
-        files = list(_walk(path))
+    if Path(path).is_dir():
+        files = list(_walk(Path(path)))
     elif os.path.lexists(path):
         files = [path]
     else:
@@ -73,35 +74,32 @@ def data_files(url: str) -> list[str]:
 def _glob(url: str, pattern: str) -> list[str]:
     if not _WILDCARD.search(pattern):
         raise InputError(f"{url}: no such file or directory; check the path of `input`")
-    matches = [
-        match
-        for match in glob.glob(pattern, recursive=True)
-        if not _hidden(os.path.basename(match.rstrip(os.sep)))
-    ]
+    # Unlike pathlib's, this one passes over names that start with a dot.
+    found = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207
+    matches = [match for match in found if not _hidden(match.name)]
     if not matches:
         raise InputError(f"{url}: no file matches the pattern; check the path of `input`")
     files: set[str] = set()
     for match in matches:
-        files.update(_walk(match) if os.path.isdir(match) else [match])
+        files.update(_walk(match) if match.is_dir() else [str(match)])
     return list(files)
 
 
-def _walk(directory: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    real = os.path.realpath(directory)
+def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str]:
+    real = directory.resolve()
     if real in above:  # a symbolic link that leads back up
         return
     try:
-        names = sorted(os.listdir(directory))
+        paths = sorted(directory.iterdir())
     except PermissionError:
         raise InputError(f"{directory}: permission denied; let this process read it") from None
-    for name in names:
-        if _hidden(name):
+    for path in paths:
+        if _hidden(path.name):
             continue
-        path = os.path.join(directory, name)
-        if not os.path.isdir(path):
-            yield path
+        if not path.is_dir():
+            yield str(path)
             continue
-        if "=" in name:
+        if "=" in path.name:
             raise InputError(
                 f"{path}: directories named column=value are not read as columns; give one of "
                 "them as `input`, or write the column into the files"
@@ -125,7 +123,7 @@ def file_format(path: str) -> Format:
     if lower.endswith(_CSV_ENDINGS):
         return "csv"
     try:
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             head = file.read(4096)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path of `input`") from None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -48,21 +48,21 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
     """
-    first: pa.Schema | None = None
+    first, rows = _footer(files[0])
+    _refuse_twins(files[0], first)
     plain = False
-    rows = 0
-    for path in files:
-        with readable(path), pq.ParquetFile(path) as file:
-            schema = _bare(file.schema_arrow)
-            rows += file.metadata.num_rows
-        if first is None:
-            _refuse_twins(path, schema)
-            first = schema
-        elif not schema.equals(first):
+    for path in files[1:]:
+        schema, more = _footer(path)
+        rows += more
+        if not schema.equals(first):
             _refuse_mixture(path, schema, files[0], first)
             plain = True
-    assert first is not None, "a source has at least one file"
     return (_plain(first) if plain else first), rows
+
+
+def _footer(path: str) -> tuple[pa.Schema, int]:
+    with readable(path), pq.ParquetFile(path) as file:
+        return _bare(file.schema_arrow), file.metadata.num_rows
 
 
 def batches(
@@ -104,6 +104,18 @@ def _kept(
     yield from scanner.to_batches()
 
 
+def rows_in_reach(files: Sequence[str], keep: pc.Expression) -> int:
+    """Rows of the row groups whose statistics do not rule out that ``keep`` takes some of them."""
+    import pyarrow.dataset as ds
+
+    found = 0
+    for fragment in ds.dataset(list(files), format="parquet").get_fragments():
+        with readable(fragment.path):
+            groups = fragment.subset(keep).row_groups
+        found += sum(group.num_rows for group in groups)
+    return found
+
+
 def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(target, check_metadata=True):
         return batch
@@ -139,7 +151,7 @@ def _refuse_twins(path: str, schema: pa.Schema) -> None:
 
 
 def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -> None:
-    beside = os.path.basename(like)
+    beside = Path(like).name
     _refuse_twins(path, schema)
     for name in schema.names:
         if name not in first.names:

@@ -17,6 +17,8 @@ import fnmatch
 import json
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,11 +49,11 @@ def write_part(path: str, table: pa.Table) -> None:
     Raises:
         StorageError: the working directory vanished.
     """
-    directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name}.tmp")
+    part = Path(path)
+    temporary = part.with_name(f".{part.name}.tmp")
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
     try:
-        with open(temporary, "wb") as file:
+        with temporary.open("wb") as file:
             pq.write_table(
                 clean,
                 file,
@@ -61,20 +63,25 @@ def write_part(path: str, table: pa.Table) -> None:
             )
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(part)
     except FileNotFoundError:
-        raise StorageError(
-            f"{directory}: working files of this run vanished; run again from the partition task"
-        ) from None
+        raise _vanished(part.parent) from None
 
 
-def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _vanished(directory: Path) -> StorageError:
+    return StorageError(
+        f"{directory}: working files of this run vanished; run again from the partition task"
+    )
+
+
+def _compact(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     if not pa.types.is_dictionary(column.type):
         return column
-    return pa.chunked_array([_compact_chunk(chunk) for chunk in column.chunks], column.type)
+    kind: Any = column.type
+    return pa.chunked_array([_compact_chunk(chunk) for chunk in column.chunks], kind)
 
 
-def _compact_chunk(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+def _compact_chunk(chunk: Any) -> Any:
     indices = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
     used = np.zeros(len(chunk.dictionary), dtype=bool)
     used[indices] = True
@@ -97,10 +104,10 @@ def check_output(input_url: str, output: str) -> None:
     _recover(target)
     _refuse_overlap(input_url, output, target)
     _refuse_occupied(target)
-    ancestor = os.path.dirname(target)
+    ancestor = target.parent
     while not os.path.lexists(ancestor):
-        ancestor = os.path.dirname(ancestor)
-    if not os.path.isdir(ancestor) or not os.access(ancestor, os.W_OK | os.X_OK):
+        ancestor = ancestor.parent
+    if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
         raise StorageError(
             f"output: {ancestor} is not a directory this process may write to; "
             "choose another `output`, or grant the permission"
@@ -126,17 +133,16 @@ def publish(staging: str, output: str, token: str = "") -> None:
         remove_tree(staging)
         return
     _refuse_occupied(target)
-    _complete(staging, token)
-    _swap(staging, target)
-    _sync(os.path.dirname(target))
+    _complete(Path(staging), token)
+    _swap(Path(staging), target)
+    _sync(target.parent)
     remove_tree(staging)  # by now the old release, if there was one
 
 
 def published(output: str, token: str) -> bool:
     """Whether the release at ``output`` is the one published with this token."""
     try:
-        with open(os.path.join(_target(output), SUCCESS), encoding="utf-8") as file:
-            return file.read() == token
+        return (_target(output) / SUCCESS).read_text(encoding="utf-8") == token
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return False
 
@@ -151,7 +157,7 @@ def read_release(path: str, columns: Sequence[str] | None = None) -> Iterator[tu
     """
     for file in data_files(path):
         name = os.path.relpath(file, source_root(local_path(path)))
-        yield os.path.basename(file) if name == "." else name, _read_table(file, columns)
+        yield Path(file).name if name == "." else name, _read_table(file, columns)
 
 
 def _read_table(path: str, columns: Sequence[str] | None) -> pa.Table:
@@ -172,82 +178,74 @@ def _read_table(path: str, columns: Sequence[str] | None) -> pa.Table:
             return file.read(wanted).replace_schema_metadata()
 
 
-def _target(output: str) -> str:
+def _target(output: str) -> Path:
     # Through symbolic links: exchanging a link itself would leave its target as it was.
-    target = os.path.realpath(local_path(output))
-    if not os.path.basename(target):
+    target = Path(local_path(output)).resolve()
+    if not target.name:
         raise StorageError("output: the root of the file system cannot be a release; name one")
     return target
 
 
-def _refuse_overlap(input_url: str, output: str, target: str) -> None:
+def _refuse_overlap(input_url: str, output: str, target: Path) -> None:
     remedy = "choose an `output` outside the input"
-    pattern = os.path.realpath(local_path(input_url))
-    root = os.path.realpath(source_root(local_path(input_url)))
-    if _within(root, target):
+    pattern = Path(local_path(input_url)).resolve()
+    root = Path(source_root(local_path(input_url))).resolve()
+    if root.is_relative_to(target):
         raise StorageError(f"output: the input lies in {output}, and would be replaced; {remedy}")
-    if _within(target, root) and _would_be_read(target, pattern, root):
+    if target.is_relative_to(root) and _would_be_read(target, pattern, root):
         raise StorageError(f"output: {output} lies in the input, would be read with it; {remedy}")
 
 
-def _would_be_read(target: str, pattern: str, root: str) -> bool:
-    if root == pattern or "**" in pattern:
+def _would_be_read(target: Path, pattern: Path, root: Path) -> bool:
+    wildcards = pattern.parts
+    if root == pattern or "**" in wildcards:
         return True
-    wildcards = pattern.split(os.sep)
-    part = os.path.join(target, PART_PATTERN.replace("*", "00000")).split(os.sep)
+    part = (target / PART_PATTERN.replace("*", "00000")).parts
     below = zip(wildcards, part, strict=False)
     return len(wildcards) <= len(part) and all(fnmatch.fnmatchcase(n, w) for w, n in below)
 
 
-def _within(path: str, directory: str) -> bool:
-    return os.path.commonpath([path, directory]) == directory
-
-
-def _refuse_occupied(target: str) -> None:
+def _refuse_occupied(target: Path) -> None:
     if not os.path.lexists(target):
         return
     remedy = "choose another `output`, or remove it yourself"
-    if not os.path.isdir(target):
+    if not target.is_dir():
         raise StorageError(f"output: {target} is a file, not a release; {remedy}")
-    names = os.listdir(target)
+    names = [path.name for path in target.iterdir()]
     if names and not _is_release(target):
         raise StorageError(f"output: {target} holds something that is not a release; {remedy}")
     for name in names:
         if not name.startswith(("_", ".")) and not fnmatch.fnmatchcase(name, PART_PATTERN):
             raise StorageError(
-                f"output: {os.path.join(target, name)} is no part of a release and would be lost; "
+                f"output: {target / name} is no part of a release and would be lost; "
                 "move it elsewhere"
             )
 
 
-def _is_release(target: str) -> bool:
+def _is_release(target: Path) -> bool:
     try:
-        with open(os.path.join(target, REPORT), encoding="utf-8") as file:
-            report = json.load(file)
+        report = json.loads((target / REPORT).read_bytes())
     except (OSError, ValueError):
         return False
-    has_success = os.path.exists(os.path.join(target, SUCCESS))
+    has_success = (target / SUCCESS).exists()
     return has_success and isinstance(report, dict) and report.keys() >= _REPORT_KEYS
 
 
-def _complete(staging: str, token: str) -> None:
+def _complete(staging: Path, token: str) -> None:
     """Add ``_SUCCESS`` and flush everything to disk: what becomes visible must be durable."""
     try:
-        with open(os.path.join(staging, SUCCESS), "w", encoding="utf-8") as file:
-            file.write(token)
-        for name in os.listdir(staging):
-            _sync(os.path.join(staging, name))
+        (staging / SUCCESS).write_text(token, encoding="utf-8")
+        for path in staging.iterdir():
+            _sync(path)
         _sync(staging)
     except FileNotFoundError:
-        raise StorageError(
-            f"{staging}: working files of this run vanished; run again from the partition task"
-        ) from None
+        raise _vanished(staging) from None
 
 
-def _swap(staging: str, target: str) -> None:
+def _swap(staging: Path, target: Path) -> None:
     try:
-        if not os.path.isdir(target) or not os.listdir(target):
-            os.rename(staging, target)
+        if not target.is_dir() or not any(target.iterdir()):
+            staging.rename(target)
         elif not _exchange(staging, target):
             _step_aside(staging, target)
     except OSError as error:
@@ -259,7 +257,7 @@ def _swap(staging: str, target: str) -> None:
         ) from None
 
 
-def _exchange(one: str, other: str) -> bool:
+def _exchange(one: Path, other: Path) -> bool:
     """Exchange two directories atomically; False where the system or file system cannot."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
@@ -271,38 +269,36 @@ def _exchange(one: str, other: str) -> bool:
     code = ctypes.get_errno()
     if code in _NO_EXCHANGE:
         return False
-    raise OSError(code, os.strerror(code), other)
+    raise OSError(code, os.strerror(code), str(other))
 
 
-def _step_aside(staging: str, target: str) -> None:
+def _step_aside(staging: Path, target: Path) -> None:
     aside = _aside(target)
-    remove_tree(aside)
-    os.rename(target, aside)
+    target.rename(aside)
     try:
-        os.rename(staging, target)
+        staging.rename(target)
     except BaseException:
-        os.rename(aside, target)
+        aside.rename(target)
         raise
-    remove_tree(aside)
+    remove_tree(str(aside))
 
 
-def _recover(target: str) -> None:
+def _recover(target: Path) -> None:
     """Put back a release that stepped aside for one that never came."""
     aside = _aside(target)
     if not os.path.lexists(aside):
         return
     if os.path.lexists(target):
-        remove_tree(aside)
+        remove_tree(str(aside))
     else:
-        os.rename(aside, target)
+        aside.rename(target)
 
 
-def _aside(target: str) -> str:
-    parent, name = os.path.split(target)
-    return os.path.join(parent, f".{name}.mondrian_ops-previous")
+def _aside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.mondrian_ops-previous")
 
 
-def _sync(path: str) -> None:
+def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

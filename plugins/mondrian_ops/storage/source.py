@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -46,7 +46,7 @@ class Source:
     def batches(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's own name for it
         batch_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """The rows, in the order of the files, a bounded number in memory at a time.
@@ -69,6 +69,12 @@ class Source:
             raise InputError(
                 f"{self.url}: changed while it was read; run again when its writer is done"
             )
+
+    def share_read(self, filter: pc.Expression | None) -> float:
+        """Share of the rows that lie where rows of ``filter`` may be, and so would be read."""
+        if filter is None or self.format == "csv":
+            return 1.0
+        return parquet_files.rows_in_reach(self.files, filter) / self.rows
 
     def fingerprint(self) -> str:
         """A text that changes when a file is added, removed, or has another size or time."""
@@ -104,7 +110,7 @@ def open_source(url: str) -> Source:
     schema, rows = survey(files)
     if rows == 0:
         raise InputError(f"{url}: there are no rows; nothing can be anonymized")
-    size = sum(os.path.getsize(path) for path in files)
+    size = sum(Path(path).stat().st_size for path in files)
     return Source(url, files, kind, schema, rows, size, stamp)
 
 
@@ -113,7 +119,7 @@ def _one_format(files: list[str]) -> Format:
     for path in files[1:]:
         if file_format(path) != first:
             raise InputError(
-                f"{path}: not {first} like {os.path.basename(files[0])}; "
+                f"{path}: not {first} like {Path(files[0]).name}; "
                 "give files of one format, or a glob that takes only one"
             )
     return first
@@ -122,6 +128,6 @@ def _one_format(files: list[str]) -> Format:
 def _fingerprint(files: list[str]) -> str:
     digest = hashlib.sha256()
     for path in files:
-        status = os.stat(path)
+        status = Path(path).stat()
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any
@@ -23,17 +23,16 @@ __all__ = ["FragmentWriter", "WorkDir", "read_fragment", "remove_tree", "work_pa
 
 FLUSH_BYTES = 1 << 20
 
-_TOKEN = "token"
+_ATTEMPT = "attempt"
 _RELEASE = "release"
 _FRAGMENTS = "fragments"
 
 
 def work_path(output: str, run_id: str) -> str:
     """The working directory of a run: hidden, beside the output and so on its file system."""
-    parent, name = os.path.split(os.path.realpath(local_path(output)))
-    return os.path.join(
-        parent, f".{name}.mondrian_ops-{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
-    )
+    target = Path(local_path(output)).resolve()
+    run = hashlib.sha256(run_id.encode()).hexdigest()[:12]
+    return str(target.with_name(f".{target.name}.mondrian_ops-{run}"))
 
 
 class WorkDir:
@@ -48,17 +47,18 @@ class WorkDir:
     def create(self) -> None:
         """Start afresh: what an earlier attempt left is removed. Nobody else may look in."""
         self.remove()
+        root = Path(self.root)
         try:
-            os.makedirs(os.path.dirname(self.root) or ".", exist_ok=True)
-            os.mkdir(self.root, mode=0o700)
+            root.parent.mkdir(parents=True, exist_ok=True)
+            root.mkdir(mode=0o700)
         except (PermissionError, NotADirectoryError, FileExistsError):
             raise StorageError(
                 f"{self.root}: cannot be made; let this process write beside `output`"
             ) from None
-        os.chmod(self.root, 0o700)
-        os.mkdir(self.path(_FRAGMENTS))
-        os.mkdir(self.staging)
-        _write_bytes(self.path(_TOKEN), uuid.uuid4().hex.encode())
+        root.chmod(0o700)
+        Path(self.path(_FRAGMENTS)).mkdir()
+        Path(self.staging).mkdir()
+        _write_bytes(self.path(_ATTEMPT), uuid.uuid4().hex.encode())
 
     def remove(self) -> None:
         """Remove it with all it holds; what is not there needs no removing."""
@@ -66,7 +66,7 @@ class WorkDir:
 
     def path(self, *parts: str) -> str:
         """The path of a working file."""
-        return os.path.join(self.root, *parts)
+        return str(Path(self.root, *parts))
 
     @property
     def staging(self) -> str:
@@ -76,8 +76,8 @@ class WorkDir:
     @property
     def token(self) -> str:
         """A text no other run, nor another attempt at this one, has; for :func:`publish`."""
-        with self.there(), open(self.path(_TOKEN), encoding="ascii") as file:
-            return file.read()
+        with self.there():
+            return Path(self.path(_ATTEMPT)).read_text(encoding="ascii")
 
     def part_path(self, fragment_id: int) -> str:
         """Where the release's part of a fragment goes.
@@ -85,7 +85,7 @@ class WorkDir:
         The name differs from run to run, so that a reader who listed the directory before a
         publication finds the file gone, rather than read half of either release.
         """
-        return os.path.join(self.staging, f"part-{fragment_id:05d}-{self.token[:8]}.parquet")
+        return str(Path(self.staging, f"part-{fragment_id:05d}-{self.token[:8]}.parquet"))
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""
@@ -94,16 +94,16 @@ class WorkDir:
 
     def read_json(self, name: str) -> Any:
         """The value that :meth:`write_json` wrote."""
-        with self.there(), open(self.path(name), "rb") as file:
-            return json.load(file)
+        with self.there():
+            return json.loads(Path(self.path(name)).read_bytes())
 
     def write_arrow(self, name: str, table: pa.Table) -> None:
         """Write a table as an Arrow IPC stream, as a whole or not at all."""
         with self.there():
-            temporary = f"{self.path(name)}.tmp"
-            with pa.OSFile(temporary, "wb") as sink, ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-            os.replace(temporary, self.path(name))
+            stream = _Stream(self.path(name), table.schema)
+            stream.append(table)
+            stream.close()
+            stream.commit()
 
     def read_arrow(self, name: str) -> pa.Table:
         """The table that :meth:`write_arrow` wrote, mapped into memory rather than copied."""
@@ -174,7 +174,7 @@ class FragmentWriter:
 
 
 class _Stream:
-    """One fragment's file while it is written."""
+    """An Arrow IPC stream while it is written, under a temporary name."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         self._path = path
@@ -195,7 +195,7 @@ class _Stream:
         self._sink.close()
 
     def commit(self) -> None:
-        os.replace(f"{self._path}.tmp", self._path)
+        Path(f"{self._path}.tmp").replace(self._path)
 
     def _flush(self) -> None:
         if self._gathered:
@@ -210,7 +210,7 @@ def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
     Raises:
         StorageError: the file vanished.
     """
-    return work.read_arrow(os.path.join(_FRAGMENTS, _fragment_name(fragment_id)))
+    return work.read_arrow(f"{_FRAGMENTS}/{_fragment_name(fragment_id)}")
 
 
 def _fragment_path(work: WorkDir, fragment_id: int) -> str:
@@ -232,6 +232,6 @@ def remove_tree(path: str) -> None:
 
 
 def _write_bytes(path: str, content: bytes) -> None:
-    with open(f"{path}.tmp", "wb") as file:
-        file.write(content)
-    os.replace(f"{path}.tmp", path)
+    temporary = Path(f"{path}.tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)
