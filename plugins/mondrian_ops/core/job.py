@@ -90,7 +90,8 @@ class Job:
     ``l`` with ``diversity`` (and ``c``, for recursive (c, l)-diversity) and ``t`` with
     ``t_distance`` are requirements on the ``sensitive`` columns, None where there is none.
     ``sensitive_hierarchy`` names the hierarchy file of each sensitive column for the hierarchical
-    distance. ``input`` and ``output`` are None for a job on a table in memory.
+    distance. ``input`` and ``output`` are None for a job on a table in memory. ``base_dir`` is not
+    part of the description: the directory of the job's file, where its hierarchies may lie.
     """
 
     input: str | None
@@ -118,6 +119,7 @@ class Job:
     samarati: Samarati = Samarati()
     tds: Tds = Tds()
     di_mondrian: DiMondrian = DiMondrian()
+    base_dir: str | None = field(default=None, compare=False)
 
     @property
     def quasi_identifier_names(self) -> tuple[str, ...]:
@@ -149,6 +151,8 @@ class Job:
         """
         described: dict[str, Any] = {}
         for each in fields(self):
+            if not each.compare:
+                continue
             value = getattr(self, each.name)
             if each.name in _ALWAYS_DESCRIBED or value != getattr(_DEFAULTS, each.name):
                 described[each.name] = _plain(value)
@@ -423,7 +427,7 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_KEYS = _names(Job)
+_KEYS = tuple(name for name in _names(Job) if name != "base_dir")
 # The trigger form has these at its top level; in a job they have a section.
 _FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)}
 _DEFAULTS = Job(input=None, output=None, k=0)

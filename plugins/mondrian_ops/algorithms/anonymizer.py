@@ -1,0 +1,139 @@
+"""From rows to the rows of a release: encode, cut, generalize, measure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mondrian_ops.algorithms import mondrian
+from mondrian_ops.core.criteria import Privacy, SensitiveDomain
+from mondrian_ops.core.encoding import as_array
+from mondrian_ops.core.generalization import Attribute, Classes, Published
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import Order, orders_of
+from mondrian_ops.core.survey import Survey
+
+__all__ = ["Anonymizer", "columns_to_read", "unlisted_columns"]
+
+REDACTED = "*"
+
+
+class Anonymizer:
+    """Anonymizes parts of one dataset, all on the scale of the whole.
+
+    ``hierarchies`` by column; ``cut`` is the resolved policy, never ``auto``.
+    """
+
+    def __init__(
+        self, job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], cut: str
+    ) -> None:
+        self.job = job
+        self.survey = survey
+        self.cut = cut
+        self.privacy = Privacy.of(job, hierarchies)
+        self._hierarchies = hierarchies
+
+    @cached_property
+    def attributes(self) -> list[Attribute]:
+        """The quasi-identifiers in the job's order.
+
+        Median cuts take a hierarchy's leaves in the order of its file, as the source does; the
+        policies that weigh losses take them in tree order, where subtrees are contiguous.
+        """
+        return self.survey.attributes(self.job, self._hierarchies, self.cut != "median")
+
+    @cached_property
+    def domains(self) -> list[SensitiveDomain]:
+        """The sensitive columns in the job's order."""
+        return self.survey.sensitive(self.job, self._hierarchies)
+
+    @cached_property
+    def orders(self) -> dict[str, Order]:
+        """How the values of each quasi-identifier are compared."""
+        return orders_of(self.attributes)
+
+    def encode(self, table: pa.Table, privacy: Privacy | None = None) -> mondrian.CodedRows:
+        """The rows of ``table`` in codes; ``privacy`` replaces the job's criteria."""
+        encoded = [each.encode(table[each.name]) for each in self.attributes]
+        sensitive = [each.encode(as_array(table[each.name])) for each in self.domains]
+        return mondrian.CodedRows.of(encoded, sensitive, self.domains, privacy or self.privacy)
+
+    def release(self, table: pa.Table) -> tuple[pa.Table, dict[str, Any]]:
+        """The released form of ``table``, class by class, and a summary of its loss.
+
+        The summary holds rows, classes as cut, sums of DP and NCP, and by attribute sums of NCP and
+        LM and counts of rows published exactly and as "*".
+        """
+        started = time.perf_counter()
+        rows = self.encode(table)
+        classes = mondrian.anonymize(rows, self.cut)
+        published = {
+            attribute.name: attribute.publish(encoded, classes)
+            for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
+        }
+        released = self._table(table, classes, published)
+        summary = _summary(classes, published)
+        summary["seconds"] = round(time.perf_counter() - started, 3)
+        return released, summary
+
+    def _table(
+        self, table: pa.Table, classes: Classes, published: Mapping[str, Published]
+    ) -> pa.Table:
+        row_class = pa.array(np.repeat(np.arange(len(classes.starts)), classes.sizes))
+        index = pa.array(classes.index)
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
+        for name in self._released_columns(table.column_names):
+            if name in published:
+                for column, values in published[name].columns.items():
+                    columns[column] = values.take(row_class)
+            elif name in self.job.identifiers:
+                redacted = pa.array([REDACTED]).take(pa.array(np.zeros(table.num_rows, np.int32)))
+                columns[name] = redacted.dictionary_encode()
+            else:
+                columns[name] = table[name].take(index)
+        return pa.table(columns)
+
+    def _released_columns(self, read: list[str]) -> list[str]:
+        """Names in the source's order; redacted identifiers are not read, and come first."""
+        redacted = self.job.identifiers if self.job.identifier_policy == "redact" else ()
+        return [*redacted, *(name for name in read if name not in redacted)]
+
+
+def columns_to_read(job: Job, names: list[str]) -> list[str]:
+    """The columns of the source that a release needs, in the source's order."""
+    listed = {*job.quasi_identifier_names, *job.sensitive}
+    unlisted = set(unlisted_columns(job, names)) if job.unlisted == "publish" else set()
+    return [name for name in names if name in listed | unlisted]
+
+
+def unlisted_columns(job: Job, names: list[str]) -> list[str]:
+    """The columns that the job does not name."""
+    listed = {*job.quasi_identifier_names, *job.sensitive, *job.identifiers}
+    return [name for name in names if name not in listed]
+
+
+def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, Any]:
+    sizes = classes.sizes
+    attributes = {
+        name: {
+            "NCP": float(sizes @ each.ncp),
+            "LM": float(sizes @ each.lm),
+            "rows_exact": int(sizes[each.exact].sum()),
+            "rows_star": int(sizes[each.star].sum()),
+        }
+        for name, each in published.items()
+    }
+    return {
+        "rows": int(sizes.sum()),
+        "equivalence_classes": len(sizes),
+        "DP": int(sizes @ sizes),
+        "NCP": sum(each["NCP"] for each in attributes.values()),
+        "attributes": attributes,
+    }
+

@@ -1,0 +1,160 @@
+"""Partitioning a sample into fragments (seed, section 4), and making every fragment stand.
+
+Quantile partitioning cuts one attribute at the quantiles of its ranks (Q_PARTITION, figure 4);
+multidimensional partitioning cuts as Mondrian does (M_PARTITION, figure 5). Where the source
+doubles the fragments level by level and then gives some workers two, the largest fragment of the
+sample is cut next: the same fragments for powers of two, better balance for other numbers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.algorithms.mondrian import POLICIES, CodedRows
+from mondrian_ops.core import kernels
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.generalization import Attribute
+from mondrian_ops.core.plan import Branch, Leaf, Plan
+
+__all__ = ["merge_small", "multidimensional", "quantile", "single"]
+
+
+def single() -> Plan:
+    """One fragment that holds every row."""
+    return Plan((Leaf(0),), ((0,),))
+
+
+def multidimensional(
+    rows: CodedRows, attributes: Sequence[Attribute], fragments: int, cut: str | None
+) -> Plan:
+    """M_PARTITION: up to ``fragments`` fragments; fewer where no further cut is possible.
+
+    ``rows`` is the sample. With ``cut`` it is the whole dataset and is cut by that policy, so that
+    the fragments are nodes of the centralized tree; without, medians of the widest attribute are
+    taken and ``rows.criteria`` should ask no more than the sample can show.
+    """
+    count, q = rows.codes.shape
+    index = np.arange(count, dtype=np.int32)
+    scratch = kernels.new_scratch(count, rows.space, rows.criteria)
+    policy = kernels.BALANCED if cut is None else POLICIES[cut]
+    nodes: list[Branch | None] = [None]
+    sizes = np.diff(rows.space.start)
+    waiting = [(-count, 0, 0, count, np.zeros(q, np.int64), sizes - 1, sizes.copy())]
+    final = 0
+    while waiting and len(waiting) + final < fragments:
+        _, at, start, stop, low, high, distinct = heapq.heappop(waiting)
+        a, code = kernels.next_cut(
+            rows.codes, rows.sensitive, index, start, stop, low, high, distinct, rows.space,
+            rows.criteria, policy, scratch,
+        )  # fmt: skip
+        if a < 0:
+            final += 1
+            continue
+        middle = kernels.partition_rows(rows.codes, index, start, stop, a, code)
+        left, right = len(nodes), len(nodes) + 1
+        nodes[at] = Branch(
+            attributes[a].name, attributes[a].cut_value(rows.encoded[a], int(code)), left, right
+        )
+        nodes += [None, None]
+        left_high, right_low = high.copy(), low.copy()
+        left_high[a], right_low[a] = code, code + 1
+        heapq.heappush(
+            waiting, (start - middle, left, start, middle, low, left_high, distinct.copy())
+        )
+        heapq.heappush(
+            waiting, (middle - stop, right, middle, stop, right_low, high, distinct.copy())
+        )
+    return _numbered(nodes)
+
+
+def quantile(rows: CodedRows, attributes: Sequence[Attribute], fragments: int) -> Plan:
+    """Q_PARTITION: the quantiles of the attribute with most distinct values in the sample.
+
+    Raises JobError, naming the largest possible number, when the attribute has too few.
+    """
+    distinct = [len(np.unique(rows.codes[:, a])) for a in range(rows.codes.shape[1])]
+    a = int(np.argmax(distinct))
+    ranks = np.sort(rows.codes[:, a])
+    cuts = _quantiles(ranks, fragments)
+    if cuts is None:
+        possible = next(
+            n for n in range(min(fragments - 1, distinct[a]), 0, -1) if _quantiles(ranks, n) is not None
+        )
+        raise JobError(
+            f"partitioning.fragments: {fragments} quantiles of {attributes[a].name!r}, the column "
+            f"with most distinct values, do not differ; at most {possible} fragment(s) are "
+            "possible, or use strategy: multidimensional"
+        )
+    nodes: list[Branch | None] = [None]
+    ranges = [(0, 0, len(cuts))]
+    while ranges:  # a balanced tree over the cuts, so that neighbours are siblings
+        at, first, last = ranges.pop()
+        if first == last:
+            continue
+        middle = (first + last) // 2
+        value = attributes[a].cut_value(rows.encoded[a], int(cuts[middle]))
+        nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
+        ranges += [(len(nodes), first, middle), (len(nodes) + 1, middle + 1, last)]
+        nodes += [None, None]
+    return _numbered(nodes)
+
+
+def _quantiles(
+    ranks: NDArray[np.unsignedinteger], fragments: int
+) -> NDArray[np.unsignedinteger] | None:
+    """Inner quantiles of sorted ranks, the last rank left out; None where two are equal."""
+    places = -(-np.arange(1, fragments + 1) * len(ranks) // fragments) - 1
+    cuts = ranks[places]
+    return cuts[:-1] if np.all(np.diff(cuts.astype(np.int64)) > 0) else None
+
+
+def _numbered(nodes: Sequence[Branch | None]) -> Plan:
+    """The plan of a tree, leaves numbered from left to right, one fragment each."""
+    found: list[Branch | Leaf] = [node or Leaf(-1) for node in nodes]
+    stack, leaves = [0], 0
+    while stack:
+        at = stack.pop()
+        node = found[at]
+        if isinstance(node, Branch):
+            stack += [node.right, node.left]
+        else:
+            found[at] = Leaf(leaves)
+            leaves += 1
+    return Plan(tuple(found), tuple((leaf,) for leaf in range(leaves)))
+
+
+def merge_small(
+    plan: Plan,
+    rows: NDArray[np.int64],
+    stands: Callable[[Sequence[int]], bool],
+) -> Plan:
+    """Merge fragments that cannot stand alone with their nearest neighbours in the tree.
+
+    ``rows`` (leaves,) counts the real data; ``stands`` says whether the rows of some leaves satisfy
+    every criterion together (design, invariant 2).
+    """
+    paths = plan.paths()
+    fragments = [list(leaves) for leaves in plan.fragments]
+    size = lambda leaves: int(rows[leaves].sum())  # noqa: E731
+    fragments.sort(key=size)
+    at = 0
+    while at < len(fragments) and len(fragments) > 1:
+        if stands(fragments[at]):
+            at += 1
+            continue
+        weak = fragments.pop(at)
+        depth = [max(_shared(paths[a], paths[b]) for a in weak for b in f) for f in fragments]
+        near = max(range(len(fragments)), key=lambda i: (depth[i], -size(fragments[i])))
+        fragments[near] += weak
+        fragments.sort(key=size)
+        at = 0
+    return Plan(plan.nodes, tuple(sorted(tuple(sorted(leaves)) for leaves in fragments)))
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """Nodes that two paths from the root have in common."""
+    return sum(a == b for a, b in zip(one, other, strict=False))

@@ -1,0 +1,280 @@
+"""Privacy criteria: what every equivalence class of a release must satisfy.
+
+One class per criterion, each citing its paper. A criterion says the least rows a class needs, hands
+itself to the kernels as numbers and says itself in reports. Whether a group of rows satisfies them
+is decided in `kernels` while cutting, and once more, by other code, in `verification`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.core import kernels
+from mondrian_ops.core.encoding import encode_known
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+
+__all__ = [
+    "Criterion",
+    "DistinctDiversity",
+    "EntropyDiversity",
+    "KAnonymity",
+    "Privacy",
+    "RecursiveDiversity",
+    "SensitiveDomain",
+    "TCloseness",
+]
+
+
+@dataclass(frozen=True)
+class SensitiveDomain:
+    """The values of a sensitive column over the whole dataset, and how often each occurs.
+
+    ``values`` are distinct and ordered; ``counts`` (codes,) int64 has one entry per code: the
+    missing value first if it occurs, then ``values``.
+    """
+
+    name: str
+    values: pa.Array
+    counts: NDArray[np.int64]
+
+    @property
+    def missing(self) -> bool:
+        """Whether the missing value occurs, and so has code 0."""
+        return len(self.counts) > len(self.values)
+
+    @property
+    def distinct(self) -> int:
+        """Distinct values that occur, the missing one included."""
+        return int(np.count_nonzero(self.counts))
+
+    def encode(self, column: pa.Array) -> NDArray[np.int32]:
+        """Codes (rows,); raises InputError on a value that the dataset did not have before."""
+        codes, unknown = encode_known(column, self.values)
+        if unknown or (column.null_count and not self.missing):
+            raise InputError(
+                f"column {self.name!r}: values that were not there when the run was planned; the "
+                "input changed while it was read, run again from the partition task"
+            )
+        return codes.astype(np.int32) - np.int32(not self.missing)
+
+
+@dataclass(frozen=True)
+class KAnonymity:
+    """Every combination of quasi-identifiers is shared by at least k rows (Samarati 2001)."""
+
+    k: int
+
+    def __str__(self) -> str:
+        return f"k-anonymity, k = {self.k}"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A requirement on the values of one sensitive column within every class."""
+
+    column: str
+    level: float  # l, or t
+
+    kind: ClassVar[int]
+
+    @property
+    def c(self) -> float:
+        """The c of recursive (c, l)-diversity; 0 for the others."""
+        return 0.0
+
+    @property
+    def min_class_size(self) -> int:
+        """Rows a class needs before it can satisfy the criterion at all."""
+        return 1
+
+
+@dataclass(frozen=True)
+class DistinctDiversity(Criterion):
+    """At least l distinct sensitive values (Machanavajjhala et al. 2006, section 4.1)."""
+
+    kind = kernels.DISTINCT
+
+    @property
+    def min_class_size(self) -> int:
+        return int(self.level)
+
+    def __str__(self) -> str:
+        return f"distinct l-diversity of {self.column}, l = {self.level:g}"
+
+
+@dataclass(frozen=True)
+class EntropyDiversity(Criterion):
+    """Entropy of at least log(l) (Machanavajjhala et al. 2006, definition 4.1)."""
+
+    kind = kernels.ENTROPY
+
+    @property
+    def min_class_size(self) -> int:
+        return int(np.ceil(self.level - 1e-9))
+
+    def __str__(self) -> str:
+        return f"entropy l-diversity of {self.column}, l = {self.level:g}"
+
+
+@dataclass(frozen=True)
+class RecursiveDiversity(Criterion):
+    """r1 < c (r_l + ... + r_m) (Machanavajjhala et al. 2006, definition 4.2)."""
+
+    ratio: float
+
+    kind = kernels.RECURSIVE
+
+    @property
+    def c(self) -> float:
+        return self.ratio
+
+    @property
+    def min_class_size(self) -> int:
+        return int(self.level)
+
+    def __str__(self) -> str:
+        return f"recursive (c, l)-diversity of {self.column}, c = {self.ratio:g}, l = {self.level:g}"
+
+
+@dataclass(frozen=True)
+class TCloseness(Criterion):
+    """Distribution within t of the whole dataset's (Li, Li and Venkatasubramanian 2007).
+
+    The distance is the variational one (``equal``), or the earth mover's over the order of the
+    values (``ordered``) or over a hierarchy (``hierarchical``); sections 5.1 to 5.3.
+    """
+
+    distance: str
+    hierarchy: Hierarchy | None = None
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        return {
+            "equal": kernels.T_EQUAL,
+            "ordered": kernels.T_ORDERED,
+            "hierarchical": kernels.T_TREE,
+        }[self.distance]
+
+    def __str__(self) -> str:
+        return f"t-closeness of {self.column}, t = {self.level:g}, {self.distance} distance"
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """All that a job asks of a class: k, and the criteria on its sensitive columns."""
+
+    k: KAnonymity
+    criteria: tuple[Criterion, ...]
+
+    @classmethod
+    def of(cls, job: Job, hierarchies: Mapping[str, Hierarchy]) -> Privacy:
+        """The criteria of ``job``; ``hierarchies`` by sensitive column, for the tree distance."""
+        criteria: list[Criterion] = []
+        for column in job.sensitive:
+            if job.l is not None and job.diversity == "distinct":
+                criteria.append(DistinctDiversity(column, job.l))
+            elif job.l is not None and job.diversity == "entropy":
+                criteria.append(EntropyDiversity(column, job.l))
+            elif job.l is not None:
+                criteria.append(RecursiveDiversity(column, job.l, float(job.c or 0)))
+            if job.t is not None:
+                tree = hierarchies.get(column)
+                criteria.append(TCloseness(column, job.t, job.t_distance, tree))
+        return cls(KAnonymity(job.k), tuple(criteria))
+
+    @property
+    def min_class_size(self) -> int:
+        """Rows below which no class can satisfy everything asked."""
+        return max([self.k.k, *(criterion.min_class_size for criterion in self.criteria)])
+
+    def describe(self) -> list[str]:
+        """One line per criterion, for reports."""
+        return [str(self.k), *map(str, self.criteria)]
+
+    def holds(
+        self,
+        rows: int,
+        counts: Sequence[NDArray[np.int64]],
+        domains: Sequence[SensitiveDomain],
+    ) -> bool:
+        """Whether ``rows`` rows with these sensitive ``counts``, one array per column, satisfy all."""
+        if rows < self.min_class_size:
+            return False
+        criteria = self.kernel(domains)
+        scratch = kernels.new_scratch(1, kernels.NO_SPACE, criteria)
+        return all(
+            kernels.group_holds(
+                counts[criteria.column[j]],
+                rows,
+                np.count_nonzero(counts[criteria.column[j]]),
+                criteria,
+                j,
+                scratch,
+            )
+            for j in range(len(self.criteria))
+        )
+
+    def kernel(self, domains: Sequence[SensitiveDomain]) -> kernels.Criteria:
+        """The criteria as the kernels take them; ``domains`` in the columns' order."""
+        column = {domain.name: i for i, domain in enumerate(domains)}
+        domain_of = [domains[column[criterion.column]] for criterion in self.criteria]
+        shares = [d.counts / max(1, d.counts.sum()) for d in domain_of]
+        trees = [
+            _tree(criterion.hierarchy, d)
+            if isinstance(criterion, TCloseness) and criterion.hierarchy is not None
+            else (np.zeros(0, np.int32), np.zeros(0))
+            for criterion, d in zip(self.criteria, domain_of, strict=True)
+        ]
+        return kernels.Criteria(
+            k=self.min_class_size,
+            kind=np.array([criterion.kind for criterion in self.criteria], np.int64),
+            column=np.array([column[c.column] for c in self.criteria], np.int64),
+            level=np.array([criterion.level for criterion in self.criteria], np.float64),
+            c=np.array([criterion.c for criterion in self.criteria], np.float64),
+            codes=np.array([len(share) for share in shares], np.int64),
+            share=_joined(shares, np.float64),
+            share_start=_starts(shares)[:-1],
+            parent=_joined([parent for parent, _ in trees], np.int32),
+            height=_joined([height for _, height in trees], np.float64),
+            parent_start=_starts([parent for parent, _ in trees]),
+        )
+
+
+def _tree(hierarchy: Hierarchy, domain: SensitiveDomain) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Parents and relative heights of a sensitive hierarchy, nodes after all their children.
+
+    The first nodes are the codes of ``domain`` (its values are the hierarchy's leaves); a missing
+    value is one more leaf right under the root.
+    """
+    height = np.zeros(len(hierarchy.parent), np.int64)
+    for level, nodes in enumerate(hierarchy.ancestors):
+        np.maximum.at(height, nodes, level)
+    inner = np.arange(len(hierarchy.leaves), len(hierarchy.parent))
+    inner = inner[np.argsort(height[inner], kind="stable")]
+    shift = int(domain.missing)
+    order = np.concatenate([np.arange(len(hierarchy.leaves)), inner])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) + shift
+    parent = hierarchy.parent[order]
+    placed = np.where(parent >= 0, place[parent], -1)
+    heights = height[order] / max(1, height.max())
+    if shift:
+        placed = np.concatenate([[place[order[-1]]], placed])
+        heights = np.concatenate([[0.0], heights])
+    return placed.astype(np.int32), heights.astype(np.float64)
+
+
+def _joined(arrays: Sequence[NDArray[np.generic]], dtype: type) -> NDArray[np.generic]:
+    return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype)
+
+
+def _starts(arrays: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:
+    return np.cumsum([0, *map(len, arrays)], dtype=np.int64)

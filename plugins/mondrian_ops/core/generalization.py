@@ -1,0 +1,476 @@
+"""The four generalizations: how a quasi-identifier is coded, how a class of rows is published.
+
+An attribute is a quasi-identifier resolved against the whole dataset: it knows its domain, so it
+codes any part of the dataset alike and measures every loss on the dataset's scale (seed, section 5;
+losses: seed, equations 3 and 4, and Iyengar 2002).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.core import kernels
+from mondrian_ops.core.encoding import (
+    Codes,
+    as_array,
+    code_dtype,
+    encode_known,
+    encode_ranks,
+    positions,
+)
+from mondrian_ops.core.errors import HierarchyError, InputError
+from mondrian_ops.core.hierarchy import Hierarchy
+
+__all__ = [
+    "Attribute",
+    "Classes",
+    "Encoded",
+    "IntervalAttribute",
+    "Published",
+    "SetAttribute",
+    "TreeAttribute",
+    "kernel_codes",
+    "kernel_space",
+    "text_of",
+]
+
+STAR = "*"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A column of rows in codes, and what the kernels need to know of the codes."""
+
+    codes: Codes
+    size: int  # codes, the missing one included
+    kind: int  # kernels.INTERVAL, TREE or SET
+    low: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for intervals
+    high: Floats = field(default_factory=lambda: np.zeros(0))
+    span: float = 0.0
+    domain: float = 1.0  # distinct values, leaves, of the domain
+    present: float = 1.0  # distinct values in the whole dataset
+    ancestors: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    values: pa.Array | None = None  # (size - 1,): the values of codes 1, 2, ...
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The equivalence classes of some rows: a permuted index cut into runs."""
+
+    index: NDArray[np.int32]  # (rows,)
+    starts: NDArray[np.int64]  # (classes,)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each class, (classes,) int64."""
+        return np.diff(self.starts, append=len(self.index))
+
+    def extent(self, codes: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Least and greatest of ``codes`` (rows,) in each class."""
+        if not len(self.index):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        ordered = codes[self.index]
+        low = np.minimum.reduceat(ordered, self.starts)
+        high = np.maximum.reduceat(ordered, self.starts)
+        return low.astype(np.int64), high.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Published:
+    """How one attribute of every class is published, and what that loses."""
+
+    columns: dict[str, pa.Array]  # published name -> (classes,) value of each class
+    ncp: Floats  # (classes,) per row of the class
+    lm: Floats  # (classes,) per row of the class
+    exact: NDArray[np.bool_]  # (classes,): the one value is published as it is
+    star: NDArray[np.bool_]  # (classes,): missing and present together, published "*"
+
+
+@dataclass(frozen=True)
+class Attribute(ABC):
+    """A quasi-identifier resolved against the whole dataset."""
+
+    name: str
+    type: pa.DataType
+
+    @property
+    @abstractmethod
+    def generalization(self) -> str:
+        """Its name in a job."""
+
+    @abstractmethod
+    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+        """The codes of some rows; raises InputError or HierarchyError on values of no code."""
+
+    @abstractmethod
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        """The generalized value of each class."""
+
+    def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
+        """The value that a cut above ``code`` compares with, as JSON has it; None above missing."""
+        return None if code == 0 else json_value(encoded.values[code - 1])
+
+
+@dataclass(frozen=True)
+class IntervalAttribute(Attribute):
+    """Values of a totally ordered domain, published as the tight or gridded interval of a class.
+
+    ``low`` and ``high`` are the ends of the values present in the whole dataset, on the line of
+    `positions`; with a ``grid`` they lie on it. With ``bounds`` a class is published as two typed
+    columns, else as text.
+    """
+
+    low: float = 0.0
+    high: float = 0.0
+    grid: float | None = None
+    origin: float = 0.0
+    bounds: bool = False
+
+    @property
+    def generalization(self) -> str:
+        return "interval"
+
+    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+        column = as_array(column)
+        if self.grid is not None:
+            column = pc.floor(
+                pc.divide(pc.subtract(column.cast(pa.float64(), safe=False), self.origin), self.grid)
+            )
+        codes, values = encode_ranks(column)
+        line = positions(values, self.name)
+        low = line if self.grid is None else self.origin + line * self.grid
+        high = low if self.grid is None else low + self.grid
+        return Encoded(
+            codes=codes,
+            size=len(values) + 1,
+            kind=kernels.INTERVAL,
+            low=np.concatenate([[0.0], low]),
+            high=np.concatenate([[0.0], high]),
+            span=self.high - self.low,
+            values=values,
+        )
+
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        low, high = classes.extent(encoded.codes)
+        star = (low == 0) & (high > 0)
+        exact = (low == high) & (self.grid is None)
+        loss = np.zeros(len(low))
+        if encoded.span > 0:
+            loss = (encoded.high[high] - encoded.low[low]) / encoded.span
+        loss[high == 0] = 0.0
+        loss[star] = 1.0
+        if self.bounds:
+            columns = self._bounds(encoded, low, high, star)
+        else:
+            columns = {self.name: _labels_of_pairs(low, high, encoded.size, self._texts(encoded))}
+        return Published(columns, loss, loss, exact | (high == 0), star)
+
+    def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
+        if code == 0 or self.grid is None:
+            return super().cut_value(encoded, code)
+        edge = float(encoded.high[code])  # the greatest value below the cell's open end
+        if pa.types.is_integer(self.type):
+            return int(np.ceil(edge)) - 1
+        return float(np.nextafter(edge, -np.inf))
+
+    def _texts(self, encoded: Encoded) -> _PairTexts:
+        if self.grid is None:
+            return _PairTexts(text_of(encoded.values), None, "]")
+        return _PairTexts(_edge_text(encoded.low[1:]), _edge_text(encoded.high[1:]), ")")
+
+    def _bounds(
+        self, encoded: Encoded, low: NDArray[np.int64], high: NDArray[np.int64], star: NDArray[np.bool_]
+    ) -> dict[str, pa.Array]:
+        nothing = star | (high == 0)
+        if self.grid is None:
+            ends = encoded.values, encoded.values
+        else:
+            ends = pa.array(encoded.low[1:]), pa.array(encoded.high[1:])
+        take = [pa.array(np.maximum(at - 1, 0), mask=nothing) for at in (low, high)]
+        return {
+            f"{self.name}_min": ends[0].take(take[0]),
+            f"{self.name}_max": ends[1].take(take[1]),
+        }
+
+
+@dataclass(frozen=True)
+class TreeAttribute(Attribute):
+    """Values that are leaves of a hierarchy, published as their lowest common ancestor.
+
+    ``order`` (leaves,) lists the leaves in the order of the attribute: the rows of the hierarchy's
+    file, or a depth-first walk of the tree (see `docs/algorithms.md`). ``present`` counts the leaves
+    that occur in the whole dataset. For a ``prefix`` the tree is the trie of the values present.
+    """
+
+    hierarchy: Hierarchy
+    order: NDArray[np.int64]
+    present: int = 0
+    prefix: bool = False
+
+    @property
+    def generalization(self) -> str:
+        return "prefix" if self.prefix else "hierarchy"
+
+    @property
+    def leaves(self) -> pa.Array:
+        """Texts of the leaves in the order of the attribute."""
+        return pa.array(self.hierarchy.leaves, pa.string()).take(pa.array(self.order))
+
+    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+        leaves = self.leaves
+        codes, unknown = encode_known(text_of(as_array(column)), leaves)
+        if unknown:
+            raise HierarchyError(
+                f"column {self.name!r}: {unknown} row(s) hold values that are no leaf of the "
+                f"hierarchy {self.hierarchy.name!r}; add them to it, or make them missing"
+            )
+        count = len(leaves)
+        ancestors = self.hierarchy.ancestors[:, self.order]
+        padded = np.concatenate([np.zeros((len(ancestors), 1), np.int32), ancestors], axis=1)
+        weights = (self.hierarchy.leaf_count - 1.0) / max(1, count - 1)
+        return Encoded(
+            codes=codes,
+            size=count + 1,
+            kind=kernels.TREE,
+            domain=float(count),
+            present=float(self.present),
+            ancestors=np.ascontiguousarray(padded, np.int32),
+            weights=weights.astype(np.float64),
+            values=leaves,
+        )
+
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        low, high = classes.extent(encoded.codes)
+        star = (low == 0) & (high > 0)
+        missing = high == 0
+        node = self._common_ancestor(encoded.codes, classes, low)
+        leaves = self.hierarchy.leaf_count[node].astype(np.float64)
+        count = len(self.order)
+        exact = low == high
+        ncp = np.where(exact, 0.0, leaves / count)
+        lm = np.where(exact, 0.0, (leaves - 1) / max(1, count - 1))
+        ncp[star] = lm[star] = 1.0
+        if self.prefix:
+            labels = self._wildcards(encoded.codes, classes, node)
+        else:
+            texts = pa.array(self.hierarchy.labels, pa.string())
+            labels = _dictionary(np.where(missing | star, -1, node), texts)
+        return Published(
+            {self.name: _starred(labels, star)}, ncp, lm, exact, star
+        )
+
+    def _common_ancestor(
+        self, codes: Codes, classes: Classes, low: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Node of each class (0 where it has no present value)."""
+        place = np.concatenate([[0], self.hierarchy.tree_order[self.order]])
+        first, last = classes.extent(place[codes])
+        walk = np.empty(len(self.order), np.int64)
+        walk[self.hierarchy.tree_order] = np.arange(len(self.order))
+        a, b = walk[first], walk[last]
+        node = np.full(len(low), -1, np.int64)
+        for level in self.hierarchy.ancestors:
+            meet = (node < 0) & (level[a] == level[b])
+            node[meet] = level[a[meet]]
+        return node
+
+    def _wildcards(
+        self, codes: Codes, classes: Classes, node: NDArray[np.int64]
+    ) -> pa.DictionaryArray:
+        """Common prefix of each class, a wildcard for every further character of its longest."""
+        length = np.concatenate([[0], pc.utf8_length(self.leaves).to_numpy()])
+        _, longest = classes.extent(length[codes])
+        low, high = classes.extent(codes)
+        labels = self.hierarchy.labels
+        keys = node * (int(length.max()) + 1) + longest
+        keys[high == 0] = -1
+        unique, inverse = np.unique(keys, return_inverse=True)
+        texts = [
+            None
+            if key < 0
+            else labels[key // (int(length.max()) + 1)].ljust(key % (int(length.max()) + 1), STAR)
+            for key in unique.tolist()
+        ]
+        return _dictionary_of_texts(inverse, texts)
+
+
+@dataclass(frozen=True)
+class SetAttribute(Attribute):
+    """Values of any kind, published as the set of those in the class, in the attribute's order."""
+
+    domain: pa.Array
+
+    @property
+    def generalization(self) -> str:
+        return "set"
+
+    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+        codes, unknown = encode_known(as_array(column), self.domain)
+        if unknown:
+            raise InputError(
+                f"column {self.name!r}: {unknown} row(s) hold values that were not there when the "
+                "run was planned; the input changed, run again from the partition task"
+            )
+        return Encoded(
+            codes=codes,
+            size=len(self.domain) + 1,
+            kind=kernels.SET,
+            domain=float(max(2, len(self.domain))),
+            present=float(max(1, len(self.domain))),
+            values=self.domain,
+        )
+
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        low, high = classes.extent(encoded.codes)
+        star = (low == 0) & (high > 0)
+        members, ends = kernels.distinct_per_class(
+            encoded.codes, classes.index, classes.starts, encoded.size
+        )
+        sizes = np.diff(ends, prepend=0)
+        exact = low == high
+        ncp = np.where(exact, 0.0, sizes / encoded.domain)
+        lm = np.where(exact, 0.0, (sizes - 1) / (encoded.domain - 1))
+        ncp[star] = lm[star] = 1.0
+        texts = text_of(self.domain).to_pylist()
+        seen: dict[bytes, int] = {}
+        labels: list[str | None] = []
+        ids = np.empty(len(low), np.int64)
+        start = 0
+        for i, end in enumerate(ends.tolist()):
+            key = members[start:end].tobytes()
+            ids[i] = seen.setdefault(key, len(seen))
+            if ids[i] == len(labels):
+                labels.append(_set_text(members[start:end], texts))
+            start = end
+        return Published(
+            {self.name: _starred(_dictionary_of_texts(ids, labels), star)}, ncp, lm, exact, star
+        )
+
+
+def _set_text(members: NDArray[np.generic], texts: Sequence[str]) -> str | None:
+    if members[0] == 0:
+        return None
+    if len(members) == 1:
+        return texts[members[0] - 1]
+    return "{" + ", ".join(texts[member - 1] for member in members) + "}"
+
+
+def text_of(values: pa.Array) -> pa.Array:
+    """The values as text, as they are published where a class has one value."""
+    if pa.types.is_string(values.type):
+        return values
+    if pa.types.is_floating(values.type):
+        values = values.cast(pa.float64())
+    return values.cast(pa.string())
+
+
+def json_value(value: pa.Scalar) -> int | float | str | bool:
+    """A value as JSON can hold it: itself, or its text, which casts back to the value's type."""
+    plain = value.as_py()
+    if isinstance(plain, int | float | str):
+        return plain
+    return str(value.cast(pa.string()).as_py())
+
+
+def _edge_text(edges: Floats) -> pa.Array:
+    whole = bool(np.all(edges == np.floor(edges))) and bool(np.all(np.abs(edges) < 2**53))
+    return pa.array(edges.astype(np.int64) if whole else edges).cast(pa.string())
+
+
+@dataclass(frozen=True)
+class _PairTexts:
+    """Texts of the codes 1, 2, ...: lower ends, upper ends where they differ, closing bracket."""
+
+    low: pa.Array
+    high: pa.Array | None
+    close: str
+
+
+def _labels_of_pairs(
+    low: NDArray[np.int64], high: NDArray[np.int64], size: int, texts: _PairTexts
+) -> pa.DictionaryArray:
+    """Text of the interval from code ``low`` to code ``high`` of each class, made once per pair."""
+    keys = low * size + high
+    if size * size <= 1 << 22:
+        used = np.zeros(size * size, np.int64)
+        used[keys] = 1
+        unique = np.flatnonzero(used)
+        used[unique] = np.arange(len(unique))
+        inverse = used[keys]
+    else:
+        unique, inverse = np.unique(keys, return_inverse=True)
+    a, b = unique // size, unique % size
+    first = texts.low.take(pa.array(np.maximum(a - 1, 0), mask=a == 0))
+    last = (texts.high if texts.high is not None else texts.low).take(
+        pa.array(np.maximum(b - 1, 0), mask=b == 0)
+    )
+    pair = pc.binary_join_element_wise("[", first, ", ", last, texts.close, "")
+    single = pa.array((a == b) & (texts.high is None))
+    labels = pc.if_else(single, first, pair)
+    labels = pc.if_else(pa.array((a == 0) & (b > 0)), STAR, labels)
+    return pa.DictionaryArray.from_arrays(pa.array(inverse.astype(np.int32)), labels)
+
+
+def _dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
+    """``texts[ids]`` with the texts in use only; an id of -1 is null."""
+    unique, inverse = np.unique(ids, return_inverse=True)
+    used = texts.take(pa.array(np.maximum(unique, 0), mask=unique < 0))
+    return pa.DictionaryArray.from_arrays(pa.array(inverse.astype(np.int32)), used)
+
+
+def _dictionary_of_texts(
+    ids: NDArray[np.int64], texts: Sequence[str | None]
+) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(ids.astype(np.int32)), pa.array(texts, pa.string())
+    )
+
+
+def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.DictionaryArray:
+    """``labels`` with "*" where ``star``."""
+    if not star.any():
+        return labels
+    texts = pa.concat_arrays([labels.dictionary, pa.array([STAR], pa.string())])
+    ids = np.where(star, len(texts) - 1, labels.indices.to_numpy())
+    return pa.DictionaryArray.from_arrays(pa.array(ids.astype(np.int32)), texts)
+
+
+def kernel_codes(encoded: Sequence[Encoded]) -> NDArray[np.unsignedinteger]:
+    """The columns side by side, C-ordered ``(rows, attributes)``, in the widest of their dtypes."""
+    dtype = code_dtype(max(column.size for column in encoded))
+    matrix = np.empty((len(encoded[0].codes), len(encoded)), dtype)
+    for a, column in enumerate(encoded):
+        matrix[:, a] = column.codes
+    return matrix
+
+
+def kernel_space(encoded: Sequence[Encoded]) -> kernels.Space:
+    """The attributes as the kernels take them."""
+    lines = [c.low if c.kind == kernels.INTERVAL else np.zeros(c.size) for c in encoded]
+    tops = [c.high if c.kind == kernels.INTERVAL else np.zeros(c.size) for c in encoded]
+    trees = [c.ancestors.ravel() for c in encoded]
+    weights = [c.weights for c in encoded]
+    return kernels.Space(
+        kind=np.array([c.kind for c in encoded], np.int64),
+        start=np.cumsum([0, *(c.size for c in encoded)], dtype=np.int64),
+        low=np.concatenate(lines),
+        high=np.concatenate(tops),
+        span=np.array([c.span for c in encoded]),
+        domain=np.array([c.domain for c in encoded]),
+        present=np.array([max(1.0, c.present) for c in encoded]),
+        depth=np.array([len(c.ancestors) for c in encoded], np.int64),
+        ancestor=np.concatenate([np.zeros(0, np.int32), *trees]),
+        ancestor_start=np.cumsum([0, *map(len, trees)], dtype=np.int64)[:-1],
+        weight=np.concatenate([np.zeros(0), *weights]),
+        weight_start=np.cumsum([0, *map(len, weights)], dtype=np.int64)[:-1],
+    )

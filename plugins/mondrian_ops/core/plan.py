@@ -1,0 +1,337 @@
+"""The plan: which rows belong to which fragment, as data.
+
+A plan is a tree of cuts; its leaves are numbered, and a fragment is one leaf or, where small ones
+were merged, several. It is a small JSON value with a schema version, and this module renders it: to
+a text for people, to a filter for a reader, to a router of rows. Nothing is evaluated as code.
+
+A cut sends the rows with ``value <= v`` and the missing ones to the left, all others to the right;
+a cut without a value sends the missing rows to the left. So every row, whatever the sample saw, has
+exactly one leaf (seed, section 4.2; design, invariant 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.core import kernels
+from mondrian_ops.core.encoding import as_array, encode_known
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.generalization import Attribute, TreeAttribute, text_of
+
+__all__ = ["Branch", "Leaf", "Order", "Plan", "Router", "condition_text", "filter_of", "orders_of"]
+
+SCHEMA = 1
+
+_SHOWN_LEAVES = 6
+
+Predicate: TypeAlias = dict[str, Any]
+"""``{"column", "op", "value"}``; op is "<=" (or missing), ">", "missing" or "present"."""
+
+Conjunction: TypeAlias = list[Predicate]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A cut: ``value`` as JSON has it, None for the cut between missing and present."""
+
+    column: str
+    value: Any
+    left: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An end of the tree; leaves are numbered from 0."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """How the values of a column are compared: by themselves, as text, or as leaves of a tree."""
+
+    type: pa.DataType
+    leaves: pa.Array | None = None
+    text: bool = False
+
+
+def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
+    """The order of each attribute's values, by column."""
+    orders = {}
+    for attribute in attributes:
+        if not isinstance(attribute, TreeAttribute):
+            orders[attribute.name] = Order(attribute.type)
+        elif attribute.prefix:
+            orders[attribute.name] = Order(attribute.type, text=True)
+        else:
+            orders[attribute.name] = Order(attribute.type, leaves=attribute.leaves)
+    return orders
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tree of cuts (node 0 is the root) and the leaves of each fragment."""
+
+    nodes: tuple[Branch | Leaf, ...]
+    fragments: tuple[tuple[int, ...], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value that `from_json` reads back."""
+        nodes = [
+            {"leaf": node.number}
+            if isinstance(node, Leaf)
+            else {"column": node.column, "value": node.value, "left": node.left, "right": node.right}
+            for node in self.nodes
+        ]
+        return {"schema": SCHEMA, "nodes": nodes, "fragments": [list(f) for f in self.fragments]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Plan:
+        """The plan that `to_json` gave; raises StorageError on another schema version."""
+        check_schema(value)
+        nodes = tuple(
+            Leaf(node["leaf"]) if "leaf" in node else Branch(**node) for node in value["nodes"]
+        )
+        return cls(nodes, tuple(map(tuple, value["fragments"])))
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are cut, each once."""
+        return list(dict.fromkeys(n.column for n in self.nodes if isinstance(n, Branch)))
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves the tree has."""
+        return sum(isinstance(node, Leaf) for node in self.nodes)
+
+    def paths(self) -> list[list[int]]:
+        """The nodes from the root to each leaf, by leaf number."""
+        found: list[list[int]] = [[] for _ in range(self.leaves)]
+        stack = [(0, [0])]
+        while stack:
+            at, path = stack.pop()
+            node = self.nodes[at]
+            if isinstance(node, Leaf):
+                found[node.number] = path
+            else:
+                stack += [(child, [*path, child]) for child in (node.left, node.right)]
+        return found
+
+    def condition(self, fragment: int, orders: Mapping[str, Order]) -> list[Conjunction]:
+        """The fragment's condition: any of these conjunctions; an empty one takes every row."""
+        paths = self.paths()
+        return [self._conjunction(paths[leaf], orders) for leaf in self.fragments[fragment]]
+
+    def _conjunction(self, path: Sequence[int], orders: Mapping[str, Order]) -> Conjunction:
+        tightest: dict[tuple[str, str], Any] = {}
+        for at, child in zip(path, path[1:], strict=False):
+            node = self.nodes[at]
+            assert isinstance(node, Branch)
+            went_left = child == node.left
+            if node.value is None:
+                tightest[node.column, "missing" if went_left else "present"] = None
+            else:  # further down the tree cuts of a column only get tighter
+                tightest[node.column, "<=" if went_left else ">"] = node.value
+        return [
+            {"column": column, "op": op, **({} if value is None else {"value": value})}
+            for (column, op), value in sorted(
+                tightest.items(), key=lambda item: (list(orders).index(item[0][0]), item[0][1] == "<=")
+            )
+        ]
+
+
+def check_schema(value: Mapping[str, Any]) -> None:
+    """Raise StorageError where a plan or fragment was written by another version."""
+    if value.get("schema") != SCHEMA:
+        raise StorageError(
+            f"plan: has schema version {value.get('schema')!r}, this version reads {SCHEMA}; run "
+            "again from the partition task with one version on all machines"
+        )
+
+
+def condition_text(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> str:
+    """The condition as people read it, ``age <= 38 AND country IN {France, Italy}``."""
+    texts = [_conjunction_text(conjunction, orders) for conjunction in any_of]
+    if len(texts) == 1:
+        return texts[0]
+    return " OR ".join(f"({text})" for text in texts)
+
+
+def _conjunction_text(conjunction: Conjunction, orders: Mapping[str, Order]) -> str:
+    texts, sets = [], set()
+    for predicate in conjunction:
+        column, op = predicate["column"], predicate["op"]
+        order = orders[column]
+        if op in ("missing", "present"):
+            texts.append(f"{column} IS {op.upper()}")
+        elif order.leaves is None:
+            texts.append(f"{column} {op} {predicate['value']}")
+        elif column not in sets:
+            sets.add(column)
+            leaves = _leaves_between(conjunction, column, order).to_pylist()
+            shown = leaves
+            if len(leaves) > _SHOWN_LEAVES:
+                shown = [*leaves[:2], f"... {len(leaves) - 3} more ...", leaves[-1]]
+            texts.append(f"{column} IN {{{', '.join(shown)}}}")
+    return " AND ".join(texts)
+
+
+def _leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.Array:
+    """The leaves of ``column`` that the conjunction's bounds let through."""
+    leaves = order.leaves
+    bounds = {p["op"]: p["value"] for p in conjunction if p["column"] == column and "value" in p}
+    start = leaves.index(bounds[">"]).as_py() + 1 if ">" in bounds else 0
+    stop = leaves.index(bounds["<="]).as_py() + 1 if "<=" in bounds else len(leaves)
+    return leaves.slice(start, stop - start)
+
+
+def filter_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
+    """The condition as a pyarrow filter, for readers to push down; None takes every row."""
+    rendered = [_conjunction_filter(conjunction, orders) for conjunction in any_of]
+    whole: pc.Expression | None = rendered[0]
+    for each in rendered[1:]:
+        whole = None if whole is None or each is None else whole | each
+    return whole
+
+
+def _conjunction_filter(
+    conjunction: Conjunction, orders: Mapping[str, Order]
+) -> pc.Expression | None:
+    whole: pc.Expression | None = None
+    for predicate in conjunction:
+        each = _predicate_filter(predicate, orders[predicate["column"]])
+        whole = each if whole is None else whole & each
+    return whole
+
+
+def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
+    field = pc.field(predicate["column"])
+    missing = field.is_null(nan_is_null=True)
+    op = predicate["op"]
+    if op == "missing":
+        return missing
+    if op == "present":
+        return ~missing
+    if order.leaves is not None:
+        field = field.cast(pa.string())
+        inside = field.isin(_leaves_between([predicate], predicate["column"], order))
+        return inside | missing if op == "<=" else inside
+    if order.text:
+        field = field.cast(pa.string())
+    value = _scalar(predicate["value"], order)
+    return (field <= value) | missing if op == "<=" else field > value
+
+
+def _value_type(order: Order) -> pa.DataType:
+    if order.text or order.leaves is not None:
+        return pa.string()
+    return order.type.value_type if pa.types.is_dictionary(order.type) else order.type
+
+
+def _scalar(value: Any, order: Order) -> pa.Scalar:
+    """A cut value, which JSON holds as a number or text, in the column's type."""
+    type_ = _value_type(order)
+    if isinstance(value, str) and not pa.types.is_string(type_):
+        return pa.scalar(value).cast(type_)
+    return pa.scalar(value, type_)
+
+
+class Router:
+    """Sends rows to the leaves of a plan."""
+
+    def __init__(self, plan: Plan, orders: Mapping[str, Order]) -> None:
+        self._columns = plan.columns
+        self._orders = orders
+        self._cuts = {name: self._ordered_cuts(plan, name) for name in self._columns}
+        branches = [node if isinstance(node, Branch) else None for node in plan.nodes]
+        self._column = np.array([self._columns.index(b.column) if b else -1 for b in branches])
+        self._limit = np.array([self._limit_of(b) if b else 0 for b in branches])
+        self._left = np.array([b.left if b else 0 for b in branches])
+        self._right = np.array([b.right if b else 0 for b in branches])
+        self._leaf = np.array([n.number if isinstance(n, Leaf) else -1 for n in plan.nodes])
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that `route` looks at."""
+        return self._columns
+
+    def route(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int64]:
+        """The leaf of each row, (rows,) int64."""
+        if not self._columns:
+            return np.zeros(batch.num_rows, np.int64)
+        places = np.empty((batch.num_rows, len(self._columns)), np.int32)
+        for i, name in enumerate(self._columns):
+            places[:, i] = self._places(name, as_array(batch.column(name)))
+        return kernels.route_rows(
+            places, self._column, self._limit, self._left, self._right, self._leaf
+        )
+
+    def _ordered_cuts(self, plan: Plan, name: str) -> pa.Array:
+        """The distinct cut values of a column in order."""
+        order = self._orders[name]
+        values = [n.value for n in plan.nodes if isinstance(n, Branch) and n.column == name]
+        scalars = pa.array(
+            [_scalar(value, order).as_py() for value in values if value is not None],
+            _value_type(order),
+        ).unique()
+        if order.leaves is not None:
+            places = pc.index_in(scalars, value_set=order.leaves)
+            return scalars.take(pc.array_sort_indices(places))
+        return scalars.take(pc.array_sort_indices(scalars))
+
+    def _limit_of(self, branch: Branch) -> int:
+        """Rows whose place is at most this go left."""
+        if branch.value is None:
+            return 0
+        value = _scalar(branch.value, self._orders[branch.column])
+        return int(self._cuts[branch.column].index(value).as_py()) + 1
+
+    def _places(self, name: str, column: pa.Array) -> NDArray[np.int64]:
+        """0 for a missing value, else 1 + the number of cut values below it."""
+        order, cuts = self._orders[name], self._cuts[name]
+        if order.leaves is not None:
+            codes, _ = encode_known(text_of(column), order.leaves)
+            limits = pc.index_in(cuts, value_set=order.leaves).to_numpy() + 1
+            return np.where(codes == 0, 0, 1 + np.searchsorted(limits, codes, side="left"))
+        if order.text:
+            column = text_of(column)
+        if _has_numpy_order(column.type):
+            return _primitive_places(column, cuts)
+        encoded = column.dictionary_encode()
+        values = np.array(encoded.dictionary.to_pylist(), dtype=object)
+        limits = np.array(cuts.to_pylist(), dtype=object)
+        places = np.zeros(len(values) + 1, np.int64)
+        present = np.array([value is not None for value in values], dtype=bool)
+        places[1:][present] = 1 + np.searchsorted(limits, values[present], side="left")
+        return places[pc.fill_null(encoded.indices, -1).to_numpy() + 1]
+
+
+def _has_numpy_order(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(type_)
+        or pa.types.is_floating(type_)
+        or pa.types.is_date(type_)
+        or pa.types.is_timestamp(type_)
+        or pa.types.is_time(type_)
+    )
+
+
+def _primitive_places(column: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
+    if pa.types.is_temporal(column.type):
+        ticks = pa.int32() if column.type.bit_width == 32 else pa.int64()
+        column, cuts = column.cast(ticks), cuts.cast(ticks)
+    missing = column.is_null(nan_is_null=True)
+    limits = cuts.to_numpy()
+    values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
+    places = 1 + np.searchsorted(limits, values, side="left")
+    if pc.any(missing).as_py():
+        places[missing.to_numpy(zero_copy_only=False)] = 0
+    return places

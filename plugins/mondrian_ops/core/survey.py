@@ -1,0 +1,254 @@
+"""The survey: what one pass over the whole dataset finds out before anything is cut.
+
+Fragments are anonymized alone, but on the scale of the whole: its spans, its domains, its
+distribution of sensitive values (design, invariants 5 and 7).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mondrian_ops.core.criteria import SensitiveDomain
+from mondrian_ops.core.encoding import as_array, encode_known, positions
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError
+from mondrian_ops.core.generalization import (
+    Attribute,
+    IntervalAttribute,
+    SetAttribute,
+    TreeAttribute,
+    text_of,
+)
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job, QuasiIdentifier
+
+__all__ = ["Survey", "Surveyor"]
+
+Hierarchies = Mapping[str, Hierarchy]
+"""Hierarchies read from files, by column."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Rows, and each column's domain; ``domains`` by column: distinct values in order, or a range.
+
+    ``counts`` by sensitive column: occurrences of the missing value (if any), then of each value.
+    """
+
+    rows: int
+    types: Mapping[str, pa.DataType]
+    domains: Mapping[str, pa.Array]
+    counts: Mapping[str, pa.Array]
+
+    def attributes(self, job: Job, hierarchies: Hierarchies, tree_order: bool) -> list[Attribute]:
+        """The quasi-identifiers of ``job`` on the scale of this dataset.
+
+        ``tree_order`` takes the leaves of a hierarchy in depth-first order instead of the order of
+        the file's rows.
+        """
+        return [
+            self._attribute(quasi, hierarchies.get(quasi.name), job, tree_order)
+            for quasi in job.quasi_identifiers
+        ]
+
+    def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
+        """The sensitive columns of ``job``, values in order, or as a hierarchy's leaves are."""
+        return [self._sensitive(name, hierarchies.get(name)) for name in job.sensitive]
+
+    def _attribute(
+        self, quasi: QuasiIdentifier, hierarchy: Hierarchy | None, job: Job, tree_order: bool
+    ) -> Attribute:
+        name, type_ = quasi.name, self.types[quasi.name]
+        domain = self.domains[name]
+        match generalization_of(quasi, type_):
+            case "interval":
+                low, high = positions(domain, name) if len(domain) else (0.0, 0.0)
+                grid = quasi.grid
+                if grid is not None:
+                    low = np.floor((low - quasi.origin) / grid) * grid + quasi.origin
+                    high = np.floor((high - quasi.origin) / grid) * grid + quasi.origin + grid
+                bounds = job.interval_style == "bounds"
+                return IntervalAttribute(
+                    name, type_, float(low), float(high), grid, float(quasi.origin), bounds
+                )
+            case "set":
+                return SetAttribute(name, type_, domain)
+            case "prefix":
+                hierarchy = Hierarchy.from_prefixes(domain.to_pylist() or [""], name)
+            case _ if quasi.ladder is not None:
+                values = domain.to_numpy() if len(domain) else np.zeros(1)
+                hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
+        assert hierarchy is not None
+        leaves = len(hierarchy.leaves)
+        order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
+        is_prefix = quasi.generalization == "prefix"
+        return TreeAttribute(name, type_, hierarchy, order, len(domain), is_prefix)
+
+    def _sensitive(self, name: str, hierarchy: Hierarchy | None) -> SensitiveDomain:
+        values, counts = self.domains[name], self.counts[name].to_numpy()
+        if hierarchy is None:
+            return SensitiveDomain(name, values, counts)
+        leaves = pa.array(hierarchy.leaves, pa.string())
+        place, _ = encode_known(text_of(values), leaves)
+        missing = len(counts) - len(values)
+        spread = np.zeros(len(leaves) + missing, np.int64)
+        spread[:missing] = counts[:missing]
+        np.add.at(spread, place.astype(np.int64) - 1 + missing, counts[missing:])
+        return SensitiveDomain(name, leaves, spread)
+
+    def to_table(self) -> pa.Table:
+        """One row of lists, for Arrow IPC; `from_table` reads it back."""
+        columns = {f"domain:{name}": pa.array([d.to_pylist()], pa.list_(d.type)) for name, d in self.domains.items()}
+        columns |= {f"count:{name}": pa.array([c.to_pylist()], pa.list_(c.type)) for name, c in self.counts.items()}
+        schema = pa.schema([(name, type_) for name, type_ in self.types.items()])
+        meta = {"rows": str(self.rows), "types": schema.serialize().to_pybytes().hex()}
+        return pa.table(columns).replace_schema_metadata(meta)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Survey:
+        """The survey that `to_table` gave."""
+        schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(table.schema.metadata[b"types"].decode())))
+        lists = {name: table[name].chunk(0).flatten() for name in table.column_names}
+        return cls(
+            rows=int(table.schema.metadata[b"rows"]),
+            types={each.name: each.type for each in schema},
+            domains={n.removeprefix("domain:"): v for n, v in lists.items() if n.startswith("domain:")},
+            counts={n.removeprefix("count:"): v for n, v in lists.items() if n.startswith("count:")},
+        )
+
+
+class Surveyor:
+    """Collects a `Survey` from batches of rows; memory follows the distinct values, not the rows."""
+
+    def __init__(self, job: Job, schema: pa.Schema, hierarchies: Hierarchies) -> None:
+        self._hierarchies = hierarchies
+        self._rows = 0
+        self._types = {name: schema.field(name).type for name in surveyed_columns(job)}
+        self._quasi = {quasi.name: quasi for quasi in job.quasi_identifiers}
+        self._how = {
+            name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
+        }
+        self._ranges: dict[str, list[pa.Array]] = {n: [] for n, how in self._how.items() if how == "interval"}
+        counted = [name for name in self._types if name not in self._ranges]
+        self._tallies = {name: _Tally() for name in counted}
+
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take in some rows with at least `surveyed_columns`."""
+        self._rows += batch.num_rows
+        for name, ends in self._ranges.items():
+            column = _without_nan(as_array(batch.column(name)))
+            found = pc.min_max(column)
+            ends += [pa.array([found["min"].as_py()], column.type), pa.array([found["max"].as_py()], column.type)]
+            if len(ends) > 64:
+                ends[:] = _ends(ends)
+        for name, tally in self._tallies.items():
+            tally.add(self._comparable(name, batch.column(name)))
+
+    def finish(self) -> Survey:
+        """The survey; raises InputError or HierarchyError where the dataset cannot be coded."""
+        domains: dict[str, pa.Array] = {}
+        counts: dict[str, pa.Array] = {}
+        for name, ends in self._ranges.items():
+            domains[name] = pa.concat_arrays(_ends(ends)).drop_null()
+            positions(domains[name], name)
+        for name, tally in self._tallies.items():
+            domains[name], occurrences = tally.finish(self._types[name])
+            hierarchy = self._hierarchies.get(name)
+            if hierarchy is not None:
+                _check_leaves(name, domains[name], occurrences, hierarchy)
+            if name not in self._quasi:
+                counts[name] = occurrences
+        return Survey(self._rows, self._types, domains, counts)
+
+    def _comparable(self, name: str, column: pa.Array) -> pa.Array:
+        array = as_array(column)
+        if self._how.get(name) == "prefix" or name in self._hierarchies:
+            return text_of(array)
+        return _without_nan(array)
+
+
+class _Tally:
+    """Distinct values of a column and how often each occurs."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Table] = []
+        self._pending = 0
+
+    def add(self, column: pa.Array) -> None:
+        counted = pc.value_counts(column)
+        self._parts.append(pa.table({"value": counted.field("values"), "count": counted.field("counts")}))
+        self._pending += len(counted)
+        if len(self._parts) > 64 and self._pending > 4 * self._parts[0].num_rows:
+            self._merge()
+
+    def _merge(self) -> None:
+        merged = pa.concat_tables(self._parts).group_by("value", use_threads=False)
+        self._parts = [merged.aggregate([("count", "sum")]).rename_columns(["value", "count"])]
+        self._pending = self._parts[0].num_rows
+
+    def finish(self, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
+        """Values in order without the missing one; occurrences, the missing value's first if any."""
+        if not self._parts:
+            return pa.array([], type_), pa.array([], pa.int64())
+        self._merge()
+        table = self._parts[0].combine_chunks()
+        values, counts = as_array(table["value"]), as_array(table["count"])
+        order = pc.array_sort_indices(values, null_placement="at_start")
+        values = values.take(order)
+        return values.drop_null(), counts.take(order)
+
+
+def surveyed_columns(job: Job) -> list[str]:
+    """The columns a survey reads: quasi-identifiers and sensitive ones."""
+    return [*job.quasi_identifier_names, *job.sensitive]
+
+
+def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
+    """The generalization of a quasi-identifier, by the column's type where the job names none.
+
+    Raises JobError where the type cannot be generalized so.
+    """
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    ordered = number or (pa.types.is_temporal(type_) and not pa.types.is_interval(type_))
+    text = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    where = f"quasi_identifiers: column {quasi.name!r} of type {type_}"
+    if not (ordered or text or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+        raise JobError(f"{where} cannot be generalized; flatten it, or make it text or a number")
+    how = quasi.generalization or ("interval" if ordered else "set")
+    if how == "interval" and not ordered:
+        raise JobError(f"{where} has no intervals; use set, prefix or a hierarchy")
+    if quasi.grid is not None and not number:
+        raise JobError(f"{where} has no grid; a grid needs numbers")
+    if quasi.ladder is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        raise JobError(f"{where} has no ladder; a ladder needs whole or floating-point numbers")
+    return how
+
+
+def _without_nan(column: pa.Array) -> pa.Array:
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return column
+
+
+def _ends(ends: list[pa.Array]) -> list[pa.Array]:
+    found = pc.min_max(pa.concat_arrays(ends))
+    return [pa.array([found[end].as_py()], ends[0].type) for end in ("min", "max")]
+
+
+def _check_leaves(name: str, values: pa.Array, counts: pa.Array, hierarchy: Hierarchy) -> None:
+    known = pc.is_in(values, value_set=pa.array(hierarchy.leaves, pa.string()))
+    if pc.all(known).as_py() in (True, None):
+        return
+    missing = len(counts) - len(values)
+    rows = pc.sum(pc.filter(counts.slice(missing), pc.invert(known))).as_py()
+    raise HierarchyError(
+        f"column {name!r}: {rows} row(s) hold {pc.sum(pc.invert(known)).as_py()} value(s) that are "
+        f"no leaf of the hierarchy {hierarchy.name!r}; add them to it, or make them missing"
+    )

@@ -1,0 +1,133 @@
+"""The local engine: this process reads, counts and cuts, streaming, with its own threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.core.encoding import as_array
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import Plan, Router
+from mondrian_ops.core.survey import Survey, Surveyor, surveyed_columns
+from mondrian_ops.storage import FragmentWriter, Source
+
+__all__ = ["LeafCounts", "count_rows", "in_threads", "sample_size", "survey"]
+
+Told = Callable[[int], None]
+"""Called with the number of rows just seen."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def sample_size(job: Job, rows: int) -> int:
+    """Rows of the sample: the rate, at least ``min_sample``, at most all."""
+    wanted = max(1, round(job.partitioning.sample * rows), job.partitioning.min_sample)
+    return rows if job.partitioning.sample >= 1.0 else min(wanted, rows)
+
+
+def survey(
+    job: Job, source: Source, hierarchies: Mapping[str, Hierarchy], told: Told
+) -> tuple[Survey, pa.Table]:
+    """One pass over the source: what the whole looks like, and a sample of its rows.
+
+    The sample is drawn without replacement by ``partitioning.seed``; it has the surveyed columns.
+    """
+    surveyor = Surveyor(job, source.schema, hierarchies)
+    size = sample_size(job, source.rows)
+    chosen = _chosen_rows(source.rows, size, job.partitioning.seed)
+    sample: list[pa.RecordBatch] = []
+    start = 0
+    for batch in source.batches(surveyed_columns(job)):
+        surveyor.add(batch)
+        first, last = np.searchsorted(chosen, [start, start + batch.num_rows])
+        if last > first:
+            sample.append(batch.take(pa.array(chosen[first:last] - start)))
+        start += batch.num_rows
+        told(batch.num_rows)
+    return surveyor.finish(), pa.Table.from_batches(sample)
+
+
+def _chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
+    """Ascending row numbers of a sample."""
+    if size == rows:
+        return np.arange(rows)
+    generator = np.random.default_rng(seed)
+    return np.sort(generator.choice(rows, size, replace=False, shuffle=False))
+
+
+@dataclass(frozen=True)
+class LeafCounts:
+    """What the real data holds in each leaf of a plan.
+
+    ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
+    """
+
+    rows: NDArray[np.int64]
+    sensitive: Sequence[NDArray[np.int64]]
+
+
+def count_rows(
+    anonymizer: Anonymizer,
+    source: Source,
+    plan: Plan,
+    columns: Sequence[str],
+    writer: FragmentWriter | None,
+    told: Told,
+) -> LeafCounts:
+    """One pass over the source: count it against the plan; with a ``writer``, scatter it too.
+
+    ``columns`` are those to scatter.
+    """
+    router = Router(plan, anonymizer.orders)
+    needed = {*router.columns, *anonymizer.job.sensitive, *(columns if writer else ())}
+    rows = np.zeros(plan.leaves, np.int64)
+    sensitive = [np.zeros((plan.leaves, len(d.counts)), np.int64) for d in anonymizer.domains]
+    for batch in source.batches([name for name in source.schema.names if name in needed]):
+        leaf = router.route(batch)
+        rows += np.bincount(leaf, minlength=plan.leaves)
+        for counts, domain in zip(sensitive, anonymizer.domains, strict=True):
+            codes = domain.encode(as_array(batch.column(domain.name)))
+            pairs = leaf * counts.shape[1] + codes
+            counts += np.bincount(pairs, minlength=counts.size).reshape(counts.shape)
+        if writer is not None:
+            _scatter(batch.select(list(columns)), leaf, plan.leaves, writer)
+        told(batch.num_rows)
+    return LeafCounts(rows, sensitive)
+
+
+def _scatter(
+    batch: pa.RecordBatch, leaf: NDArray[np.int64], leaves: int, writer: FragmentWriter
+) -> None:
+    narrow = leaf.astype(np.uint8 if leaves <= 256 else np.uint32)  # few bits sort faster
+    order = np.argsort(narrow, kind="stable")
+    ends = np.cumsum(np.bincount(leaf, minlength=leaves))
+    routed = pa.Table.from_batches([batch]).take(pa.array(order))
+    for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        if end > start:
+            writer.append(number, routed.slice(start, end - start))
+
+
+def in_threads(work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    """``work`` on every item, as many at once as there are cores; results in the items' order.
+
+    The kernels and Arrow release the GIL. The first exception ends it all.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with ThreadPoolExecutor(cores or 1) as pool:
+        futures = [pool.submit(work, item) for item in items]
+        try:
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

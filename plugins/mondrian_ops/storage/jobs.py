@@ -1,0 +1,34 @@
+"""Job files: YAML, of which JSON is a part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mondrian_ops.core.errors import JobError
+
+__all__ = ["read_job"]
+
+
+def read_job(path: str) -> dict[str, Any]:
+    """The mapping in a YAML or JSON file.
+
+    Raises:
+        JobError: missing, not UTF-8, not YAML, or not a mapping.
+    """
+    import yaml
+
+    try:
+        value = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+    except (FileNotFoundError, IsADirectoryError):
+        raise JobError(f"{path}: no such job file; check the path") from None
+    except UnicodeDecodeError:
+        raise JobError(f"{path}: not UTF-8 text; convert the file to UTF-8") from None
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise JobError(f"{path}{line}: not valid YAML; correct the file") from None
+    except yaml.YAMLError:
+        raise JobError(f"{path}: not valid YAML; correct the file") from None
+    if not isinstance(value, dict):
+        raise JobError(f"{path}: a job is a mapping of options, such as k: 5")
+    return value
