@@ -1,0 +1,413 @@
+"""Counting a release as it was written: its equivalence classes, and the values within them.
+
+The rows of the parts are all that is looked at; nothing is known here of how they were cut. The
+count is exact: equal values get equal ids, equal combinations of ids get equal 64-bit keys by mixed
+radix, and where the radices would overflow 64 bits, the keys so far are replaced by their ranks.
+There is no hashing of rows, so no two combinations are ever taken for one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.core.errors import PrivacyError
+
+__all__ = ["PartCount", "ReleaseCount", "ReleaseCounter", "SensitiveCount"]
+
+Ints = NDArray[np.int64]
+
+_MISSING = 0
+_KEYS = 1 << 64
+_PENDING = 1 << 20  # classes of parts kept apart before they are merged
+
+
+@dataclass(frozen=True)
+class PartCount:
+    """One part by itself: rows, equivalence classes, and DP, the sum of squared class sizes."""
+
+    rows: int
+    classes: int
+    dp: int
+
+
+@dataclass(frozen=True)
+class SensitiveCount:
+    """How often each value of a sensitive column occurs in each class.
+
+    ``values`` are the distinct values in no particular order; value ``i`` has the code ``i + 1``,
+    the missing value 0. ``classes``, ``codes`` and ``counts`` (pairs,) int64 list the pairs of a
+    class and a code that occur, by ascending class and code. ``totals`` (values + 1,) int64 are
+    the counts by code over the whole release.
+    """
+
+    values: pa.Array[Any]
+    classes: Ints
+    codes: Ints
+    counts: Ints
+    totals: Ints
+
+
+@dataclass(frozen=True)
+class ReleaseCount:
+    """A whole release.
+
+    Attributes:
+        rows: of all parts.
+        class_sizes: (classes,) int64, rows of each equivalence class.
+        first_rows: (classes,) int64, a row of each class, counted through the parts.
+        quasi_identifiers: the columns that define the classes.
+        sensitive: by sensitive column.
+        identifiers: distinct values, the missing one included, of each identifier found.
+        columns: all columns of the release.
+        parts: (name, first row) of each part.
+    """
+
+    rows: int
+    class_sizes: Ints
+    first_rows: Ints
+    quasi_identifiers: tuple[str, ...]
+    sensitive: dict[str, SensitiveCount]
+    identifiers: dict[str, int]
+    columns: tuple[str, ...]
+    parts: tuple[tuple[str, int], ...]
+
+    @property
+    def classes(self) -> int:
+        """Number of equivalence classes."""
+        return len(self.class_sizes)
+
+    @property
+    def histogram(self) -> list[tuple[int, int]]:
+        """(size, number of classes of that size), by ascending size."""
+        sizes, classes = np.unique(self.class_sizes, return_counts=True)
+        return list(zip(sizes.tolist(), classes.tolist(), strict=True))
+
+    @property
+    def dp(self) -> int:
+        """Discernibility penalty, the sum of squared class sizes (seed, eq. 2)."""
+        return _dp(self.class_sizes)
+
+    @property
+    def prosecutor_max(self) -> float:
+        """Highest probability of re-identifying a row: 1 / smallest class."""
+        return 1 / int(self.class_sizes.min()) if self.classes else 1.0
+
+    @property
+    def prosecutor_avg(self) -> float:
+        """Probability of re-identifying a row, averaged over rows: classes / rows."""
+        return self.classes / self.rows if self.rows else 1.0
+
+    def c_avg(self, k: int) -> float:
+        """Average class size in units of k."""
+        return self.rows / self.classes / k if self.classes else 0.0
+
+    def locate(self, number: int) -> tuple[str, int]:
+        """(part, row within it) of a row of class ``number``, for a person to look at."""
+        row = int(self.first_rows[number])
+        part = bisect_right(self.parts, row, key=lambda part: part[1]) - 1
+        name, start = self.parts[part]
+        return name, row - start
+
+
+class ReleaseCounter:
+    """Counts a release part by part; memory is bounded by its classes, not its rows.
+
+    Args:
+        quasi_identifiers: the published columns that define the classes.
+        sensitive: columns whose values are counted within the classes.
+        identifiers: columns that should be gone or blank; looked at only where they are present.
+    """
+
+    def __init__(
+        self,
+        quasi_identifiers: Sequence[str],
+        sensitive: Sequence[str],
+        identifiers: Sequence[str] = (),
+    ) -> None:
+        self._quasi = {name: _Values(name) for name in quasi_identifiers}
+        self._sensitive = {name: _Values(name, nan_is_missing=True) for name in sensitive}
+        self._identifiers = {name: _Identifier(name) for name in identifiers}
+        self._columns: tuple[str, ...] | None = None
+        self._parts: list[tuple[str, int]] = []
+        self._rows = 0
+        self._merged = _nothing(len(self._quasi), len(self._sensitive))
+        self._pending: list[_Classes] = []
+
+    def add(self, table: pa.Table, name: str = "") -> PartCount:
+        """Count one part; ``name`` is its file's, for messages.
+
+        Raises:
+            PrivacyError: a column to count is missing, twice there, not the same in all parts, or
+                of a type whose values cannot be told apart.
+        """
+        self._check_columns(table, name)
+        self._parts.append((name or f"part {len(self._parts)}", self._rows))
+        rows = np.arange(self._rows, self._rows + table.num_rows)
+        self._rows += table.num_rows
+        for column, identifier in self._identifiers.items():
+            if column in table.column_names:
+                identifier.see(table[column])
+        part = self._group(
+            _Classes(
+                codes=[values.encode(table[column]) for column, values in self._quasi.items()],
+                sizes=np.ones(table.num_rows, np.int64),
+                first_rows=rows,
+                pairs=[
+                    _Pairs(rows - rows[:1], values.encode(table[column]), np.ones_like(rows))
+                    for column, values in self._sensitive.items()
+                ],
+            )
+        )
+        self._pending.append(part)
+        if sum(len(each.sizes) for each in self._pending) > max(_PENDING, len(self._merged.sizes)):
+            self._merge()
+        return PartCount(table.num_rows, len(part.sizes), _dp(part.sizes))
+
+    def result(self) -> ReleaseCount:
+        """The count of all parts so far."""
+        self._merge()
+        return ReleaseCount(
+            rows=self._rows,
+            class_sizes=self._merged.sizes,
+            first_rows=self._merged.first_rows,
+            quasi_identifiers=tuple(self._quasi),
+            sensitive={
+                name: _sensitive_count(values, pairs)
+                for (name, values), pairs in zip(
+                    self._sensitive.items(), self._merged.pairs, strict=True
+                )
+            },
+            identifiers={
+                name: len(identifier.distinct)
+                for name, identifier in self._identifiers.items()
+                if identifier.found
+            },
+            columns=self._columns or (),
+            parts=tuple(self._parts),
+        )
+
+    def _check_columns(self, table: pa.Table, name: str) -> None:
+        columns = tuple(sorted(table.column_names))
+        where = f"{name}: " if name else ""
+        for column in (*self._quasi, *self._sensitive):
+            if columns.count(column) != 1:
+                state = "missing" if column not in columns else "there twice"
+                raise PrivacyError(
+                    f"{where}column {column!r} is {state}; the release cannot be checked"
+                )
+        if self._columns is not None and columns != self._columns:
+            raise PrivacyError(
+                f"{where}its columns are not those of the parts before; "
+                "the release cannot be checked"
+            )
+        self._columns = columns
+
+    def _merge(self) -> None:
+        if self._pending:
+            self._merged = self._group(_concatenate([self._merged, *self._pending]))
+            self._pending = []
+
+    def _group(self, classes: _Classes) -> _Classes:
+        return _group(
+            classes,
+            [values.size for values in self._quasi.values()],
+            [values.size for values in self._sensitive.values()],
+        )
+
+
+class _Pairs(NamedTuple):
+    """Occurrences of a sensitive column's codes in classes: three arrays (pairs,)."""
+
+    classes: Ints
+    codes: NDArray[Any]
+    counts: Ints
+
+
+class _Classes(NamedTuple):
+    """Groups of rows with equal codes; the same combination may be there more than once.
+
+    ``codes`` has one unsigned array (classes,) per quasi-identifier, ``pairs`` one entry per
+    sensitive column.
+    """
+
+    codes: list[NDArray[Any]]
+    sizes: Ints
+    first_rows: Ints
+    pairs: list[_Pairs]
+
+
+def _nothing(quasi: int, sensitive: int) -> _Classes:
+    none = np.zeros(0, np.int64)
+    code = np.zeros(0, np.uint8)
+    return _Classes([code] * quasi, none, none, [_Pairs(none, code, none)] * sensitive)
+
+
+def _concatenate(pieces: Sequence[_Classes]) -> _Classes:
+    starts = np.cumsum([0, *(len(piece.sizes) for piece in pieces)])
+    return _Classes(
+        codes=[np.concatenate(codes) for codes in zip(*(p.codes for p in pieces), strict=True)],
+        sizes=np.concatenate([piece.sizes for piece in pieces]),
+        first_rows=np.concatenate([piece.first_rows for piece in pieces]),
+        pairs=[
+            _Pairs(
+                np.concatenate([p.classes + s for p, s in zip(of_column, starts, strict=False)]),
+                np.concatenate([p.codes for p in of_column]),
+                np.concatenate([p.counts for p in of_column]),
+            )
+            for of_column in zip(*(piece.pairs for piece in pieces), strict=True)
+        ],
+    )
+
+
+def _group(pieces: _Classes, radices: Sequence[int], pair_radices: Sequence[int]) -> _Classes:
+    """Join the pieces whose codes are all equal; classes come out by ascending codes."""
+    if not len(pieces.sizes):
+        return pieces
+    order, starts = _runs(_keys(pieces.codes, radices, len(pieces.sizes)))
+    class_of = np.empty(len(order), np.int64)
+    class_of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+    return _Classes(
+        codes=[codes[order[starts]] for codes in pieces.codes],
+        sizes=np.add.reduceat(pieces.sizes[order], starts),
+        first_rows=np.minimum.reduceat(pieces.first_rows[order], starts),
+        pairs=[
+            _group_pairs(pairs._replace(classes=class_of[pairs.classes]), len(starts), radix)
+            for pairs, radix in zip(pieces.pairs, pair_radices, strict=True)
+        ],
+    )
+
+
+def _group_pairs(pairs: _Pairs, classes: int, radix: int) -> _Pairs:
+    keys = _keys([pairs.classes, pairs.codes], [classes, radix], len(pairs.classes))
+    order, starts = _runs(keys)
+    first = order[starts]
+    counts = np.add.reduceat(pairs.counts[order], starts)
+    return _Pairs(pairs.classes[first], pairs.codes[first], counts)
+
+
+def _keys(columns: Sequence[NDArray[Any]], radices: Sequence[int], rows: int) -> NDArray[np.uint64]:
+    """(rows,) one number per row, equal if and only if the rows' codes are equal in all columns."""
+    keys = np.zeros(rows, np.uint64)
+    span = 1
+    for codes, radix in zip(columns, radices, strict=True):
+        if span * radix > _KEYS:
+            distinct, ranks = np.unique(keys, return_inverse=True)
+            keys, span = ranks.astype(np.uint64), len(distinct)
+        # Ranks are below the number of rows, codes below that of values: their product fits.
+        keys *= np.uint64(radix)
+        keys += codes.astype(np.uint64, copy=False)
+        span *= radix
+    return keys
+
+
+def _runs(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """The order that sorts the keys, and where in it each run of equal keys starts."""
+    order = np.argsort(keys)
+    ordered = keys[order]
+    return order, np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def _dp(sizes: Ints) -> int:
+    # Python's integers: the sum of squares of ten billion rows does not fit in 64 bits.
+    distinct, classes = np.unique(sizes, return_counts=True)
+    return sum(s * s * n for s, n in zip(distinct.tolist(), classes.tolist(), strict=True))
+
+
+def _sensitive_count(values: _Values, pairs: _Pairs) -> SensitiveCount:
+    codes = pairs.codes.astype(np.int64)
+    totals = np.zeros(values.size, np.int64)
+    np.add.at(totals, codes, pairs.counts)
+    return SensitiveCount(values.known, pairs.classes, codes, pairs.counts, totals)
+
+
+class _Values:
+    """The distinct values of a column met so far; value ``i`` has the code ``i + 1``."""
+
+    def __init__(self, name: str, nan_is_missing: bool = False) -> None:
+        self.name = name
+        self.known: pa.Array[Any] = pa.nulls(0)
+        self._nan_is_missing = nan_is_missing
+
+    @property
+    def size(self) -> int:
+        """Codes in use: those of the values, and 0 for the missing one."""
+        return len(self.known) + 1
+
+    def encode(self, column: pa.ChunkedArray[Any]) -> NDArray[Any]:
+        """(rows,) unsigned codes of the column; new values extend the known ones."""
+        codes = [self._encode_chunk(chunk) for chunk in column.chunks if len(chunk)]
+        return np.concatenate(codes) if codes else np.zeros(0, np.uint8)
+
+    def _encode_chunk(self, chunk: Any) -> NDArray[Any]:
+        if pa.types.is_null(chunk.type):
+            return np.zeros(len(chunk), np.uint8)
+        try:
+            if not pa.types.is_dictionary(chunk.type):
+                chunk = chunk.dictionary_encode()
+            code_of = self._codes_of(_canonical(chunk.dictionary, self._nan_is_missing))
+        except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            raise PrivacyError(
+                f"column {self.name!r}: values of type {chunk.type} cannot be compared; "
+                "the release cannot be checked"
+            ) from None
+        # One entry more than the dictionary: where a row has no index, it has no value.
+        code_of = np.append(code_of, _MISSING).astype(np.min_scalar_type(self.size))
+        indices = chunk.indices
+        if indices.null_count:
+            indices = indices.cast(pa.int64()).fill_null(len(code_of) - 1)
+        codes: NDArray[Any] = code_of[indices.to_numpy(zero_copy_only=False)]
+        return codes
+
+    def _codes_of(self, values: pa.Array[Any]) -> Ints:
+        """(values,) the code of each; equal values, wherever they stand, have equal codes."""
+        if pa.types.is_null(values.type):
+            return np.zeros(len(values), np.int64)
+        if not len(self.known):
+            self.known = pa.array([], values.type)
+        if values.type != self.known.type:
+            raise PrivacyError(
+                f"column {self.name!r} is {values.type} in one part and {self.known.type} in "
+                "another; the release cannot be checked"
+            )
+        place = pc.index_in(values, value_set=self.known)
+        new = values.filter(pc.and_(pc.is_null(place), pc.is_valid(values)))
+        if len(new):
+            self.known = pa.concat_arrays([self.known, new.unique()])
+            place = pc.index_in(values, value_set=self.known)
+        codes: Ints = place.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False) + 1
+        return codes
+
+
+class _Identifier(_Values):
+    """A column that should hold one value for all rows; two distinct ones tell that it does not."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.found = False
+        self.distinct: set[int] = set()
+
+    def see(self, column: pa.ChunkedArray[Any]) -> None:
+        """Take note of a part's values."""
+        self.found = True
+        if len(self.distinct) < 2:
+            self.distinct.update(np.unique(self.encode(column)).tolist()[:2])
+
+
+def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:
+    """The values in a form in which equal ones are one: text of one type, one zero, one NaN."""
+    if pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    if not pa.types.is_floating(values.type):
+        return values
+    missing = pc.is_null(values, nan_is_null=nan_is_missing).to_numpy(zero_copy_only=False)
+    numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return pa.array(numbers, mask=missing, from_pandas=False)

@@ -1,0 +1,346 @@
+"""Whether a release may be published: the job's requirements, checked on the release as written.
+
+Nothing here is shared with the cutting. The definitions are taken from the papers anew, on the
+counts of :mod:`mondrian_ops.core.release_count`, and every requirement is checked on every class.
+The missing value of a sensitive column is one value like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.core.errors import PrivacyError, did_you_mean
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_count import (
+    PartCount,
+    ReleaseCount,
+    ReleaseCounter,
+    SensitiveCount,
+)
+
+__all__ = [
+    "PartCount",
+    "ReleaseCount",
+    "ReleaseCounter",
+    "SensitiveCount",
+    "Verdict",
+    "check",
+    "counter_of",
+    "published_columns",
+]
+
+# Entropies and distances are sums of rounded numbers: exactly l equal shares must count as l.
+TOLERANCE = 1e-9
+
+Floats = NDArray[np.float64]
+Measure = NDArray[Any]  # one number per class
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of :func:`check`.
+
+    Attributes:
+        passed: the release may be published.
+        achieved: ``k``; ``l`` where there are sensitive columns, by the job's definition and the
+            least of them; ``t`` where the job asks for it, the greatest of them.
+        checked: the requirements, one line each.
+        failures: what failed, one line each, with class numbers and sizes but no values.
+    """
+
+    passed: bool
+    achieved: dict[str, float]
+    checked: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a release that define its classes.
+
+    With ``interval_style: bounds`` an interval is published as two, ``age_min`` and ``age_max``.
+
+    Raises:
+        PrivacyError: a quasi-identifier is not among ``columns``.
+    """
+    names: list[str] = []
+    for name in job.quasi_identifier_names:
+        bounds = [f"{name}_min", f"{name}_max"]
+        if job.interval_style == "bounds" and set(bounds) <= set(columns):
+            names += bounds
+        if name in columns:
+            names.append(name)
+        elif bounds[0] not in names:
+            raise PrivacyError(
+                f"quasi-identifier {name!r} is no column of the release"
+                f"{did_you_mean(name, columns)}; the release cannot be checked"
+            )
+    return tuple(names)
+
+
+def counter_of(job: Job, columns: Sequence[str]) -> ReleaseCounter:
+    """A counter of the release that has these columns, for :func:`check` with this job."""
+    return ReleaseCounter(published_columns(job, columns), job.sensitive, job.identifiers)
+
+
+def check(
+    count: ReleaseCount, job: Job, hierarchies: Mapping[str, Hierarchy] | None = None
+) -> Verdict:
+    """Check every requirement of the job on every class of the release.
+
+    Args:
+        count: from a counter of :func:`counter_of`.
+        job: the requirements.
+        hierarchies: by sensitive column, for the hierarchical distance of t-closeness.
+    """
+    if not count.rows:
+        return Verdict(False, {}, (), ("the release has no rows",))
+    requirements = _requirements(count, job, hierarchies or {})
+    failures = _wrong_columns(count, job)
+    failures += [text for each in requirements if (text := each.failure(count))]
+    return Verdict(
+        passed=not failures,
+        achieved=_achieved(requirements),
+        checked=tuple(each.name for each in requirements if each.asked is not None),
+        failures=tuple(failures),
+    )
+
+
+@dataclass(frozen=True)
+class _Requirement:
+    """One requirement, and what each class has of it."""
+
+    key: str  # k, l or t
+    name: str
+    asked: float | None  # None: measured, but not asked for
+    measured: Measure
+    at_most: bool = False  # t is a ceiling, k and l are floors
+
+    @property
+    def worst(self) -> int:
+        return int(np.argmax(self.measured) if self.at_most else np.argmin(self.measured))
+
+    @property
+    def achieved(self) -> float:
+        value: float = self.measured[self.worst].item()
+        return value
+
+    def failure(self, count: ReleaseCount) -> str | None:
+        """What is wrong, None if nothing is."""
+        if self.asked is None:
+            return None
+        if self.at_most:
+            good = self.measured <= self.asked + TOLERANCE
+        else:
+            good = self.measured >= self.asked * (1 - TOLERANCE)
+        failing = count.classes - int(np.count_nonzero(good))  # NaN is not good
+        if not failing:
+            return None
+        part, row = count.locate(self.worst)
+        return (
+            f"{self.name}: {failing} of {count.classes} classes fail; the worst is class "
+            f"{self.worst}, with {count.class_sizes[self.worst]} rows and {self.key} = "
+            f"{self.achieved:.6g} (row {row} of {part} is in it)"
+        )
+
+
+def _requirements(
+    count: ReleaseCount, job: Job, hierarchies: Mapping[str, Hierarchy]
+) -> list[_Requirement]:
+    found = [_Requirement("k", f"k-anonymity, k = {job.k}", job.k, count.class_sizes)]
+    for name in job.sensitive:
+        if name not in count.sensitive:
+            raise PrivacyError(f"sensitive column {name!r} was not counted")
+        sensitive = count.sensitive[name]
+        title = f"{_DIVERSITY_TITLES[job.diversity]} of {name}, "
+        if job.diversity == "recursive":
+            title += f"c = {job.c:g}, "
+        title += f"l = {job.l:g}" if job.l is not None else "not asked for"
+        diversity = _DIVERSITIES[job.diversity](sensitive, count.class_sizes, job.c or 0.0)
+        found.append(_Requirement("l", title, job.l, diversity))
+        if job.t is not None:
+            title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
+            distance = _distance(job.t_distance, name, sensitive, count, hierarchies)
+            found.append(_Requirement("t", title, job.t, distance, at_most=True))
+    return found
+
+
+def _achieved(requirements: Sequence[_Requirement]) -> dict[str, float]:
+    achieved: dict[str, float] = {}
+    for each in requirements:
+        of_all = max if each.at_most else min
+        achieved[each.key] = of_all(each.achieved, achieved.get(each.key, each.achieved))
+    return achieved
+
+
+def _wrong_columns(count: ReleaseCount, job: Job) -> list[str]:
+    """Columns that must not be there, and quasi-identifiers that the count left out."""
+    expected = published_columns(job, count.columns)
+    wrong = [
+        f"quasi-identifier column {name!r} was not counted"
+        for name in expected
+        if name not in count.quasi_identifiers
+    ]
+    for name in job.identifiers:
+        if name not in count.columns:
+            continue
+        if job.identifier_policy == "drop":
+            wrong.append(f"identifier {name!r} is published; it must be dropped")
+        elif count.identifiers.get(name, 2) > 1:
+            wrong.append(f"identifier {name!r} is published; it must be the same in all rows")
+    if job.unlisted == "drop":
+        listed = {*expected, *job.sensitive, *job.identifiers}
+        wrong += [
+            f"column {name!r} is published, but unlisted columns must be dropped"
+            for name in count.columns
+            if name not in listed
+        ]
+    return wrong
+
+
+# l-diversity: the l that each class has
+
+
+def _distinct(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
+    """Distinct values (Machanavajjhala et al. 2006, section 4.1)."""
+    return np.bincount(sensitive.classes, minlength=len(sizes))
+
+
+def _entropy(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
+    """exp of the entropy of the values (definition 4.1)."""
+    shares = sensitive.counts / sizes[sensitive.classes]
+    terms = -shares * np.log(shares)
+    return np.exp(np.bincount(sensitive.classes, weights=terms, minlength=len(sizes)))
+
+
+def _recursive(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
+    """The greatest l with r1 < c (r_l + ... + r_m), 0 if there is none (definition 4.2)."""
+    order = np.lexsort((-sensitive.counts, sensitive.classes))
+    classes, counts = sensitive.classes[order], sensitive.counts[order]
+    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    before = np.cumsum(counts) - counts
+    tails = sizes[classes] - (before - before[starts][classes])  # r_l + ... + r_m at the l-th
+    enough = counts[starts][classes] < c * tails
+    # Tails only fall, so the number of l that hold is the greatest that does.
+    return np.bincount(classes, weights=enough, minlength=len(sizes)).astype(np.int64)
+
+
+_DIVERSITIES: dict[str, Callable[[SensitiveCount, Measure, float], Measure]] = {
+    "distinct": _distinct,
+    "entropy": _entropy,
+    "recursive": _recursive,
+}
+_DIVERSITY_TITLES = {
+    "distinct": "distinct l-diversity",
+    "entropy": "entropy l-diversity",
+    "recursive": "recursive (c, l)-diversity",
+}
+
+
+# t-closeness: the distance of each class from the whole release (Li et al. 2007)
+
+
+def _distance(
+    kind: str,
+    name: str,
+    sensitive: SensitiveCount,
+    count: ReleaseCount,
+    hierarchies: Mapping[str, Hierarchy],
+) -> Floats:
+    if kind == "equal":
+        return _equal(sensitive.classes, sensitive.codes, sensitive.counts, count.class_sizes)
+    if kind == "ordered":
+        return _ordered(sensitive, count.class_sizes)
+    if name not in hierarchies:
+        raise PrivacyError(
+            f"t-closeness of {name!r}: its hierarchy is needed for the hierarchical distance"
+        )
+    return _hierarchical(name, sensitive, count.class_sizes, hierarchies[name])
+
+
+def _equal(classes: Measure, codes: Measure, counts: Measure, sizes: Measure) -> Floats:
+    """Half the sum of differences of shares (section 5.2, equal distance).
+
+    A pair of class and code may be there more than once; its counts add up.
+    """
+    values = int(codes.max()) + 1
+    whole = np.bincount(codes, weights=counts, minlength=values) / sizes.sum()
+    pairs, of_pair = np.unique(classes * values + codes, return_inverse=True)
+    in_class, code = pairs // values, pairs % values
+    share = np.bincount(of_pair, weights=counts) / sizes[in_class]
+    present = np.bincount(in_class, weights=np.abs(share - whole[code]), minlength=len(sizes))
+    covered = np.bincount(in_class, weights=whole[code], minlength=len(sizes))
+    return (present + (1 - covered)) / 2  # a value that a class lacks differs by its whole share
+
+
+def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
+    """Earth mover's distance over the order of the values (section 5.2, ordered distance).
+
+    The mean over all values but one of |P - Q|, the cumulated shares of class and release. Within
+    a class P is constant from one present value to the next, and Q rises: the sum over such a
+    stretch is had from the prefix sums of Q and the place where Q passes P.
+    """
+    rank, ranks = _ranks(sensitive)
+    if ranks == 1:
+        return np.zeros(len(sizes))
+    order = np.lexsort((rank[sensitive.codes], sensitive.classes))
+    classes, counts = sensitive.classes[order], sensitive.counts[order]
+    start = rank[sensitive.codes][order]
+    first = np.flatnonzero(np.diff(classes, prepend=-1))
+    stop = np.append(start[1:], ranks)
+    stop[first[1:] - 1] = ranks
+    cumulated = np.cumsum(counts)
+    p = (cumulated - (cumulated[first] - counts[first])[classes]) / sizes[classes]
+    totals = np.zeros(ranks)
+    np.add.at(totals, rank[sensitive.codes], sensitive.counts)
+    q = np.cumsum(totals) / sizes.sum()
+    sums = np.concatenate([[0.0], np.cumsum(q)])
+    passed = np.clip(np.searchsorted(q, p), start, stop)
+    below = p * (passed - start) - (sums[passed] - sums[start])
+    above = (sums[stop] - sums[passed]) - p * (stop - passed)
+    stretches = np.bincount(classes, weights=below + above, minlength=len(sizes))
+    distance: Floats = (stretches + sums[start[first]]) / (ranks - 1)
+    return distance
+
+
+def _ranks(sensitive: SensitiveCount) -> tuple[NDArray[np.int64], int]:
+    """(codes,) rank of each value that occurs, the missing one first; and how many there are."""
+    by_value = pc.sort_indices(sensitive.values).to_numpy(zero_copy_only=False).astype(np.int64)
+    ascending = np.concatenate([[0], by_value + 1])
+    ascending = ascending[sensitive.totals[ascending] > 0]
+    rank = np.zeros(len(sensitive.totals), np.int64)
+    rank[ascending] = np.arange(len(ascending))
+    return rank, len(ascending)
+
+
+def _hierarchical(
+    name: str, sensitive: SensitiveCount, sizes: Measure, hierarchy: Hierarchy
+) -> Floats:
+    """Earth mover's distance over a tree (section 5.3), the missing value right under the root.
+
+    Two values whose lowest common ancestor is ``r`` of ``H`` levels up are ``r / H`` apart. In
+    such a tree the distance is the mean, over the levels below the root, of the equal distance
+    between the distributions generalized to that level.
+    """
+    leaf_of = {leaf: number for number, leaf in enumerate(hierarchy.leaves)}
+    leaves = [leaf_of.get(str(value), -1) for value in sensitive.values.to_pylist()]
+    of_code = np.array([-1, *leaves], np.int64)
+    unknown = int(np.count_nonzero((of_code[1:] < 0) & (sensitive.totals[1:] > 0)))
+    if unknown:
+        raise PrivacyError(
+            f"t-closeness of {name!r}: {unknown} of its values are no leaves of "
+            f"{hierarchy.name}; add them to the file"
+        )
+    levels = hierarchy.ancestors[:-1] if len(hierarchy.ancestors) > 1 else hierarchy.ancestors
+    total = np.zeros(len(sizes))
+    for nodes in levels:
+        node_of = np.where(of_code < 0, 0, nodes[of_code] + 1)
+        total += _equal(sensitive.classes, node_of[sensitive.codes], sensitive.counts, sizes)
+    distance: Floats = total / len(levels)
+    return distance
