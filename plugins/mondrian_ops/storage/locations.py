@@ -75,7 +75,7 @@ def _glob(url: str, pattern: str) -> list[str]:
     if not _WILDCARD.search(pattern):
         raise InputError(f"{url}: no such file or directory; check the path of `input`")
     # Unlike pathlib's, this one passes over names that start with a dot.
-    found = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207
+    found = map(Path, glob.glob(pattern, recursive=True))
     matches = [match for match in found if not _hidden(match.name)]
     if not matches:
         raise InputError(f"{url}: no file matches the pattern; check the path of `input`")

@@ -70,7 +70,7 @@ class Source:
                 f"{self.url}: changed while it was read; run again when its writer is done"
             )
 
-    def share_read(self, filter: pc.Expression | None) -> float:
+    def share_read(self, filter: pc.Expression | None) -> float:  # noqa: A002
         """Share of the rows that lie where rows of ``filter`` may be, and so would be read."""
         if filter is None or self.format == "csv":
             return 1.0
