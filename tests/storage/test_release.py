@@ -268,6 +268,14 @@ def test_a_retry_with_the_same_token_does_not_bring_the_old_release_back(tmp_pat
     assert not (tmp_path / "staging").exists()
 
 
+def test_a_part_left_unfinished_by_a_killed_attempt_is_not_published(tmp_path):
+    staging = stage(tmp_path / "staging", 1)
+    (staging / ".part-00000.parquet.0123.tmp").write_text("half")
+    publish(str(staging), str(tmp_path / "out"))
+    assert all(name.startswith(("part-", "_")) for name in names(tmp_path / "out"))
+    assert version_of(tmp_path / "out") == 1
+
+
 def test_a_vanished_staging_directory_leaves_the_old_release(tmp_path, way):
     output = tmp_path / "out"
     publish(str(stage(tmp_path / "staging", 1)), str(output))

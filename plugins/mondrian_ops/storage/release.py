@@ -16,6 +16,7 @@ import errno
 import fnmatch
 import json
 import os
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ def write_part(path: str, table: pa.Table) -> None:
         StorageError: the working directory vanished.
     """
     part = Path(path)
-    temporary = part.with_name(f".{part.name}.tmp")
+    # A name of its own: an attempt that was given up for dead may still write beside its retry.
+    temporary = part.with_name(f".{part.name}.{uuid.uuid4().hex[:8]}.tmp")
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
     try:
         with temporary.open("wb") as file:
@@ -232,11 +234,17 @@ def _is_release(target: Path) -> bool:
 
 
 def _complete(staging: Path, token: str) -> None:
-    """Add ``_SUCCESS`` and flush everything to disk: what becomes visible must be durable."""
+    """Add ``_SUCCESS`` and flush everything to disk: what becomes visible must be durable.
+
+    Parts that a killed attempt left unfinished are no part of the release.
+    """
     try:
         (staging / SUCCESS).write_text(token, encoding="utf-8")
-        for path in staging.iterdir():
-            _sync(path)
+        for path in list(staging.iterdir()):
+            if path.name.startswith("."):
+                path.unlink(missing_ok=True)
+            else:
+                _sync(path)
         _sync(staging)
     except FileNotFoundError:
         raise _vanished(staging) from None
