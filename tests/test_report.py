@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -306,4 +307,7 @@ def test_importing_the_report_is_light() -> None:
         "heavy = {'numpy', 'pandas', 'pyarrow', 'numba', 'rich', 'airflow'} & set(sys.modules);"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    plugins = Path(reports.__file__).resolve().parents[2]
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(plugins)}
+    )

@@ -377,8 +377,7 @@ def _making(report: Mapping[str, Any]) -> str:
     rows = [("Source", str(report.get("input") or "in-memory table"))]
     rows.append(("Algorithm", str(job.get("algorithm", "mondrian"))))
     if cut:
-        used = f"{cut.get('used')} (asked: {cut.get('asked')})"
-        rows.append(("Choice of cuts", "; ".join(filter(None, (used, cut.get("reason"))))))
+        rows.append(("Choice of cuts", _used(cut)))
     if parts:
         said = f"{parts.get('strategy')}: {parts.get('fragments')} fragments, asked for "
         said += f"{parts.get('asked')}; decided on a sample of {number(parts.get('sample_rows'))}"
@@ -387,10 +386,17 @@ def _making(report: Mapping[str, Any]) -> str:
             said += f"; {parts['merged']} merged because they could not stand alone"
         rows.append(("Partitioning", "; ".join(filter(None, (said, parts.get("note"))))))
     if retrieval:
-        rows.append(("Retrieval", f"{retrieval.get('used')} (asked: {retrieval.get('asked')})"))
+        rows.append(("Retrieval", _used(retrieval)))
     for phase, taken in report.get("timings_s", {}).items():
         rows.append((f"Time, {phase.replace('_', ' ')}", figures.seconds(taken)))
     return _section("How it was made", "", _table((), rows))
+
+
+def _used(choice: Mapping[str, Any]) -> str:
+    used, asked = choice.get("used"), choice.get("asked")
+    if used == asked:
+        return f"{used}, as asked"
+    return "; ".join(filter(None, (f"{used} (asked: {asked})", choice.get("reason"))))
 
 
 def _verification(report: Mapping[str, Any]) -> str:

@@ -1,0 +1,76 @@
+"""What the parts share: options, a scratch directory, generated data, and short ways to run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Run, process, python
+from benchmarks.tables import verdict
+
+MILLION = 1_000_000
+
+CARDS = tuple(f"{kind}{card}" for card in range(1, 6) for kind in "sr")
+
+
+@dataclass
+class Context:
+    """One invocation of the benchmarks."""
+
+    scratch: Path
+    rows: int
+    sizes: tuple[int, ...]
+    rounds: int
+    seeds: int
+    data: Path | None
+    say: Callable[[str], None]
+    _hands: dict[int, Path] = field(default_factory=dict)
+
+    def hands(self, rows: int) -> Path:
+        """A Parquet file of that many synthetic hands, made once."""
+        if rows not in self._hands:
+            path = self.scratch / f"poker-{rows}.parquet"
+            command = ["-m", "mondrian_ops", "generate", "poker", "--rows", str(rows)]
+            process(python(*command, "--seed", "1", "--output", str(path)))
+            self._hands[rows] = path
+        return self._hands[rows]
+
+    def job(self, rows: int, **changes: Any) -> dict[str, Any]:
+        """The job of the paper's experiments on that many hands: k = 5, l = 2."""
+        described: dict[str, Any] = {
+            "input": str(self.hands(rows)),
+            "output": str(self.scratch / "release"),
+            "k": 5,
+            "l": 2,
+            "quasi_identifiers": list(CARDS),
+            "sensitive": ["hand"],
+        }
+        return described | changes
+
+    def report(self, job: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:
+        """Run a job in this process; its report. Its hierarchies lie in `beside`."""
+        from mondrian_ops import pipeline
+
+        folder = self.scratch / "job"
+        folder.mkdir(exist_ok=True)
+        for file in beside.iterdir() if beside else ():
+            shutil.copy(file, folder)
+        path = folder / "job.json"
+        path.write_text(json.dumps(job), encoding="utf-8")
+        report: dict[str, Any] = pipeline.run(pipeline.load_job(path))
+        return report
+
+    def verdict(self, met: bool) -> str:
+        """Whether a requirement is met; the figures are for a million rows and no other number."""
+        return verdict(met) if self.rows == MILLION else ""
+
+    def run(self, job: dict[str, Any]) -> Run:
+        """Run a job as a process of its own, onto a place where no release stands."""
+        shutil.rmtree(job["output"], ignore_errors=True)
+        path = self.scratch / "job.json"
+        path.write_text(json.dumps(job), encoding="utf-8")
+        return process(python("-m", "mondrian_ops", "run", str(path), "--quiet"))

@@ -1,0 +1,123 @@
+"""Cutting alone, on codes and on one core; and the whole way, from a file to a checked release."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from benchmarks import required
+from benchmarks.context import CARDS, MILLION, Context
+from benchmarks.measure import Run, alternate, median_seconds, process, python
+from benchmarks.tables import Table, mib, seconds, times, verdict
+
+
+def cutting(context: Context) -> Iterator[Table]:
+    """Median, gain and lookahead on coded rows, and how they grow."""
+    rows = context.rows
+    full = {cut: _cut_seconds(context, rows, cut) for cut in ("median", "gain", "lookahead")}
+    part = {cut: _cut_seconds(context, rows // 4, cut) for cut in full}
+    asked = {
+        "median": (required.CUT_S, seconds(required.CUT_S)),
+        "gain": (
+            required.GAIN_TIMES_MEDIAN * full["median"],
+            times(required.GAIN_TIMES_MEDIAN) + " median",
+        ),
+        "lookahead": (required.LOOKAHEAD_S, seconds(required.LOOKAHEAD_S)),
+    }
+    yield Table(
+        f"Cutting {rows:,} × 10, k = 5, l = 2, one core",
+        ("cut", "required", "here", "", "a quarter of the rows", "growth for 4 × the rows"),
+        [
+            (cut, asked[cut][1], seconds(found), context.verdict(found <= asked[cut][0]),
+             seconds(part[cut]), times(found / part[cut]))
+            for cut, found in full.items()
+        ],
+        note="Coded rows in memory to equivalence classes, kernels already compiled; median of "
+        f"{context.rounds} runs. The published reference program takes "
+        f"{required.REFERENCE_CUT_S:.0f} s for the million.",
+    )  # fmt: skip
+
+
+def _cut_seconds(context: Context, rows: int, cut: str) -> float:
+    from mondrian_ops.algorithms import mondrian
+
+    coded = _coded(context.job(rows, cut=cut))
+    work = partial(mondrian.anonymize, coded, cut)
+    work()
+    context.say(f"cutting {rows:,} rows by {cut}")
+    return median_seconds(work, 1 if cut == "lookahead" else context.rounds)
+
+
+def _coded(described: dict[str, Any]) -> Any:
+    import pyarrow.parquet as pq
+
+    from mondrian_ops.algorithms.anonymizer import Anonymizer
+    from mondrian_ops.core.job import Job
+    from mondrian_ops.core.survey import Surveyor
+
+    job = Job.from_dict(described)
+    table = pq.read_table(described["input"])
+    surveyor = Surveyor(job, table.schema, {})
+    surveyor.add(table)
+    return Anonymizer(job, surveyor.finish(), {}, described["cut"]).encode(table)
+
+
+def whole(context: Context) -> Iterator[Table]:
+    """From a file to a checked and published release, beside DuckDB, whole processes in turn."""
+    rows_of = {size: _beside_duckdb(context, size) for size in context.sizes}
+    yield Table(
+        "File to checked and published release, whole process",
+        ("rows", "DuckDB", "median", "× DuckDB", "gain", "× DuckDB", "required", "", "peak memory"),
+        [
+            (f"{size:,}", seconds(found["duckdb"].seconds),
+             seconds(found["median"].seconds), times(_ratio(found, "median")),
+             seconds(found["gain"].seconds), times(_ratio(found, "gain")),
+             f"≤ {times(required.TIMES_DUCKDB)}" if size == MILLION else "",
+             verdict(_ratio(found, "median") <= required.TIMES_DUCKDB) if size == MILLION else "",
+             mib(max(found["median"].peak_mib, found["gain"].peak_mib)))
+            for size, found in rows_of.items()
+        ],
+        note="DuckDB reads the same Parquet file, sorts it by the 10 quasi-identifiers and writes "
+        "it, also as a process of its own. Contenders take turns; medians.",
+    )  # fmt: skip
+    if len(rows_of) > 1:
+        yield _growth({size: found["median"] for size, found in rows_of.items()})
+
+
+def _beside_duckdb(context: Context, size: int) -> dict[str, Run]:
+    context.say(f"file to release, {size:,} rows, beside DuckDB")
+    source = context.hands(size)
+    target = context.scratch / "sorted.parquet"
+    sort = python("-m", "benchmarks.duckdb_sort", str(source), str(target), *CARDS)
+    fragments = {"fragments": max(2, min(8, size // MILLION))}
+    jobs = {cut: context.job(size, cut=cut, partitioning=fragments) for cut in ("median", "gain")}
+    contenders = {"duckdb": partial(process, sort)}
+    contenders |= {cut: partial(context.run, job) for cut, job in jobs.items()}
+    found = alternate(contenders, context.rounds if size <= MILLION else 1)
+    target.unlink()
+    shutil.rmtree(context.scratch / "release", ignore_errors=True)
+    return found
+
+
+def _ratio(found: dict[str, Run], cut: str) -> float:
+    return found[cut].seconds / found["duckdb"].seconds
+
+
+def _growth(runs: dict[int, Run]) -> Table:
+    sizes = sorted(runs)
+    rows = []
+    for smaller, larger in pairwise(sizes):
+        grown = runs[larger].seconds / runs[smaller].seconds
+        linear = larger / smaller
+        within = grown <= linear * (1 + required.LINEAR)
+        rows.append((f"{smaller:,} → {larger:,}", times(grown), times(linear), verdict(within)))
+    return Table(
+        "Growth of the whole process with the rows (median)",
+        ("rows", "time", "rows", "at most linear + 20 %"),
+        rows,
+        note="Small sizes are mostly start-up. Peak memory of any task is to stay below "
+        f"{mib(required.PEAK_MIB)}.",
+    )

@@ -1,0 +1,74 @@
+"""What a part of the benchmarks found: a table with a sentence, as text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled table; cells are text already. `note` says how it was measured."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def markdown(self) -> str:
+        lines = [f"## {self.title}", ""]
+        if self.note:
+            lines += [self.note, ""]
+        lines.append("| " + " | ".join(self.head) + " |")
+        lines.append("|---|" + "---:|" * (len(self.head) - 1))
+        lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def text(self) -> str:
+        widths = [max(len(line[i]) for line in (self.head, *self.rows)) for i in range(self._wide)]
+        lines = [self.title, "=" * len(self.title)]
+        for row in (self.head, ["-" * width for width in widths], *self.rows):
+            first, *others = row
+            cells = [first.ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+            lines.append("  ".join(cells).rstrip())
+        if self.note:
+            lines += ["", self.note]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def _wide(self) -> int:
+        return len(self.head)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s" if value < 100 else f"{value:.0f} s"
+
+
+def times(value: float) -> str:
+    return f"{value:.2f} ×"
+
+
+def millions(value: float) -> str:
+    return f"{value / 1e6:.3f}e6"
+
+
+def change(found: float, reference: float) -> str:
+    """`+1.2 %` of found against reference."""
+    return f"{100 * (found / reference - 1):+.2f} %"
+
+
+def mib(value: float) -> str:
+    return f"{value:,.0f} MiB"
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "missed"
