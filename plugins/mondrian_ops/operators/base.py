@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
+    from mondrian_ops.progress import Progress
 
 __all__ = [
     "RETRIES",
@@ -38,8 +39,8 @@ _LOG_EVERY_S = 5.0
 class MondrianOperator(BaseOperator):
     """Base of the operators of this package.
 
-    :param job: the anonymization job: a mapping, the path of a YAML or JSON file, or anything that
-        renders to one of these (templated).
+    :param job: the anonymization job (templated): a mapping, the path of a YAML or JSON file, or
+        ``{"file": PATH, "set": ["k=10", ...], "name": ...}`` for a file with some options changed.
     :param retries: attempts after the first, for what a retry can cure: a killed worker, a full
         disk. What it cannot cure (a bad job, bad input, a release that fails verification) is
         never retried. A mapped task takes its ``retries`` from ``partial()``.
@@ -65,7 +66,7 @@ class MondrianOperator(BaseOperator):
         """What to call the release in the grid; for ``map_index_template``."""
         return release_name(self.job)
 
-    def log_progress(self) -> Callable[[str, int, int], None]:
+    def log_progress(self) -> Progress:
         """A progress callback: one line per phase, and one every few seconds within it."""
         said: dict[str, float] = {}
 
@@ -97,11 +98,11 @@ def final_errors() -> Iterator[None]:
 
 
 def release_name(job: object) -> str:
-    """The last two parts of the job's output, such as ``poker/2025-06-01``, or its file's name."""
-    if isinstance(job, Mapping):
-        parts = str(job.get("output") or "").rstrip("/").split("/")
-        return "/".join(parts[-2:]) or "release"
-    return os.path.basename(str(job))
+    """The job's given name, the last two parts of its output (``poker/2025-06-01``), or its file."""
+    if not isinstance(job, Mapping):
+        return PurePath(str(job)).name
+    output = PurePath(str(job.get("output") or ""))
+    return str(job.get("name") or PurePath(*output.parts[-2:]))
 
 
 def read_job(job: Any) -> Job:
@@ -111,7 +112,9 @@ def read_job(job: Any) -> Job:
     """
     from mondrian_ops import pipeline
 
-    return pipeline.load_job(os.fspath(job) if isinstance(job, os.PathLike) else job)
+    if isinstance(job, Mapping) and "file" in job:
+        return pipeline.load_job(job["file"], job.get("set", ()))
+    return pipeline.load_job(job)
 
 
 def work_of(job: Job, operator: BaseOperator, context: Context) -> str:

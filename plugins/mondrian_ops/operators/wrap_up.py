@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 
+from mondrian_ops.core.errors import StorageError
 from mondrian_ops.operators.base import (
     MondrianOperator,
     final_errors,
@@ -26,7 +27,7 @@ class WrapUpOperator(MondrianOperator):
     """Verify the files as written and publish them as a whole, or refuse and publish nothing.
 
     Each outlet that is an Asset gets an event that carries the summary; each that is an AssetAlias
-    also gets the release itself as an Asset, named after its output directory.
+    also gets the release itself as an Asset, which the URI of its output names.
 
     :param summaries: what the :class:`AnonymizeFragmentOperator` tasks returned (templated). Those
         of other releases are passed over.
@@ -51,6 +52,11 @@ class WrapUpOperator(MondrianOperator):
                 for summary in self.summaries[:]  # one request for all of them
                 if summary["work"] == work
             ]
+            if not summaries:
+                raise StorageError(
+                    f"{release_name(self.job)}: no fragment of it was anonymized; the log of its "
+                    "partition or anonymize_fragment task tells why"
+                )
             report = pipeline.wrap_up(
                 job, work=work, summaries=summaries, progress=self.log_progress()
             )
@@ -63,8 +69,7 @@ class WrapUpOperator(MondrianOperator):
         uri = _uri(summary["output"])
         for outlet in self.outlets:
             if isinstance(outlet, AssetAlias):
-                release = Asset(name=release_name({"output": summary["output"]}), uri=uri)
-                context["outlet_events"][outlet].add(release, extra=summary)
+                context["outlet_events"][outlet].add(Asset(uri=uri), extra=summary)
             elif isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra = summary
 
@@ -80,4 +85,4 @@ def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _uri(output: str) -> str:
-    return output if "://" in output else f"file://{os.path.abspath(output)}"
+    return output if "://" in output else Path(output).absolute().as_uri()

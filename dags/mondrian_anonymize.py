@@ -1,0 +1,249 @@
+"""Anonymize a data set on demand: the trigger form is the job.
+
+Every parameter is a key of the job (``docs/job.md``); those of its ``partitioning`` section stand
+beside the others. The defaults anonymize the example that comes with this project.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+from airflow.sdk import DAG, AssetAlias, Param
+
+from mondrian_ops.core import job as options
+from mondrian_ops.task_groups import anonymize_group
+
+HOME = Path(__file__).resolve().parents[1]
+
+DATA = "Data"
+PRIVACY = "Privacy"
+ALGORITHM = "Algorithm"
+PARTITIONING = "Partitioning"
+
+
+def text(default: str, **schema: Any) -> Param:
+    """A text that must be given."""
+    return Param(default, type="string", minLength=1, **schema)
+
+
+def columns(default: list[str], **schema: Any) -> Param:
+    """A list of texts, one a line in the form."""
+    return Param(default, type="array", items={"type": "string"}, **schema)
+
+
+def choice(among: Any, **schema: Any) -> Param:
+    """One of the words of a ``Literal``, the first unless another is chosen."""
+    words = list(get_args(among) or among)
+    return Param(words[0], type="string", enum=words, **schema)
+
+
+FORM = {
+    "input": text(
+        str(HOME / "include" / "examples" / "people.csv"),
+        section=DATA,
+        title="Input",
+        description="Path or URL of the data: a file, a directory or a glob; Parquet or CSV.",
+    ),
+    "output": text(
+        str(HOME / "out" / "people"),
+        section=DATA,
+        title="Output",
+        description="Directory of the release. It appears whole or not at all; an earlier "
+        "release there is replaced, anything else is left alone and refused.",
+    ),
+    "identifiers": columns(
+        ["name"],
+        section=DATA,
+        title="Direct identifiers",
+        description="Columns that name a person. One column a line.",
+    ),
+    "identifier_policy": choice(
+        options.IdentifierPolicy,
+        section=DATA,
+        title="Direct identifiers are",
+        description="drop: left out of the release. redact: kept, every value as *.",
+    ),
+    "quasi_identifiers": columns(
+        [
+            "age",
+            "sex",
+            "zip=prefix",
+            "country=hierarchy:countries.csv",
+            "occupation=hierarchy:occupations.csv",
+            "visit_date",
+        ],
+        section=DATA,
+        title="Quasi-identifiers",
+        description="Columns that others know too, one a line: `age` (interval for numbers and "
+        "dates, set for text), `zip=prefix`, `country=hierarchy:countries.csv`, `job=set`, "
+        "`age=ladder:5/10/20@16`.",
+        minItems=1,
+    ),
+    "sensitive": columns(
+        ["diagnosis", "income"],
+        section=DATA,
+        title="Sensitive columns",
+        description="Columns nobody shall learn of a person, published as they are.",
+    ),
+    "unlisted": choice(
+        options.Unlisted,
+        section=DATA,
+        title="Other columns are",
+        description="publish: kept as they are, and named in the report. drop: left out.",
+    ),
+    "k": Param(
+        5,
+        type="integer",
+        minimum=2,
+        section=PRIVACY,
+        title="k",
+        description="k-anonymity: the least rows that share a combination of quasi-identifiers.",
+    ),
+    "l": Param(
+        2,
+        type=["null", "number"],
+        minimum=2,
+        section=PRIVACY,
+        title="l",
+        description="l-diversity: the least well-represented values of each sensitive column "
+        "among rows that share a combination. Empty: not asked for.",
+    ),
+    "diversity": choice(
+        options.Diversity,
+        section=PRIVACY,
+        title="Kind of l-diversity",
+        description="distinct: l different values. entropy: as diverse as l even values. "
+        "recursive: the most frequent value is rarer than c times the rest from the l-th on.",
+    ),
+    "c": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        section=PRIVACY,
+        title="c",
+        description="Of recursive (c, l)-diversity; empty for the others.",
+    ),
+    "t": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        maximum=1,
+        section=PRIVACY,
+        title="t",
+        description="t-closeness: how far the sensitive values of a combination may be "
+        "distributed from those of all rows. Empty: not asked for.",
+    ),
+    "t_distance": Param(
+        "equal",
+        type="string",
+        enum=["equal", "ordered"],  # the hierarchical one names a file per column: not in a form
+        section=PRIVACY,
+        title="Distance of t-closeness",
+        description="equal: any two values are equally far. ordered: by rank, for numbers.",
+    ),
+    "algorithm": choice(
+        options.ALGORITHMS,
+        section=ALGORITHM,
+        title="Algorithm",
+        description="How equivalence classes are found.",
+    ),
+    "cut": choice(
+        options.Cut,
+        section=ALGORITHM,
+        title="Cut",
+        description="median: classic. gain: the cut that saves most information. lookahead: "
+        "saves yet more, slower. auto: the best that the time budget allows.",
+        values_display={
+            "auto": "auto: best within the time budget",
+            "median": "median: fastest",
+            "gain": "gain: less loss",
+            "lookahead": "lookahead: least loss",
+        },
+    ),
+    "cut_budget_s": Param(
+        60,
+        type="number",
+        exclusiveMinimum=0,
+        section=ALGORITHM,
+        title="Time budget (s)",
+        description="Seconds of one core that `cut: auto` may plan for.",
+    ),
+    "relaxed": Param(
+        False,
+        type="boolean",
+        section=ALGORITHM,
+        title="Relaxed",
+        description="Rows of equal value may fall into different classes: smaller classes.",
+    ),
+    "interval_style": choice(
+        options.IntervalStyle,
+        section=ALGORITHM,
+        title="Intervals are published as",
+        description="text: `[25, 30]`. bounds: two columns, `age_min` and `age_max`.",
+    ),
+    "engine": choice(
+        options.ENGINES,
+        section=ALGORITHM,
+        title="Engine",
+        description="Where the work runs.",
+    ),
+    "strategy": choice(
+        options.Strategy,
+        section=PARTITIONING,
+        title="Strategy",
+        description="multidimensional: cut as Mondrian cuts. quantile: one attribute, equal parts.",
+    ),
+    "fragments": Param(
+        8,
+        type="integer",
+        minimum=1,
+        section=PARTITIONING,
+        title="Fragments",
+        description="Mapped tasks, at most. What could not stand alone is merged.",
+    ),
+    "sample": Param(
+        0.001,
+        type="number",
+        exclusiveMinimum=0,
+        maximum=1,
+        section=PARTITIONING,
+        title="Sample",
+        description="Share of the rows that the fragments' conditions are drawn from.",
+    ),
+    "seed": Param(
+        0,
+        type="integer",
+        minimum=0,
+        section=PARTITIONING,
+        title="Seed",
+        description="Of the sample. The same data, job and seed give the same release.",
+    ),
+    "retrieval": choice(
+        options.Retrieval,
+        section=PARTITIONING,
+        title="Retrieval",
+        description="pushdown: each task reads its rows from the input. scatter: one pass "
+        "writes them to private files. auto: by size and layout.",
+    ),
+}
+OF_PARTITIONING = ("strategy", "fragments", "sample", "seed")
+
+with DAG(
+    dag_id="mondrian_anonymize",
+    dag_display_name="Mondrian: anonymize",
+    description="Turn a data set into a k-anonymous, l-diverse release",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    params=FORM,
+    tags=["mondrian_ops", "privacy"],
+) as dag:
+    anonymize_group(
+        {
+            **{name: dag.param(name) for name in FORM if name not in OF_PARTITIONING},
+            "partitioning": {name: dag.param(name) for name in OF_PARTITIONING},
+        },
+        prefix_group_id=False,
+        asset=AssetAlias("mondrian_release"),
+    )

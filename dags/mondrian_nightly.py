@@ -1,0 +1,93 @@
+"""Anonymize the drops of the day, every night.
+
+A drop is `LANDING/DATASET/2025-06-01.parquet` (or `.csv`; several files whose names start with the
+day are one drop). `JOBS/DATASET.yaml` is its job without `input` and `output`, and
+`RELEASES/DATASET/2025-06-01` its release, which becomes an Asset. A drop that fails leaves the
+others alone; a day without drops is skipped; a day that is run again replaces its releases.
+
+To do a failed day again, clear the whole run: the working files of its tasks are gone.
+
+| | Airflow Variable | by default |
+|---|---|---|
+| LANDING | `mondrian_ops_landing` | `data/landing` |
+| JOBS | `mondrian_ops_jobs` | `include/jobs` |
+| RELEASES | `mondrian_ops_releases` | `out/nightly` |
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable, Param, Variable, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from mondrian_ops.task_groups import anonymize_each_group
+
+HOME = Path(__file__).resolve().parents[1]
+DEFAULTS = {
+    "landing": HOME / "data" / "landing",
+    "jobs": HOME / "include" / "jobs",
+    "releases": HOME / "out" / "nightly",
+}
+
+
+@task
+def find_drops(
+    params: dict[str, Any] | None = None,
+    data_interval_start: datetime | None = None,
+    data_interval_end: datetime | None = None,
+) -> list[dict[str, Any]]:
+    """The jobs of the drops of the data interval, or of the day that was asked for."""
+    from mondrian_ops import landing
+
+    first, last = days((params or {}).get("day"), data_interval_start, data_interval_end)
+    folder = place("landing")
+    if folder == DEFAULTS["landing"]:
+        folder.mkdir(parents=True, exist_ok=True)
+    drops = landing.find_drops(folder, first, last)
+    if not drops:
+        raise AirflowSkipException(f"{folder}: no drops from {first} to {last}")
+    return [drop.job(place("jobs"), place("releases")) for drop in drops]
+
+
+def days(day: str | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
+    """First and last day to look for."""
+    if day:
+        return date.fromisoformat(day), date.fromisoformat(day)
+    if start is None or end is None:
+        raise ValueError("this run has no data interval; trigger it with a day or a logical date")
+    return start.date(), max(start.date(), (end - timedelta(microseconds=1)).date())
+
+
+def place(name: str) -> Path:
+    """A folder of the table above."""
+    return Path(Variable.get(f"mondrian_ops_{name}", default=str(DEFAULTS[name])))
+
+
+with DAG(
+    dag_id="mondrian_nightly",
+    dag_display_name="Mondrian: nightly",
+    description="Anonymize the drops of the day and publish an Asset per release",
+    doc_md=__doc__,
+    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+    start_date=datetime(2025, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    params={
+        "day": Param(
+            None,
+            type=["null", "string"],
+            format="date",
+            title="Day",
+            description="Do the drops of this day; empty: those of the run's data interval.",
+        )
+    },
+    tags=["mondrian_ops", "privacy"],
+):
+    anonymize_each_group(
+        find_drops(),
+        prefix_group_id=False,
+        asset=AssetAlias("mondrian_nightly_release"),
+    )
