@@ -131,4 +131,6 @@ def anonymize_each_group(
 
 
 def _group(group_id: str, prefix: bool, default_args: Any) -> TaskGroup:
-    return TaskGroup(group_id=group_id, prefix_group_id=prefix, default_args=default_args or {})
+    # None would break inside another group that has default arguments.
+    arguments: Any = default_args or {}
+    return TaskGroup(group_id=group_id, prefix_group_id=prefix, default_args=arguments)

@@ -98,7 +98,7 @@ def final_errors() -> Iterator[None]:
 
 
 def release_name(job: object) -> str:
-    """The job's given name, the last two parts of its output (``poker/2025-06-01``), or its file."""
+    """The name the job was given, or the last two parts of its output, or its file's name."""
     if not isinstance(job, Mapping):
         return PurePath(str(job)).name
     output = PurePath(str(job.get("output") or ""))

@@ -1,0 +1,92 @@
+# Everything stays inside this folder: .venv, .airflow, data, out. Needs Python 3.11 or later.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# The first of these that is there and new enough; `make PYTHON=...` takes another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+UV := $(shell command -v uv 2>/dev/null)
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python
+# Where what was installed is noted, by the files that said so.
+INSTALLED := $(VENV)/.installed
+DEVELOPING := $(VENV)/.installed-dev
+COMPILED := $(VENV)/.compiled
+# Never a registry, an index or a mirror here: pip and uv are configured by whoever runs them.
+ifdef UV
+INSTALL := VIRTUAL_ENV=$(VENV) uv pip install --quiet
+else
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
+endif
+
+.PHONY: help
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: $(COMPILED) ## Make .venv with all it needs (uv if it is there, else venv and pip)
+
+$(INSTALLED): requirements.txt requirements-hdfs.txt | $(RUN)
+	@echo "installing the requirements into $(VENV)"
+	@$(INSTALL) -r requirements.txt
+	@$(INSTALL) --no-deps -r requirements-hdfs.txt
+	@touch $@
+
+$(RUN):
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or later is needed, none was found" >&2; exit 1; }
+ifdef UV
+	@uv venv --quiet --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+else
+	@$(PYTHON) -m venv --clear $(VENV)
+endif
+	@$(RUN) -c 'import pathlib, sysconfig; \
+		pathlib.Path(sysconfig.get_path("purelib"), "mondrian_ops.pth") \
+		.write_text(str(pathlib.Path("plugins").resolve()) + "\n")'
+
+$(DEVELOPING): requirements-dev.txt $(INSTALLED)
+	@$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+$(COMPILED): $(INSTALLED) plugins/mondrian_ops/core/kernels.py
+	@echo "compiling the kernels, once"
+	@$(RUN) -m mondrian_ops warmup
+	@touch $@
+
+.PHONY: demo
+demo: install ## Anonymize a million poker hands in Airflow, and show the report
+	@$(RUN) scripts/demo.py
+
+.PHONY: ui
+ui: install ## Start Airflow with everything loaded
+	@$(RUN) scripts/ui.py
+
+.PHONY: test
+test: install $(DEVELOPING) ## Run all tests; `make test ARGS="-m 'not airflow'"` leaves Airflow out
+	@$(RUN) -m pytest $(ARGS)
+
+.PHONY: bench
+bench: install $(DEVELOPING) ## Measure speed and quality against the figures of the design
+	@$(RUN) -m benchmarks $(ARGS)
+
+.PHONY: lint
+lint: $(DEVELOPING) ## Check style, types and layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@PYTHONPATH=plugins $(BIN)/lint-imports
+
+.PHONY: requirements
+requirements: ## Pin the requirements anew (needs uv)
+	@UV_CUSTOM_COMPILE_COMMAND="make requirements" uv pip compile --quiet --universal \
+		--python-version 3.11 --all-extras --upgrade pyproject.toml -o requirements.txt
+	@UV_CUSTOM_COMPILE_COMMAND="make requirements" uv pip compile --quiet --universal \
+		--python-version 3.11 --group dev --upgrade -c requirements.txt -o requirements-dev.txt
+
+.PHONY: clean
+clean: ## Remove what was made: environment, Airflow, data, releases, caches
+	rm -rf $(VENV) .airflow data out benchmarks/results build dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
