@@ -46,8 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         tables = list(_measured(parts, context))
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    except Exception:
+        _say(f"failed; the working files are kept: {scratch}")
+        raise
+    shutil.rmtree(scratch)
     _keep(tables, options.results, full=parts == list(PARTS) and not options.quick)
     return 0
 
