@@ -50,7 +50,7 @@ $(DEVELOPING): requirements-dev.txt $(INSTALLED)
 	@$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
-$(COMPILED): $(INSTALLED) plugins/mondrian_ops/core/kernels.py
+$(COMPILED): $(INSTALLED) $(wildcard plugins/mondrian_ops/core/kernels/*.py)
 	@echo "compiling the kernels, once"
 	@$(RUN) -m mondrian_ops warmup
 	@touch $@
@@ -86,7 +86,7 @@ requirements: ## Pin the requirements anew (needs uv)
 		--python-version 3.11 --group dev --upgrade -c requirements.txt -o requirements-dev.txt
 
 .PHONY: clean
-clean: ## Remove what was made: environment, Airflow, data, releases, caches
-	rm -rf $(VENV) .airflow data out benchmarks/results build dist
+clean: ## Remove .venv, .airflow, what the demo made, and caches; your own data stays
+	rm -rf $(VENV) .airflow data/poker.parquet data/etl_example out/poker build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
