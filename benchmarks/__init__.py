@@ -3,5 +3,6 @@
 import sys
 from pathlib import Path
 
-# A checkout is not installed: its package lies in the plugins folder.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
+# A checkout is not installed: its package lies in the plugins folder, its Airflow in scripts.
+_ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(_ROOT / "plugins"), str(_ROOT / "scripts")]
