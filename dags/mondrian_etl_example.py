@@ -50,7 +50,7 @@ with DAG(
     schedule=None,
     catchup=False,
     tags=["mondrian_ops", "privacy", "example"],
-):
+) as dag:
     anonymize = anonymize_group(
         {
             "input": extract(),

@@ -85,7 +85,7 @@ with DAG(
         )
     },
     tags=["mondrian_ops", "privacy"],
-):
+) as dag:
     anonymize_each_group(
         find_drops(),
         prefix_group_id=False,

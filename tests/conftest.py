@@ -1,0 +1,20 @@
+"""Before any test imports Airflow: give it a home of its own, far from the user's."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+_HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
+_PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
+
+os.environ.update(
+    AIRFLOW_HOME=_HOME.name,
+    AIRFLOW_CONFIG=f"{_HOME.name}/airflow.cfg",
+    AIRFLOW__CORE__LOAD_EXAMPLES="False",
+    AIRFLOW__CORE__UNIT_TEST_MODE="False",
+    AIRFLOW__USAGE_DATA_COLLECTION__ENABLED="False",
+    # Subprocesses of the tests find the package too.
+    PYTHONPATH=os.pathsep.join([str(_PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])]),
+)

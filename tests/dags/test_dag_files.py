@@ -1,0 +1,181 @@
+"""The DAG files: quick to parse, and what is promised of them."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from mondrian_ops.core.job import Job, Partitioning
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DAGS = CHECKOUT / "dags"
+NAMES = ["mondrian_anonymize", "mondrian_etl_example", "mondrian_nightly"]
+
+PARSE = """
+import json, runpy, sys, time
+import airflow.sdk
+# What Airflow itself has imported when it parses: not ours to answer for.
+import airflow.providers.standard.operators.python, airflow.sdk.definitions.mappedoperator
+known = set(sys.modules)
+started = time.perf_counter()
+runpy.run_path(sys.argv[1])
+seconds = time.perf_counter() - started
+print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - known)}))
+"""
+HEAVY = {"numpy", "numba", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
+
+
+def load(name):
+    """The DAG of a file, and the file's globals."""
+    found = runpy.run_path(str(DAGS / f"{name}.py"))
+    return found["dag"], found
+
+
+@pytest.fixture(scope="module")
+def anonymize():
+    dag, found = load("mondrian_anonymize")
+    return dag, found["FORM"], found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name):
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE, str(DAGS / f"{name}.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["seconds"] < 1
+    imported = {module.partition(".")[0] for module in told["modules"]}
+    assert not imported & HEAVY
+    assert not {"mondrian_ops.pipeline", "mondrian_ops.storage"} & set(told["modules"])
+
+
+def test_the_three_phases_have_the_promised_ids(anonymize):
+    dag, _form, _found = anonymize
+    assert set(dag.task_ids) == {"partition", "anonymize_fragment", "wrap_up", "clean_up"}
+    assert dag.get_task("partition").downstream_task_ids == {"anonymize_fragment", "clean_up"}
+    assert dag.get_task("anonymize_fragment").downstream_task_ids == {"wrap_up", "clean_up"}
+    assert dag.get_task("wrap_up").downstream_task_ids == {"clean_up"}
+    assert dag.get_task("clean_up").is_teardown
+
+
+def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anonymize):
+    _dag, form, _found = anonymize
+    keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
+    not_in_a_form = {
+        "base_dir",  # where a job file lies
+        "partitioning",  # flattened
+        "min_sample",
+        "sensitive_hierarchy",  # a file per column
+        *("samarati", "tds", "di_mondrian"),  # other algorithms
+    }
+    assert set(form) == keys - not_in_a_form
+
+
+def test_every_field_of_the_form_explains_itself(anonymize):
+    _dag, form, _found = anonymize
+    for name, param in form.items():
+        schema = param.schema
+        assert schema["title"], name
+        assert param.description.endswith((".", "`")), name
+        assert schema["section"] in ("Data", "Privacy", "Algorithm", "Partitioning"), name
+        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        assert not {"object"} & set(types), name
+        if "number" in types or "integer" in types:
+            assert {"minimum", "exclusiveMinimum"} & set(schema), name
+        if "array" in types:
+            assert schema["items"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("k", 1),
+        ("l", 1),
+        ("t", 0),
+        ("t", 1.5),
+        ("fragments", 0),
+        ("sample", 0),
+        ("sample", 2),
+        ("cut", "best"),
+        ("algorithm", "tds"),
+        ("engine", "spark"),
+        ("quasi_identifiers", []),
+        ("quasi_identifiers", [{"name": "age"}]),
+        ("input", ""),
+    ],
+)
+def test_the_form_refuses_what_the_job_would(anonymize, name, value):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    _dag, form, _found = anonymize
+    with pytest.raises(ParamValidationError):
+        form[name].resolve(value)
+
+
+def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
+    _dag, form, found = anonymize
+    values = {name: param.resolve() for name, param in form.items()}
+    sections = {name: values.pop(name) for name in found["OF_PARTITIONING"]}
+    job = Job.from_dict({**values, "partitioning": sections})
+    assert Path(job.input).is_file()
+    named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]
+    assert named
+    assert all((CHECKOUT / "include" / "hierarchies" / name).is_file() for name in named)
+    header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
+    roles = [*job.identifiers, *job.quasi_identifier_names, *job.sensitive]
+    assert sorted(roles) == sorted(header)
+
+
+def test_what_follows_a_group_follows_its_wrap_up():
+    dag, _found = load("mondrian_etl_example")
+    assert dag.get_task("load").upstream_task_ids == {"anonymize.wrap_up"}
+    assert dag.get_task("extract").downstream_task_ids >= {"anonymize.partition"}
+
+
+def test_the_nightly_dag_maps_over_drops_and_over_all_their_fragments():
+    dag, _found = load("mondrian_nightly")
+    mapped = {task.task_id for task in dag.tasks if task.is_mapped}
+    assert mapped == {"partition", "anonymize_fragment", "wrap_up"}
+    assert dag.catchup is False
+    assert dag.max_active_runs == 1
+
+
+def test_a_night_has_the_days_of_its_interval():
+    from datetime import UTC, date, datetime
+
+    _dag, found = load("mondrian_nightly")
+    days = found["days"]
+    first, second = datetime(2025, 6, 1, tzinfo=UTC), datetime(2025, 6, 2, tzinfo=UTC)
+    assert days(None, first, second) == (date(2025, 6, 1), date(2025, 6, 1))
+    assert days(None, first, first) == (date(2025, 6, 1), date(2025, 6, 1))
+    assert days(None, first, datetime(2025, 6, 8, tzinfo=UTC))[1] == date(2025, 6, 7)
+    assert days("2025-05-05", None, None) == (date(2025, 5, 5), date(2025, 5, 5))
+    with pytest.raises(ValueError, match="no data interval"):
+        days(None, None, None)
+
+
+def test_groups_fit_into_groups_with_and_without_a_prefix():
+    from datetime import timedelta
+
+    from airflow.sdk import DAG, TaskGroup
+
+    from mondrian_ops.task_groups import anonymize_group
+
+    job = {"input": "i", "output": "o", "k": 2, "quasi_identifiers": ["a"]}
+    with DAG("d", schedule=None, default_args={"retries": 7, "queue": "default"}) as dag:
+        with TaskGroup("outer", default_args={"pool": "raw"}):
+            anonymize_group(job, "inner", retries=4, retry_delay=timedelta(seconds=1))
+        anonymize_group(job, "other", prefix_group_id=False, default_args={"queue": "big"})
+    fragments = dag.get_task("outer.inner.anonymize_fragment")
+    assert (fragments.retries, fragments.pool) == (4, "raw")
+    assert dag.get_task("wrap_up").queue == "big"
+    assert dag.get_task("partition").retries == 2

@@ -1,0 +1,26 @@
+"""What the operator tests share."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def context() -> dict[str, Any]:
+    """As much of a task's context as the operators use."""
+    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1")
+    return {"dag_run": run, "outlet_events": {}}
+
+
+@pytest.fixture
+def job(tmp_path) -> dict[str, Any]:
+    """A job that makes sense."""
+    return {
+        "input": str(tmp_path / "in.csv"),
+        "output": str(tmp_path / "out"),
+        "k": 2,
+        "quasi_identifiers": ["age"],
+    }

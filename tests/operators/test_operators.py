@@ -1,0 +1,280 @@
+"""The operators by themselves: what they check, what they call, what they make of errors."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk import Asset, AssetAlias
+from airflow.sdk.exceptions import AirflowFailException
+
+from mondrian_ops import operators, pipeline
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.operators import (
+    AnonymizeFragmentOperator,
+    CleanUpOperator,
+    GatherFragmentsOperator,
+    PartitionOperator,
+    WrapUpOperator,
+)
+from mondrian_ops.operators.base import read_job, release_name, work_of
+
+ALL = [
+    (PartitionOperator, {}),
+    (AnonymizeFragmentOperator, {"fragment": {"id": 0, "where": "", "work": "w"}}),
+    (WrapUpOperator, {"summaries": [{"id": 0, "work": "w"}]}),
+]
+
+
+def summary(fragment_id: int, work: str) -> dict:
+    return {"id": fragment_id, "rows": 5, "equivalence_classes": 1, "work": work}
+
+
+@pytest.mark.parametrize(("operator", "arguments"), ALL)
+def test_a_job_is_checked_when_the_task_runs_and_not_before(operator, arguments, context):
+    task = operator(task_id="t", job={"k": "{{ params.k }}"}, **arguments)
+    task.job = {"k": 1}
+    with pytest.raises(AirflowFailException, match=r"input: is required|k: must be"):
+        task.execute(context)
+
+
+@pytest.mark.parametrize(("operator", "arguments"), ALL)
+def test_every_template_field_is_assigned_as_it_comes(operator, arguments):
+    marks = {name: object() for name in operator.template_fields}
+    task = operator(task_id="t", **{**arguments, **marks})
+    assert all(getattr(task, name) is mark for name, mark in marks.items())
+
+
+@pytest.mark.parametrize(("operator", "arguments"), ALL)
+def test_retries_are_bounded_and_can_be_changed(operator, arguments):
+    assert operator(task_id="t", job={}, **arguments).retries == 2
+    assert operator(task_id="t", job={}, retries=0, **arguments).retries == 0
+
+
+def test_an_error_of_ours_is_final_and_its_cause_is_left_out(monkeypatch, context, job):
+    def refuse(*_arguments, **_options):
+        try:
+            raise ValueError("Mary, 34, HIV")
+        except ValueError as error:
+            raise PrivacyError("k: 3 classes are smaller than k = 5") from error
+
+    monkeypatch.setattr(pipeline, "partition", refuse)
+    with pytest.raises(AirflowFailException, match="3 classes are smaller") as caught:
+        PartitionOperator(task_id="t", job=job).execute(context)
+    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+
+
+def test_any_other_error_may_be_retried(monkeypatch, context, job):
+    def break_down(*_arguments, **_options):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(pipeline, "partition", break_down)
+    with pytest.raises(OSError, match="no space left"):
+        PartitionOperator(task_id="t", job=job).execute(context)
+
+
+@pytest.mark.parametrize("error", [OSError("disk"), PrivacyError("l"), KeyboardInterrupt()])
+def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, job, error):
+    made = []
+
+    def half_done(_job, *, work, progress):
+        Path(work).mkdir()
+        made.append(Path(work))
+        raise error
+
+    monkeypatch.setattr(pipeline, "partition", half_done)
+    with pytest.raises((OSError, AirflowFailException, KeyboardInterrupt)):
+        PartitionOperator(task_id="t", job=job).execute(context)
+    assert made
+    assert not made[0].exists()
+
+
+def test_too_many_fragments_are_refused_before_any_work(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    monkeypatch.setattr(pipeline, "partition", lambda *_a, **_k: pytest.fail("worked"))
+    job["partitioning"] = {"fragments": 5}
+    with pytest.raises(AirflowFailException, match=r"partitioning\.fragments: 5 .* 4; ask"):
+        PartitionOperator(task_id="t", job=job).execute(context)
+
+
+def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context, job):
+    def told_to_stop(_job, *, work, progress):
+        Path(work).mkdir()
+        task.on_kill()
+
+    task = PartitionOperator(task_id="t", job=job)
+    monkeypatch.setattr(pipeline, "partition", told_to_stop)
+    with pytest.raises(SystemExit):
+        task.execute(context)
+    assert list(Path(job["output"]).parent.iterdir()) == []
+
+
+def test_the_tasks_of_a_group_share_a_working_directory_and_no_other_does(context, job):
+    def place(task_id: str, run_id: str = "manual__1") -> str:
+        task = PartitionOperator(task_id=task_id, job=job)
+        run = SimpleNamespace(dag_id="a_dag", run_id=run_id)
+        return work_of(read_job(job), task, {"dag_run": run})
+
+    assert place("a.partition") == place("a.wrap_up")
+    assert place("a.partition") != place("b.partition")
+    assert place("a.partition") != place("partition")
+    assert place("a.partition") != place("a.partition", "manual__2")
+
+
+def test_a_fragment_is_named_by_number_and_condition():
+    task = AnonymizeFragmentOperator(
+        task_id="t", job={}, fragment={"id": 3, "where": "age <= 38", "work": "w"}
+    )
+    assert task.fragment_name == "3: age <= 38"
+    task.fragment = {"id": 0, "where": "", "work": "w", "job": {"output": "/out/poker/2025-06-01"}}
+    assert task.fragment_name == "poker/2025-06-01 0: all rows"
+    task.fragment = {"id": 1, "where": "zip IN " + "x" * 300, "work": "w"}
+    assert len(task.fragment_name) == 120
+
+
+def test_a_fragment_brings_its_job_where_it_has_one(monkeypatch, context, job):
+    seen = {}
+
+    def anonymize(its_job, fragment):
+        seen.update(output=its_job.output, fragment=fragment)
+        return {"id": 0, "rows": 5, "equivalence_classes": 1}
+
+    monkeypatch.setattr(pipeline, "anonymize_fragment", anonymize)
+    fragment = {"id": 0, "where": "", "work": "w"}
+    task = AnonymizeFragmentOperator(task_id="t", fragment={**fragment, "job": job})
+    assert task.execute(context) == summary(0, "w")
+    assert seen == {"output": job["output"], "fragment": fragment}
+
+
+def test_a_fragment_task_that_is_not_mapped_says_so(context, job):
+    task = AnonymizeFragmentOperator(task_id="t", job=job, fragment=[{"id": 0}])
+    with pytest.raises(AirflowFailException, match="map this task over"):
+        task.execute(context)
+
+
+REPORT = {
+    "rows": {"input": 5, "published": 5, "suppressed": 0},
+    "achieved": {"k": 5},
+    "equivalence_classes": 1,
+    "metrics": {"GCP": 0.5},
+    "class_sizes": [[5, 1]],
+}
+
+
+class Events(dict):
+    """Outlet events as Airflow hands them out: one accessor per outlet."""
+
+    class Accessor:
+        extra = None
+
+        def __init__(self):
+            self.added = []
+
+        def add(self, asset, extra):
+            self.added.append((asset.uri, extra))
+
+    def __missing__(self, outlet):
+        return self.setdefault(outlet, self.Accessor())
+
+
+@pytest.fixture
+def wrapped_up(monkeypatch):
+    """Where the pipeline's wrap_up notes what it was called with."""
+    called = {}
+
+    def wrap_up(_job, *, work, summaries, progress):
+        called.update(work=work, summaries=summaries)
+        progress("wrap_up", 1, 1)
+        return REPORT
+
+    monkeypatch.setattr(pipeline, "wrap_up", wrap_up)
+    monkeypatch.setattr("mondrian_ops.report.render_text", lambda *_a, **_k: "the report")
+    return called
+
+
+def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up, context, job):
+    task = WrapUpOperator(task_id="g.t", job=job, summaries=[])
+    work = work_of(read_job(job), task, context)
+    task.summaries = [summary(0, work), summary(0, "of another release"), summary(1, work)]
+    result = task.execute(context)
+    assert [each["id"] for each in wrapped_up["summaries"]] == [0, 1]
+    assert all("work" not in each for each in wrapped_up["summaries"])
+    assert wrapped_up["work"] == work
+    assert set(result) == {"output", "rows", "achieved", "equivalence_classes", "metrics"}
+
+
+def test_wrap_up_without_any_fragment_fails_for_good(wrapped_up, context, job):
+    task = WrapUpOperator(task_id="t", job=job, summaries=[summary(0, "of another release")])
+    with pytest.raises(AirflowFailException, match="no fragment of it was anonymized"):
+        task.execute(context)
+    assert not wrapped_up
+
+
+def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
+    asset, alias = Asset("visits"), AssetAlias("releases")
+    task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=[asset, alias])
+    task.summaries = [summary(0, work_of(read_job(job), task, context))]
+    context["outlet_events"] = Events()
+    result = task.execute(context)
+    assert context["outlet_events"][asset].extra == result
+    assert context["outlet_events"][alias].added == [(Path(job["output"]).as_uri(), result)]
+
+
+def test_fragments_of_several_jobs_are_paired_by_working_directory(context, job):
+    jobs = [{**job, "output": f"{job['output']}-{name}"} for name in "ab"] + [{"k": 1}]
+    task = GatherFragmentsOperator(task_id="g.t", job=jobs, partitions=[])
+    works = [work_of(read_job(each), task, context) for each in jobs[:2]]
+    # The first job failed in its partition task: the second's fragments come first.
+    task.partitions = [[{"id": 0, "work": works[1]}, {"id": 1, "work": works[1]}]]
+    assert task.execute(context) == [
+        {"id": 0, "work": works[1], "job": jobs[1]},
+        {"id": 1, "work": works[1], "job": jobs[1]},
+    ]
+
+
+def test_the_fragments_of_all_jobs_together_are_limited(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")
+    task = GatherFragmentsOperator(task_id="t", job=[job], partitions=[])
+    work = work_of(read_job(job), task, context)
+    task.partitions = [[{"id": 0, "work": work}, {"id": 1, "work": work}]]
+    with pytest.raises(AirflowFailException, match="2 mapped tasks are more than"):
+        task.execute(context)
+
+
+def test_clean_up_takes_one_job_or_many_or_none(context, job):
+    task = CleanUpOperator(task_id="t", job=job)
+    work = Path(work_of(read_job(job), task, context))
+    for given in (job, [{"k": 1}, job], "/no/such/job.yaml", None):
+        work.mkdir(exist_ok=True)
+        task.job = given
+        task.execute(context)
+        assert work.exists() == (given in ("/no/such/job.yaml", None))
+
+
+def test_a_job_may_be_a_file_with_some_options_changed(tmp_path, job):
+    file = tmp_path / "job.yaml"
+    file.write_text("k: 2\nquasi_identifiers: [age]\n")
+    settings = [f"input={job['input']}", f"output={job['output']}", "k=7"]
+    read = read_job({"file": str(file), "set": settings, "name": "people/today"})
+    assert (read.k, read.output) == (7, job["output"])
+    assert read_job(job).k == 2
+
+
+def test_releases_are_named_for_the_grid():
+    assert release_name({"output": "/out/poker/2025-06-01/"}) == "poker/2025-06-01"
+    assert release_name({"file": "/jobs/poker.yaml", "name": "poker/today"}) == "poker/today"
+    assert release_name("/jobs/poker.yaml") == "poker.yaml"
+
+
+def test_operators_import_nothing_heavy_at_module_level():
+    heavy = {"numpy", "numba", "pandas", "pyarrow", "mondrian_ops.pipeline", "mondrian_ops.storage"}
+    folder = Path(inspect.getfile(operators)).parent
+    for file in folder.glob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                assert not names & heavy, file.name

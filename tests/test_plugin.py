@@ -1,0 +1,49 @@
+"""What Airflow's plugin loader makes of the plugins folder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
+
+LOAD = """
+import json, sys
+import airflow.plugins_manager
+from airflow._shared.plugins_manager import plugins_manager
+before = set(sys.modules)
+plugins, errors = plugins_manager._load_plugins_from_plugin_directory(
+    sys.argv[1], ignore_file_syntax=sys.argv[2]
+)
+print(json.dumps({
+    "plugins": [plugin.name for plugin in plugins],
+    "errors": errors,
+    "modules": sorted(set(sys.modules) - before),
+}))
+"""
+
+
+def load(syntax):
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, str(PLUGINS), syntax],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_only_the_plugin_file_is_executed():
+    told = load("glob")
+    assert told == {"plugins": ["mondrian_ops"], "errors": {}, "modules": ["airflow_plugin"]}
+
+
+@pytest.mark.parametrize("syntax", ["glob", "regexp"])
+def test_no_module_of_the_standard_library_is_replaced(syntax):
+    told = load(syntax)
+    assert not told["errors"]
+    assert set(told["modules"]) <= {"airflow_plugin"}
