@@ -301,6 +301,14 @@ def test_guarantees_of_every_kind() -> None:
     assert figures.guarantees(make(achieved={}))[0].met is None
 
 
+def test_a_class_of_one_sensitive_value_is_pointed_out() -> None:
+    report = make(job={"l": None}, achieved={"k": 5, "l": 1})
+    assert "l-diversity was not asked for" in reports.render_html(report)
+    assert "warning" in reports.render_text(report)
+    for harmless in (make(), make(job={"l": None}, achieved={"k": 5, "l": 2})):
+        assert "not asked for" not in reports.render_html(harmless)
+
+
 def test_importing_the_report_is_light() -> None:
     code = (
         "import sys, mondrian_ops.report;"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -124,13 +124,31 @@ def guarantees(report: Mapping[str, Any]) -> list[Guarantee]:
     return found
 
 
+def warning(report: Mapping[str, Any]) -> str:
+    """What to mind about diversity that was not asked for; empty when there is nothing to."""
+    reached = _weakest(report["achieved"].get("l"), min)
+    if report["job"].get("l") is not None or reached is None or reached >= 2:
+        return ""
+    sensitive = ", ".join(report.get("columns", {}).get("sensitive", ()))
+    return (
+        "l-diversity was not asked for, and in at least one class all rows have the same value of "
+        f"{sensitive}: whoever is known to be in that class is known to have it. Set l to prevent "
+        "this."
+    )
+
+
+def _weakest(reached: Any, worst: Callable[[Iterable[float]], float]) -> float | None:
+    """One figure; where there is one per sensitive attribute, the weakest counts."""
+    if isinstance(reached, Mapping):
+        return worst(reached.values())
+    return None if reached is None else float(reached)
+
+
 def _guarantee(
     name: str, key: str, job: Mapping[str, Any], achieved: Mapping[str, Any], meaning: str
 ) -> Guarantee:
     asked = job[key]
-    reached = achieved.get(key)
-    if isinstance(reached, Mapping):  # one figure per sensitive attribute: the weakest counts
-        reached = (max if key == "t" else min)(reached.values())
+    reached = _weakest(achieved.get(key), max if key == "t" else min)
     met: bool | None = None
     if reached is not None:
         slack = 1e-9

@@ -150,6 +150,8 @@ def _guarantees(report: Mapping[str, Any], draw: Drawing) -> str:
         "The bar is what the release reaches, measured on its weakest class; the line across it "
         "is what was asked. k and l must reach the line, t must stay left of it."
     )
+    warning = figures.warning(report)
+    warning = f'<p class="warn">{text(warning)}</p>' if warning else ""
     chart = draw.bars("Asked and achieved", "; ".join(f"{r[0]}: {r[3]}" for r in rows), bars)
     table = _details(
         "These figures as a table",
@@ -159,7 +161,8 @@ def _guarantees(report: Mapping[str, Any], draw: Drawing) -> str:
         "What is guaranteed",
         "",
         f'<div class="two">{_figure("Asked and achieved", caption, chart + table)}'
-        f'<div><h3>What this asks for</h3><ul class="checks">{"".join(items)}</ul></div></div>',
+        f'<div><h3>What this asks for</h3><ul class="checks">{"".join(items)}</ul></div></div>'
+        + warning,
     )
 
 

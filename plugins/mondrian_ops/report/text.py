@@ -131,7 +131,7 @@ def _fragments(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str
 def _rest(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     cut, parts = report.get("cut", {}), report.get("partitioning", {})
     columns = report.get("columns", {})
-    said: list[tuple[str, str]] = []
+    said: list[tuple[str, str]] = [("warning", figures.warning(report))]
     if cut:
         said.append(("cut", ": ".join(filter(None, (cut.get("used"), cut.get("reason"))))))
     if parts.get("note"):
