@@ -16,6 +16,7 @@ def main() -> None:
     order = ", ".join('"' + name.replace('"', '""') + '"' for name in options.columns)
     query = f"SELECT * FROM read_parquet(?) ORDER BY {order}"  # noqa: S608 - quoted above
     relation = duckdb.sql(query, params=[options.source])
+    assert relation is not None
     relation.write_parquet(options.target)
 
 
