@@ -8,11 +8,12 @@ private working files of the run and small dicts.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ import pyarrow as pa
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.algorithms import partitioning
+from mondrian_ops.algorithms.mondrian import Cut, better_gain
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read, unlisted_columns
 from mondrian_ops.core import verification
 from mondrian_ops.core.criteria import KAnonymity, Privacy
@@ -115,7 +117,7 @@ def anonymize_fragment(job: Job, fragment: Fragment) -> Summary:
     directory = storage.WorkDir(fragment["work"])
     state = directory.read_json(_STATE)
     survey = Survey.from_table(directory.read_arrow(_SURVEY))
-    anonymizer = Anonymizer(job, survey, _hierarchies(job), state["cut"]["used"])
+    anonymizer = Anonymizer(job, survey, _hierarchies(job), _cut_of(state["cut"]))
     table = _retrieved(job, fragment, state, anonymizer, directory)
     if table.num_rows != fragment["rows"]:
         raise InputError(
@@ -230,8 +232,10 @@ def anonymize(
     hierarchies = _hierarchies(job)
     surveyor = Surveyor(job, source.schema, hierarchies)
     surveyor.add(source)
-    cut = _resolved_cut(job, source.num_rows)
-    anonymizer = Anonymizer(job, surveyor.finish(), hierarchies, cut["used"])
+    survey = surveyor.finish()
+    pilot = source.take(local.chosen_rows(source.num_rows, local.PILOT_ROWS, job.partitioning.seed))
+    cut = _resolved_cut(job, survey, hierarchies, pilot)
+    anonymizer = Anonymizer(job, survey, hierarchies, _cut_of(cut))
     _check_attainable(anonymizer)
     read = source.select(columns_to_read(job, source.column_names))
     released, summary = anonymizer.release(read)
@@ -268,7 +272,7 @@ class _Surveyed:
     anonymizer: Anonymizer
     sample: pa.Table
     source: storage.Source
-    cut: dict[str, str]
+    cut: dict[str, Any]
 
     @property
     def whole(self) -> bool:
@@ -281,11 +285,10 @@ def _surveyed(job: Job, progress: Progress) -> _Surveyed:
     _check_columns(job, source.schema.names)
     _check_rows(job, source.rows)
     hierarchies = _hierarchies(job)
-    survey, sample = local.survey(
-        job, source, hierarchies, _counted(progress, "survey", source.rows)
-    )
-    cut = _resolved_cut(job, source.rows)
-    anonymizer = Anonymizer(job, survey, hierarchies, cut["used"])
+    told = _counted(progress, "survey", source.rows)
+    survey, sample, pilot = local.survey(job, source, hierarchies, told)
+    cut = _resolved_cut(job, survey, hierarchies, pilot)
+    anonymizer = Anonymizer(job, survey, hierarchies, _cut_of(cut))
     _check_attainable(anonymizer)
     return _Surveyed(survey, anonymizer, sample, source, cut)
 
@@ -301,11 +304,13 @@ def _planned(found: _Surveyed) -> Plan:
         return partitioning.quantile(rows, attributes, asked.fragments)
     if found.whole and not found.anonymizer.job.relaxed:
         rows = found.anonymizer.encode(found.sample)
-        return partitioning.multidimensional(rows, attributes, asked.fragments, found.cut["used"])
+        return partitioning.multidimensional(
+            rows, attributes, asked.fragments, found.anonymizer.cut
+        )
     rate = found.sample.num_rows / found.source.rows
     least = max(1, round(found.anonymizer.privacy.min_class_size * rate))
     rows = found.anonymizer.encode(found.sample, Privacy(KAnonymity(least), ()))
-    return partitioning.multidimensional(rows, attributes, asked.fragments, None)
+    return partitioning.multidimensional(rows, attributes, asked.fragments, Cut("balanced"))
 
 
 def _merged(anonymizer: Anonymizer, planned: Plan, counts: local.LeafCounts) -> Plan:
@@ -545,21 +550,42 @@ def _check_attainable(anonymizer: Anonymizer) -> None:
         )
 
 
-def _resolved_cut(job: Job, rows: int) -> dict[str, str]:
-    """The cut policy and why; ``auto`` depends on the job and the dataset's size alone."""
-    if job.cut != "auto":
-        return {"asked": job.cut, "used": job.cut, "reason": "asked for"}
-    estimate = rows * len(job.quasi_identifiers) * _LOOKAHEAD_S
-    used = "lookahead" if estimate <= job.cut_budget_s else "gain"
-    return {
-        "asked": "auto",
-        "used": used,
-        "reason": f"lookahead is estimated at {estimate:.1f} s of one core, the budget "
-        f"(cut_budget_s) is {job.cut_budget_s:g} s",
-    }
+def _resolved_cut(
+    job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
+) -> dict[str, Any]:
+    """The cut policy and why; it depends on the job and the dataset, never on its fragments.
+
+    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
+    attributes come first is tried out on the ``pilot`` rows.
+    """
+    if job.cut == "median":
+        return {"asked": "median", "used": "median", "reason": "asked for", **asdict(Cut("median"))}
+    anonymizer = Anonymizer(job, survey, hierarchies, Cut("gain"))
+    k = max(2, round(job.k * pilot.num_rows / survey.rows))  # as deep a tree as rows allow
+    greedy = better_gain(anonymizer.encode(pilot, Privacy(KAnonymity(k), ())))
+    why = f"{greedy} lost less on {pilot.num_rows:,} rows"
+    level = survey.rows * len(job.quasi_identifiers) ** 2 * _LEVEL_S
+    least = 8 * job.k  # rows of the nodes that a first 1.5 levels' worth of time looks ahead in
+    levels = job.cut_budget_s / level - 1.5
+    if job.cut == "gain" or (job.cut == "auto" and levels < 0):
+        if job.cut == "auto":
+            why += f"; looking ahead would take {1.5 * level:.0f} s of one core, over cut_budget_s"
+        return {"asked": job.cut, "used": "gain", "reason": why, **asdict(Cut(greedy))}
+    reach = min(least << min(max(0, int(levels)), 40), max(least, survey.rows))
+    seconds = level * (1.5 + math.log2(reach / least))
+    why += (
+        f"; looks ahead in nodes of up to {reach:,} rows, estimated at {seconds:.1f} s of one core "
+        f"(cut_budget_s: {job.cut_budget_s:g})"
+    )
+    return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(Cut(greedy, reach))}
 
 
-_LOOKAHEAD_S = 1e-6  # seconds per row and attribute, measured on one core
+# Seconds of one core per row, squared number of attributes and doubling of the nodes looked ahead in.
+_LEVEL_S = 2.5e-8
+
+
+def _cut_of(resolved: Mapping[str, Any]) -> Cut:
+    return Cut(resolved["greedy"], resolved["rollout_rows"])
 
 
 def _column_roles(job: Job, names: Sequence[str]) -> dict[str, Any]:

@@ -27,11 +27,11 @@ REDACTED = "*"
 class Anonymizer:
     """Anonymizes parts of one dataset, all on the scale of the whole.
 
-    ``hierarchies`` by column; ``cut`` is the resolved policy, never ``auto``.
+    ``hierarchies`` by column; ``cut`` is the policy that ``auto`` was resolved to.
     """
 
     def __init__(
-        self, job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], cut: str
+        self, job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], cut: mondrian.Cut
     ) -> None:
         self.job = job
         self.survey = survey
@@ -46,7 +46,7 @@ class Anonymizer:
         Median cuts take a hierarchy's leaves in the order of its file, as the source does; the
         policies that weigh losses take them in tree order, where subtrees are contiguous.
         """
-        return self.survey.attributes(self.job, self._hierarchies, self.cut != "median")
+        return self.survey.attributes(self.job, self._hierarchies, self.cut.greedy != "median")
 
     @cached_property
     def domains(self) -> list[SensitiveDomain]:

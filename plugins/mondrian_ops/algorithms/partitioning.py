@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.algorithms.mondrian import POLICIES, CodedRows
+from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.core import kernels
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.generalization import Attribute
@@ -29,56 +29,47 @@ def single() -> Plan:
 
 
 def multidimensional(
-    rows: CodedRows, attributes: Sequence[Attribute], fragments: int, cut: str | None
+    coded: CodedRows, attributes: Sequence[Attribute], fragments: int, cut: Cut
 ) -> Plan:
     """M_PARTITION: up to ``fragments`` fragments; fewer where no further cut is possible.
 
-    ``rows`` is the sample. With ``cut`` it is the whole dataset and is cut by that policy, so that
-    the fragments are nodes of the centralized tree; without, medians of the widest attribute are
-    taken and ``rows.criteria`` should ask no more than the sample can show.
+    ``coded`` is the sample, ``coded.criteria`` what it can show of what is asked. Where the sample
+    is the whole dataset, cut by the job's own policy, the fragments are nodes of the centralized
+    tree; else ``cut`` is ``balanced``.
     """
-    count, q = rows.codes.shape
-    index = np.arange(count, dtype=np.int32)
-    scratch = kernels.new_scratch(count, rows.space, rows.criteria)
-    policy = kernels.BALANCED if cut is None else POLICIES[cut]
+    policy = cut.policy()
+    work = coded.work(policy)
+    index = np.arange(coded.count, dtype=np.int32)
     nodes: list[Branch | None] = [None]
-    sizes = np.diff(rows.space.start)
-    waiting = [(-count, 0, 0, count, np.zeros(q, np.int64), sizes - 1, sizes.copy())]
+    waiting = [(-coded.count, 0, 0, coded.count)]
     final = 0
     while waiting and len(waiting) + final < fragments:
-        _, at, start, stop, low, high, distinct = heapq.heappop(waiting)
-        a, code = kernels.next_cut(
-            rows.codes, rows.sensitive, index, start, stop, low, high, distinct, rows.space,
-            rows.criteria, policy, scratch,
-        )  # fmt: skip
+        _, at, start, stop = heapq.heappop(waiting)
+        a, code = -1, 0
+        if stop - start >= 2 * coded.criteria.k:
+            a, code = kernels.cut_of(
+                coded.rows, index, start, stop, coded.criteria, policy, work
+            )
         if a < 0:
             final += 1
             continue
-        middle = kernels.partition_rows(rows.codes, index, start, stop, a, code)
-        left, right = len(nodes), len(nodes) + 1
-        nodes[at] = Branch(
-            attributes[a].name, attributes[a].cut_value(rows.encoded[a], int(code)), left, right
-        )
+        middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, code)
+        value = attributes[a].cut_value(coded.encoded[a], int(code))
+        nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
+        heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
+        heapq.heappush(waiting, (middle - stop, len(nodes) + 1, middle, stop))
         nodes += [None, None]
-        left_high, right_low = high.copy(), low.copy()
-        left_high[a], right_low[a] = code, code + 1
-        heapq.heappush(
-            waiting, (start - middle, left, start, middle, low, left_high, distinct.copy())
-        )
-        heapq.heappush(
-            waiting, (middle - stop, right, middle, stop, right_low, high, distinct.copy())
-        )
     return _numbered(nodes)
 
 
-def quantile(rows: CodedRows, attributes: Sequence[Attribute], fragments: int) -> Plan:
+def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) -> Plan:
     """Q_PARTITION: the quantiles of the attribute with most distinct values in the sample.
 
     Raises JobError, naming the largest possible number, when the attribute has too few.
     """
-    distinct = [len(np.unique(rows.codes[:, a])) for a in range(rows.codes.shape[1])]
+    distinct = [len(np.unique(column)) for column in coded.rows.codes]
     a = int(np.argmax(distinct))
-    ranks = np.sort(rows.codes[:, a])
+    ranks = np.sort(coded.rows.codes[a])
     cuts = _quantiles(ranks, fragments)
     if cuts is None:
         possible = next(
@@ -96,7 +87,7 @@ def quantile(rows: CodedRows, attributes: Sequence[Attribute], fragments: int) -
         if first == last:
             continue
         middle = (first + last) // 2
-        value = attributes[a].cut_value(rows.encoded[a], int(cuts[middle]))
+        value = attributes[a].cut_value(coded.encoded[a], int(cuts[middle]))
         nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
         ranges += [(len(nodes), first, middle), (len(nodes) + 1, middle + 1, last)]
         nodes += [None, None]

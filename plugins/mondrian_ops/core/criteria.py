@@ -209,7 +209,7 @@ class Privacy:
         if rows < self.min_class_size:
             return False
         criteria = self.kernel(domains)
-        scratch = kernels.new_scratch(1, kernels.NO_SPACE, criteria)
+        nodes = int(np.diff(criteria.parent_first).max(initial=1))
         return all(
             kernels.group_holds(
                 counts[criteria.column[j]],
@@ -217,7 +217,8 @@ class Privacy:
                 np.count_nonzero(counts[criteria.column[j]]),
                 criteria,
                 j,
-                scratch,
+                np.zeros(nodes),
+                np.zeros(nodes),
             )
             for j in range(len(self.criteria))
         )
@@ -241,10 +242,10 @@ class Privacy:
             c=np.array([criterion.c for criterion in self.criteria], np.float64),
             codes=np.array([len(share) for share in shares], np.int64),
             share=_joined(shares, np.float64),
-            share_start=_starts(shares)[:-1],
+            share_first=_starts(shares),
             parent=_joined([parent for parent, _ in trees], np.int32),
             height=_joined([height for _, height in trees], np.float64),
-            parent_start=_starts([parent for parent, _ in trees]),
+            parent_first=_starts([parent for parent, _ in trees]),
         )
 
 

@@ -36,8 +36,7 @@ __all__ = [
     "Published",
     "SetAttribute",
     "TreeAttribute",
-    "kernel_codes",
-    "kernel_space",
+    "kernel_rows",
     "text_of",
 ]
 
@@ -58,8 +57,7 @@ class Encoded:
     span: float = 0.0
     domain: float = 1.0  # distinct values, leaves, of the domain
     present: float = 1.0  # distinct values in the whole dataset
-    ancestors: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
-    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, see kernels.Rows
     values: pa.Array | None = None  # (size - 1,): the values of codes 1, 2, ...
 
 
@@ -77,12 +75,8 @@ class Classes:
 
     def extent(self, codes: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Least and greatest of ``codes`` (rows,) in each class."""
-        if not len(self.index):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        ordered = codes[self.index]
-        low = np.minimum.reduceat(ordered, self.starts)
-        high = np.maximum.reduceat(ordered, self.starts)
-        return low.astype(np.int64), high.astype(np.int64)
+        low, high = kernels.extents(codes, self.index, self.starts)
+        return low, high
 
 
 @dataclass(frozen=True)
@@ -235,17 +229,15 @@ class TreeAttribute(Attribute):
                 f"hierarchy {self.hierarchy.name!r}; add them to it, or make them missing"
             )
         count = len(leaves)
-        ancestors = self.hierarchy.ancestors[:, self.order]
-        padded = np.concatenate([np.zeros((len(ancestors), 1), np.int32), ancestors], axis=1)
-        weights = (self.hierarchy.leaf_count - 1.0) / max(1, count - 1)
+        meets = self.hierarchy.lca_of(self.order[:-1], self.order[1:])
+        step = (self.hierarchy.leaf_count[meets] - 1.0) / max(1, count - 1)
         return Encoded(
             codes=codes,
             size=count + 1,
             kind=kernels.TREE,
             domain=float(count),
             present=float(self.present),
-            ancestors=np.ascontiguousarray(padded, np.int32),
-            weights=weights.astype(np.float64),
+            step=np.concatenate([[0.0], step, [0.0]]),
             values=leaves,
         )
 
@@ -445,32 +437,33 @@ def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictiona
     return pa.DictionaryArray.from_arrays(pa.array(ids.astype(np.int32)), texts)
 
 
-def kernel_codes(encoded: Sequence[Encoded]) -> NDArray[np.unsignedinteger]:
-    """The columns side by side, C-ordered ``(rows, attributes)``, in the widest of their dtypes."""
-    dtype = code_dtype(max(column.size for column in encoded))
-    matrix = np.empty((len(encoded[0].codes), len(encoded)), dtype)
+def kernel_rows(
+    encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]]
+) -> kernels.Rows:
+    """The columns as the kernels take them, in 16 or 32 bits, so that few variants are compiled."""
+    count = len(encoded[0].codes)
+    most = max(column.size for column in encoded)
+    codes = np.empty((len(encoded), count), np.uint16 if most <= 1 << 16 else np.uint32)
     for a, column in enumerate(encoded):
-        matrix[:, a] = column.codes
-    return matrix
-
-
-def kernel_space(encoded: Sequence[Encoded]) -> kernels.Space:
-    """The attributes as the kernels take them."""
-    lines = [c.low if c.kind == kernels.INTERVAL else np.zeros(c.size) for c in encoded]
-    tops = [c.high if c.kind == kernels.INTERVAL else np.zeros(c.size) for c in encoded]
-    trees = [c.ancestors.ravel() for c in encoded]
-    weights = [c.weights for c in encoded]
-    return kernels.Space(
+        codes[a] = column.codes
+    matrix = np.empty((len(sensitive), count), np.int32)
+    for s, column_codes in enumerate(sensitive):
+        matrix[s] = column_codes
+    return kernels.Rows(
+        codes=codes,
+        sensitive=matrix,
         kind=np.array([c.kind for c in encoded], np.int64),
-        start=np.cumsum([0, *(c.size for c in encoded)], dtype=np.int64),
-        low=np.concatenate(lines),
-        high=np.concatenate(tops),
-        span=np.array([c.span for c in encoded]),
-        domain=np.array([c.domain for c in encoded]),
+        first=np.cumsum([0, *(c.size for c in encoded)], dtype=np.int64),
+        low=_table(encoded, [c.low / c.span if c.span > 0 else c.low * 0 for c in encoded]),
+        high=_table(encoded, [c.high / c.span if c.span > 0 else c.high * 0 for c in encoded]),
+        step=_table(encoded, [c.step for c in encoded]),
+        domain=np.array([max(1.0, c.domain - 1) for c in encoded]),
         present=np.array([max(1.0, c.present) for c in encoded]),
-        depth=np.array([len(c.ancestors) for c in encoded], np.int64),
-        ancestor=np.concatenate([np.zeros(0, np.int32), *trees]),
-        ancestor_start=np.cumsum([0, *map(len, trees)], dtype=np.int64)[:-1],
-        weight=np.concatenate([np.zeros(0), *weights]),
-        weight_start=np.cumsum([0, *map(len, weights)], dtype=np.int64)[:-1],
+    )
+
+
+def _table(encoded: Sequence[Encoded], values: Sequence[Floats]) -> Floats:
+    """One flat table over codes, zero for the attributes that have none."""
+    return np.concatenate(
+        [v if len(v) else np.zeros(c.size) for c, v in zip(encoded, values, strict=True)]
     )

@@ -111,7 +111,7 @@ class Job:
     algorithm: str = "mondrian"
     cut: Cut = "auto"
     relaxed: bool = False
-    cut_budget_s: float = 60.0
+    cut_budget_s: float = 5.0
     interval_style: IntervalStyle = "text"
     partitioning: Partitioning = Partitioning()
     retrieval: Retrieval = "auto"

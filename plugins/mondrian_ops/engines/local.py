@@ -20,7 +20,15 @@ from mondrian_ops.core.plan import Plan, Router
 from mondrian_ops.core.survey import Survey, Surveyor, surveyed_columns
 from mondrian_ops.storage import FragmentWriter, Source
 
-__all__ = ["LeafCounts", "count_rows", "in_threads", "sample_size", "survey"]
+__all__ = [
+    "PILOT_ROWS",
+    "LeafCounts",
+    "chosen_rows",
+    "count_rows",
+    "in_threads",
+    "sample_size",
+    "survey",
+]
 
 Told = Callable[[int], None]
 """Called with the number of rows just seen."""
@@ -37,32 +45,53 @@ def sample_size(job: Job, rows: int) -> int:
 
 def survey(
     job: Job, source: Source, hierarchies: Mapping[str, Hierarchy], told: Told
-) -> tuple[Survey, pa.Table]:
-    """One pass over the source: what the whole looks like, and a sample of its rows.
+) -> tuple[Survey, pa.Table, pa.Table]:
+    """One pass over the source: what the whole looks like, a sample of its rows, and the pilot.
 
-    The sample is drawn without replacement by ``partitioning.seed``; it has the surveyed columns.
+    Both are drawn without replacement by ``partitioning.seed`` and have the surveyed columns. The
+    pilot's size depends on nothing else, so that what is decided on it is the same for every plan.
     """
     surveyor = Surveyor(job, source.schema, hierarchies)
-    size = sample_size(job, source.rows)
-    chosen = _chosen_rows(source.rows, size, job.partitioning.seed)
-    sample: list[pa.RecordBatch] = []
-    start = 0
+    seed = job.partitioning.seed
+    draws = [
+        _Draw(chosen_rows(source.rows, sample_size(job, source.rows), seed)),
+        _Draw(chosen_rows(source.rows, PILOT_ROWS, seed)),
+    ]
     for batch in source.batches(surveyed_columns(job)):
         surveyor.add(batch)
-        first, last = np.searchsorted(chosen, [start, start + batch.num_rows])
-        if last > first:
-            sample.append(batch.take(pa.array(chosen[first:last] - start)))
-        start += batch.num_rows
+        for draw in draws:
+            draw.take_from(batch)
         told(batch.num_rows)
-    return surveyor.finish(), pa.Table.from_batches(sample)
+    sample, pilot = (pa.Table.from_batches(draw.taken) for draw in draws)
+    return surveyor.finish(), sample, pilot
 
 
-def _chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
-    """Ascending row numbers of a sample."""
-    if size == rows:
+PILOT_ROWS = 20_000
+"""Rows on which policies are tried out."""
+
+
+def chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
+    """Ascending numbers of ``size`` of ``rows`` rows, of all of them if they are fewer."""
+    if size >= rows:
         return np.arange(rows)
     generator = np.random.default_rng(seed)
     return np.sort(generator.choice(rows, size, replace=False, shuffle=False))
+
+
+class _Draw:
+    """Rows of given ascending numbers, taken from batches as they pass."""
+
+    def __init__(self, chosen: NDArray[np.int64]) -> None:
+        self.taken: list[pa.RecordBatch] = []
+        self._chosen = chosen
+        self._passed = 0
+
+    def take_from(self, batch: pa.RecordBatch) -> None:
+        ends = [self._passed, self._passed + batch.num_rows]
+        first, last = np.searchsorted(self._chosen, ends)
+        if last > first:
+            self.taken.append(batch.take(pa.array(self._chosen[first:last] - self._passed)))
+        self._passed += batch.num_rows
 
 
 @dataclass(frozen=True)

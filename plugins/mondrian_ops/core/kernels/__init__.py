@@ -1,0 +1,67 @@
+"""Numba kernels: the few loops that run over every row.
+
+They see codes only. A decision of theirs uses the counts, the order and the positions of the codes
+present in a node, never how densely a column is coded, so a fragment cut alone and the same rows
+cut inside the whole dataset come out the same (design, invariant 5). All release the GIL, and are
+compiled once and cached on disk.
+"""
+
+from mondrian_ops.core.kernels.classes import (
+    distinct_per_class,
+    extents,
+    route_rows,
+    shuffle_classes,
+)
+from mondrian_ops.core.kernels.criteria import group_holds
+from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
+from mondrian_ops.core.kernels.model import (
+    BALANCED,
+    DISTINCT,
+    ENTROPY,
+    GAIN,
+    INTERVAL,
+    MEDIAN,
+    NO_ROWS,
+    RECURSIVE,
+    SET,
+    T_EQUAL,
+    T_ORDERED,
+    T_TREE,
+    TREE,
+    WIDEST_GAIN,
+    Criteria,
+    Policy,
+    Rows,
+    new_work,
+)
+
+__all__ = [
+    "BALANCED",
+    "BLOCK",
+    "DISTINCT",
+    "ENTROPY",
+    "GAIN",
+    "INTERVAL",
+    "MEDIAN",
+    "NO_ROWS",
+    "RECURSIVE",
+    "SET",
+    "TREE",
+    "T_EQUAL",
+    "T_ORDERED",
+    "T_TREE",
+    "WIDEST_GAIN",
+    "Criteria",
+    "Policy",
+    "Rows",
+    "cut_of",
+    "distinct_per_class",
+    "extents",
+    "group_holds",
+    "grow",
+    "new_work",
+    "partition_rows",
+    "route_rows",
+    "shuffle_classes",
+    "total_loss",
+]

@@ -1,0 +1,361 @@
+"""Growing the tree: one permuted index, nodes are ``[start, stop)`` views of it.
+
+A node that has become small is looked at through a block: its rows side by side and coded anew, so
+that every loop follows the rows of the node and not the distinct values of a column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mondrian_ops.core.kernels.criteria import JIT, LEAN, cut_holds, mark_valid
+from mondrian_ops.core.kernels.model import (
+    BALANCED,
+    GAIN,
+    INTERVAL,
+    WIDEST_GAIN,
+    Rows,
+)
+from mondrian_ops.core.kernels.splitting import (
+    INLINE,
+    allowed,
+    gain_cut,
+    highest_step,
+    loss_below,
+    losses_above,
+    median_cut,
+    tally,
+    width,
+)
+
+BLOCK = 1 << 15  # rows of a block; its codes fit in 16 bits
+
+
+@njit(**INLINE)
+def partition_rows(codes, a, index, start, stop, cut):
+    """Bring the rows with code <= ``cut`` to the front; returns where the others start."""
+    i, j = start, stop - 1
+    while i <= j:
+        if codes[a, index[i]] <= cut:
+            i += 1
+        else:
+            index[i], index[j] = index[j], index[i]
+            j -= 1
+    return i
+
+
+@njit(**LEAN)
+def examine(rows, index, start, stop, k, greedy, work):
+    """Fill ``work.cut``, ``score``, ``distinct``: the best cut that keeps k of each attribute.
+
+    Returns the loss per row of the node, and the first attribute whose missing values can be parted
+    from the present ones (-1: none).
+    """
+    n = stop - start
+    loss = 0.0
+    parts_missing = -1
+    for a in range(rows.kind.size):
+        work.cut[a] = -1
+        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        work.distinct[a] = d
+        if d < 2:
+            loss += width(rows, a, work.value[0], work.value[0], 1)
+            continue
+        low, high = work.value[0], work.value[d - 1]
+        if low == 0 and parts_missing < 0 and work.below[0] >= k and n - work.below[0] >= k:
+            parts_missing = a
+        if greedy == GAIN or greedy == WIDEST_GAIN:
+            j, fall, whole = gain_cut(
+                rows, a, d, n, k, False, work.value, work.below, work.right, work.valid
+            )
+            work.score[a] = score(fall, n, whole, greedy)
+        else:
+            j = median_cut(d, n, k, False, work.below, work.valid)
+            whole = width(rows, a, low, high, d)
+            # Seed, equation 1.
+            is_interval = rows.kind[a] == INTERVAL
+            work.score[a] = whole if is_interval else d / rows.present[a]
+        loss += whole
+        if j >= 0:
+            work.cut[a] = work.value[j]
+    return loss, parts_missing
+
+
+@njit(**INLINE)
+def score(fall, n, whole, greedy):
+    """Rank of a cut: its fall of loss; WIDEST_GAIN adds the loss of the attribute."""
+    if greedy == WIDEST_GAIN:
+        return fall / n + whole
+    return fall
+
+
+@njit(**INLINE)
+def leading(work):
+    """The attribute of the best score that has a cut, ties broken by distinct codes; -1: none."""
+    best = -1
+    for a in range(work.cut.size):
+        if work.cut[a] >= 0 and (
+            best < 0
+            or work.score[a] > work.score[best]
+            or (work.score[a] == work.score[best] and work.distinct[a] > work.distinct[best])
+        ):
+            best = a
+    return best
+
+
+@njit(**LEAN)
+def best_valid(rows, index, start, stop, a, criteria, greedy, work):
+    """Put the best cut of attribute ``a`` that keeps every criterion into ``work.cut[a]``."""
+    n = stop - start
+    d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+    mark_valid(rows, index, start, stop, a, d, criteria, work)
+    if greedy == GAIN or greedy == WIDEST_GAIN:
+        j, fall, whole = gain_cut(
+            rows, a, d, n, criteria.k, True, work.value, work.below, work.right, work.valid
+        )
+        work.score[a] = score(fall, n, whole, greedy)
+    else:
+        j = median_cut(d, n, criteria.k, True, work.below, work.valid)
+    work.cut[a] = work.value[j] if j >= 0 else -1
+
+
+@njit(**LEAN)
+def decide(rows, index, start, stop, criteria, greedy, work):
+    """Attribute and code of a node's cut (rows <= code go left; attribute -1: none), and its loss.
+
+    The loss is per row. An attribute whose best cut breaks a criterion offers its best one that
+    does not; the node is final only when no attribute has any.
+    """
+    loss, missing = examine(rows, index, start, stop, criteria.k, greedy, work)
+    if missing >= 0 and greedy != BALANCED:
+        for a in range(missing, rows.kind.size):
+            if parts_missing(rows, index, start, stop, a, criteria, work):
+                return a, np.int64(0), loss
+    work.checked[:] = False
+    while True:
+        a = leading(work)
+        if a < 0:
+            return a, np.int64(0), loss
+        if work.checked[a] or cut_holds(
+            rows, index, start, stop, a, work.cut[a], criteria, work
+        ):
+            return a, work.cut[a], loss
+        best_valid(rows, index, start, stop, a, criteria, greedy, work)
+        work.checked[a] = True
+
+
+@njit(**LEAN)
+def parts_missing(rows, index, start, stop, a, criteria, work):
+    """Whether the missing values of an attribute can have classes of their own."""
+    missing = 0
+    for i in range(start, stop):
+        missing += rows.codes[a, index[i]] == 0
+    if missing < criteria.k or stop - start - missing < criteria.k:
+        return False
+    return cut_holds(rows, index, start, stop, a, 0, criteria, work)
+
+
+@njit(**LEAN)
+def loss_of(rows, index, start, stop, work):
+    """Loss of a node published as one class."""
+    loss = 0.0
+    for a in range(rows.kind.size):
+        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        loss += width(rows, a, work.value[0], work.value[d - 1], d)
+    return loss * (stop - start)
+
+
+@njit(**LEAN)
+def rollout(rows, index, start, stop, limit, criteria, greedy, work):
+    """Loss of a node when it is cut greedily to the end; gives up above ``limit``."""
+    total = 0.0
+    stack = work.stack
+    stack[0, 0], stack[1, 0] = start, stop
+    top = 0
+    while top >= 0 and total < limit:
+        start, stop = stack[0, top], stack[1, top]
+        top -= 1
+        if stop - start < 2 * criteria.k:
+            total += loss_of(rows, index, start, stop, work)
+            continue
+        a, cut, loss = decide(rows, index, start, stop, criteria, greedy, work)
+        if a < 0:
+            total += loss * (stop - start)
+            continue
+        middle = partition_rows(rows.codes, a, index, start, stop, cut)
+        small_left = middle - start < stop - middle
+        for side in range(2):  # the smaller side on top
+            left = (side == 1) == small_left
+            top += 1
+            stack[0, top] = start if left else middle
+            stack[1, top] = middle if left else stop
+    return total
+
+
+@njit(**LEAN)
+def collect_candidates(rows, index, start, stop, k, candidates, work):
+    """Put the cuts of largest fall of each attribute into ``work.try_*``; returns how many."""
+    n = stop - start
+    count = 0
+    for a in range(rows.kind.size):
+        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        if d < 2:
+            continue
+        losses_above(rows, a, d, work.value, work.right)
+        begin = count
+        loss = 0.0
+        for j in range(d - 1):
+            loss = loss_below(rows, a, j, work.value, loss)
+            if not allowed(j, n, k, False, work.below, work.valid):
+                continue
+            rest = work.below[j] * loss + (n - work.below[j]) * work.right[j]
+            if count - begin < candidates:
+                count += 1
+            elif -rest <= work.try_fall[count - 1]:
+                continue
+            at = count - 1
+            while at > begin and work.try_fall[at - 1] < -rest:
+                work.try_fall[at] = work.try_fall[at - 1]
+                work.try_cut[at] = work.try_cut[at - 1]
+                work.try_attribute[at] = work.try_attribute[at - 1]
+                at -= 1
+            work.try_fall[at] = -rest
+            work.try_cut[at] = work.value[j]
+            work.try_attribute[at] = a
+    return count
+
+
+@njit(**LEAN)
+def look_ahead(rows, index, start, stop, criteria, policy, work):
+    """The candidate cut whose sides, finished greedily, lose least; attribute -1: none holds."""
+    count = collect_candidates(rows, index, start, stop, criteria.k, policy.candidates, work)
+    best, least = -1, np.inf
+    for t in range(count):
+        a, cut = work.try_attribute[t], work.try_cut[t]
+        if not cut_holds(rows, index, start, stop, a, cut, criteria, work):
+            continue
+        middle = partition_rows(rows.codes, a, index, start, stop, cut)
+        loss = rollout(rows, index, start, middle, least, criteria, policy.greedy, work)
+        if loss < least:
+            loss += rollout(
+                rows, index, middle, stop, least - loss, criteria, policy.greedy, work
+            )
+        if loss < least:
+            best, least = t, loss
+    if best < 0:
+        return np.int64(-1), np.int64(0)
+    return work.try_attribute[best], work.try_cut[best]
+
+
+@njit(**LEAN)
+def cut_of(rows, index, start, stop, criteria, policy, work):
+    """The cut of a node by ``policy``: attribute (-1: the node is final) and code."""
+    if stop - start <= policy.rollout_rows:
+        for a in range(rows.kind.size):
+            if parts_missing(rows, index, start, stop, a, criteria, work):
+                return a, np.int64(0)
+        a, cut = look_ahead(rows, index, start, stop, criteria, policy, work)
+        if a >= 0:
+            return a, cut
+    a, cut, _ = decide(rows, index, start, stop, criteria, policy.greedy, work)
+    return a, cut
+
+
+@njit(**LEAN)
+def cut_down(rows, index, floor, criteria, policy, work, marks):
+    """Cut until nodes have at most ``floor`` rows or no cut is left; mark where such a node starts.
+
+    ``marks`` (rows,) uint8, all zero before.
+    """
+    waiting = work.waiting
+    waiting[0, 0], waiting[1, 0] = 0, index.size
+    top = 0
+    while top >= 0:
+        start, stop = waiting[0, top], waiting[1, top]
+        top -= 1
+        a = np.int64(-1)
+        cut = np.int64(0)
+        if stop - start > floor and stop - start >= 2 * criteria.k:
+            a, cut = cut_of(rows, index, start, stop, criteria, policy, work)
+        if a < 0:
+            marks[start] = 1
+            continue
+        middle = partition_rows(rows.codes, a, index, start, stop, cut)
+        small_left = middle - start < stop - middle
+        for side in range(2):
+            left = (side == 1) == small_left
+            top += 1
+            waiting[0, top] = start if left else middle
+            waiting[1, top] = middle if left else stop
+
+
+@njit(**JIT)
+def block_of(rows, index, start, stop, work):
+    """The rows of a node by themselves, coded anew in 16 bits; 0 stays the missing value."""
+    n = stop - start
+    q = rows.kind.size
+    codes = np.empty((q, n), np.uint16)
+    sensitive = np.empty((rows.sensitive.shape[0], n), np.int32)
+    first = np.zeros(q + 1, np.int64)
+    size = 0
+    for a in range(q):
+        size += min(n, rows.first[a + 1] - rows.first[a]) + 1
+    low, high, step = np.zeros(size), np.zeros(size), np.zeros(size)
+    for a in range(q):
+        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        shift = np.int64(work.value[0] != 0)
+        first[a + 1] = first[a] + d + shift
+        for j in range(d):
+            v = work.value[j]
+            work.histogram[v] = j + shift
+            at = first[a] + j + shift
+            low[at] = rows.low[rows.first[a] + v]
+            high[at] = rows.high[rows.first[a] + v]
+            if j + 1 < d:
+                step[at] = highest_step(rows.step, rows.first[a], v, work.value[j + 1])
+        for i in range(n):
+            codes[a, i] = work.histogram[rows.codes[a, index[start + i]]]
+        for j in range(d):
+            work.histogram[work.value[j]] = 0
+    for s in range(sensitive.shape[0]):
+        for i in range(n):
+            sensitive[s, i] = rows.sensitive[s, index[start + i]]
+    return Rows(
+        codes, sensitive, rows.kind, first, low, high, step, rows.domain, rows.present
+    )
+
+
+@njit(**JIT)
+def grow(rows, index, criteria, policy, work, block_work):
+    """Cut until no valid cut is left; permutes ``index`` and marks in the result where a class
+    starts, (rows,) uint8."""
+    count = index.size
+    marks = np.zeros(count, np.uint8)
+    cut_down(rows, index, BLOCK, criteria, policy, work, marks)
+    start = 0
+    while start < count:
+        stop = start + 1
+        while stop < count and marks[stop] == 0:
+            stop += 1
+        if 2 * criteria.k <= stop - start <= BLOCK:
+            block = block_of(rows, index, start, stop, work)
+            inner = np.arange(stop - start).astype(np.int32)
+            found = np.zeros(stop - start, np.uint8)
+            cut_down(block, inner, 0, criteria, policy, block_work, found)
+            outer = index[start:stop].copy()
+            for i in range(inner.size):
+                index[start + i] = outer[inner[i]]
+                marks[start + i] = found[i]
+        start = stop
+    return marks
+
+
+@njit(**LEAN)
+def total_loss(rows, index, starts, work):
+    """Loss of all classes together, in rows times attributes."""
+    total = 0.0
+    for i in range(starts.size):
+        stop = starts[i + 1] if i + 1 < starts.size else index.size
+        total += loss_of(rows, index, starts[i], stop, work)
+    return total

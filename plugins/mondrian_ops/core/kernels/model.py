@@ -1,0 +1,135 @@
+"""What the kernels work on: coded rows, criteria, policy, working memory. Flat arrays, tuples."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Kinds of attribute: what a set of its codes loses.
+INTERVAL, TREE, SET = 0, 1, 2
+
+# Cut policies. GAIN takes the largest fall of loss over all attributes; WIDEST_GAIN adds the loss of
+# the attribute to the fall per row, so that wide attributes come first; which of them loses less
+# depends on the data. BALANCED is MEDIAN without giving missing values classes of their own first.
+MEDIAN, GAIN, WIDEST_GAIN, BALANCED = 0, 1, 2, 3
+
+# Kinds of privacy criterion on a sensitive attribute.
+DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE = 0, 1, 2, 3, 4, 5
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Rows(NamedTuple):
+    """Coded rows: code 0 is the missing value, codes of an attribute are in its order.
+
+    Tables over codes are flat; those of attribute a start at ``first[a]``.
+    """
+
+    codes: NDArray[np.unsignedinteger[Any]]  # (attributes, rows), C-contiguous
+    sensitive: NDArray[np.int32]  # (sensitive attributes, rows)
+    kind: Ints  # (attributes,): INTERVAL, TREE or SET
+    first: Ints  # (attributes + 1,)
+    low: Floats  # lower end of a code's interval over the span of the whole dataset
+    high: Floats  # upper end; equal to the lower unless gridded
+    step: Floats  # TREE: loss of the lowest common ancestor of a code and the next one
+    domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
+    present: Floats  # (attributes,): distinct values present in the whole dataset
+
+
+class Criteria(NamedTuple):
+    """k, and the criteria on the sensitive attributes, one entry per criterion."""
+
+    k: int
+    kind: Ints  # (criteria,)
+    column: Ints  # (criteria,): row of the sensitive matrix
+    level: Floats  # (criteria,): l, or t
+    c: Floats  # (criteria,): the c of recursive (c, l)-diversity
+    codes: Ints  # (criteria,): sensitive codes
+    share: Floats  # distribution over the whole dataset, flat
+    share_first: Ints  # (criteria + 1,)
+    parent: NDArray[np.int32]  # T_TREE: parents in the sensitive hierarchy, flat, children first
+    height: Floats  # T_TREE: height of a node over the height of the tree, flat
+    parent_first: Ints  # (criteria + 1,)
+
+
+class Policy(NamedTuple):
+    """How cuts are chosen: greedily, or, in nodes of at most ``rollout_rows``, by looking ahead."""
+
+    greedy: int  # also finishes the subtrees that are compared when looking ahead
+    candidates: int  # cuts of each attribute whose subtrees are compared
+    rollout_rows: int  # 0: never look ahead
+
+
+class Work(NamedTuple):
+    """Working memory, allocated once per block of rows."""
+
+    histogram: Ints  # (codes,), zero between uses
+    value: Ints  # (codes,): distinct codes of a node in order
+    below: Ints  # (codes,): rows of the node at or below each
+    right: Floats  # (codes,): loss per row of what lies above each
+    valid: NDArray[np.bool_]  # (codes,): which cuts keep every criterion
+    order: Ints  # (rows,)
+    score: Floats  # (attributes,)
+    cut: Ints  # (attributes,): best cut of each attribute, -1 without one
+    distinct: Ints  # (attributes,)
+    checked: NDArray[np.bool_]  # (attributes,)
+    try_cut: Ints  # (candidates * attributes,)
+    try_attribute: Ints
+    try_fall: Floats
+    waiting: Ints  # (2, nodes): start, stop of the nodes to be cut
+    stack: Ints  # (2, nodes): the same for a rollout
+    left_counts: Ints  # (sensitive codes,)
+    right_counts: Ints  # (sensitive codes,)
+    left_seen: Ints  # (sensitive codes,): stamps
+    right_seen: Ints
+    clock: Ints  # (1,): the last stamp given out
+    surplus: Floats  # (nodes of a sensitive hierarchy,)
+    deficit: Floats
+
+
+def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy: Policy) -> Work:
+    """Working memory for ``rows`` rows of at most ``codes`` codes per attribute."""
+    tried = max(1, policy.candidates) * attributes
+    sensitive = int(criteria.codes.max(initial=1))
+    nodes = int(np.diff(criteria.parent_first).max(initial=1))
+    integers = [np.zeros(size, np.int64) for size in (codes, codes, codes)]
+    return Work(
+        *integers,
+        right=np.zeros(codes),
+        valid=np.zeros(codes, np.bool_),
+        order=np.zeros(rows, np.int64),
+        score=np.zeros(attributes),
+        cut=np.zeros(attributes, np.int64),
+        distinct=np.zeros(attributes, np.int64),
+        checked=np.zeros(attributes, np.bool_),
+        try_cut=np.zeros(tried, np.int64),
+        try_attribute=np.zeros(tried, np.int64),
+        try_fall=np.zeros(tried),
+        waiting=np.zeros((2, MAX_WAITING), np.int64),
+        stack=np.zeros((2, MAX_WAITING), np.int64),
+        left_counts=np.zeros(sensitive, np.int64),
+        right_counts=np.zeros(sensitive, np.int64),
+        left_seen=np.zeros(sensitive, np.int64),
+        right_seen=np.zeros(sensitive, np.int64),
+        clock=np.zeros(1, np.int64),
+        surplus=np.zeros(nodes),
+        deficit=np.zeros(nodes),
+    )
+
+
+MAX_WAITING = 70
+"""Nodes that may wait: the smaller side is cut first, so at most log2(rows) + 1 do."""
+
+
+def _no_rows() -> Rows:
+    integers, floats = np.zeros(0, np.int64), np.zeros(0)
+    return Rows(
+        np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.int32), integers, np.zeros(1, np.int64),
+        floats, floats, floats, floats, floats,
+    )  # fmt: skip
+
+
+NO_ROWS = _no_rows()
