@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from local_airflow import CHECKOUT, FINISHED, LocalAirflowError, LocalAirflow, termination_as_exit
+from local_airflow import CHECKOUT, FINISHED, LocalAirflow, LocalAirflowError, termination_as_exit
 
 ROWS = 1_000_000
 DATA = CHECKOUT / "data" / "poker.parquet"

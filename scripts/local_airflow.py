@@ -215,7 +215,9 @@ class LocalAirflow:
             if over:
                 return
             time.sleep(every)
-        raise LocalAirflowError(f"{dag_id}: not over after {timeout:.0f} s; see {self.home / 'logs'}")
+        raise LocalAirflowError(
+            f"{dag_id}: not over after {timeout:.0f} s; see {self.home / 'logs'}"
+        )
 
     def finish(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
         """Wait until a run is over; returns its state."""
@@ -291,17 +293,11 @@ class LocalAirflow:
                 raise LocalAirflowError(f"airflow {component} ended by itself; see {log}")
 
     def _stop(self) -> None:
-        for process in self._processes.values():
-            _signal(process, signal.SIGTERM)
-        end = time.monotonic() + _STOP_S
-        for process in self._processes.values():
-            try:
-                process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                _signal(process, signal.SIGKILL)
-                process.wait()
-            _signal(process, signal.SIGKILL)  # what it left of its session
-        self._processes.clear()
+        # The scheduler first: its tasks report to the API server to the last.
+        for component in ("scheduler", "dag-processor", "api-server"):
+            process = self._processes.pop(component, None)
+            if process is not None:
+                _end(process)
         if self._lock is not None:
             self._lock.close()
 
@@ -332,6 +328,16 @@ def _log_line(line: Any) -> str:
         for each in line.get("error_detail") or ()
     )
     return f"{line.get('event', '')}{details}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _signal(process, signal.SIGTERM)
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGKILL)
+        process.wait()
+    _signal(process, signal.SIGKILL)  # what it left of its session
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 
 from demo import HOME
-from local_airflow import LocalAirflowError, LocalAirflow, free_port, termination_as_exit
+from local_airflow import LocalAirflow, LocalAirflowError, free_port, termination_as_exit
 
 DAG_IDS = ("mondrian_anonymize", "mondrian_etl_example")
 

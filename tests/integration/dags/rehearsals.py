@@ -1,0 +1,101 @@
+"""DAGs in which something goes wrong on purpose; each takes its job from the run's conf."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from datetime import timedelta
+
+from airflow.sdk import DAG, Param, task
+
+from mondrian_ops import task_groups
+from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
+
+SOON = timedelta(seconds=1)
+
+
+class FailsOnce(AnonymizeFragmentOperator):
+    """Fragment 1 has no disk left, the first time."""
+
+    def execute(self, context):
+        if context["ti"].try_number == 1 and self.fragment["id"] == 1:
+            raise OSError(28, "no space left on device")
+        return super().execute(context)
+
+
+class KilledOnce(AnonymizeFragmentOperator):
+    """Fragment 1 is killed when half of its part is written, the first time."""
+
+    def execute(self, context):
+        from mondrian_ops import storage
+
+        write_part = storage.write_part
+
+        def die_half_way(path, table):
+            write_part(path, table.slice(0, table.num_rows // 2))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        if context["ti"].try_number == 1 and self.fragment["id"] == 1:
+            storage.write_part = die_half_way
+        return super().execute(context)
+
+
+class KilledPartition(PartitionOperator):
+    """Killed when the working files are there, every time."""
+
+    def execute(self, context):
+        from mondrian_ops import pipeline
+
+        partition = pipeline.partition
+
+        def die_after(*arguments, **options):
+            partition(*arguments, **options)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        pipeline.partition = die_after
+        return super().execute(context)
+
+
+class Slow(AnonymizeFragmentOperator):
+    """A fragment that takes its time."""
+
+    def execute(self, context):
+        time.sleep(300)
+
+
+@task
+def tamper(summaries):
+    """Change one row of the release that is about to be checked."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from mondrian_ops import storage
+
+    summary = next(iter(summaries))
+    path = storage.WorkDir(summary["work"]).part_path(summary["id"])
+    released = parquet.read_table(path)
+    ages = ["[7, 8]", *released["age"].to_pylist()[1:]]
+    column = released.schema.get_field_index("age")
+    parquet.write_table(released.set_column(column, "age", pa.array(ages)), path)
+
+
+def rehearsal(dag_id, *, retries=2, **replaced):
+    """A DAG of one group, some of whose operators are replaced."""
+    before = {name: getattr(task_groups, name) for name in replaced}
+    vars(task_groups).update(replaced)
+    with DAG(dag_id, schedule=None, catchup=False, params={"job": Param({}, type="object")}) as dag:
+        group = task_groups.anonymize_group(
+            dag.param("job"), retries=retries, retry_delay=SOON, prefix_group_id=False
+        )
+    vars(task_groups).update(before)
+    return dag, group
+
+
+fails_once, _ = rehearsal("fails_once", AnonymizeFragmentOperator=FailsOnce)
+killed_once, _ = rehearsal("killed_once", AnonymizeFragmentOperator=KilledOnce)
+killed_partition, _ = rehearsal("killed_partition", retries=0, PartitionOperator=KilledPartition)
+slow, _ = rehearsal("slow", AnonymizeFragmentOperator=Slow)
+tampered, group = rehearsal("tampered")
+with tampered:
+    tamper(group["anonymize_fragment"].output) >> group["wrap_up"]

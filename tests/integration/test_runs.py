@@ -1,0 +1,311 @@
+"""The DAGs in a real Airflow: scheduler, API server, LocalExecutor, a process per task.
+
+The runs of the first wave are started together and looked at one by one; what needs one of them
+to be over comes after.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+DAY = "2025-06-01"
+
+
+def form(job, **partitioning):
+    """The job as the trigger form gives it."""
+    return {**job, "fragments": 3, "sample": 1.0, **partitioning}
+
+
+def nested(job):
+    """The job as a DAG's author writes it."""
+    return {"job": {**job, "partitioning": {"fragments": 3, "sample": 1.0}}}
+
+
+@pytest.fixture(scope="module")
+def runs(project):
+    """Start the first wave; (DAG id, run id) by name."""
+    odd = project.root / "odd.csv"
+    people = (project.root / "include" / "examples" / "people.csv").read_text()
+    odd.write_text(people.replace('"female"', '"a {{ 1 / 0 }}"'))
+    landing = project.root / "landing"
+    for name in ("people", "nobody"):
+        (landing / name).mkdir(parents=True)
+        shutil.copy(
+            odd.parent / "include" / "examples" / "people.csv", landing / name / f"{DAY}.csv"
+        )
+
+    def start(dag_id, conf=None, **options):
+        return dag_id, project.airflow.trigger(dag_id, conf, **options)
+
+    return {
+        "happy": start("mondrian_anonymize", form(project.job("happy"))),
+        "odd": start(
+            "mondrian_anonymize",
+            form(project.job("odd", input=str(odd), quasi_identifiers=["sex", "age"])),
+        ),
+        "impossible": start("mondrian_anonymize", form(project.job("impossible", l=1000))),
+        "fails_once": start("fails_once", nested(project.job("fails_once"))),
+        "killed_once": start("killed_once", nested(project.job("killed_once"))),
+        "killed_partition": start("killed_partition", nested(project.job("killed_partition"))),
+        "etl": start("mondrian_etl_example"),
+        # The run of a night is for the day before it.
+        "night": start("mondrian_nightly", logical_date="2025-06-02T00:00:00Z"),
+        "quiet_night": start("mondrian_nightly", {"day": "2025-01-01"}),
+    }
+
+
+@pytest.fixture
+def over(project, runs):
+    """Wait for a run of the first wave; its state and its task instances."""
+
+    def wait(name):
+        dag_id, run_id = runs[name]
+        state = project.airflow.finish(dag_id, run_id)
+        return state, project.airflow.tasks(dag_id, run_id)
+
+    return wait
+
+
+def states(tasks):
+    """How many instances of each task ended how."""
+    return Counter((task["task_id"].rpartition(".")[2], task["state"]) for task in tasks)
+
+
+def tries(tasks):
+    """The most tries that an instance of each task took."""
+    most = Counter()
+    for task in tasks:
+        most[task["task_id"]] = max(most[task["task_id"]], task["try_number"])
+    return most
+
+
+def published(release: Path) -> int:
+    """Rows of a release; all of it must be there."""
+    assert (release / "_SUCCESS").exists()
+    report = json.loads((release / "_report.json").read_text())
+    rows = ds.dataset(release).count_rows()
+    assert rows == report["rows"]["published"] == report["rows"]["input"]
+    return rows
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file below a folder, by what is in it."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def classes(release: Path) -> Counter:
+    """The equivalence classes of a release, with their sizes."""
+    rows = ds.dataset(release).to_table(columns=["age", "sex", "zip", "country"]).to_pylist()
+    return Counter(tuple(row.values()) for row in rows)
+
+
+def test_a_run_publishes_a_release(project, over):
+    state, tasks = over("happy")
+    assert state == "success"
+    assert states(tasks) == {
+        ("partition", "success"): 1,
+        ("anonymize_fragment", "success"): 3,
+        ("wrap_up", "success"): 1,
+        ("clean_up", "success"): 1,
+    }
+    assert published(project.output("happy")) == 2000
+    assert min(classes(project.output("happy")).values()) >= 5
+    assert project.leftovers("happy") == []
+
+
+def test_fragments_are_named_in_the_grid(over):
+    _state, tasks = over("happy")
+    names = [
+        each["rendered_map_index"] for each in tasks if each["task_id"] == "anonymize_fragment"
+    ]
+    assert sorted(name[:3] for name in names) == ["0: ", "1: ", "2: "]
+    assert all(len(name) > 3 for name in names)
+
+
+def test_the_release_becomes_an_asset(project, over):
+    over("happy")
+    events = project.airflow.request("GET", "/api/v2/assets/events?limit=100")["asset_events"]
+    uri = project.output("happy").as_uri()
+    (event,) = [each for each in events if each["uri"] == uri]
+    assert event["extra"]["achieved"]["k"] >= 5
+
+
+def test_no_name_of_a_person_is_logged_or_handed_on(project, over, runs):
+    over("happy")
+    dag_id, run_id = runs["happy"]
+    with (project.root / "include" / "examples" / "people.csv").open() as file:
+        names = {row["name"] for row in csv.DictReader(file)}
+    logs = project.root / "airflow" / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
+    written = "".join(path.read_text() for path in logs.rglob("*.log"))
+    assert "published" in written
+    path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
+    handed_on = [
+        project.airflow.request("GET", f"{path}/{task_id}/xcomEntries/return_value?map_index={at}")
+        for task_id, at in [("partition", -1), ("anonymize_fragment", 0), ("wrap_up", -1)]
+    ]
+    everything = written + json.dumps(handed_on)
+    assert not [name for name in names if name in everything]
+
+
+def test_values_of_the_data_are_never_taken_for_templates(project, over):
+    state, tasks = over("odd")
+    assert state == "success"
+    assert any("{{" in (each["rendered_map_index"] or "") for each in tasks)
+    assert published(project.output("odd")) == 2000
+
+
+def test_what_no_release_can_meet_fails_at_once_and_for_good(project, over, runs):
+    state, tasks = over("impossible")
+    assert state == "failed"
+    assert states(tasks)["partition", "failed"] == 1
+    assert states(tasks)["wrap_up", "upstream_failed"] == 1
+    assert tries(tasks)["partition"] == 1
+    assert not project.output("impossible").exists()
+    assert project.leftovers("impossible") == []
+    (partition,) = [each for each in tasks if each["task_id"] == "partition"]
+    assert "lower l" in project.airflow.log_of(*runs["impossible"], partition)
+
+
+@pytest.mark.parametrize("name", ["fails_once", "killed_once"])
+def test_a_fragment_that_fails_or_is_killed_is_tried_again(project, over, name):
+    state, tasks = over(name)
+    assert state == "success"
+    assert tries(tasks)["anonymize_fragment"] == 2
+    assert tries(tasks)["partition"] == 1
+    assert published(project.output(name)) == 2000
+    assert project.leftovers(name) == []
+    over("happy")
+    assert classes(project.output(name)) == classes(project.output("happy"))
+
+
+def test_a_killed_partition_leaves_no_raw_rows_behind(project, over):
+    state, tasks = over("killed_partition")
+    assert state == "failed"
+    assert states(tasks)["clean_up", "success"] == 1
+    assert not project.output("killed_partition").exists()
+    assert project.leftovers("killed_partition") == []
+
+
+def test_the_group_works_inside_another_etl(project, over):
+    state, tasks = over("etl")
+    assert state == "success"
+    assert states(tasks)["load", "success"] == 1
+    out = project.root / "out" / "etl_example"
+    assert published(out / "visits") > 1900
+    assert (out / "diagnoses_by_region.csv").read_text().count("\n") > 10
+    assert sorted(each.name for each in out.iterdir()) == ["diagnoses_by_region.csv", "visits"]
+
+
+def test_a_drop_that_fails_leaves_the_others_alone(project, over):
+    state, tasks = over("night")
+    assert state == "failed"
+    assert states(tasks) == {
+        ("find_drops", "success"): 1,
+        ("partition", "success"): 1,
+        ("partition", "failed"): 1,
+        ("fragments", "success"): 1,
+        ("anonymize_fragment", "success"): 4,
+        ("wrap_up", "success"): 1,
+        ("wrap_up", "failed"): 1,
+        ("clean_up", "success"): 1,
+    }
+    nightly = project.root / "out" / "nightly"
+    assert published(nightly / "people" / DAY) == 2000
+    assert [each.name for each in (nightly / "people").iterdir()] == [DAY]
+    assert not (nightly / "nobody").exists()
+    names = {each["rendered_map_index"] for each in tasks if each["task_id"] == "wrap_up"}
+    assert names == {f"people/{DAY}", f"nobody/{DAY}"}
+
+
+def test_a_night_without_drops_is_skipped(over):
+    state, tasks = over("quiet_night")
+    assert state == "success"
+    assert {each["state"] for each in tasks if each["task_id"] != "clean_up"} == {"skipped"}
+
+
+# What follows needs runs of the first wave to be over.
+
+
+def test_a_night_run_again_replaces_its_releases(project, over, runs):
+    over("night")
+    nightly = project.root / "out" / "nightly"
+    before = classes(nightly / "people" / DAY)
+    job = project.root / "include" / "jobs"
+    shutil.copy(job / "people.yaml", job / "nobody.yaml")
+    clear(project, *runs["night"])
+    state, _tasks = over("night")
+    assert state == "success"
+    assert classes(nightly / "people" / DAY) == before
+    assert published(nightly / "nobody" / DAY) == 2000
+    assert [each.name for each in (nightly / "people").iterdir()] == [DAY]
+
+
+def test_a_run_done_again_gives_the_same_release_with_the_same_tasks(project, over, runs):
+    over("happy")
+    release = project.output("happy")
+    before = classes(release)
+    clear(project, *runs["happy"])
+    state, tasks = over("happy")
+    assert state == "success"
+    assert states(tasks)["anonymize_fragment", "success"] == 3
+    assert published(release) == 2000
+    assert classes(release) == before
+    assert project.leftovers("happy") == []
+
+
+def test_a_release_that_fails_its_check_is_refused_for_good(project, over):
+    over("fails_once")
+    release = project.output("fails_once")
+    before = contents(release)
+    run_id = project.airflow.trigger("tampered", nested(project.job("fails_once")))
+    assert project.airflow.finish("tampered", run_id) == "failed"
+    tasks = project.airflow.tasks("tampered", run_id)
+    assert states(tasks)["wrap_up", "failed"] == 1
+    assert states(tasks)["clean_up", "success"] == 1
+    assert tries(tasks)["wrap_up"] == 1
+    (wrap_up,) = [each for each in tasks if each["task_id"] == "wrap_up"]
+    log = project.airflow.log_of("tampered", run_id, wrap_up)
+    assert "refused and not published" in log
+    assert "[7, 8]" not in log
+    assert contents(release) == before
+    assert project.leftovers("fails_once") == []
+
+
+def test_a_run_that_is_stopped_publishes_nothing_and_leaves_nothing(project):
+    run_id = project.airflow.trigger("slow", nested(project.job("slow")))
+    for tasks in project.airflow.watch("slow", run_id, every=0.2):
+        if states(tasks)["anonymize_fragment", "running"]:
+            break
+    assert project.leftovers("slow") != []
+    path = f"/api/v2/dags/slow/dagRuns/{run_id}"
+    project.airflow.request("PATCH", path, {"state": "failed"})
+    end = time.monotonic() + 60
+    while project.leftovers("slow") and time.monotonic() < end:
+        time.sleep(0.5)
+    assert project.leftovers("slow") == []
+    assert not project.output("slow").exists()
+    project.airflow.finish("slow", run_id)
+    found = states(project.airflow.tasks("slow", run_id))
+    assert found["wrap_up", "skipped"] == found["clean_up", "success"] == 1
+    assert found["anonymize_fragment", "success"] == 0
+
+
+def clear(project, dag_id, run_id):
+    """Have a whole run done again."""
+    path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/clear"
+    project.airflow.request("POST", path, {"dry_run": False, "only_failed": False})
