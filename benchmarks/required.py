@@ -26,6 +26,7 @@ DP = {
 }
 MEDIAN_TOLERANCE = 0.025
 GAIN_DP_TOLERANCE = 0.03  # of median's
+PRINTED = 0.004  # the required figures are printed with three digits
 
 # Mean LM over the 8 quasi-identifiers of Adult, no sensitive attribute.
 ADULT_K = (5, 10, 25, 50, 100)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
 from mondrian_ops.report.page import render_html
 from mondrian_ops.report.text import render_text
-from mondrian_ops.report.write import HTML_NAME, JSON_NAME, write
+from mondrian_ops.report.write import HTML_NAME, JSON_NAME, read, write
 
 __all__ = [
     "HTML_NAME",
@@ -16,6 +16,7 @@ __all__ = [
     "LIMITS",
     "build",
     "merge_attributes",
+    "read",
     "render_html",
     "render_text",
     "write",

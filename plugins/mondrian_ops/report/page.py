@@ -397,9 +397,9 @@ def _making(report: Mapping[str, Any]) -> str:
 
 def _used(choice: Mapping[str, Any]) -> str:
     used, asked = choice.get("used"), choice.get("asked")
-    if used == asked:
-        return f"{used}, as asked"
-    return "; ".join(filter(None, (f"{used} (asked: {asked})", choice.get("reason"))))
+    said = f"{used}, as asked" if used == asked else f"{used} (asked: {asked})"
+    reason = choice.get("reason")
+    return said if not reason or reason == "asked for" else f"{said}; {reason}"
 
 
 def _verification(report: Mapping[str, Any]) -> str:

@@ -19,3 +19,9 @@ def write(directory: str | Path, report: Mapping[str, Any]) -> None:
     text = json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False)
     (folder / JSON_NAME).write_text(text + "\n", encoding="utf-8")
     (folder / HTML_NAME).write_text(render_html(report), encoding="utf-8")
+
+
+def read(directory: str | Path) -> dict[str, Any]:
+    """The report in a directory, as `write` put it there."""
+    report: dict[str, Any] = json.loads((Path(directory) / JSON_NAME).read_text(encoding="utf-8"))
+    return report
