@@ -40,7 +40,8 @@ def cutting(context: Context) -> Iterator[Table]:
             for cut, found in full.items()
         ],
         note="Coded rows in memory to equivalence classes, kernels already compiled; median of "
-        f"{context.rounds} runs. Lookahead looks equally far in both columns. The published reference program takes "
+        f"{context.rounds} runs. Lookahead looks equally far in both columns. The published "
+        "reference program takes "
         f"{required.REFERENCE_CUT_S:.0f} s for the million.",
     )  # fmt: skip
 
