@@ -187,9 +187,9 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _warmup(options: argparse.Namespace) -> int:
-    from mondrian_ops.core import kernels
+    from mondrian_ops import pipeline
 
-    kernels.warm_up()
+    pipeline.warm_up()
     return 0
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from mondrian_ops import report as reports
@@ -42,6 +44,7 @@ __all__ = [
     "plan",
     "run",
     "verify",
+    "warm_up",
     "wrap_up",
 ]
 
@@ -136,6 +139,23 @@ def anonymize_fragment(job: Job, fragment: Fragment) -> Summary:
     }
 
 
+def warm_up() -> None:
+    """Compile every kernel into Numba's cache, so that the first run is as fast as the others."""
+    with tempfile.TemporaryDirectory() as directory:
+        for values in (2, 1 << 17):  # codes of 16 and of 32 bits
+            numbers = np.arange(max(values, 100))
+            table = pa.table({"a": numbers, "b": (numbers % 3).astype(str), "s": numbers % 5})
+            storage.write_part(os.path.join(directory, "rows.parquet"), table)
+            job = {
+                "input": os.path.join(directory, "rows.parquet"),
+                "output": os.path.join(directory, "release"),
+                **{"k": 20, "l": 2, "quasi_identifiers": ["a", "b"], "sensitive": ["s"]},
+                "partitioning": {"fragments": 2},
+            }
+            run(load_job(job))
+            run(load_job(job, ["relaxed=true"]))
+
+
 def wrap_up(
     job: Job, *, work: str, summaries: Sequence[Summary], progress: Progress | None = None
 ) -> Report:
@@ -148,6 +168,8 @@ def wrap_up(
     started = time.perf_counter()
     directory = storage.WorkDir(work)
     state = directory.read_json(_STATE)
+    if storage.published(str(job.output), directory.token):  # by an attempt that then was killed
+        return reports.read(str(job.output))
     summaries = sorted(summaries, key=lambda summary: int(summary["id"]))
     count, parts = _recounted(job, directory, summaries, progress)
     verdict = verification.check(count, job, _hierarchies(job, of_sensitive=True))
@@ -442,8 +464,15 @@ def _recounted(
     """The release counted from its files, whole and part by part."""
     counter = None
     parts = []
-    for done, summary in enumerate(summaries):
-        path = directory.part_path(summary["id"])
+    paths = [directory.part_path(summary["id"]) for summary in summaries]
+    stray = {*os.listdir(directory.staging)} - {os.path.basename(path) for path in paths}
+    stray -= {reports.JSON_NAME, reports.HTML_NAME, "_SUCCESS"}  # of an attempt before
+    if stray:
+        raise StorageError(
+            f"{directory.staging}: holds {len(stray)} file(s) of no fragment; run again from the "
+            "partition task"
+        )
+    for done, (summary, path) in enumerate(zip(summaries, paths, strict=True)):
         if not os.path.exists(path):
             raise StorageError(
                 f"part of fragment {summary['id']}: vanished between tasks; run again from the "
@@ -558,8 +587,9 @@ def _resolved_cut(
     ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
     attributes come first is tried out on the ``pilot`` rows.
     """
-    if job.cut == "median":
-        return {"asked": "median", "used": "median", "reason": "asked for", **asdict(Cut("median"))}
+    if job.relaxed or job.cut == "median":
+        used = "relaxed" if job.relaxed else "median"
+        return {"asked": job.cut, "used": used, "reason": "asked for", **asdict(Cut(used))}
     anonymizer = Anonymizer(job, survey, hierarchies, Cut("gain"))
     k = max(2, round(job.k * pilot.num_rows / survey.rows))  # as deep a tree as rows allow
     greedy = better_gain(anonymizer.encode(pilot, Privacy(KAnonymity(k), ())))

@@ -122,8 +122,8 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
     sizes = classes.sizes
     attributes = {
         name: {
-            "NCP": float(sizes @ each.ncp),
-            "LM": float(sizes @ each.lm),
+            "NCP": float(np.sum(sizes * each.ncp)),
+            "LM": float(np.sum(sizes * each.lm)),
             "rows_exact": int(sizes[each.exact].sum()),
             "rows_star": int(sizes[each.star].sum()),
         }
@@ -132,7 +132,7 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
     return {
         "rows": int(sizes.sum()),
         "equivalence_classes": len(sizes),
-        "DP": int(sizes @ sizes),
+        "DP": int(np.sum(sizes * sizes)),
         "NCP": sum(each["NCP"] for each in attributes.values()),
         "attributes": attributes,
     }

@@ -26,7 +26,8 @@ class Cut:
     """How cuts are chosen.
 
     ``greedy`` is ``median``, ``gain``, ``widest gain`` or, for fragments drawn from a sample,
-    ``balanced``: medians, but missing values are not parted first. Nodes of at most
+    ``balanced``: medians, but missing values are not parted first. ``relaxed`` takes medians too,
+    and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes of at most
     ``rollout_rows`` rows are cut by looking ahead.
     """
 
@@ -43,6 +44,7 @@ _POLICIES = {
     "gain": kernels.GAIN,
     "widest gain": kernels.WIDEST_GAIN,
     "balanced": kernels.BALANCED,
+    "relaxed": kernels.RELAXED,
 }
 CANDIDATES = 3
 

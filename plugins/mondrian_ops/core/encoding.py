@@ -31,7 +31,7 @@ def code_dtype(size: int) -> np.dtype[Any]:
 
 
 def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """One contiguous array of plain values: chunks combined, dictionaries decoded, -0.0 as 0.0."""
+    """One contiguous array: chunks combined, dictionaries decoded, -0.0 as 0.0, NaN as null."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # zero chunks, or too long for one
@@ -41,16 +41,20 @@ def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if pa.types.is_float16(column.type):
         column = column.cast(pa.float32())
     if pa.types.is_floating(column.type):
-        return pc.add(column, pa.scalar(0.0, column.type))
+        column = pc.add(column, pa.scalar(0.0, column.type))
+        nan = pc.is_nan(column)
+        if pc.any(nan).as_py():
+            column = pc.if_else(nan, pa.scalar(None, column.type), column)
     return column
 
 
 def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
-    """Codes ``(rows,)`` and the distinct values in ascending order; code c is value ``c - 1``."""
+    """Codes ``(rows,)`` and the distinct values in ascending order; code c is value ``c - 1``.
+
+    ``column`` comes from `as_array`, as that of `encode_known` does.
+    """
     encoded = column.dictionary_encode()
     values = encoded.dictionary
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
     order = pc.array_sort_indices(values, null_placement="at_end").to_numpy()
     present = len(values) - values.null_count
     rank = np.zeros(len(values), code_dtype(present + 1))

@@ -293,7 +293,7 @@ class TreeAttribute(Attribute):
             else labels[key // (int(length.max()) + 1)].ljust(key % (int(length.max()) + 1), STAR)
             for key in unique.tolist()
         ]
-        return _dictionary_of_texts(inverse, texts)
+        return _dictionary_of_texts(inverse, pa.array(texts, pa.string()))
 
 
 @dataclass(frozen=True)
@@ -344,9 +344,8 @@ class SetAttribute(Attribute):
             if ids[i] == len(labels):
                 labels.append(_set_text(members[start:end], texts))
             start = end
-        return Published(
-            {self.name: _starred(_dictionary_of_texts(ids, labels), star)}, ncp, lm, exact, star
-        )
+        sets = _dictionary_of_texts(ids, pa.array(labels, pa.string()))
+        return Published({self.name: _starred(sets, star)}, ncp, lm, exact, star)
 
 
 def _set_text(members: NDArray[np.generic], texts: Sequence[str]) -> str | None:
@@ -410,22 +409,22 @@ def _labels_of_pairs(
     single = pa.array((a == b) & (texts.high is None))
     labels = pc.if_else(single, first, pair)
     labels = pc.if_else(pa.array((a == 0) & (b > 0)), STAR, labels)
-    return pa.DictionaryArray.from_arrays(pa.array(inverse.astype(np.int32)), labels)
+    return _dictionary_of_texts(inverse, labels)
 
 
 def _dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
     """``texts[ids]`` with the texts in use only; an id of -1 is null."""
     unique, inverse = np.unique(ids, return_inverse=True)
     used = texts.take(pa.array(np.maximum(unique, 0), mask=unique < 0))
-    return pa.DictionaryArray.from_arrays(pa.array(inverse.astype(np.int32)), used)
+    return _dictionary_of_texts(inverse, used)
 
 
-def _dictionary_of_texts(
-    ids: NDArray[np.int64], texts: Sequence[str | None]
-) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(
-        pa.array(ids.astype(np.int32)), pa.array(texts, pa.string())
-    )
+def _dictionary_of_texts(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
+    """``texts[ids]``; a null is one of the indices, for Parquet writes none in a dictionary."""
+    present = texts.is_valid().to_numpy(zero_copy_only=False)
+    place = np.cumsum(present, dtype=np.int32) - 1
+    indices = pa.array(np.maximum(place, 0)[ids], pa.int32(), mask=~present[ids])
+    return pa.DictionaryArray.from_arrays(indices, texts.drop_null())
 
 
 def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.DictionaryArray:
@@ -433,8 +432,8 @@ def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictiona
     if not star.any():
         return labels
     texts = pa.concat_arrays([labels.dictionary, pa.array([STAR], pa.string())])
-    ids = np.where(star, len(texts) - 1, labels.indices.to_numpy())
-    return pa.DictionaryArray.from_arrays(pa.array(ids.astype(np.int32)), texts)
+    last = pa.scalar(len(texts) - 1, pa.int32())
+    return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(star), last, labels.indices), texts)
 
 
 def kernel_rows(
@@ -454,9 +453,10 @@ def kernel_rows(
         sensitive=matrix,
         kind=np.array([c.kind for c in encoded], np.int64),
         first=np.cumsum([0, *(c.size for c in encoded)], dtype=np.int64),
-        low=_table(encoded, [c.low / c.span if c.span > 0 else c.low * 0 for c in encoded]),
-        high=_table(encoded, [c.high / c.span if c.span > 0 else c.high * 0 for c in encoded]),
+        low=_table(encoded, [c.low for c in encoded]),
+        high=_table(encoded, [c.high for c in encoded]),
         step=_table(encoded, [c.step for c in encoded]),
+        span=np.array([c.span if c.span > 0 else 1.0 for c in encoded]),
         domain=np.array([max(1.0, c.domain - 1) for c in encoded]),
         present=np.array([max(1.0, c.present) for c in encoded]),
     )

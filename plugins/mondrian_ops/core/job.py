@@ -216,6 +216,10 @@ def _read(options: Options, paths_required: bool) -> Job:
     attributes = _quasi_identifiers(options)
     sensitive = options.columns("sensitive")
     _check_one_role_each(options, identifiers, attributes, sensitive)
+    cut = options.choice("cut", get_args(Cut), "auto")
+    relaxed = options.flag("relaxed", False)
+    if relaxed and cut not in ("auto", "median"):
+        raise options.error("relaxed", f"goes with cut: median, not {cut}; change one of them")
     diversity = options.choice("diversity", get_args(Diversity), "distinct")
     distance = options.choice("t_distance", get_args(Distance), "equal")
     return Job(
@@ -234,8 +238,8 @@ def _read(options: Options, paths_required: bool) -> Job:
         sensitive=tuple(sensitive),
         unlisted=options.choice("unlisted", get_args(Unlisted), "publish"),
         algorithm=_available(options, "algorithm", ALGORITHMS, _LATER_ALGORITHMS),
-        cut=options.choice("cut", get_args(Cut), "auto"),
-        relaxed=options.flag("relaxed", False),
+        cut=cut,
+        relaxed=relaxed,
         cut_budget_s=_cut_budget(options),
         interval_style=options.choice("interval_style", get_args(IntervalStyle), "text"),
         partitioning=_partitioning(options),

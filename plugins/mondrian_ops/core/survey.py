@@ -141,7 +141,7 @@ class Surveyor:
         """Take in some rows with at least `surveyed_columns`."""
         self._rows += batch.num_rows
         for name, ends in self._ranges.items():
-            column = _without_nan(as_array(batch.column(name)))
+            column = as_array(batch.column(name))
             found = pc.min_max(column)
             ends += [pa.array([found["min"].as_py()], column.type), pa.array([found["max"].as_py()], column.type)]
             if len(ends) > 64:
@@ -169,7 +169,7 @@ class Surveyor:
         array = as_array(column)
         if self._how.get(name) == "prefix" or name in self._hierarchies:
             return text_of(array)
-        return _without_nan(array)
+        return array
 
 
 class _Tally:
@@ -229,12 +229,6 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     if quasi.ladder is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise JobError(f"{where} has no ladder; a ladder needs whole or floating-point numbers")
     return how
-
-
-def _without_nan(column: pa.Array) -> pa.Array:
-    if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    return column
 
 
 def _ends(ends: list[pa.Array]) -> list[pa.Array]:

@@ -142,6 +142,40 @@ def cut_holds(rows, index, start, stop, a, cut, criteria, work):
 
 
 @njit(**LEAN)
+def order_rows(rows, index, start, stop, a, d, work):
+    """Put the node's rows into ``work.order`` by attribute ``a``, whose codes were just tallied."""
+    # A counting sort: the histogram holds where the next row of each code goes.
+    for j in range(d):
+        work.histogram[work.value[j]] = work.below[j - 1] if j > 0 else 0
+    for i in range(start, stop):
+        v = rows.codes[a, index[i]]
+        work.order[work.histogram[v]] = index[i]
+        work.histogram[v] += 1
+    for j in range(d):
+        work.histogram[work.value[j]] = 0
+
+
+@njit(**LEAN)
+def halves_hold(rows, index, start, middle, stop, criteria, work):
+    """Whether the rows before and from ``middle`` satisfy every criterion, each side by itself."""
+    left = work.left_counts
+    for j in range(criteria.kind.size):
+        for side in range(2):
+            first, last = (start, middle) if side == 0 else (middle, stop)
+            left[: criteria.codes[j]] = 0
+            distinct = 0
+            for i in range(first, last):
+                s = rows.sensitive[criteria.column[j], index[i]]
+                distinct += left[s] == 0
+                left[s] += 1
+            if not group_holds(
+                left, last - first, distinct, criteria, j, work.surplus, work.deficit
+            ):
+                return False
+    return True
+
+
+@njit(**LEAN)
 def mark_valid(rows, index, start, stop, a, d, criteria, work):
     """``work.valid[j]``: whether the cut above the j-th of ``d`` distinct codes keeps everything.
 
@@ -152,15 +186,7 @@ def mark_valid(rows, index, start, stop, a, d, criteria, work):
     for j in range(d - 1):
         below = work.below[j]
         work.valid[j] = below >= criteria.k and n - below >= criteria.k
-    # A counting sort: the histogram holds where the next row of each code goes.
-    for j in range(d):
-        work.histogram[work.value[j]] = work.below[j - 1] if j > 0 else 0
-    for i in range(start, stop):
-        v = rows.codes[a, index[i]]
-        work.order[work.histogram[v]] = index[i]
-        work.histogram[v] += 1
-    for j in range(d):
-        work.histogram[work.value[j]] = 0
+    order_rows(rows, index, start, stop, a, d, work)
     left, right = work.left_counts, work.right_counts
     for c in range(criteria.kind.size):
         column, m = criteria.column[c], criteria.codes[c]

@@ -9,11 +9,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mondrian_ops.core.kernels.criteria import JIT, LEAN, cut_holds, mark_valid
+from mondrian_ops.core.kernels.criteria import (
+    JIT,
+    LEAN,
+    cut_holds,
+    halves_hold,
+    mark_valid,
+    order_rows,
+)
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     GAIN,
     INTERVAL,
+    RELAXED,
     WIDEST_GAIN,
     Rows,
 )
@@ -263,6 +271,31 @@ def cut_of(rows, index, start, stop, criteria, policy, work):
 
 
 @njit(**LEAN)
+def halve(rows, index, start, stop, criteria, work):
+    """Relaxed partitioning (LeFevre et al. 2006, section 3.2): where the second half starts, or -1.
+
+    Rows of the median value lie on either side of the cut, so both halves have k rows whenever the
+    node has 2k; the widest attribute whose halves keep every criterion is taken.
+    """
+    examine(rows, index, start, stop, criteria.k, RELAXED, work)
+    middle = start + (stop - start) // 2
+    while True:
+        a = -1
+        for b in range(rows.kind.size):
+            if work.distinct[b] > 1 and (a < 0 or work.score[b] > work.score[a]):
+                a = b
+        if a < 0:
+            return -1
+        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        order_rows(rows, index, start, stop, a, d, work)
+        for i in range(stop - start):
+            index[start + i] = work.order[i]
+        if halves_hold(rows, index, start, middle, stop, criteria, work):
+            return middle
+        work.distinct[a] = 0
+
+
+@njit(**LEAN)
 def cut_down(rows, index, floor, criteria, policy, work, marks):
     """Cut until nodes have at most ``floor`` rows or no cut is left; mark where such a node starts.
 
@@ -274,14 +307,17 @@ def cut_down(rows, index, floor, criteria, policy, work, marks):
     while top >= 0:
         start, stop = waiting[0, top], waiting[1, top]
         top -= 1
-        a = np.int64(-1)
-        cut = np.int64(0)
+        middle = -1
         if stop - start > floor and stop - start >= 2 * criteria.k:
-            a, cut = cut_of(rows, index, start, stop, criteria, policy, work)
-        if a < 0:
+            if policy.greedy == RELAXED:
+                middle = halve(rows, index, start, stop, criteria, work)
+            else:
+                a, cut = cut_of(rows, index, start, stop, criteria, policy, work)
+                if a >= 0:
+                    middle = partition_rows(rows.codes, a, index, start, stop, cut)
+        if middle < 0:
             marks[start] = 1
             continue
-        middle = partition_rows(rows.codes, a, index, start, stop, cut)
         small_left = middle - start < stop - middle
         for side in range(2):
             left = (side == 1) == small_left
@@ -322,7 +358,7 @@ def block_of(rows, index, start, stop, work):
         for i in range(n):
             sensitive[s, i] = rows.sensitive[s, index[start + i]]
     return Rows(
-        codes, sensitive, rows.kind, first, low, high, step, rows.domain, rows.present
+        codes, sensitive, rows.kind, first, low, high, step, rows.span, rows.domain, rows.present
     )
 
 

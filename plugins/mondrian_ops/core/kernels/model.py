@@ -13,7 +13,8 @@ INTERVAL, TREE, SET = 0, 1, 2
 # Cut policies. GAIN takes the largest fall of loss over all attributes; WIDEST_GAIN adds the loss of
 # the attribute to the fall per row, so that wide attributes come first; which of them loses less
 # depends on the data. BALANCED is MEDIAN without giving missing values classes of their own first.
-MEDIAN, GAIN, WIDEST_GAIN, BALANCED = 0, 1, 2, 3
+# RELAXED halves a node on its widest attribute, rows of equal value on both sides where needed.
+MEDIAN, GAIN, WIDEST_GAIN, BALANCED, RELAXED = 0, 1, 2, 3, 4
 
 # Kinds of privacy criterion on a sensitive attribute.
 DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE = 0, 1, 2, 3, 4, 5
@@ -32,9 +33,10 @@ class Rows(NamedTuple):
     sensitive: NDArray[np.int32]  # (sensitive attributes, rows)
     kind: Ints  # (attributes,): INTERVAL, TREE or SET
     first: Ints  # (attributes + 1,)
-    low: Floats  # lower end of a code's interval over the span of the whole dataset
-    high: Floats  # upper end; equal to the lower unless gridded
+    low: Floats  # INTERVAL: lower end of a code's interval
+    high: Floats  # INTERVAL: upper end; equal to the lower unless gridded
     step: Floats  # TREE: loss of the lowest common ancestor of a code and the next one
+    span: Floats  # (attributes,): INTERVAL: range over the whole dataset, 1 where that is 0
     domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
     present: Floats  # (attributes,): distinct values present in the whole dataset
 
@@ -128,7 +130,7 @@ def _no_rows() -> Rows:
     integers, floats = np.zeros(0, np.int64), np.zeros(0)
     return Rows(
         np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.int32), integers, np.zeros(1, np.int64),
-        floats, floats, floats, floats, floats,
+        floats, floats, floats, floats, floats, floats,
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def width(rows, a, low, high, d):
     if low == 0:
         return 1.0 if high > 0 else 0.0  # missing and present together publish "*"
     if rows.kind[a] == INTERVAL:
-        return rows.high[first + high] - rows.low[first + low]
+        return (rows.high[first + high] - rows.low[first + low]) / rows.span[a]
     if rows.kind[a] == SET:
         return (d - 1) / rows.domain[a]
     return highest_step(rows.step, first, low, high)
@@ -63,7 +63,7 @@ def losses_above(rows, a, d, value, right):
     if rows.kind[a] == INTERVAL:
         top = rows.high[first + value[d - 1]]
         for j in range(d - 1):
-            right[j] = top - rows.low[first + value[j + 1]]
+            right[j] = (top - rows.low[first + value[j + 1]]) / rows.span[a]
     elif rows.kind[a] == SET:
         for j in range(d - 1):
             right[j] = (d - 2 - j) / rows.domain[a]
@@ -82,11 +82,11 @@ def loss_below(rows, a, j, value, loss):
     if j == 0:
         if value[0] == 0 or rows.kind[a] != INTERVAL:
             return 0.0
-        return rows.high[first + value[0]] - rows.low[first + value[0]]
+        return (rows.high[first + value[0]] - rows.low[first + value[0]]) / rows.span[a]
     if value[0] == 0:
         return 1.0
     if rows.kind[a] == INTERVAL:
-        return rows.high[first + value[j]] - rows.low[first + value[0]]
+        return (rows.high[first + value[j]] - rows.low[first + value[0]]) / rows.span[a]
     if rows.kind[a] == SET:
         return j / rows.domain[a]
     return max(loss, highest_step(rows.step, first, value[j - 1], value[j]))
