@@ -12,12 +12,12 @@ from typing import Any, get_args
 from airflow.sdk import DAG, AssetAlias, Param
 
 from mondrian_ops.core import job as options
-from mondrian_ops.task_groups import anonymize_group
+from mondrian_ops.task_groups import anonymize_tasks
 
 HOME = Path(__file__).resolve().parents[1]
 
-DATA = "Data"
-PRIVACY = "Privacy"
+# Sections of the form, closed at first; what has none is open.
+PRIVACY = "More on privacy"
 ALGORITHM = "Algorithm"
 PARTITIONING = "Partitioning"
 
@@ -41,28 +41,19 @@ def choice(among: Any, **schema: Any) -> Param:
 FORM = {
     "input": text(
         str(HOME / "include" / "examples" / "people.csv"),
-        section=DATA,
         title="Input",
         description="Path or URL of the data: a file, a directory or a glob; Parquet or CSV.",
     ),
     "output": text(
         str(HOME / "out" / "people"),
-        section=DATA,
         title="Output",
         description="Directory of the release. It appears whole or not at all; an earlier "
         "release there is replaced, anything else is left alone and refused.",
     ),
     "identifiers": columns(
         ["name"],
-        section=DATA,
         title="Direct identifiers",
         description="Columns that name a person. One column a line.",
-    ),
-    "identifier_policy": choice(
-        options.IdentifierPolicy,
-        section=DATA,
-        title="Direct identifiers are",
-        description="drop: left out of the release. redact: kept, every value as *.",
     ),
     "quasi_identifiers": columns(
         [
@@ -73,7 +64,6 @@ FORM = {
             "occupation=hierarchy:occupations.csv",
             "visit_date",
         ],
-        section=DATA,
         title="Quasi-identifiers",
         description="Columns that others know too, one a line: `age` (interval for numbers and "
         "dates, set for text), `zip=prefix`, `country=hierarchy:countries.csv`, `job=set`, "
@@ -82,21 +72,13 @@ FORM = {
     ),
     "sensitive": columns(
         ["diagnosis", "income"],
-        section=DATA,
         title="Sensitive columns",
         description="Columns nobody shall learn of a person, published as they are.",
-    ),
-    "unlisted": choice(
-        options.Unlisted,
-        section=DATA,
-        title="Other columns are",
-        description="publish: kept as they are, and named in the report. drop: left out.",
     ),
     "k": Param(
         5,
         type="integer",
         minimum=2,
-        section=PRIVACY,
         title="k",
         description="k-anonymity: the least rows that share a combination of quasi-identifiers.",
     ),
@@ -104,10 +86,21 @@ FORM = {
         2,
         type=["null", "number"],
         minimum=2,
-        section=PRIVACY,
         title="l",
         description="l-diversity: the least well-represented values of each sensitive column "
         "among rows that share a combination. Empty: not asked for.",
+    ),
+    "identifier_policy": choice(
+        options.IdentifierPolicy,
+        section=PRIVACY,
+        title="Direct identifiers are",
+        description="drop: left out of the release. redact: kept, every value as *.",
+    ),
+    "unlisted": choice(
+        options.Unlisted,
+        section=PRIVACY,
+        title="Other columns are",
+        description="publish: kept as they are, and named in the report. drop: left out.",
     ),
     "diversity": choice(
         options.Diversity,
@@ -239,11 +232,10 @@ with DAG(
     params=FORM,
     tags=["mondrian_ops", "privacy"],
 ) as dag:
-    anonymize_group(
+    anonymize_tasks(
         {
             **{name: dag.param(name) for name in FORM if name not in OF_PARTITIONING},
             "partitioning": {name: dag.param(name) for name in OF_PARTITIONING},
         },
-        prefix_group_id=False,
         asset=AssetAlias("mondrian_release"),
     )

@@ -23,7 +23,7 @@ from typing import Any
 from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable, Param, Variable, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from mondrian_ops.task_groups import anonymize_each_group
+from mondrian_ops.task_groups import anonymize_each
 
 HOME = Path(__file__).resolve().parents[1]
 DEFAULTS = {
@@ -86,8 +86,4 @@ with DAG(
     },
     tags=["mondrian_ops", "privacy"],
 ) as dag:
-    anonymize_each_group(
-        find_drops(),
-        prefix_group_id=False,
-        asset=AssetAlias("mondrian_nightly_release"),
-    )
+    anonymize_each(find_drops(), asset=AssetAlias("mondrian_nightly_release"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Context
 
-from mondrian_ops.task_groups import anonymize_group
+from mondrian_ops.task_groups import anonymize_tasks
 
 FRAGMENTS = 8
 
@@ -27,7 +27,7 @@ class Nothing(BaseOperator):
 
 
 with DAG("benchmark_release", schedule=None, catchup=False):
-    anonymize_group(os.environ.get("BENCHMARK_JOB", "job.json"), prefix_group_id=False)
+    anonymize_tasks(os.environ.get("BENCHMARK_JOB", "job.json"))
 
 with DAG("benchmark_nothing", schedule=None, catchup=False):
     fragments = [{"id": i, "where": f"column <= {i}"} for i in range(FRAGMENTS)]

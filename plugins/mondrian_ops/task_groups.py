@@ -1,4 +1,4 @@
-"""The three phases as one task group, for use inside any DAG.
+"""The three phases as a task group, for use inside any DAG.
 
 ::
 
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, AssetAlias, TaskGroup, TriggerRule
+from airflow.sdk import Asset, AssetAlias, TaskGroup, TriggerRule, XComArg
 
 from mondrian_ops.operators import (
     AnonymizeFragmentOperator,
@@ -30,107 +30,115 @@ from mondrian_ops.operators import (
 from mondrian_ops.operators.base import RETRIES, RETRY_DELAY
 
 if TYPE_CHECKING:
-    from airflow.sdk import XComArg
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-__all__ = ["anonymize_each_group", "anonymize_group"]
+__all__ = ["anonymize_each", "anonymize_group", "anonymize_tasks"]
+
+JobSource = Mapping[str, Any] | str | os.PathLike[str] | XComArg
 
 
 def anonymize_group(
-    job: Mapping[str, Any] | str | os.PathLike[str] | XComArg,
+    job: JobSource,
     group_id: str = "anonymize",
     *,
-    asset: Asset | AssetAlias | None = None,
-    prefix_group_id: bool = True,
-    retries: int = RETRIES,
-    retry_delay: timedelta = RETRY_DELAY,
     default_args: dict[str, Any] | None = None,
+    **options: Any,
 ) -> TaskGroup:
-    """Anonymize one data set: ``partition``, ``anonymize_fragment`` and ``wrap_up``.
+    """Anonymize one data set: ``partition``, ``anonymize_fragment`` and ``wrap_up`` in a group.
 
     :param job: the job: a mapping, the path of its file, or what an upstream task returned;
         templates in it are rendered.
-    :param asset: gets an event when the release is published. An AssetAlias is for an output that
-        is known at run time only: the release itself becomes an Asset.
-    :param prefix_group_id: whether the task ids start with the group's.
-    :param retries: attempts of each task after its first; a job, input or release that is refused
-        is never tried again.
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
+    :param options: those of :func:`anonymize_tasks`: ``asset``, ``retries``, ``retry_delay``.
     """
-    again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
-    with _group(group_id, prefix_group_id, default_args) as group:
-        partition = PartitionOperator(task_id="partition", job=job, **again)
-        anonymize = AnonymizeFragmentOperator.partial(
-            task_id="anonymize_fragment",
-            job=job,
-            map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
-            **again,
-        ).expand(fragment=partition.output)
-        wrap_up = WrapUpOperator(
-            task_id="wrap_up",
-            job=job,
-            summaries=anonymize.output,
-            outlets=[] if asset is None else [asset],
-            **again,
-        )
-        clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
-        [partition, anonymize, wrap_up] >> clean_up
+    # None would break inside another group that has default arguments.
+    arguments: Any = default_args or {}
+    with TaskGroup(group_id=group_id, default_args=arguments) as group:
+        anonymize_tasks(job, **options)
     return group
 
 
-def anonymize_each_group(
-    jobs: XComArg,
-    group_id: str = "anonymize_each",
+def anonymize_tasks(
+    job: JobSource,
     *,
-    asset: AssetAlias | None = None,
-    prefix_group_id: bool = True,
+    asset: Asset | AssetAlias | None = None,
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
-    default_args: dict[str, Any] | None = None,
-) -> TaskGroup:
+) -> WrapUpOperator:
+    """The tasks of :func:`anonymize_group` where they are called, in no group of their own.
+
+    :param job: as for :func:`anonymize_group`.
+    :param asset: gets an event when the release is published. An AssetAlias is for an output that
+        is known at run time only: the release itself becomes an Asset.
+    :param retries: attempts of each task after its first; a job, input or release that is refused
+        is never tried again.
+
+    Returns ``wrap_up``: what needs the release follows it.
+    """
+    again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
+    partition = PartitionOperator(task_id="partition", job=job, **again)
+    anonymize = AnonymizeFragmentOperator.partial(
+        task_id="anonymize_fragment",
+        job=job,
+        map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
+        **again,
+    ).expand(fragment=partition.output)
+    wrap_up = WrapUpOperator(
+        task_id="wrap_up",
+        job=job,
+        summaries=anonymize.output,
+        outlets=[] if asset is None else [asset],
+        **again,
+    )
+    clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
+    [partition, anonymize, wrap_up] >> clean_up
+    return wrap_up
+
+
+def anonymize_each(
+    jobs: XComArg,
+    *,
+    asset: AssetAlias | None = None,
+    retries: int = RETRIES,
+    retry_delay: timedelta = RETRY_DELAY,
+) -> MappedOperator:
     """Anonymize every data set of a list that is known at run time only; each stands alone.
 
     ``partition`` and ``wrap_up`` are mapped over the jobs, ``anonymize_fragment`` over the
     fragments of all of them: Airflow cannot map a task inside a mapped group, and one list keeps
     every worker busy. A job that fails leaves the others alone; its ``wrap_up`` fails, and so
-    does the run. An empty list of jobs skips the group.
+    does the run. An empty list of jobs skips the tasks.
 
     :param jobs: the output of a task that returns a list of jobs (mappings or paths).
 
-    The other parameters are those of :func:`anonymize_group`.
+    The other parameters are those of :func:`anonymize_tasks`. Returns ``wrap_up``.
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
-    with _group(group_id, prefix_group_id, default_args) as group:
-        partition = PartitionOperator.partial(
-            task_id="partition", map_index_template="{{ task.release_name }}", **again
-        ).expand(job=jobs)
-        fragments = GatherFragmentsOperator(
-            task_id="fragments",
-            job=jobs,
-            partitions=partition.output,
-            # One success is enough: a job without fragments failed in `partition`.
-            trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
-            **again,
-        )
-        anonymize = AnonymizeFragmentOperator.partial(
-            task_id="anonymize_fragment",
-            map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
-            **again,
-        ).expand(fragment=fragments.output)
-        wrap_up = WrapUpOperator.partial(
-            task_id="wrap_up",
-            map_index_template="{{ task.release_name }}",
-            summaries=anonymize.output,
-            outlets=[] if asset is None else [asset],
-            # A job whose own fragments are all there is published, whatever became of the others.
-            trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
-            **again,
-        ).expand(job=jobs)
-        clean_up = CleanUpOperator(task_id="clean_up", job=jobs, **again).as_teardown()
-        [partition, fragments, anonymize, wrap_up] >> clean_up
-    return group
-
-
-def _group(group_id: str, prefix: bool, default_args: Any) -> TaskGroup:
-    # None would break inside another group that has default arguments.
-    arguments: Any = default_args or {}
-    return TaskGroup(group_id=group_id, prefix_group_id=prefix, default_args=arguments)
+    partition = PartitionOperator.partial(
+        task_id="partition", map_index_template="{{ task.release_name }}", **again
+    ).expand(job=jobs)
+    fragments = GatherFragmentsOperator(
+        task_id="fragments",
+        job=jobs,
+        partitions=partition.output,
+        # One success is enough: a job without fragments failed in `partition`.
+        trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+        **again,
+    )
+    anonymize = AnonymizeFragmentOperator.partial(
+        task_id="anonymize_fragment",
+        map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
+        **again,
+    ).expand(fragment=fragments.output)
+    wrap_up = WrapUpOperator.partial(
+        task_id="wrap_up",
+        map_index_template="{{ task.release_name }}",
+        summaries=anonymize.output,
+        outlets=[] if asset is None else [asset],
+        # A job whose own fragments are all there is published, whatever became of the others.
+        trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+        **again,
+    ).expand(job=jobs)
+    clean_up = CleanUpOperator(task_id="clean_up", job=jobs, **again).as_teardown()
+    [partition, fragments, anonymize, wrap_up] >> clean_up
+    return wrap_up

@@ -81,21 +81,19 @@ def tamper(summaries):
 
 
 def rehearsal(dag_id, *, retries=2, **replaced):
-    """A DAG of one group, some of whose operators are replaced."""
+    """A DAG of the three phases, some of whose operators are replaced."""
     before = {name: getattr(task_groups, name) for name in replaced}
     vars(task_groups).update(replaced)
     with DAG(dag_id, schedule=None, catchup=False, params={"job": Param({}, type="object")}) as dag:
-        group = task_groups.anonymize_group(
-            dag.param("job"), retries=retries, retry_delay=SOON, prefix_group_id=False
-        )
+        task_groups.anonymize_tasks(dag.param("job"), retries=retries, retry_delay=SOON)
     vars(task_groups).update(before)
-    return dag, group
+    return dag
 
 
-fails_once, _ = rehearsal("fails_once", AnonymizeFragmentOperator=FailsOnce)
-killed_once, _ = rehearsal("killed_once", AnonymizeFragmentOperator=KilledOnce)
-killed_partition, _ = rehearsal("killed_partition", retries=0, PartitionOperator=KilledPartition)
-slow, _ = rehearsal("slow", AnonymizeFragmentOperator=Slow)
-tampered, group = rehearsal("tampered")
+fails_once = rehearsal("fails_once", AnonymizeFragmentOperator=FailsOnce)
+killed_once = rehearsal("killed_once", AnonymizeFragmentOperator=KilledOnce)
+killed_partition = rehearsal("killed_partition", retries=0, PartitionOperator=KilledPartition)
+slow = rehearsal("slow", AnonymizeFragmentOperator=Slow)
+tampered = rehearsal("tampered")
 with tampered:
-    tamper(group["anonymize_fragment"].output) >> group["wrap_up"]
+    tamper(tampered.get_task("anonymize_fragment").output) >> tampered.get_task("wrap_up")
