@@ -53,7 +53,9 @@ def multidimensional(
         if a < 0:
             final += 1
             continue
-        middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, code)
+        middle = kernels.partition_rows(
+            coded.rows.codes, a, index, start, stop, code, work.order
+        )
         value = attributes[a].cut_value(coded.encoded[a], int(code))
         nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
         heapq.heappush(waiting, (start - middle, len(nodes), start, middle))

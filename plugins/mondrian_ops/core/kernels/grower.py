@@ -40,17 +40,25 @@ from mondrian_ops.core.kernels.splitting import (
 BLOCK = 1 << 15  # rows of a block; its codes fit in 16 bits
 
 
-@njit(**INLINE)
-def partition_rows(codes, a, index, start, stop, cut):
-    """Bring the rows with code <= ``cut`` to the front; returns where the others start."""
-    i, j = start, stop - 1
-    while i <= j:
-        if codes[a, index[i]] <= cut:
-            i += 1
-        else:
-            index[i], index[j] = index[j], index[i]
-            j -= 1
-    return i
+@njit(**LEAN)
+def partition_rows(codes, a, index, start, stop, cut, order):
+    """Bring the rows with code <= ``cut`` to the front; returns where the others start.
+
+    Stable, so that rows stay in ascending order and are read in it; without a branch that the
+    processor could mispredict. ``order`` is working memory for the rows.
+    """
+    left = start
+    right = 0
+    for i in range(start, stop):
+        row = index[i]
+        goes_left = np.int64(codes[a, row] <= cut)
+        index[left] = row
+        order[right] = row
+        left += goes_left
+        right += 1 - goes_left
+    for i in range(right):
+        index[left + i] = order[i]
+    return left
 
 
 @njit(**LEAN)
@@ -191,7 +199,7 @@ def rollout(rows, index, start, stop, limit, criteria, greedy, work):
         if a < 0:
             total += loss * (stop - start)
             continue
-        middle = partition_rows(rows.codes, a, index, start, stop, cut)
+        middle = partition_rows(rows.codes, a, index, start, stop, cut, work.order)
         small_left = middle - start < stop - middle
         for side in range(2):  # the smaller side on top
             left = (side == 1) == small_left
@@ -243,7 +251,7 @@ def look_ahead(rows, index, start, stop, criteria, policy, work):
         a, cut = work.try_attribute[t], work.try_cut[t]
         if not cut_holds(rows, index, start, stop, a, cut, criteria, work):
             continue
-        middle = partition_rows(rows.codes, a, index, start, stop, cut)
+        middle = partition_rows(rows.codes, a, index, start, stop, cut, work.order)
         loss = rollout(rows, index, start, middle, least, criteria, policy.greedy, work)
         if loss < least:
             loss += rollout(
@@ -314,7 +322,7 @@ def cut_down(rows, index, floor, criteria, policy, work, marks):
             else:
                 a, cut = cut_of(rows, index, start, stop, criteria, policy, work)
                 if a >= 0:
-                    middle = partition_rows(rows.codes, a, index, start, stop, cut)
+                    middle = partition_rows(rows.codes, a, index, start, stop, cut, work.order)
         if middle < 0:
             marks[start] = 1
             continue
