@@ -246,7 +246,7 @@ def anonymize(
     """
     started = time.perf_counter()
     is_arrow = isinstance(table, pa.Table)
-    source = table if is_arrow else pa.Table.from_pandas(table, preserve_index=False)
+    source = table if is_arrow else _arrow_of(table)
     source = source.replace_schema_metadata()
     job = _job_in_memory(job)
     _check_columns(job, source.column_names)
@@ -452,7 +452,8 @@ def _retrieved(
             f"{job.input}: changed since the run was planned; run again from the partition task"
         )
     condition = filter_of(fragment["any_of"], anonymizer.orders)
-    return pa.Table.from_batches(source.batches(state["read"], condition))
+    schema = pa.schema([source.schema.field(name) for name in state["read"]])
+    return pa.Table.from_batches(source.batches(state["read"], condition), schema)
 
 
 # Phase three
@@ -472,19 +473,25 @@ def _recounted(
             f"{directory.staging}: holds {len(stray)} file(s) of no fragment; run again from the "
             "partition task"
         )
-    for done, (summary, path) in enumerate(zip(summaries, paths, strict=True)):
+    for summary, path in zip(summaries, paths, strict=True):
         if not os.path.exists(path):
             raise StorageError(
                 f"part of fragment {summary['id']}: vanished between tasks; run again from the "
                 "partition task"
             )
-        for name, table in storage.read_release(path):
-            counter = counter or verification.counter_of(job, table.column_names)
-            parts.append(counter.add(table, name))
-        progress("wrap_up", done + 1, len(summaries))
+    # Parts are read ahead in threads and counted here, in order.
+    for name, table in local.in_threads(_read_part, paths):
+        counter = counter or verification.counter_of(job, table.column_names)
+        parts.append(counter.add(table, name))
+        progress("wrap_up", len(parts), len(summaries))
     if counter is None:
         raise StorageError("there are no fragments to wrap up; run again from the partition task")
     return counter.result(), parts
+
+
+def _read_part(path: str) -> tuple[str, pa.Table]:
+    ((name, table),) = storage.read_release(path)
+    return name, table
 
 
 def _report(
@@ -550,6 +557,12 @@ def _check_columns(job: Job, names: Sequence[str]) -> None:
                 raise JobError(
                     f"{role}: the input has no column {column!r}{did_you_mean(column, names)}"
                 )
+    for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():
+        for taken in {f"{name}_min", f"{name}_max"} & {*columns_to_read(job, list(names))}:
+            raise JobError(
+                f"interval_style: {name!r} would be published as {taken!r}, a name that the input "
+                "has already; rename that column, drop it, or use interval_style: text"
+            )
 
 
 def _check_rows(job: Job, rows: int) -> None:
@@ -650,6 +663,22 @@ def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job
     path = os.fspath(job)
     found = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
     return replace(found, base_dir=os.path.dirname(os.path.abspath(path)))
+
+
+def _arrow_of(frame: Any) -> pa.Table:
+    """A pandas.DataFrame as a table; raises InputError, which tells no value, where that fails."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        for name in frame.columns:
+            try:
+                pa.array(frame[name], from_pandas=True)
+            except pa.ArrowException:
+                raise InputError(
+                    f"column {name!r}: its values are of several types, or of one that Arrow does "
+                    "not know; give it one type"
+                ) from None
+        raise
 
 
 def _without_dictionaries(table: pa.Table) -> pa.Table:

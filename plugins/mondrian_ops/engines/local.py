@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -146,17 +147,22 @@ def _scatter(
             writer.append(number, routed.slice(start, end - start))
 
 
-def in_threads(work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """``work`` on every item, as many at once as there are cores; results in the items' order.
 
-    The kernels and Arrow release the GIL. The first exception ends it all.
+    The kernels and Arrow release the GIL. Few results wait to be taken, so that memory is bounded
+    by them and not by the number of items. The first exception ends it all.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    running: deque[Future[R]] = deque()
     with ThreadPoolExecutor(cores or 1) as pool:
-        futures = [pool.submit(work, item) for item in items]
         try:
-            for future in futures:
-                yield future.result()
+            for item in items:
+                running.append(pool.submit(work, item))
+                if len(running) > (cores or 1):
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
