@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import encode_known
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.generalization import text_of
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 
@@ -57,6 +58,8 @@ class SensitiveDomain:
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Codes (rows,); raises InputError on a value that the dataset did not have before."""
+        if pa.types.is_string(self.values.type):  # the leaves of a hierarchy are texts
+            column = text_of(column)
         codes, unknown = encode_known(column, self.values)
         if unknown or (column.null_count and not self.missing):
             raise InputError(

@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal, localcontext
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -27,11 +29,13 @@ from mondrian_ops.core.encoding import (
 )
 from mondrian_ops.core.errors import HierarchyError, InputError
 from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.scale import Scale
 
 __all__ = [
     "Attribute",
     "Classes",
     "Encoded",
+    "Grid",
     "IntervalAttribute",
     "Published",
     "SetAttribute",
@@ -116,6 +120,32 @@ class Attribute(ABC):
 
 
 @dataclass(frozen=True)
+class Grid:
+    """Cells of equal width, half-open, one of which begins at the origin; edges are exact."""
+
+    step: float
+    origin: float
+
+    @cached_property
+    def _scale(self) -> Scale:
+        return Scale([self.step, self.origin])
+
+    def cells(self, line: Floats, name: str) -> NDArray[np.int64]:
+        """The cell that each position lies in; raises InputError where edges cannot be exact."""
+        if not self._scale.holds(line):
+            raise InputError(
+                f"column {name!r}: numbers too large for a grid as narrow as {self.step}; widen it"
+            )
+        scale = self._scale
+        return scale.bins(line, scale.units(self.step), scale.units(self.origin))
+
+    def edges(self, cells: NDArray[np.int64]) -> Floats:
+        """Where each cell begins."""
+        scale = self._scale
+        return scale.floats(scale.units(self.origin) + cells * scale.units(self.step))
+
+
+@dataclass(frozen=True)
 class IntervalAttribute(Attribute):
     """Values of a totally ordered domain, published as the tight or gridded interval of a class.
 
@@ -126,8 +156,7 @@ class IntervalAttribute(Attribute):
 
     low: float = 0.0
     high: float = 0.0
-    grid: float | None = None
-    origin: float = 0.0
+    grid: Grid | None = None
     bounds: bool = False
 
     @property
@@ -135,15 +164,13 @@ class IntervalAttribute(Attribute):
         return "interval"
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
-        column = as_array(column)
+        codes, values = encode_ranks(as_array(column))
+        low = high = positions(values, self.name)
         if self.grid is not None:
-            column = pc.floor(
-                pc.divide(pc.subtract(column.cast(pa.float64(), safe=False), self.origin), self.grid)
-            )
-        codes, values = encode_ranks(column)
-        line = positions(values, self.name)
-        low = line if self.grid is None else self.origin + line * self.grid
-        high = low if self.grid is None else low + self.grid
+            cells, cell_of = np.unique(self.grid.cells(low, self.name), return_inverse=True)
+            codes = np.concatenate([[0], cell_of + 1]).astype(code_dtype(len(cells) + 1))[codes]
+            low, high = self.grid.edges(cells), self.grid.edges(cells + 1)
+            values = pa.array(cells)
         return Encoded(
             codes=codes,
             size=len(values) + 1,
@@ -172,10 +199,7 @@ class IntervalAttribute(Attribute):
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
         if code == 0 or self.grid is None:
             return super().cut_value(encoded, code)
-        edge = float(encoded.high[code])  # the greatest value below the cell's open end
-        if pa.types.is_integer(self.type):
-            return int(np.ceil(edge)) - 1
-        return float(np.nextafter(edge, -np.inf))
+        return _greatest_below(float(encoded.high[code]), self.type)
 
     def _texts(self, encoded: Encoded) -> _PairTexts:
         if self.grid is None:
@@ -360,8 +384,8 @@ def text_of(values: pa.Array) -> pa.Array:
     """The values as text, as they are published where a class has one value."""
     if pa.types.is_string(values.type):
         return values
-    if pa.types.is_floating(values.type):
-        values = values.cast(pa.float64())
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
     return values.cast(pa.string())
 
 
@@ -371,6 +395,22 @@ def json_value(value: pa.Scalar) -> int | float | str | bool:
     if isinstance(plain, int | float | str):
         return plain
     return str(value.cast(pa.string()).as_py())
+
+
+def _greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
+    """The greatest number of a type below ``edge``, as `json_value` has it."""
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_integer(type_):
+        return int(np.ceil(edge)) - 1
+    if pa.types.is_decimal(type_):
+        with localcontext(prec=type_.precision + 5):
+            last = Decimal(1).scaleb(-type_.scale)
+            return str(Decimal(edge).quantize(last, ROUND_CEILING) - last)
+    if pa.types.is_float64(type_):
+        return float(np.nextafter(edge, -np.inf))
+    narrow = np.float32(edge)
+    return float(narrow if narrow < edge else np.nextafter(narrow, np.float32(-np.inf)))
 
 
 def _edge_text(edges: Floats) -> pa.Array:

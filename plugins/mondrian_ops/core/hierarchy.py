@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import HierarchyError
+from mondrian_ops.core.scale import Scale
 
 __all__ = ["Hierarchy"]
 
@@ -136,7 +136,7 @@ class Hierarchy:
             raise HierarchyError(f"{name}: has no value to build a ladder over")
         if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
             raise HierarchyError(f"{name}: a ladder needs finite numbers; use another hierarchy")
-        scale = _Scale([*ladder, origin])
+        scale = Scale([*ladder, origin])
         if not scale.holds(values):
             raise HierarchyError(
                 f"{name}: the numbers are too large for intervals this narrow; use wider ones"
@@ -334,7 +334,7 @@ def _ancestors(parent: Nodes, leaves: int) -> Nodes:
 
 
 def _laddered(
-    values: NDArray[Any], ladder: Sequence[float], origin: float, name: str, scale: _Scale
+    values: NDArray[Any], ladder: Sequence[float], origin: float, name: str, scale: Scale
 ) -> Hierarchy:
     whole = values.dtype.kind in "iu" and scale.digits == 0
     start = scale.units(origin)
@@ -358,42 +358,17 @@ def _laddered(
     return _assembled(name, leaves, [*labels, _TOP], child_of[0], inner_parent)
 
 
-class _Scale:
-    """Decimal fractions as whole numbers of their smallest unit, so that edges are exact."""
-
-    def __init__(self, numbers: Sequence[float]) -> None:
-        self._largest = sum(abs(number) for number in numbers)
-        exponents = [Decimal(str(number)).normalize().as_tuple().exponent for number in numbers]
-        self.digits = max(0, *(-int(exponent) for exponent in exponents))
-
-    def holds(self, values: NDArray[Any]) -> bool:
-        """Whether the edges of the intervals around these values are exact in a float64."""
-        reach = float(np.abs(values.astype(np.float64)).max()) + self._largest
-        return self.digits < 16 and reach * 10.0**self.digits < 2**53
-
-    def units(self, number: float) -> int:
-        return int(Decimal(str(number)).scaleb(self.digits))
-
-    def floats(self, units: NDArray[np.int64]) -> NDArray[np.float64]:
-        return units / 10.0**self.digits
-
-
 def _finest_bins(
-    values: NDArray[Any], width: int, start: int, scale: _Scale, whole: bool
+    values: NDArray[Any], width: int, start: int, scale: Scale, whole: bool
 ) -> NDArray[np.int64]:
     """The number of the finest interval each value lies in; interval 0 begins at the origin."""
     if whole:
         return (values.astype(np.int64) - start) // width
-    numbers = values.astype(np.float64)
-    bins = np.floor((numbers * 10.0**scale.digits - start) / width).astype(np.int64)
-    # The division may round across an edge; the edges themselves are exact.
-    bins += numbers >= scale.floats(start + (bins + 1) * width)
-    bins -= numbers < scale.floats(start + bins * width)
-    return bins
+    return scale.bins(values.astype(np.float64), width, start)
 
 
 def _interval_labels(
-    bins: NDArray[np.int64], width: int, start: int, scale: _Scale, whole: bool
+    bins: NDArray[np.int64], width: int, start: int, scale: Scale, whole: bool
 ) -> list[str]:
     low = start + bins * width
     high = low + width

@@ -214,31 +214,45 @@ def _conjunction_filter(
 
 def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
     field = pc.field(predicate["column"])
-    missing = field.is_null(nan_is_null=True)
+    plain = _plain_type(order.type)
+    missing = field.is_null()
+    if pa.types.is_floating(plain):
+        if order.type not in (pa.float32(), pa.float64()):
+            field = field.cast(pa.float32() if pa.types.is_float16(plain) else plain)
+        # Not nan_is_null: readers take a count of no nulls in the file for a count of no NaN.
+        missing = missing | field.is_nan()
     op = predicate["op"]
     if op == "missing":
         return missing
     if op == "present":
         return ~missing
+    if pa.types.is_string(_value_type(order)) and not pa.types.is_string(plain):
+        field = field.cast(pa.string())
     if order.leaves is not None:
-        field = field.cast(pa.string())
         inside = field.isin(_leaves_between([predicate], predicate["column"], order))
-        return inside | missing if op == "<=" else inside
-    if order.text:
-        field = field.cast(pa.string())
-    value = _scalar(predicate["value"], order)
-    return (field <= value) | missing if op == "<=" else field > value
+    else:
+        value = _scalar(predicate["value"], order)
+        inside = field <= value if op == "<=" else field > value
+    return inside | missing if op == "<=" else inside & ~missing
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def _value_type(order: Order) -> pa.DataType:
+    """The type that values are compared in."""
     if order.text or order.leaves is not None:
         return pa.string()
-    return order.type.value_type if pa.types.is_dictionary(order.type) else order.type
+    plain = _plain_type(order.type)
+    return pa.float32() if pa.types.is_float16(plain) else plain
 
 
 def _scalar(value: Any, order: Order) -> pa.Scalar:
     """A cut value, which JSON holds as a number or text, in the column's type."""
     type_ = _value_type(order)
+    if pa.types.is_time(type_):  # Arrow casts no text to a time of day, but to a timestamp
+        return pa.scalar(f"1970-01-01 {value}").cast(pa.timestamp(type_.unit)).cast(type_)
     if isinstance(value, str) and not pa.types.is_string(type_):
         return pa.scalar(value).cast(type_)
     return pa.scalar(value, type_)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from mondrian_ops.core.encoding import as_array, encode_known, positions
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.generalization import (
     Attribute,
+    Grid,
     IntervalAttribute,
     SetAttribute,
     TreeAttribute,
@@ -67,14 +68,14 @@ class Survey:
         domain = self.domains[name]
         match generalization_of(quasi, type_):
             case "interval":
-                low, high = positions(domain, name) if len(domain) else (0.0, 0.0)
-                grid = quasi.grid
+                ends = positions(domain, name) if len(domain) else np.zeros(2)
+                grid = None if quasi.grid is None else Grid(quasi.grid, quasi.origin)
                 if grid is not None:
-                    low = np.floor((low - quasi.origin) / grid) * grid + quasi.origin
-                    high = np.floor((high - quasi.origin) / grid) * grid + quasi.origin + grid
+                    cells = grid.cells(ends, name)
+                    ends = np.concatenate([grid.edges(cells[:1]), grid.edges(cells[1:] + 1)])
                 bounds = job.interval_style == "bounds"
                 return IntervalAttribute(
-                    name, type_, float(low), float(high), grid, float(quasi.origin), bounds
+                    name, type_, float(ends[0]), float(ends[1]), grid, bounds
                 )
             case "set":
                 return SetAttribute(name, type_, domain)
@@ -83,6 +84,8 @@ class Survey:
             case _ if quasi.ladder is not None:
                 values = domain.to_numpy() if len(domain) else np.zeros(1)
                 hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
+                if len(domain):
+                    hierarchy = _relabelled(hierarchy, text_of(domain).to_pylist())
         assert hierarchy is not None
         leaves = len(hierarchy.leaves)
         order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
@@ -216,7 +219,8 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-    ordered = number or (pa.types.is_temporal(type_) and not pa.types.is_interval(type_))
+    moment = pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
+    ordered = number or moment
     text = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
     where = f"quasi_identifiers: column {quasi.name!r} of type {type_}"
     if not (ordered or text or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
@@ -229,6 +233,11 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     if quasi.ladder is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise JobError(f"{where} has no ladder; a ladder needs whole or floating-point numbers")
     return how
+
+
+def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
+    """``hierarchy`` with the texts of its leaves as they are published elsewhere."""
+    return replace(hierarchy, leaves=leaves, labels=[*leaves, *hierarchy.labels[len(leaves) :]])
 
 
 def _ends(ends: list[pa.Array]) -> list[pa.Array]:
