@@ -155,7 +155,7 @@ FORM = {
         },
     ),
     "cut_budget_s": Param(
-        60,
+        5,
         type="number",
         exclusiveMinimum=0,
         section=ALGORITHM,
