@@ -1,0 +1,388 @@
+"""Mondrian against a brute-force reference, and the seed's figure 2."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+from mondrian_ops.algorithms import mondrian
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.mondrian import Cut, better_gain
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.survey import Surveyor
+
+# Branches interleave: the order of the file is not that of a walk through the tree.
+CHAINS = {
+    "a1": ["A", "*"],
+    "b1": ["B", "*"],
+    "a2": ["A", "*"],
+    "c1": ["*"],
+    "b2": ["B", "*"],
+    "a3": ["A", "*"],
+}
+WALK = ["a1", "a2", "a3", "b1", "b2", "c1"]
+TREE = Hierarchy.from_rows([[leaf, *chain] for leaf, chain in CHAINS.items()], "tree.csv")
+
+VALUES = {
+    "interval": st.integers(-4, 12),
+    "tree": st.sampled_from(sorted(CHAINS)),
+    "set": st.sampled_from(["p", "q", "r", "s"]),
+    "prefix": st.sampled_from(["10", "101", "1020", "2", "201"]),
+}
+LISTED = {
+    "interval": "interval",
+    "tree": "hierarchy:tree.csv",
+    "set": "set",
+    "prefix": "prefix",
+}
+TYPES = {"interval": pa.int64(), "tree": pa.string(), "set": pa.string(), "prefix": pa.string()}
+
+
+@st.composite
+def tables(draw, max_rows: int = 14):
+    """Kinds of attributes, rows of their values and one or two sensitive columns."""
+    kinds = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3))
+    count = draw(st.integers(2, max_rows))
+    columns = []
+    for kind in kinds:
+        values = VALUES[kind] if draw(st.booleans()) else st.none() | VALUES[kind]
+        columns.append(draw(st.lists(values, min_size=count, max_size=count)))
+    sensitive = draw(
+        st.lists(
+            st.lists(st.sampled_from(["x", "y", "z", None]), min_size=count, max_size=count),
+            max_size=2,
+        )
+    )
+    return kinds, columns, sensitive
+
+
+@st.composite
+def requirements(draw):
+    """The keys of a job that ask something of sensitive columns."""
+    return draw(
+        st.sampled_from(
+            [
+                {"l": 2},
+                {"l": 3},
+                {"l": 2, "diversity": "entropy"},
+                {"l": 2.5, "diversity": "entropy"},
+                {"l": 2, "diversity": "recursive", "c": 2},
+                {"l": 3, "diversity": "recursive", "c": 1.5},
+                {"t": 0.3},
+                {"t": 0.25, "t_distance": "ordered"},
+                {"l": 2, "t": 0.4},
+            ]
+        )
+    )
+
+
+def anonymizer_of(kinds, columns, sensitive, keys, greedy="median"):
+    names = [f"q{i}" for i in range(len(kinds))]
+    extra = [f"s{i}" for i in range(len(sensitive))]
+    data = [pa.array(c, TYPES[k]) for c, k in zip(columns, kinds, strict=True)]
+    data += [pa.array(column, pa.string()) for column in sensitive]
+    table = pa.table(dict(zip([*names, *extra], data, strict=True)))
+    listed = [f"{n}={LISTED[k]}" for n, k in zip(names, kinds, strict=True)]
+    job = Job.from_dict(
+        {**keys, "quasi_identifiers": listed, "sensitive": extra}, paths_required=False
+    )
+    trees = {n: TREE for n, k in zip(names, kinds, strict=True) if k == "tree"}
+    surveyor = Surveyor(job, table.schema, trees)
+    surveyor.add(table)
+    return Anonymizer(job, surveyor.finish(), trees, Cut(greedy)), table
+
+
+def classes_of(anonymizer, table, cut) -> set[frozenset[int]]:
+    classes = mondrian.anonymize(anonymizer.encode(table), cut)
+    ends = [*classes.starts.tolist()[1:], len(classes.index)]
+    runs = [classes.index[a:b] for a, b in zip(classes.starts.tolist(), ends, strict=True)]
+    assert sorted(classes.index.tolist()) == list(range(table.num_rows))
+    return {frozenset(run.tolist()) for run in runs}
+
+
+def reference_attributes(kinds, columns, greedy):
+    found = []
+    for kind, column in zip(kinds, columns, strict=True):
+        present = {value for value in column if value is not None}
+        if kind == "interval":
+            found.append(brute_force.Interval(max(present) - min(present) if present else 0))
+        elif kind == "tree":
+            order = list(CHAINS) if greedy == "median" else WALK
+            found.append(brute_force.Tree(CHAINS, order, max(1, len(present))))
+        elif kind == "set":
+            found.append(brute_force.Set(sorted(present)))
+        else:
+            found.append(brute_force.Prefix(sorted(present)))
+    return found
+
+
+def privacy_of(sensitive, keys) -> brute_force.Privacy:
+    return brute_force.Privacy(whole=[Counter(column) for column in sensitive], **keys)
+
+
+@pytest.mark.parametrize("greedy", ["median", "gain", "widest gain"])
+@settings(max_examples=250, deadline=None)
+@given(tables(), st.integers(2, 4), st.none() | requirements())
+def test_the_classes_are_those_of_the_brute_force_reference(greedy, table, k, asked):
+    kinds, columns, sensitive = table
+    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
+    privacy = privacy_of(sensitive, keys)
+    holds = privacy.of_rows(sensitive)
+    assume(holds(list(range(len(columns[0])))))
+    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
+    expected = brute_force.mondrian(
+        list(zip(*columns, strict=True)),
+        reference_attributes(kinds, columns, greedy),
+        greedy,
+        holds,
+    )
+    assert classes_of(anonymizer, data, Cut(greedy)) == expected
+
+
+def loss_of(classes, kinds, columns) -> float:
+    """Loss of classes in rows times attributes, as `lookahead` weighs it."""
+    total = 0.0
+    for attribute, column in zip(
+        reference_attributes(kinds, columns, "gain"), columns, strict=True
+    ):
+        for rows in classes:
+            values = {column[i] for i in rows}
+            mixed = None in values and len(values) > 1
+            total += len(rows) * (
+                1.0 if mixed else 0.0 if None in values else attribute.loss(values)
+            )
+    return total
+
+
+def is_final(rows: frozenset[int], kinds, columns, holds) -> bool:
+    """Whether no cut of any attribute leaves two sides that hold."""
+    for attribute, column in zip(
+        reference_attributes(kinds, columns, "gain"), columns, strict=True
+    ):
+        places = {i: -99 if column[i] is None else attribute.place(column[i]) for i in rows}
+        if isinstance(attribute, brute_force.Prefix):
+            places = {i: column[i] or "" for i in rows}
+        for at in set(places.values()):
+            left = [i for i in rows if places[i] <= at]
+            right = [i for i in rows if places[i] > at]
+            if right and holds(left) and holds(right):
+                return False
+    return True
+
+
+@pytest.mark.parametrize("rollout_rows", [6, 1000])
+@settings(max_examples=120, deadline=None)
+@given(
+    tables(),
+    st.integers(2, 4),
+    st.none() | requirements(),
+    st.sampled_from(["gain", "widest gain"]),
+)
+def test_lookahead_gives_final_valid_classes(rollout_rows, table, k, asked, greedy):
+    kinds, columns, sensitive = table
+    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
+    holds = privacy_of(sensitive, keys).of_rows(sensitive)
+    assume(holds(list(range(len(columns[0])))))
+    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
+    classes = classes_of(anonymizer, data, Cut(greedy, rollout_rows))
+    assert all(holds(sorted(rows)) for rows in classes)
+    assert all(is_final(rows, kinds, columns, holds) for rows in classes)
+    assert classes == classes_of(anonymizer, data, Cut(greedy, rollout_rows))
+
+
+def random_table(seed: int, rows: int):
+    generator = np.random.default_rng(seed)
+    kinds = ["interval", "interval", "tree"]
+    columns = [
+        generator.integers(0, 17, rows).tolist(),
+        generator.integers(-40, 40, rows).tolist(),
+        generator.choice(sorted(CHAINS), rows).tolist(),
+    ]
+    return kinds, columns
+
+
+@pytest.mark.parametrize("k", [2, 5, 20])
+def test_lookahead_loses_no_more_than_gain_on_real_sizes(k):
+    kinds, columns = random_table(seed=1, rows=1500)
+    anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
+    losses = {
+        cut: loss_of(classes_of(anonymizer, data, cut), kinds, columns)
+        for cut in (Cut("gain"), Cut("widest gain"), Cut("gain", 1500))
+    }
+    assert losses[Cut("gain", 1500)] < min(losses[Cut("gain")], losses[Cut("widest gain")])
+
+
+def test_better_gain_is_the_one_that_loses_less():
+    kinds, columns = random_table(seed=2, rows=600)
+    anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 5}, "gain")
+    losses = {
+        greedy: loss_of(classes_of(anonymizer, data, Cut(greedy)), kinds, columns)
+        for greedy in ("gain", "widest gain")
+    }
+    assert better_gain(anonymizer.encode(data)) == min(losses, key=losses.get)
+
+
+@settings(max_examples=80, deadline=None)
+@given(tables(max_rows=30), st.integers(2, 4), st.none() | requirements())
+def test_relaxed_classes_have_k_to_2k_minus_1_rows(table, k, asked):
+    kinds, columns, sensitive = table
+    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
+    holds = privacy_of(sensitive, keys).of_rows(sensitive)
+    assume(holds(list(range(len(columns[0])))))
+    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "relaxed")
+    classes = classes_of(anonymizer, data, Cut("relaxed"))
+    assert all(holds(sorted(rows)) for rows in classes)
+    if not sensitive or not asked:
+        wide = [rows for rows in classes if len(rows) > 2 * k - 1]
+        assert not [r for r in wide if len({tuple(c[i] for c in columns) for i in r}) > 1]
+
+
+@pytest.mark.parametrize("greedy", ["median", "gain"])
+def test_missing_values_get_classes_of_their_own_where_k_allows(greedy):
+    columns = [[None, None, None, 1, 2, 3, 4], [5, 6, 7, 5, 6, 7, 5]]
+    anonymizer, data = anonymizer_of(["interval", "interval"], columns, [], {"k": 3}, greedy)
+    assert classes_of(anonymizer, data, Cut(greedy)) == {
+        frozenset({0, 1, 2}),
+        frozenset({3, 4, 5, 6}),
+    }
+    anonymizer, data = anonymizer_of(["interval", "interval"], columns, [], {"k": 4}, greedy)
+    assert classes_of(anonymizer, data, Cut(greedy)) == {frozenset(range(7))}
+
+
+def test_a_median_equal_to_the_minimum_loses_no_valid_cut():
+    columns = [[1, 1, 1, 1, 1, 2, 3]]
+    anonymizer, data = anonymizer_of(["interval"], columns, [], {"k": 2})
+    assert classes_of(anonymizer, data, Cut("median")) == {
+        frozenset(range(5)),
+        frozenset({5, 6}),
+    }
+
+
+def test_a_median_equal_to_the_maximum_loses_no_valid_cut():
+    columns = [[1, 2, 3, 3, 3, 3, 3]]
+    anonymizer, data = anonymizer_of(["interval"], columns, [], {"k": 2})
+    assert classes_of(anonymizer, data, Cut("median")) == {
+        frozenset({0, 1}),
+        frozenset(range(2, 7)),
+    }
+
+
+def test_the_next_attribute_is_tried_when_the_first_has_no_valid_cut():
+    columns = [[0, 9, 9, 9, 9, 9], [1, 1, 1, 2, 2, 2]]  # the first: one row below any cut
+    anonymizer, data = anonymizer_of(["interval", "interval"], columns, [], {"k": 3})
+    assert classes_of(anonymizer, data, Cut("median")) == {
+        frozenset({0, 1, 2}),
+        frozenset({3, 4, 5}),
+    }
+
+
+def test_rows_of_a_class_do_not_lie_in_the_order_of_the_source():
+    columns = [[7] * 500]
+    anonymizer, data = anonymizer_of(["interval"], columns, [], {"k": 2})
+    index = mondrian.anonymize(anonymizer.encode(data), Cut("gain")).index
+    in_place = int(np.count_nonzero(index == np.arange(500)))
+    rising = int(np.count_nonzero(np.diff(index) > 0))
+    assert in_place < 20
+    assert 180 < rising < 320
+
+
+def test_blocks_of_small_nodes_change_nothing():
+    """40,000 rows are cut outside blocks first; the classes are those of a cut without blocks."""
+    generator = np.random.default_rng(5)
+    rows = 40_000
+    columns = [
+        generator.integers(0, 5000, rows).tolist(),
+        generator.choice(["p", "q", "r", "s"], rows).tolist(),
+        generator.choice(sorted(CHAINS), rows).tolist(),
+    ]
+    kinds = ["interval", "set", "tree"]
+    for greedy, rollout in (("median", 0), ("gain", 0), ("gain", 3000)):
+        cut = Cut(greedy, rollout)
+        anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 800}, greedy)
+        coded = anonymizer.encode(data)
+        policy = cut.policy()
+        work = coded.work(policy)
+        index = np.arange(rows, dtype=np.int32)
+        waiting, found = [(0, rows)], set()
+        while waiting:
+            start, stop = waiting.pop()
+            a, code = (-1, 0)
+            if stop - start >= 1600:
+                a, code = mondrian.kernels.cut_of(
+                    coded.rows, index, start, stop, coded.criteria, policy, work
+                )
+            if a < 0:
+                found.add(frozenset(index[start:stop].tolist()))
+                continue
+            codes = coded.rows.codes[a]
+            inside = index[start:stop].copy()
+            left = inside[codes[inside] <= code]
+            index[start:stop] = np.concatenate([left, inside[codes[inside] > code]])
+            waiting += [(start, start + len(left)), (start + len(left), stop)]
+        assert classes_of(anonymizer, data, cut) == found
+
+
+# The seed's figure 2: nine tuples, k = 3, l = 2
+
+WORLD = Hierarchy.from_rows(
+    [
+        [country, region, "World"]
+        for region, countries in {
+            "Europe": ["Italy", "France", "Spain"],
+            "North America": ["USA", "Canada", "Greenland"],
+            "Asia": ["China", "Japan", "India"],
+        }.items()
+        for country in countries
+    ],
+    "countries.csv",
+)
+FIGURE_2 = pa.table(
+    {
+        "Age": [25, 25, 30, 42, 50, 43, 38, 38, 38],
+        "Country": ["Italy", "Italy", "France", "China", "Japan", "China", "USA", "USA", "USA"],
+        "TopSpeed": [132, 132, 126, 120, 128, 120, 135, 131, 135],
+    }
+)
+
+
+@pytest.mark.parametrize("greedy", ["median", "gain", "widest gain"])
+def test_figure_2(greedy):
+    job = Job.from_dict(
+        {
+            "k": 3,
+            "l": 2,
+            "sensitive": ["TopSpeed"],
+            "quasi_identifiers": ["Age=interval", "Country=hierarchy:countries.csv"],
+        },
+        paths_required=False,
+    )
+    surveyor = Surveyor(job, FIGURE_2.schema, {"Country": WORLD})
+    surveyor.add(FIGURE_2)
+    anonymizer = Anonymizer(job, surveyor.finish(), {"Country": WORLD}, Cut(greedy))
+    assert classes_of(anonymizer, FIGURE_2, Cut(greedy)) == {
+        frozenset({0, 1, 2}),
+        frozenset({3, 4, 5}),
+        frozenset({6, 7, 8}),
+    }
+    released, summary = anonymizer.release(FIGURE_2)
+    published = Counter(
+        (row["Age"], row["Country"], row["TopSpeed"]) for row in released.to_pylist()
+    )
+    assert published == Counter(
+        [
+            *[("[25, 30]", "Europe", speed) for speed in (132, 132, 126)],
+            *[("[42, 50]", "Asia", speed) for speed in (120, 128, 120)],
+            *[("38", "USA", speed) for speed in (135, 131, 135)],
+        ]
+    )
+    assert summary["equivalence_classes"] == 3
+    assert summary["DP"] == 27
+    # Equations 3 and 4: 3 (5/25 + 3/9) + 3 (8/25 + 3/9) + 3 (0 + 0).
+    assert summary["NCP"] == pytest.approx(3 * (5 / 25 + 3 / 9) + 3 * (8 / 25 + 3 / 9))

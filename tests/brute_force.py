@@ -1,0 +1,313 @@
+"""What a release must be, worked out in plain Python: no NumPy, no Numba, no code shared.
+
+`mondrian` is the algorithm of the seed's figure 7 on lists of values; the criteria are the formulas
+of their papers on Counters; `covers` and `losses` read published text back against the originals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+TOLERANCE = 1e-9
+
+
+# Attributes
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers; ``span`` is the range over the whole dataset."""
+
+    span: float
+
+    def place(self, value: Any) -> Any:
+        return value
+
+    def loss(self, values: set[Any]) -> float:
+        return (max(values) - min(values)) / self.span if self.span else 0.0
+
+    def representativity(self, values: set[Any], mixed: bool) -> float:
+        return 1.0 if mixed else self.loss(values)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Leaves in the order of the attribute, each with its chain of ancestors up to the root."""
+
+    chains: Mapping[str, Sequence[str]]
+    order: Sequence[str]
+    present: int
+
+    def place(self, value: str) -> int:
+        return self.order.index(value)
+
+    def loss(self, values: set[str]) -> float:
+        if len(values) == 1:
+            return 0.0
+        return (leaves_below(self.chains, ancestor(self.chains, values)) - 1) / max(
+            1, len(self.chains) - 1
+        )
+
+    def representativity(self, values: set[str], mixed: bool) -> float:
+        return (len(values) + mixed) / self.present
+
+
+@dataclass(frozen=True)
+class Set:
+    """Values of a domain in ascending order."""
+
+    domain: Sequence[Any]
+
+    def place(self, value: Any) -> int:
+        return self.domain.index(value)
+
+    def loss(self, values: set[Any]) -> float:
+        return (len(values) - 1) / max(1, len(self.domain) - 1)
+
+    def representativity(self, values: set[Any], mixed: bool) -> float:
+        return (len(values) + mixed) / len(self.domain)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Texts of a domain in ascending order."""
+
+    domain: Sequence[str]
+
+    def place(self, value: str) -> str:
+        return value
+
+    def loss(self, values: set[str]) -> float:
+        if len(values) == 1:
+            return 0.0
+        below = sum(text.startswith(common_prefix(values)) for text in self.domain)
+        return (below - 1) / max(1, len(self.domain) - 1)
+
+    def representativity(self, values: set[str], mixed: bool) -> float:
+        return (len(values) + mixed) / len(self.domain)
+
+
+def common_prefix(texts: Iterable[str]) -> str:
+    """The longest text that all of them begin with."""
+    first, *others = texts
+    length = len(first)
+    while not all(text.startswith(first[:length]) for text in others):
+        length -= 1
+    return first[:length]
+
+
+def ancestor(chains: Mapping[str, Sequence[str]], values: set[str]) -> str:
+    """Label of the lowest common ancestor of some leaves."""
+    if len(values) == 1:
+        return next(iter(values))
+    first, *rest = (chains[value] for value in values)
+    return next(label for label in first if all(label in chain for chain in rest))
+
+
+def leaves_below(chains: Mapping[str, Sequence[str]], label: str) -> int:
+    """Leaves under a node, 1 for a leaf."""
+    return sum(label in chain for chain in chains.values()) if label not in chains else 1
+
+
+# Mondrian
+
+Row = tuple[Any, ...]
+Holds = Callable[[list[int]], bool]
+
+
+def mondrian(
+    rows: Sequence[Row], attributes: Sequence[Any], policy: str, holds: Holds
+) -> set[frozenset[int]]:
+    """The classes, as sets of row numbers; ``holds`` says whether some rows may be a class."""
+
+    def finished(node: list[int]) -> list[frozenset[int]]:
+        sides = _cut(rows, attributes, policy, holds, node)
+        if sides is None:
+            return [frozenset(node)]
+        return finished(sides[0]) + finished(sides[1])
+
+    return set(finished(list(range(len(rows)))))
+
+
+def _cut(rows, attributes, policy, holds, node) -> tuple[list[int], list[int]] | None:
+    for a in range(len(attributes)):
+        missing = [i for i in node if rows[i][a] is None]
+        present = [i for i in node if rows[i][a] is not None]
+        if missing and present and holds(missing) and holds(present):
+            return missing, present
+    offers = []
+    for a, attribute in enumerate(attributes):
+        cuts = [cut for cut in _cuts(rows, attribute, a, node) if all(map(holds, cut))]
+        if not cuts:
+            continue
+        distinct = len({rows[i][a] for i in node})
+        score, best = _best(rows, attribute, a, node, cuts, policy)
+        offers.append((score, distinct, -a, best))
+    return max(offers, key=lambda offer: offer[:3])[3] if offers else None
+
+
+def _cuts(rows, attribute, a, node) -> list[tuple[list[int], list[int]]]:
+    """Every cut of an attribute, lowest first; missing values lie below all others."""
+    places = {i: (-1,) if rows[i][a] is None else (0, attribute.place(rows[i][a])) for i in node}
+    return [
+        ([i for i in node if places[i] <= at], [i for i in node if places[i] > at])
+        for at in sorted(set(places.values()))[:-1]
+    ]
+
+
+def _best(rows, attribute, a, node, cuts, policy):
+    def loss(some: list[int]) -> float:
+        values = {rows[i][a] for i in some}
+        if None in values:
+            return 0.0 if len(values) == 1 else 1.0
+        return attribute.loss(values)
+
+    def imbalance(cut) -> int:
+        return abs(len(cut[0]) - len(cut[1]))
+
+    if policy == "median":
+        values = {rows[i][a] for i in node}
+        score = attribute.representativity(values - {None}, None in values)
+        # The cut at the lower median is the first that leaves at least half of the rows below it.
+        medians = [cut for cut in _cuts(rows, attribute, a, node) if 2 * len(cut[0]) >= len(node)]
+        if medians and medians[0] in cuts:
+            return score, medians[0]
+        return score, min(cuts, key=lambda cut: (imbalance(cut), len(cut[0])))
+
+    def fall(cut) -> float:
+        left, right = cut
+        return len(node) * loss(node) - len(left) * loss(left) - len(right) * loss(right)
+
+    best = max(cuts, key=lambda cut: (fall(cut), -imbalance(cut), -len(cut[0])))
+    if policy == "gain":
+        return fall(best), best
+    return fall(best) / len(node) + loss(node), best
+
+
+# Criteria
+
+
+def entropy(counts: Counter) -> float:
+    total = sum(counts.values())
+    return -sum(n / total * math.log(n / total) for n in counts.values())
+
+
+def recursive(counts: Counter, c: float, level: int) -> bool:
+    ordered = sorted(counts.values(), reverse=True)
+    return ordered[0] < c * sum(ordered[level - 1 :])
+
+
+def closeness_equal(counts: Counter, whole: Counter) -> float:
+    n, m = sum(counts.values()), sum(whole.values())
+    return sum(abs(counts[v] / n - whole[v] / m) for v in whole) / 2
+
+
+def closeness_ordered(counts: Counter, whole: Counter) -> float:
+    """The missing value comes first."""
+    n, m = sum(counts.values()), sum(whole.values())
+    values = sorted(whole, key=lambda v: (v is not None, v))
+    carried, moved = 0.0, 0.0
+    for value in values[:-1]:
+        carried += counts[value] / n - whole[value] / m
+        moved += abs(carried)
+    return moved / max(1, len(values) - 1)
+
+
+def closeness_tree(
+    counts: Counter, whole: Counter, chains: Mapping[str, Sequence[str]], height: int
+) -> float:
+    """Li et al. 2007, section 5.3: what crosses each inner node, weighted by its height.
+
+    All leaves lie ``height`` below the root; the missing value is a leaf right under it.
+    """
+    n, m = sum(counts.values()), sum(whole.values())
+    extra = {v: counts[v] / n - whole[v] / m for v in {*whole, *counts}}
+    below: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    root = next(iter(chains.values()))[-1]
+    for value, surplus in extra.items():
+        path = [value, *chains[value]] if value is not None else [None, root]
+        for child, parent in pairwise(path):
+            below[parent][child] += surplus
+    level = {label: at for chain in chains.values() for at, label in enumerate(chain, start=1)}
+    total = 0.0
+    for label, children in below.items():
+        give = sum(max(0.0, each) for each in children.values())
+        take = sum(max(0.0, -each) for each in children.values())
+        total += level[label] / height * min(give, take)
+    return total
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What a class must satisfy, as a job says it; ``whole`` counts each sensitive column."""
+
+    k: int
+    whole: Sequence[Counter]
+    l: float | None = None  # noqa: E741
+    diversity: str = "distinct"
+    c: float | None = None
+    t: float | None = None
+    t_distance: str = "equal"
+    chains: Mapping[str, Sequence[str]] | None = None
+    height: int = 1
+
+    def holds(self, sensitive: Sequence[Sequence[Any]]) -> bool:
+        """Whether rows with these sensitive values, one sequence per column, may be a class."""
+        if self.whole and not sensitive:
+            raise ValueError("one sequence per sensitive column")
+        return all(
+            self._diverse(Counter(column)) and self._close(Counter(column), whole)
+            for column, whole in zip(sensitive, self.whole, strict=True)
+        )
+
+    def _diverse(self, counts: Counter) -> bool:
+        if self.l is None:
+            return True
+        if self.diversity == "distinct":
+            return len(counts) >= self.l
+        if self.diversity == "entropy":
+            return entropy(counts) >= math.log(self.l) - TOLERANCE
+        return recursive(counts, self.c or 0.0, int(self.l))
+
+    def _close(self, counts: Counter, whole: Counter) -> bool:
+        if self.t is None:
+            return True
+        if self.t_distance == "equal":
+            found = closeness_equal(counts, whole)
+        elif self.t_distance == "ordered":
+            found = closeness_ordered(counts, whole)
+        else:
+            found = closeness_tree(counts, whole, self.chains or {}, self.height)
+        return found <= self.t + TOLERANCE
+
+    def of_rows(self, sensitive: Sequence[Sequence[Any]]) -> Holds:
+        """`holds` by row numbers; k is part of it."""
+
+        def holds(node: list[int]) -> bool:
+            return len(node) >= self.k and self.holds([[c[i] for i in node] for c in sensitive])
+
+        return holds
+
+
+# Published text
+
+
+def classes_of(rows: Mapping[Hashable, Row]) -> dict[Row, list[Hashable]]:
+    """Row ids by the combination of values that is published for them."""
+    found: dict[Row, list[Hashable]] = defaultdict(list)
+    for number, published in rows.items():
+        found[published].append(number)
+    return dict(found)
+
+
+def interval_ends(text: str, parse: Callable[[str], Any]) -> tuple[Any, Any, bool]:
+    """(low, high, whether high itself is covered) of ``38``, ``[25, 30]`` or ``[25, 30)``."""
+    if text[0] != "[":
+        return parse(text), parse(text), True
+    low, high = text[1:-1].split(", ")
+    return parse(low), parse(high), text[-1] == "]"
