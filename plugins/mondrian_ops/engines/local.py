@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -120,31 +120,62 @@ def count_rows(
     """
     router = Router(plan, anonymizer.orders)
     needed = {*router.columns, *anonymizer.job.sensitive, *(columns if writer else ())}
+    scattered = list(columns) if writer else None
+
+    def count(batch: pa.RecordBatch) -> _Counted:
+        return _counted(batch, anonymizer, router, plan.leaves, scattered)
+
     rows = np.zeros(plan.leaves, np.int64)
     sensitive = [np.zeros((plan.leaves, len(d.counts)), np.int64) for d in anonymizer.domains]
-    for batch in source.batches([name for name in source.schema.names if name in needed]):
-        leaf = router.route(batch)
-        rows += np.bincount(leaf, minlength=plan.leaves)
-        for counts, domain in zip(sensitive, anonymizer.domains, strict=True):
-            codes = domain.encode(as_array(batch.column(domain.name)))
-            pairs = leaf * counts.shape[1] + codes
-            counts += np.bincount(pairs, minlength=counts.size).reshape(counts.shape)
+    batches = source.batches([name for name in source.schema.names if name in needed])
+    for counted in in_threads(count, batches):
+        rows += counted.counts.rows
+        for total, part in zip(sensitive, counted.counts.sensitive, strict=True):
+            total += part
         if writer is not None:
-            _scatter(batch.select(list(columns)), leaf, plan.leaves, writer)
-        told(batch.num_rows)
+            for leaf, table in counted.routed:
+                writer.append(leaf, table)
+        told(int(counted.counts.rows.sum()))
     return LeafCounts(rows, sensitive)
 
 
-def _scatter(
-    batch: pa.RecordBatch, leaf: NDArray[np.int64], leaves: int, writer: FragmentWriter
-) -> None:
-    narrow = leaf.astype(np.uint8 if leaves <= 256 else np.uint32)  # few bits sort faster
-    order = np.argsort(narrow, kind="stable")
-    ends = np.cumsum(np.bincount(leaf, minlength=leaves))
-    routed = pa.Table.from_batches([batch]).take(pa.array(order))
-    for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-        if end > start:
-            writer.append(number, routed.slice(start, end - start))
+class _Counted(NamedTuple):
+    """A batch counted, and its rows by leaf if they are to be scattered."""
+
+    counts: LeafCounts
+    routed: list[tuple[int, pa.Table]]
+
+
+def _counted(
+    batch: pa.RecordBatch,
+    anonymizer: Anonymizer,
+    router: Router,
+    leaves: int,
+    scattered: Sequence[str] | None,
+) -> _Counted:
+    leaf = router.route(batch)
+    rows = np.bincount(leaf, minlength=leaves)
+    sensitive = []
+    for domain in anonymizer.domains:
+        codes = domain.encode(as_array(batch.column(domain.name)))
+        width = len(domain.counts)
+        pairs = np.bincount(leaf * width + codes, minlength=leaves * width)
+        sensitive.append(pairs.reshape(leaves, width))
+    routed = [] if scattered is None else _routed(batch.select(list(scattered)), leaf, rows)
+    return _Counted(LeafCounts(rows, sensitive), routed)
+
+
+def _routed(
+    batch: pa.RecordBatch, leaf: NDArray[np.int64], rows: NDArray[np.int64]
+) -> list[tuple[int, pa.Table]]:
+    """The rows of each leaf that has some, in their order."""
+    narrow = leaf.astype(np.uint8 if len(rows) <= 256 else np.uint32)  # few bits sort faster
+    sorted_rows = pa.Table.from_batches([batch]).take(pa.array(np.argsort(narrow, kind="stable")))
+    starts = np.cumsum(rows) - rows
+    return [
+        (int(number), sorted_rows.slice(starts[number], rows[number]))
+        for number in np.flatnonzero(rows)
+    ]
 
 
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
