@@ -1,4 +1,4 @@
-"""k-anonymous, l-diverse releases of personal data: in Airflow, from a command line, from Python."""
+"""k-anonymous, l-diverse releases of personal data: in Airflow, on a command line, in Python."""
 
 from __future__ import annotations
 

@@ -23,16 +23,17 @@ import pyarrow as pa
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.algorithms import partitioning
-from mondrian_ops.algorithms.mondrian import Cut, better_gain
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read, unlisted_columns
+from mondrian_ops.algorithms.mondrian import Cut, better_gain
 from mondrian_ops.core import verification
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.errors import InputError, JobError, PrivacyError, StorageError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job, with_overrides
+from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import SCHEMA, Plan, check_schema, condition_text, filter_of
 from mondrian_ops.core.survey import Survey, Surveyor
 from mondrian_ops.engines import local
+from mondrian_ops.overrides import with_overrides
 from mondrian_ops.progress import Display, Progress
 
 __all__ = [
@@ -149,7 +150,10 @@ def warm_up() -> None:
             job = {
                 "input": os.path.join(directory, "rows.parquet"),
                 "output": os.path.join(directory, "release"),
-                **{"k": 20, "l": 2, "quasi_identifiers": ["a", "b"], "sensitive": ["s"]},
+                "k": 20,
+                "l": 2,
+                "quasi_identifiers": ["a", "b"],
+                "sensitive": ["s"],
                 "partitioning": {"fragments": 2},
             }
             run(load_job(job))
@@ -177,9 +181,7 @@ def wrap_up(
     if count.rows != state["rows"]:
         failures.append(f"{state['rows']} rows came in, {count.rows} are in the release")
     if failures:
-        raise PrivacyError(
-            "the release is refused and not published: " + "; ".join(failures)
-        )
+        raise PrivacyError("the release is refused and not published: " + "; ".join(failures))
     for summary, part in zip(summaries, parts, strict=True):
         summary["equivalence_classes"], summary["DP"] = part.classes, part.dp
     report = _report(job, state, summaries, count, verdict, started)
@@ -299,7 +301,7 @@ class _Surveyed:
     @property
     def whole(self) -> bool:
         """Whether the sample is the whole dataset."""
-        return self.sample.num_rows == self.source.rows
+        return bool(self.sample.num_rows == self.source.rows)
 
 
 def _surveyed(job: Job, progress: Progress) -> _Surveyed:
@@ -380,9 +382,7 @@ def _scattered(
         "retrieval": {"asked": job.retrieval, "used": retrieval},
         "stamp": found.source.fingerprint(),
         "leaves": [list(leaves) for leaves in merged.fragments],
-        "generalizations": {
-            each.name: each.generalization for each in found.anonymizer.attributes
-        },
+        "generalizations": {each.name: each.generalization for each in found.anonymizer.attributes},
         "partitioning": _partitioning_note(
             job,
             fragments=len(fragments),
@@ -623,7 +623,7 @@ def _resolved_cut(
     return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(Cut(greedy, reach))}
 
 
-# Seconds of one core per row, squared number of attributes and doubling of the nodes looked ahead in.
+# Seconds of one core per row, squared number of attributes, and doubling of the nodes' rows.
 _LEVEL_S = 2.5e-8
 
 

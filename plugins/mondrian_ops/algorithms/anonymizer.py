@@ -136,4 +136,3 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
         "NCP": sum(each["NCP"] for each in attributes.values()),
         "attributes": attributes,
     }
-

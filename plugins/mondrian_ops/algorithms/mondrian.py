@@ -27,8 +27,8 @@ class Cut:
 
     ``greedy`` is ``median``, ``gain``, ``widest gain`` or, for fragments drawn from a sample,
     ``balanced``: medians, but missing values are not parted first. ``relaxed`` takes medians too,
-    and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes of at most
-    ``rollout_rows`` rows are cut by looking ahead.
+    and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
+    of at most ``rollout_rows`` rows are cut by looking ahead.
     """
 
     greedy: str
@@ -58,9 +58,7 @@ def _loss(coded: CodedRows, cut: Cut) -> float:
     """Information lost by the rows, in attributes."""
     index, starts = _grown(coded, cut)
     policy = cut.policy()
-    return float(
-        kernels.total_loss(coded.rows, index, starts, coded.work(policy))
-    )
+    return float(kernels.total_loss(coded.rows, index, starts, coded.work(policy)))
 
 
 @dataclass(frozen=True)
@@ -129,6 +127,6 @@ def _grown(coded: CodedRows, cut: Cut) -> tuple[NDArray[np.int32], NDArray[np.in
 
 def _seed(rows: kernels.Rows) -> np.uint64:
     """A seed that only the source's own row order gives, so that none can undo the shuffle."""
-    digest = hashlib.blake2b(rows.codes, digest_size=8)
-    digest.update(rows.sensitive)
+    digest = hashlib.blake2b(rows.codes.data, digest_size=8)
+    digest.update(rows.sensitive.data)
     return np.uint64(int.from_bytes(digest.digest(), "little"))

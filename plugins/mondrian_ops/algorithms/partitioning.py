@@ -47,15 +47,11 @@ def multidimensional(
         _, at, start, stop = heapq.heappop(waiting)
         a, code = -1, 0
         if stop - start >= 2 * coded.criteria.k:
-            a, code = kernels.cut_of(
-                coded.rows, index, start, stop, coded.criteria, policy, work
-            )
+            a, code = kernels.cut_of(coded.rows, index, start, stop, coded.criteria, policy, work)
         if a < 0:
             final += 1
             continue
-        middle = kernels.partition_rows(
-            coded.rows.codes, a, index, start, stop, code, work.order
-        )
+        middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, code, work.order)
         value = attributes[a].cut_value(coded.encoded[a], int(code))
         nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
         heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
@@ -75,7 +71,9 @@ def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) 
     cuts = _quantiles(ranks, fragments)
     if cuts is None:
         possible = next(
-            n for n in range(min(fragments - 1, distinct[a]), 0, -1) if _quantiles(ranks, n) is not None
+            n
+            for n in range(min(fragments - 1, distinct[a]), 0, -1)
+            if _quantiles(ranks, n) is not None
         )
         raise JobError(
             f"partitioning.fragments: {fragments} quantiles of {attributes[a].name!r}, the column "
@@ -132,7 +130,10 @@ def merge_small(
     """
     paths = plan.paths()
     fragments = [list(leaves) for leaves in plan.fragments]
-    size = lambda leaves: int(rows[leaves].sum())  # noqa: E731
+
+    def size(leaves: Sequence[int]) -> int:
+        return int(rows[list(leaves)].sum())
+
     fragments.sort(key=size)
     at = 0
     while at < len(fragments) and len(fragments) > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -144,7 +144,9 @@ class RecursiveDiversity(Criterion):
         return int(self.level)
 
     def __str__(self) -> str:
-        return f"recursive (c, l)-diversity of {self.column}, c = {self.ratio:g}, l = {self.level:g}"
+        return (
+            f"recursive (c, l)-diversity of {self.column}, c = {self.ratio:g}, l = {self.level:g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ class Privacy:
         counts: Sequence[NDArray[np.int64]],
         domains: Sequence[SensitiveDomain],
     ) -> bool:
-        """Whether ``rows`` rows with these sensitive ``counts``, one array per column, satisfy all."""
+        """Whether ``rows`` rows with these ``counts``, one array per sensitive column, hold all."""
         if rows < self.min_class_size:
             return False
         criteria = self.kernel(domains)
@@ -252,7 +254,9 @@ class Privacy:
         )
 
 
-def _tree(hierarchy: Hierarchy, domain: SensitiveDomain) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def _tree(
+    hierarchy: Hierarchy, domain: SensitiveDomain
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Parents and relative heights of a sensitive hierarchy, nodes after all their children.
 
     The first nodes are the codes of ``domain`` (its values are the hierarchy's leaves); a missing
@@ -276,9 +280,9 @@ def _tree(hierarchy: Hierarchy, domain: SensitiveDomain) -> tuple[NDArray[np.int
     return placed.astype(np.int32), heights.astype(np.float64)
 
 
-def _joined(arrays: Sequence[NDArray[np.generic]], dtype: type) -> NDArray[np.generic]:
+def _joined(arrays: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype)
 
 
-def _starts(arrays: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:
+def _starts(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.cumsum([0, *map(len, arrays)], dtype=np.int64)

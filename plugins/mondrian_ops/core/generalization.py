@@ -62,7 +62,7 @@ class Encoded:
     domain: float = 1.0  # distinct values, leaves, of the domain
     present: float = 1.0  # distinct values in the whole dataset
     step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, see kernels.Rows
-    values: pa.Array | None = None  # (size - 1,): the values of codes 1, 2, ...
+    values: pa.Array = field(default_factory=lambda: pa.nulls(0))  # of codes 1, 2, ...
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,11 @@ class IntervalAttribute(Attribute):
         return _PairTexts(_edge_text(encoded.low[1:]), _edge_text(encoded.high[1:]), ")")
 
     def _bounds(
-        self, encoded: Encoded, low: NDArray[np.int64], high: NDArray[np.int64], star: NDArray[np.bool_]
+        self,
+        encoded: Encoded,
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        star: NDArray[np.bool_],
     ) -> dict[str, pa.Array]:
         nothing = star | (high == 0)
         if self.grid is None:
@@ -226,8 +230,8 @@ class TreeAttribute(Attribute):
     """Values that are leaves of a hierarchy, published as their lowest common ancestor.
 
     ``order`` (leaves,) lists the leaves in the order of the attribute: the rows of the hierarchy's
-    file, or a depth-first walk of the tree (see `docs/algorithms.md`). ``present`` counts the leaves
-    that occur in the whole dataset. For a ``prefix`` the tree is the trie of the values present.
+    file, or a depth-first walk of the tree (docs/algorithms.md). ``present`` counts the leaves that
+    occur in the whole dataset. For a ``prefix`` the tree is the trie of the values present.
     """
 
     hierarchy: Hierarchy
@@ -281,9 +285,7 @@ class TreeAttribute(Attribute):
         else:
             texts = pa.array(self.hierarchy.labels, pa.string())
             labels = _dictionary(np.where(missing | star, -1, node), texts)
-        return Published(
-            {self.name: _starred(labels, star)}, ncp, lm, exact, star
-        )
+        return Published({self.name: _starred(labels, star)}, ncp, lm, exact, star)
 
     def _common_ancestor(
         self, codes: Codes, classes: Classes, low: NDArray[np.int64]
@@ -306,7 +308,7 @@ class TreeAttribute(Attribute):
         """Common prefix of each class, a wildcard for every further character of its longest."""
         length = np.concatenate([[0], pc.utf8_length(self.leaves).to_numpy()])
         _, longest = classes.extent(length[codes])
-        low, high = classes.extent(codes)
+        _, high = classes.extent(codes)
         labels = self.hierarchy.labels
         keys = node * (int(length.max()) + 1) + longest
         keys[high == 0] = -1
@@ -476,9 +478,7 @@ def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictiona
     return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(star), last, labels.indices), texts)
 
 
-def kernel_rows(
-    encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]]
-) -> kernels.Rows:
+def kernel_rows(encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]]) -> kernels.Rows:
     """The columns as the kernels take them, in 16 or 32 bits, so that few variants are compiled."""
     count = len(encoded[0].codes)
     most = max(column.size for column in encoded)

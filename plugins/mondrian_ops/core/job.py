@@ -6,12 +6,11 @@ Python. DAG files import this module, so it needs the standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.options import Options, shown
+from mondrian_ops.core.options import Options
 from mondrian_ops.core.quasi_identifier import (
     Generalization,
     QuasiIdentifier,
@@ -26,7 +25,6 @@ __all__ = [
     "QuasiIdentifier",
     "Samarati",
     "Tds",
-    "with_overrides",
 ]
 
 Diversity = Literal["distinct", "entropy", "recursive"]
@@ -157,50 +155,6 @@ class Job:
             if each.name in _ALWAYS_DESCRIBED or value != getattr(_DEFAULTS, each.name):
                 described[each.name] = _plain(value)
         return described
-
-    def override(self, settings: Iterable[str]) -> Job:
-        """This job with some options changed, each ``KEY=VALUE`` as in ``--set``; checked anew.
-
-        Raises JobError as :meth:`from_dict` does.
-        """
-        return Job.from_dict(
-            with_overrides(self.to_dict(), settings),
-            paths_required=self.input is not None and self.output is not None,
-        )
-
-
-def with_overrides(mapping: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """``mapping`` with each ``KEY=VALUE`` or ``SECTION.KEY=VALUE`` set; it is not changed itself.
-
-    A value is read as YAML; ``null`` restores the default. Nothing is checked here but the form.
-    """
-    changed = dict(mapping)
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        path = path.strip()
-        if not equals or not path:
-            raise JobError(f"--set {shown(setting)}: must be KEY=VALUE, such as k=10")
-        key, dot, inner = path.partition(".")
-        value = _yaml_value(path, text)
-        if not dot:
-            changed[key] = value
-            continue
-        section = changed.get(key)
-        if section is not None and not isinstance(section, Mapping):
-            raise JobError(f"{path}: {key} has no options of its own; set {key} as a whole")
-        changed[key] = {**(section or {}), inner: value}
-    return changed
-
-
-def _yaml_value(path: str, text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise JobError(
-            f"{path}: {shown(text)} is not valid YAML; put texts with special signs in quotes"
-        ) from None
 
 
 def _read(options: Options, paths_required: bool) -> Job:

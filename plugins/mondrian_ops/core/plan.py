@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,7 +60,7 @@ class Order:
     """How the values of a column are compared: by themselves, as text, or as leaves of a tree."""
 
     type: pa.DataType
-    leaves: pa.Array | None = None
+    leaves: pa.Array = None  # None: not compared as leaves
     text: bool = False
 
 
@@ -88,7 +89,12 @@ class Plan:
         nodes = [
             {"leaf": node.number}
             if isinstance(node, Leaf)
-            else {"column": node.column, "value": node.value, "left": node.left, "right": node.right}
+            else {
+                "column": node.column,
+                "value": node.value,
+                "left": node.left,
+                "right": node.right,
+            }
             for node in self.nodes
         ]
         return {"schema": SCHEMA, "nodes": nodes, "fragments": [list(f) for f in self.fragments]}
@@ -132,9 +138,10 @@ class Plan:
 
     def _conjunction(self, path: Sequence[int], orders: Mapping[str, Order]) -> Conjunction:
         tightest: dict[tuple[str, str], Any] = {}
-        for at, child in zip(path, path[1:], strict=False):
+        for at, child in pairwise(path):
             node = self.nodes[at]
-            assert isinstance(node, Branch)
+            if isinstance(node, Leaf):  # only the last node of a path is one
+                continue
             went_left = child == node.left
             if node.value is None:
                 tightest[node.column, "missing" if went_left else "present"] = None
@@ -143,7 +150,8 @@ class Plan:
         return [
             {"column": column, "op": op, **({} if value is None else {"value": value})}
             for (column, op), value in sorted(
-                tightest.items(), key=lambda item: (list(orders).index(item[0][0]), item[0][1] == "<=")
+                tightest.items(),
+                key=lambda item: (list(orders).index(item[0][0]), item[0][1] == "<="),
             )
         ]
 

@@ -6,8 +6,7 @@ distribution of sensitive values (design, invariants 5 and 7).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import as_array, encode_known, positions
-from mondrian_ops.core.errors import HierarchyError, InputError, JobError
+from mondrian_ops.core.errors import HierarchyError, JobError
 from mondrian_ops.core.generalization import (
     Attribute,
     Grid,
@@ -74,9 +73,7 @@ class Survey:
                     cells = grid.cells(ends, name)
                     ends = np.concatenate([grid.edges(cells[:1]), grid.edges(cells[1:] + 1)])
                 bounds = job.interval_style == "bounds"
-                return IntervalAttribute(
-                    name, type_, float(ends[0]), float(ends[1]), grid, bounds
-                )
+                return IntervalAttribute(name, type_, float(ends[0]), float(ends[1]), grid, bounds)
             case "set":
                 return SetAttribute(name, type_, domain)
             case "prefix":
@@ -86,7 +83,10 @@ class Survey:
                 hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
                 if len(domain):
                     hierarchy = _relabelled(hierarchy, text_of(domain).to_pylist())
-        assert hierarchy is not None
+        if hierarchy is None:
+            raise JobError(
+                f"quasi_identifiers: column {name!r} needs a hierarchy's file or a ladder"
+            )
         leaves = len(hierarchy.leaves)
         order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
         is_prefix = quasi.generalization == "prefix"
@@ -106,8 +106,14 @@ class Survey:
 
     def to_table(self) -> pa.Table:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
-        columns = {f"domain:{name}": pa.array([d.to_pylist()], pa.list_(d.type)) for name, d in self.domains.items()}
-        columns |= {f"count:{name}": pa.array([c.to_pylist()], pa.list_(c.type)) for name, c in self.counts.items()}
+        columns = {
+            f"domain:{name}": pa.array([d.to_pylist()], pa.list_(d.type))
+            for name, d in self.domains.items()
+        }
+        columns |= {
+            f"count:{name}": pa.array([c.to_pylist()], pa.list_(c.type))
+            for name, c in self.counts.items()
+        }
         schema = pa.schema([(name, type_) for name, type_ in self.types.items()])
         meta = {"rows": str(self.rows), "types": schema.serialize().to_pybytes().hex()}
         return pa.table(columns).replace_schema_metadata(meta)
@@ -115,18 +121,24 @@ class Survey:
     @classmethod
     def from_table(cls, table: pa.Table) -> Survey:
         """The survey that `to_table` gave."""
-        schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(table.schema.metadata[b"types"].decode())))
+        schema = pa.ipc.read_schema(
+            pa.py_buffer(bytes.fromhex(table.schema.metadata[b"types"].decode()))
+        )
         lists = {name: table[name].chunk(0).flatten() for name in table.column_names}
         return cls(
             rows=int(table.schema.metadata[b"rows"]),
             types={each.name: each.type for each in schema},
-            domains={n.removeprefix("domain:"): v for n, v in lists.items() if n.startswith("domain:")},
-            counts={n.removeprefix("count:"): v for n, v in lists.items() if n.startswith("count:")},
+            domains={
+                n.removeprefix("domain:"): v for n, v in lists.items() if n.startswith("domain:")
+            },
+            counts={
+                n.removeprefix("count:"): v for n, v in lists.items() if n.startswith("count:")
+            },
         )
 
 
 class Surveyor:
-    """Collects a `Survey` from batches of rows; memory follows the distinct values, not the rows."""
+    """Collects a `Survey` from batches; memory follows the distinct values, not the rows."""
 
     def __init__(self, job: Job, schema: pa.Schema, hierarchies: Hierarchies) -> None:
         self._hierarchies = hierarchies
@@ -136,7 +148,9 @@ class Surveyor:
         self._how = {
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
         }
-        self._ranges: dict[str, list[pa.Array]] = {n: [] for n, how in self._how.items() if how == "interval"}
+        self._ranges: dict[str, list[pa.Array]] = {
+            n: [] for n, how in self._how.items() if how == "interval"
+        }
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted}
 
@@ -146,7 +160,10 @@ class Surveyor:
         for name, ends in self._ranges.items():
             column = as_array(batch.column(name))
             found = pc.min_max(column)
-            ends += [pa.array([found["min"].as_py()], column.type), pa.array([found["max"].as_py()], column.type)]
+            ends += [
+                pa.array([found["min"].as_py()], column.type),
+                pa.array([found["max"].as_py()], column.type),
+            ]
             if len(ends) > 64:
                 ends[:] = _ends(ends)
         for name, tally in self._tallies.items():
@@ -184,7 +201,9 @@ class _Tally:
 
     def add(self, column: pa.Array) -> None:
         counted = pc.value_counts(column)
-        self._parts.append(pa.table({"value": counted.field("values"), "count": counted.field("counts")}))
+        self._parts.append(
+            pa.table({"value": counted.field("values"), "count": counted.field("counts")})
+        )
         self._pending += len(counted)
         if len(self._parts) > 64 and self._pending > 4 * self._parts[0].num_rows:
             self._merge()
@@ -195,7 +214,7 @@ class _Tally:
         self._pending = self._parts[0].num_rows
 
     def finish(self, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
-        """Values in order without the missing one; occurrences, the missing value's first if any."""
+        """Values in order but the missing one; occurrences, the missing value's first if any."""
         if not self._parts:
             return pa.array([], type_), pa.array([], pa.int64())
         self._merge()
@@ -221,7 +240,11 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     moment = pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
     ordered = number or moment
-    text = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    text = (
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )
     where = f"quasi_identifiers: column {quasi.name!r} of type {type_}"
     if not (ordered or text or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
         raise JobError(f"{where} cannot be generalized; flatten it, or make it text or a number")

@@ -33,6 +33,7 @@ from mondrian_ops.core.kernels.model import (
     Criteria,
     Policy,
     Rows,
+    Work,
     new_work,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "Criteria",
     "Policy",
     "Rows",
+    "Work",
     "cut_of",
     "distinct_per_class",
     "extents",

@@ -117,9 +117,7 @@ def cut_holds(rows, index, start, stop, a, cut, criteria, work):
     for j in range(criteria.kind.size):
         column = criteria.column[j]
         if criteria.kind[j] == DISTINCT:
-            if not both_diverse(
-                rows, index, start, stop, a, cut, column, criteria.level[j], work
-            ):
+            if not both_diverse(rows, index, start, stop, a, cut, column, criteria.level[j], work):
                 return False
             continue
         left, right = work.left_counts, work.right_counts

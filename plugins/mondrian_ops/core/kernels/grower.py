@@ -51,7 +51,7 @@ def partition_rows(codes, a, index, start, stop, cut, order):
     right = 0
     for i in range(start, stop):
         row = index[i]
-        goes_left = np.int64(codes[a, row] <= cut)
+        goes_left = int(codes[a, row] <= cut)
         index[left] = row
         order[right] = row
         left += goes_left
@@ -81,7 +81,7 @@ def examine(rows, index, start, stop, k, greedy, work):
         low, high = work.value[0], work.value[d - 1]
         if low == 0 and parts_missing < 0 and work.below[0] >= k and n - work.below[0] >= k:
             parts_missing = a
-        if greedy == GAIN or greedy == WIDEST_GAIN:
+        if greedy in (GAIN, WIDEST_GAIN):
             j, fall, whole = gain_cut(
                 rows, a, d, n, k, False, work.value, work.below, work.right, work.valid
             )
@@ -126,7 +126,7 @@ def best_valid(rows, index, start, stop, a, criteria, greedy, work):
     n = stop - start
     d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
     mark_valid(rows, index, start, stop, a, d, criteria, work)
-    if greedy == GAIN or greedy == WIDEST_GAIN:
+    if greedy in (GAIN, WIDEST_GAIN):
         j, fall, whole = gain_cut(
             rows, a, d, n, criteria.k, True, work.value, work.below, work.right, work.valid
         )
@@ -153,9 +153,7 @@ def decide(rows, index, start, stop, criteria, greedy, work):
         a = leading(work)
         if a < 0:
             return a, np.int64(0), loss
-        if work.checked[a] or cut_holds(
-            rows, index, start, stop, a, work.cut[a], criteria, work
-        ):
+        if work.checked[a] or cut_holds(rows, index, start, stop, a, work.cut[a], criteria, work):
             return a, work.cut[a], loss
         best_valid(rows, index, start, stop, a, criteria, greedy, work)
         work.checked[a] = True
@@ -254,9 +252,7 @@ def look_ahead(rows, index, start, stop, criteria, policy, work):
         middle = partition_rows(rows.codes, a, index, start, stop, cut, work.order)
         loss = rollout(rows, index, start, middle, least, criteria, policy.greedy, work)
         if loss < least:
-            loss += rollout(
-                rows, index, middle, stop, least - loss, criteria, policy.greedy, work
-            )
+            loss += rollout(rows, index, middle, stop, least - loss, criteria, policy.greedy, work)
         if loss < least:
             best, least = t, loss
     if best < 0:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 # Kinds of attribute: what a set of its codes loses.
 INTERVAL, TREE, SET = 0, 1, 2
 
-# Cut policies. GAIN takes the largest fall of loss over all attributes; WIDEST_GAIN adds the loss of
-# the attribute to the fall per row, so that wide attributes come first; which of them loses less
+# Cut policies. GAIN takes the largest fall of loss over all attributes; WIDEST_GAIN adds the loss
+# of the attribute to the fall per row, so that wide attributes come first; which of them loses less
 # depends on the data. BALANCED is MEDIAN without giving missing values classes of their own first.
 # RELAXED halves a node on its widest attribute, rows of equal value on both sides where needed.
 MEDIAN, GAIN, WIDEST_GAIN, BALANCED, RELAXED = 0, 1, 2, 3, 4
@@ -97,9 +97,10 @@ def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy:
     tried = max(1, policy.candidates) * attributes
     sensitive = int(criteria.codes.max(initial=1))
     nodes = int(np.diff(criteria.parent_first).max(initial=1))
-    integers = [np.zeros(size, np.int64) for size in (codes, codes, codes)]
     return Work(
-        *integers,
+        histogram=np.zeros(codes, np.int64),
+        value=np.zeros(codes, np.int64),
+        below=np.zeros(codes, np.int64),
         right=np.zeros(codes),
         valid=np.zeros(codes, np.bool_),
         order=np.zeros(rows, np.int64),

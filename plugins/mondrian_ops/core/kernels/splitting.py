@@ -14,7 +14,7 @@ INLINE = {**LEAN, "inline": "always"}
 @njit(**INLINE)
 def tally(codes, a, index, start, stop, histogram, value, below):
     """Distinct codes of a node in order (``value``) and the rows at or below each (``below``)."""
-    low = np.int64(1) << 62
+    low = np.int64(1 << 62)
     high = np.int64(-1)
     for i in range(start, stop):
         v = np.int64(codes[a, index[i]])
@@ -23,12 +23,12 @@ def tally(codes, a, index, start, stop, histogram, value, below):
         high = max(high, v)
     d = 0
     total = 0
-    for v in range(low, high + 1):
-        count = histogram[v]
+    for code in range(low, high + 1):
+        count = histogram[code]
         if count > 0:
-            histogram[v] = 0
+            histogram[code] = 0
             total += count
-            value[d] = v
+            value[d] = code
             below[d] = total
             d += 1
     return d

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import Job, Partitioning, QuasiIdentifier, with_overrides
+from mondrian_ops.core.job import Job, Partitioning, QuasiIdentifier
+from mondrian_ops.overrides import override, with_overrides
 
 JOB: dict[str, Any] = {"input": "in.csv", "output": "out", "k": 5, "quasi_identifiers": ["age"]}
 
 
 def test_override() -> None:
     job = Job.from_dict({**JOB, "sensitive": ["income"], "l": 2})
-    changed = job.override(
+    changed = override(
+        job,
         [
             "k=10",
             "l=null",
@@ -47,7 +49,7 @@ def test_override() -> None:
 )
 def test_wrong_overrides_are_refused(setting: str, start: str) -> None:
     with pytest.raises(JobError) as caught:
-        Job.from_dict(JOB).override([setting])
+        override(Job.from_dict(JOB), [setting])
     assert str(caught.value).startswith(start)
 
 
@@ -64,4 +66,4 @@ def test_overrides_do_not_change_the_mapping() -> None:
 
 def test_a_job_on_a_table_in_memory_stays_one() -> None:
     job = Job.from_dict({"k": 2, "quasi_identifiers": ["age"]}, paths_required=False)
-    assert job.override(["k=3"]) == Job(None, None, 3, quasi_identifiers=job.quasi_identifiers)
+    assert override(job, ["k=3"]) == Job(None, None, 3, quasi_identifiers=job.quasi_identifiers)
