@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mondrian_ops.version import __version__
+
 if TYPE_CHECKING:
     from mondrian_ops.pipeline import anonymize as anonymize
 
 __all__ = ["__version__", "anonymize"]
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from mondrian_ops import __version__
+from mondrian_ops.version import __version__
 
 Report = dict[str, Any]
 
