@@ -248,8 +248,8 @@ def anonymize(
     """
     started = time.perf_counter()
     is_arrow = isinstance(table, pa.Table)
-    source = table if is_arrow else _arrow_of(table)
-    source = source.replace_schema_metadata()
+    _refuse_twins(list(table.column_names if is_arrow else table.columns))
+    source = _without_views(table if is_arrow else _arrow_of(table))
     job = _job_in_memory(job)
     _check_columns(job, source.column_names)
     _check_rows(job, source.num_rows)
@@ -663,6 +663,21 @@ def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job
     path = os.fspath(job)
     found = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
     return replace(found, base_dir=os.path.dirname(os.path.abspath(path)))
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"column {name!r} is there twice; rename one of the two")
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """The table without metadata, and without string views, which Arrow can hardly compute with."""
+    fields = [
+        pa.field(each.name, pa.string() if pa.types.is_string_view(each.type) else each.type)
+        for each in table.schema
+    ]
+    return table.replace_schema_metadata().cast(pa.schema(fields))
 
 
 def _arrow_of(frame: Any) -> pa.Table:

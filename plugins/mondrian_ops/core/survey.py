@@ -144,6 +144,8 @@ class Surveyor:
         self._hierarchies = hierarchies
         self._rows = 0
         self._types = {name: schema.field(name).type for name in surveyed_columns(job)}
+        for name in job.sensitive:
+            _check_countable(name, self._types[name])
         self._quasi = {quasi.name: quasi for quasi in job.quasi_identifiers}
         self._how = {
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
@@ -228,6 +230,14 @@ class _Tally:
 def surveyed_columns(job: Job) -> list[str]:
     """The columns a survey reads: quasi-identifiers and sensitive ones."""
     return [*job.quasi_identifier_names, *job.sensitive]
+
+
+def _check_countable(name: str, type_: pa.DataType) -> None:
+    if pa.types.is_nested(type_) or pa.types.is_interval(type_):
+        raise JobError(
+            f"sensitive: values of column {name!r} of type {type_} cannot be counted; flatten it, "
+            "or make it text or a number"
+        )
 
 
 def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:

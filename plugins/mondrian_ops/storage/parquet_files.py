@@ -50,6 +50,7 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
     """
     first, rows = _footer(files[0])
     _refuse_twins(files[0], first)
+    _refuse_views(files[0], first)
     plain = False
     for path in files[1:]:
         schema, more = _footer(path)
@@ -148,6 +149,15 @@ def _refuse_twins(path: str, schema: pa.Schema) -> None:
     for name in schema.names:
         if schema.names.count(name) > 1:
             raise InputError(f"{path}: column {name!r} is there twice; rename one of the two")
+
+
+def _refuse_views(path: str, schema: pa.Schema) -> None:
+    for field in schema:
+        if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
+            raise InputError(
+                f"{path}: column {field.name!r} is a {field.type}, which Arrow can hardly compute "
+                "with; write it as plain text"
+            )
 
 
 def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -> None:
