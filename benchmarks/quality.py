@@ -113,38 +113,50 @@ def _distributed(
 
 
 def adult(context: Context) -> Iterator[Table]:
-    """Mean LM on Adult with its hierarchies, for every cut."""
+    """Mean LM on Adult for every cut, age as an interval and by its hierarchy."""
     source = context.data / "adult" / "adult.csv" if context.data else None
     if source is None or not source.exists():
         context.say("adult: no data folder with adult/adult.csv; give one with --data")
         return
     names = [*CUTS, "auto"]
-    losses = {cut: [_adult_lm(context, source, cut, k) for k in required.ADULT_K] for cut in names}
+    losses = {
+        (cut, age): [_adult_lm(context, source, cut, age, k) for k in required.ADULT_K]
+        for age in ("interval", "hierarchy")
+        for cut in names
+    }
     asked = required.ADULT_LM["required (auto)"]
-    met = all(found <= most + 0.0005 for found, most in zip(losses["auto"], asked, strict=True))
-    rows = [(name, *(f"{lm:.3f}" for lm in found)) for name, found in required.ADULT_LM.items()]
-    rows += [(f"here, {cut}", *(f"{lm:.4f}" for lm in found)) for cut, found in losses.items()]
+    found = losses["auto", "interval"]
+    met = all(round(lm, 3) <= most for lm, most in zip(found, asked, strict=True))
+    rows = [(name, *(f"{lm:.3f}" for lm in lms)) for name, lms in required.ADULT_LM.items()]
+    rows += [
+        (f"here, {cut}, age by {age}", *(f"{lm:.4f}" for lm in lms))
+        for (cut, age), lms in losses.items()
+    ]
     yield Table(
         "Utility on Adult: LM averaged over 8 quasi-identifiers",
         ("", *(f"k = {k}" for k in required.ADULT_K)),
         rows,
-        note=f"30,162 rows, hierarchies for all attributes, no sensitive one. {verdict(met)}.",
+        note="30,162 rows, no sensitive attribute. The required figures are compared with age as "
+        "an interval, the default of numbers; with the hierarchy of age, as ARX has it, more is "
+        f"lost. {verdict(met)}.",
     )
 
 
-def _adult_lm(context: Context, source: Path, cut: str, k: int) -> float:
+def _adult_lm(context: Context, source: Path, cut: str, age: str, k: int) -> float:
     job = {
         "input": str(source),
         "output": str(context.scratch / "adult"),
         "k": k,
         "cut": cut,
         "quasi_identifiers": [
-            {"name": name, "generalization": "hierarchy", "hierarchy": f"{name}.csv"}
+            {"name": name, "generalization": "interval"}
+            if (name, age) == ("age", "interval")
+            else {"name": name, "generalization": "hierarchy", "hierarchy": f"{name}.csv"}
             for name in ADULT_COLUMNS
         ],
         "partitioning": {"fragments": 1},
     }  # fmt: skip
-    context.say(f"adult, {cut}, k = {k}")
+    context.say(f"adult, {cut}, age by {age}, k = {k}")
     lm: float = context.report(job, beside=source.parent / "hierarchies")["metrics"]["LM"]
     return lm
 
