@@ -44,13 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         data=options.data,
         say=_say,
     )
+    facts = machine()
     try:
         tables = list(_measured(parts, context))
     except Exception:
         _say(f"failed; the working files are kept: {scratch}")
         raise
     shutil.rmtree(scratch)
-    _keep(tables, options.results, full=parts == list(PARTS) and not options.quick)
+    _keep(tables, facts, options.results, full=parts == list(PARTS) and not options.quick)
     return 0
 
 
@@ -87,15 +88,15 @@ def _measured(parts: Sequence[str], context: Context) -> Iterator[Table]:
         _say(f"{part}: {time.perf_counter() - start:.0f} s")
 
 
-def _keep(tables: Sequence[Table], results: Path, full: bool) -> None:
-    facts = machine()
+def _keep(tables: Sequence[Table], facts: dict[str, str], results: Path, full: bool) -> None:
     today = datetime.now(UTC).date().isoformat()
     about = ", ".join(f"{name}: {value}" for name, value in facts.items())
     text = "\n".join(
         [
             "# Measurements\n",
             f"Made by `make bench` on {today}. {about}. Required figures are the design's; "
-            "nothing here is a test.\n",
+            "nothing here is a test. Times mean something only on a machine that does nothing "
+            "else (load before: about 0).\n",
             *(table.markdown() for table in tables),
         ]
     )
