@@ -30,11 +30,19 @@ from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.errors import InputError, JobError, PrivacyError, StorageError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import SCHEMA, Plan, check_schema, condition_text, filter_of
+from mondrian_ops.core.plan import (
+    SCHEMA,
+    Plan,
+    check_schema,
+    condition_text,
+    filter_of,
+    is_exact,
+    reach_of,
+)
 from mondrian_ops.core.survey import Survey, Surveyor
 from mondrian_ops.engines import local
-from mondrian_ops.overrides import with_overrides
 from mondrian_ops.progress import Display, Progress
+from mondrian_ops.storage import load_job
 
 __all__ = [
     "anonymize",
@@ -56,19 +64,6 @@ Report = dict[str, Any]
 _SILENT = Display()
 _STATE = "run.json"
 _SURVEY = "survey.arrow"
-
-
-def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Job:
-    """The job of a YAML or JSON file, or of a mapping, with ``KEY=VALUE`` overrides.
-
-    Raises JobError where it is no valid job; a relative path of a file's job is taken as it is.
-    """
-    base, where = None, "job"
-    if not isinstance(job, Mapping):
-        path = os.fspath(job)
-        base, where = os.path.dirname(os.path.abspath(path)), path
-        job = storage.read_job(path)
-    return replace(Job.from_dict(with_overrides(job, overrides), where=where), base_dir=base)
 
 
 def plan(job: Job, progress: Progress = _SILENT) -> list[Fragment]:
@@ -420,7 +415,7 @@ def _resolved_retrieval(job: Job, found: _Surveyed, planned: Plan) -> str:
     if job.retrieval != "auto":
         return job.retrieval
     filters = [
-        filter_of(planned.condition(number, found.anonymizer.orders), found.anonymizer.orders)
+        reach_of(planned.condition(number, found.anonymizer.orders), found.anonymizer.orders)
         for number in range(len(planned.fragments))
     ]
     read = sum(found.source.share_read(each) for each in filters)
@@ -451,9 +446,14 @@ def _retrieved(
         raise InputError(
             f"{job.input}: changed since the run was planned; run again from the partition task"
         )
-    condition = filter_of(fragment["any_of"], anonymizer.orders)
+    condition = fragment["any_of"], anonymizer.orders
+    batches = source.batches(
+        state["read"],
+        reach_of(*condition),
+        exact=None if is_exact(*condition) else filter_of(*condition),
+    )
     schema = pa.schema([source.schema.field(name) for name in state["read"]])
-    return pa.Table.from_batches(source.batches(state["read"], condition), schema)
+    return pa.Table.from_batches(batches, schema)
 
 
 # Phase three

@@ -11,7 +11,7 @@ exactly one leaf (seed, section 4.2; design, invariant 1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -26,7 +26,18 @@ from mondrian_ops.core.encoding import as_array, encode_known
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.generalization import Attribute, TreeAttribute, text_of
 
-__all__ = ["Branch", "Leaf", "Order", "Plan", "Router", "condition_text", "filter_of", "orders_of"]
+__all__ = [
+    "Branch",
+    "Leaf",
+    "Order",
+    "Plan",
+    "Router",
+    "condition_text",
+    "filter_of",
+    "is_exact",
+    "orders_of",
+    "reach_of",
+]
 
 SCHEMA = 1
 
@@ -202,22 +213,51 @@ def _leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.A
 
 
 def filter_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
-    """The condition as a pyarrow filter, for readers to push down; None takes every row."""
-    rendered = [_conjunction_filter(conjunction, orders) for conjunction in any_of]
-    whole: pc.Expression | None = rendered[0]
+    """The condition as a pyarrow filter, for rows in memory; None takes every row."""
+    return _any_of([_all_of(c, orders, _predicate_filter) for c in any_of])
+
+
+def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
+    """A filter for readers to push down that takes the rows of the condition, and maybe others.
+
+    Readers decide by statistics, which leave NaN out: they would skip the NaN of a row group whose
+    other values lie elsewhere, and take the NaN of one whose other values are taken.
+    """
+    return _any_of([_all_of(c, orders, _predicate_reach) for c in any_of])
+
+
+def is_exact(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> bool:
+    """Whether `reach_of` takes no other rows."""
+    columns = {predicate["column"] for conjunction in any_of for predicate in conjunction}
+    return not any(pa.types.is_floating(_plain_type(orders[name].type)) for name in columns)
+
+
+def _any_of(rendered: Sequence[pc.Expression | None]) -> pc.Expression | None:
+    whole = rendered[0]
     for each in rendered[1:]:
         whole = None if whole is None or each is None else whole | each
     return whole
 
 
-def _conjunction_filter(
-    conjunction: Conjunction, orders: Mapping[str, Order]
+def _all_of(
+    conjunction: Conjunction,
+    orders: Mapping[str, Order],
+    render: Callable[[Predicate, Order], pc.Expression | None],
 ) -> pc.Expression | None:
     whole: pc.Expression | None = None
     for predicate in conjunction:
-        each = _predicate_filter(predicate, orders[predicate["column"]])
-        whole = each if whole is None else whole & each
+        each = render(predicate, orders[predicate["column"]])
+        if each is not None:
+            whole = each if whole is None else whole & each
     return whole
+
+
+def _predicate_reach(predicate: Predicate, order: Order) -> pc.Expression | None:
+    if not pa.types.is_floating(_plain_type(order.type)):
+        return _predicate_filter(predicate, order)
+    if predicate["op"] != ">" or pa.types.is_string(_value_type(order)):
+        return None
+    return _predicate_filter(predicate, order)
 
 
 def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
@@ -227,7 +267,6 @@ def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
     if pa.types.is_floating(plain):
         if order.type not in (pa.float32(), pa.float64()):
             field = field.cast(pa.float32() if pa.types.is_float16(plain) else plain)
-        # Not nan_is_null: readers take a count of no nulls in the file for a count of no NaN.
         missing = missing | field.is_nan()
     op = predicate["op"]
     if op == "missing":
@@ -235,6 +274,8 @@ def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
     if op == "present":
         return ~missing
     if pa.types.is_string(_value_type(order)) and not pa.types.is_string(plain):
+        if pa.types.is_floating(plain):
+            field = pc.add(field, 0.0)  # -0.0 is 0.0
         field = field.cast(pa.string())
     if order.leaves is not None:
         inside = field.isin(_leaves_between([predicate], predicate["column"], order))

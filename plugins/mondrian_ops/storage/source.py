@@ -48,6 +48,7 @@ class Source:
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's own name for it
         batch_rows: int = BATCH_ROWS,
+        exact: pc.Expression | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows, in the order of the files, a bounded number in memory at a time.
 
@@ -55,6 +56,8 @@ class Source:
             columns: names to read, in this order; all of them when None.
             filter: rows to keep; Parquet row groups that cannot hold any are not read.
             batch_rows: rows of a batch at most.
+            exact: a further filter, on `columns` as they were read, where statistics, which know
+                no NaN, may not decide.
 
         Raises:
             InputError: a column is unknown, a file is damaged, or the source changed meanwhile.
@@ -63,6 +66,8 @@ class Source:
         read = parquet_files.batches if self.format == "parquet" else csv_files.batches
         for path in self.files:
             for batch in read(path, self.schema, schema.names, filter, batch_rows):
+                if exact is not None:
+                    batch = batch.filter(exact)
                 if batch.num_rows:
                     yield batch
         if self.fingerprint() != self._stamp:

@@ -1,0 +1,346 @@
+"""What always holds of a release (design, section 4), checked by reading it back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+from mondrian_ops import anonymize, pipeline
+from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.core.job import Job
+from mondrian_ops.engines import local
+from reading import KINDS, TREE_FILE, Column, is_missing, text_of
+
+# A case: a table and a job, as Hypothesis draws them
+
+GRADES = {"1": ["low", "*"], "2": ["low", "*"], "3": ["high", "*"], "4": ["high", "*"]}
+GRADE_FILE = "".join(";".join([leaf, *chain]) + "\n" for leaf, chain in GRADES.items())
+
+REQUIREMENTS: Sequence[Mapping[str, Any]] = (
+    {},
+    {"l": 2},
+    {"l": 3},
+    {"l": 2.5, "diversity": "entropy"},
+    {"l": 2, "diversity": "recursive", "c": 2},
+    {"t": 0.4},
+    {"t": 0.3, "t_distance": "ordered"},
+    {"t": 0.35, "t_distance": "hierarchical"},
+    {"l": 2, "t": 0.5},
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    columns: Sequence[Column]
+    sensitive: Sequence[Sequence[int | None]]
+    keys: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns[0].values)
+
+    @property
+    def table(self) -> pa.Table:
+        data = {"row": pa.array(range(self.rows))}
+        for column in self.columns:
+            data[column.name] = _arrow(column)
+        for at, values in enumerate(self.sensitive):
+            data[f"s{at}"] = pa.array(values, pa.int16())
+        return pa.table(data)
+
+    @property
+    def job(self) -> dict[str, Any]:
+        names = [f"s{at}" for at in range(len(self.sensitive))]
+        keys = {
+            "quasi_identifiers": [column.listed for column in self.columns],
+            "sensitive": names,
+            **self.keys,
+        }
+        if keys.get("t_distance") == "hierarchical":
+            keys["sensitive_hierarchy"] = dict.fromkeys(names, "grades.csv")
+        return keys
+
+    @property
+    def privacy(self) -> brute_force.Privacy:
+        asked = ("k", "l", "diversity", "c", "t", "t_distance")
+        return brute_force.Privacy(
+            whole=[Counter(values) for values in self.sensitive],
+            chains={int(leaf): chain for leaf, chain in GRADES.items()},
+            height=2,
+            **{key: self.keys[key] for key in asked if key in self.keys},
+        )
+
+    @property
+    def attainable(self) -> bool:
+        return self.privacy.of_rows(self.sensitive)(list(range(self.rows)))
+
+
+def _arrow(column: Column) -> pa.Array:
+    plain = column.kind.type
+    if not pa.types.is_dictionary(plain):
+        return pa.array(column.values, plain)
+    return pa.array(column.values, plain.value_type).dictionary_encode().cast(plain)
+
+
+@st.composite
+def cases(draw, max_rows: int = 40, kinds: Sequence[str] = tuple(KINDS)):
+    count = draw(st.integers(2, max_rows))
+    columns = []
+    for at in range(draw(st.integers(1, 3))):
+        kind = KINDS[draw(st.sampled_from(kinds))]
+        values = draw(st.sampled_from([kind.values, st.none() | kind.values]))
+        columns.append(
+            Column(
+                f"q{at}",
+                kind,
+                draw(st.sampled_from(kind.ways)),
+                draw(st.lists(values, min_size=count, max_size=count)),
+            )
+        )
+    grades = st.sampled_from([1, 2, 3, 4, None])
+    sensitive = draw(st.lists(st.lists(grades, min_size=count, max_size=count), max_size=2))
+    keys = {
+        "k": draw(st.sampled_from([2, 2, 3, 4, max(2, count * 2 // 3)])),
+        "cut": draw(st.sampled_from(["median", "gain", "lookahead"])),
+        **(draw(st.sampled_from(REQUIREMENTS)) if sensitive else {}),
+    }
+    return Case(columns, sensitive, keys)
+
+
+@st.composite
+def plans(draw):
+    """Keys that say how the rows are divided and fetched."""
+    partitioning = {
+        "strategy": draw(st.sampled_from(["multidimensional"] * 3 + ["quantile"])),
+        "fragments": draw(st.integers(1, 6)),
+        "sample": draw(st.sampled_from([1.0, 0.3])),
+        "min_sample": draw(st.sampled_from([0, 5])),
+        "seed": draw(st.integers(0, 3)),
+    }
+    return {
+        "partitioning": partitioning,
+        "retrieval": draw(st.sampled_from(["scatter", "pushdown", "auto"])),
+        "interval_style": draw(st.sampled_from(["text", "text", "bounds"])),
+    }
+
+
+# Running it and reading it back
+
+
+@dataclass(frozen=True)
+class Release:
+    table: pa.Table
+    report: Mapping[str, Any]
+    files: Mapping[str, pa.Table]
+
+    def published(self, columns: Sequence[Column]) -> dict[int, tuple]:
+        """What is published of each row's quasi-identifiers, by its id."""
+        names = [n for n in self.table.column_names if n.rpartition("_")[0] in _names(columns)]
+        names += [n for n in self.table.column_names if n in _names(columns)]
+        listed = self.table.select([*sorted(names), "row"]).to_pylist()
+        assert len({row["row"] for row in listed}) == len(listed)
+        return {row.pop("row"): tuple(row.values()) for row in listed}
+
+
+def _names(columns: Sequence[Column]) -> set[str]:
+    return {column.name for column in columns}
+
+
+def run(case: Case, **keys: Any) -> Release:
+    """Run the case on files; nothing but the release may be left."""
+    with tempfile.TemporaryDirectory() as name:
+        here = Path(name)
+        (here / "tree.csv").write_text(TREE_FILE, encoding="utf-8")
+        (here / "grades.csv").write_text(GRADE_FILE, encoding="utf-8")
+        (here / "in").mkdir()
+        half = case.rows // 2
+        for part, table in enumerate((case.table[:half], case.table[half:])):
+            pq.write_table(table, here / f"in/{part}.parquet", row_group_size=6)
+        paths = {"input": str(here / "in"), "output": str(here / "out")}
+        job = replace(Job.from_dict({**case.job, **keys, **paths}), base_dir=name)
+        before = sorted(os.listdir(here))
+        try:
+            report = pipeline.run(job)
+        except Exception:
+            assert sorted(os.listdir(here)) == before
+            raise
+        assert sorted(os.listdir(here)) == sorted([*before, "out"])
+        files = {path.name: pq.read_table(path) for path in (here / "out").glob("part-*")}
+        return Release(pq.read_table(here / "out"), report, files)
+
+
+def check(case: Case, release: Release) -> None:
+    """Every promise of design, section 4, that a release shows by itself."""
+    rows = release.table.to_pylist()
+    assert release.report["rows"] == {
+        "input": case.rows,
+        "published": len(rows),
+        "suppressed": 0,
+    }
+    assert sorted(row["row"] for row in rows) == list(range(case.rows))
+    for at, values in enumerate(case.sensitive):
+        assert all(row[f"s{at}"] == values[row["row"]] for row in rows)
+
+    published = release.published(case.columns)
+    classes = brute_force.classes_of(published)
+    sizes = [len(members) for members in classes.values()]
+    holds = case.privacy.of_rows(case.sensitive)
+    assert all(holds(members) for members in classes.values())
+
+    report = release.report
+    assert report["equivalence_classes"] == len(classes)
+    assert report["metrics"]["DP"] == sum(size**2 for size in sizes)
+    assert report["metrics"]["C_avg"] == pytest.approx(case.rows / len(classes) / case.keys["k"])
+    assert report["achieved"]["k"] == min(sizes) >= case.keys["k"]
+    assert sum(each["rows"] for each in report["fragments"]) == case.rows
+    check_losses(case, release, list(classes.values()))
+
+
+def check_losses(case: Case, release: Release, classes: Sequence[Sequence[int]]) -> None:
+    """Each class covers its originals, tightly, and the losses in the report are those."""
+    by_row = {row["row"]: row for row in release.table.to_pylist()}
+    attributes = release.report["attributes"]
+    whole_ncp = whole_lm = 0.0
+    for column in case.columns:
+        ncp = lm = 0.0
+        for members in classes:
+            originals = [column.values[i] for i in members]
+            text = published_text(column, by_row[members[0]], originals)
+            each_ncp, each_lm = column.check(text, originals)
+            ncp += len(members) * each_ncp
+            lm += len(members) * each_lm
+        if not _is_ambiguous(column, release.table):
+            assert attributes[column.name]["NCP"] == pytest.approx(ncp / case.rows, abs=1e-9)
+            assert attributes[column.name]["LM"] == pytest.approx(lm / case.rows, abs=1e-9)
+        whole_ncp += attributes[column.name]["NCP"] * case.rows
+        whole_lm += attributes[column.name]["LM"] * case.rows
+    metrics, cells = release.report["metrics"], case.rows * len(case.columns)
+    assert metrics["NCP"] == pytest.approx(whole_ncp, abs=1e-6)
+    assert metrics["GCP"] == pytest.approx(whole_ncp / cells, abs=1e-9)
+    assert metrics["LM"] == pytest.approx(whole_lm / cells, abs=1e-9)
+    parts = sum(each["NCP"] for each in release.report["fragments"])
+    assert parts == pytest.approx(whole_ncp, abs=1e-6)
+
+
+def published_text(column: Column, row: Mapping[str, Any], originals: Sequence[Any]) -> str | None:
+    """What is published of a column; two bounds as the text that would stand for them."""
+    if column.name in row:
+        return row[column.name]
+    low, high = row[f"{column.name}_min"], row[f"{column.name}_max"]
+    if low is None:
+        assert high is None
+        return None if all(map(is_missing, originals)) else "*"
+    if "grid" in column.way:
+        return f"[{low}, {high})"
+    low, high = text_of(column.kind, low), text_of(column.kind, high)
+    return low if low == high else f"[{low}, {high}]"
+
+
+def _is_ambiguous(column: Column, table: pa.Table) -> bool:
+    """Bounds have no "*": classes of missing values and mixed ones look the same."""
+    return column.name not in table.column_names and any(map(is_missing, column.values))
+
+
+# The promises
+
+
+@settings(max_examples=120, deadline=None)
+@given(cases(), plans())
+def test_every_release_keeps_every_promise(case, plan):
+    try:
+        release = run(case, **plan)
+    except PrivacyError:
+        assert not case.attainable
+        return
+    except JobError as error:  # too few quantiles, and it says how many there are
+        assert plan["partitioning"]["strategy"] == "quantile"
+        assert "at most" in str(error)
+        return
+    assert case.attainable
+    check(case, release)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_in_memory_as_on_files(case):
+    assume(case.attainable)
+    on_files = run(case, partitioning={"fragments": 1})
+    with tempfile.TemporaryDirectory() as name:
+        for file, text in (("tree.csv", TREE_FILE), ("grades.csv", GRADE_FILE)):
+            Path(name, file).write_text(text, encoding="utf-8")
+        job = replace(Job.from_dict(case.job, paths_required=False), base_dir=name)
+        before = case.table
+        table = before.slice(0)
+        released, report = anonymize(table, job)
+    assert table.equals(before) or any(
+        is_missing(v) for column in case.columns for v in column.values
+    )
+    in_memory = Release(released, report, {})
+    check(case, in_memory)
+    if not any(pa.types.is_temporal(column.kind.type) for column in case.columns):
+        # Parquet knows no seconds: on files such a column has milliseconds.
+        assert in_memory.published(case.columns) == on_files.published(case.columns)
+
+
+@settings(max_examples=70, deadline=None)
+@given(
+    cases(max_rows=60),
+    st.integers(2, 9),
+    st.sampled_from(["scatter", "pushdown"]),
+    st.sampled_from([7, 10**6]),
+)
+def test_distribution_costs_nothing_when_the_sample_is_everything(
+    case, fragments, retrieval, budget
+):
+    assume(case.attainable)
+    case = replace(case, keys={**case.keys, "cut_budget_s": budget})
+    alone = run(case, partitioning={"fragments": 1})
+    spread = {"fragments": fragments, "sample": 1.0}
+    together = run(case, partitioning=spread, retrieval=retrieval)
+    assert together.published(case.columns) == alone.published(case.columns)
+    for metric in ("DP", "NCP", "LM"):
+        assert together.report["metrics"][metric] == pytest.approx(alone.report["metrics"][metric])
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), plans())
+def test_scatter_and_pushdown_give_the_same_release(case, plan):
+    assume(case.attainable)
+    plan["partitioning"]["strategy"] = "multidimensional"
+    scattered = run(case, **{**plan, "retrieval": "scatter"})
+    pushed = run(case, **{**plan, "retrieval": "pushdown"})
+    assert scattered.published(case.columns) == pushed.published(case.columns)
+    assert len(scattered.files) == len(pushed.files)
+
+
+@settings(max_examples=12, deadline=None)
+@given(cases(), plans())
+def test_the_same_seed_gives_the_same_release_on_any_number_of_threads(case, plan):
+    assume(case.attainable)
+    plan["partitioning"]["strategy"] = "multidimensional"
+    with pytest.MonkeyPatch.context() as patch:
+        releases = []
+        for cores in (1, 2, 7):
+            patch.setattr(
+                local.os, "sched_getaffinity", lambda _, n=cores: set(range(n)), raising=False
+            )
+            releases.append(run(case, **plan))
+    tables = [[r.files[name] for name in sorted(r.files)] for r in releases]
+    for other in tables[1:]:
+        assert [t.to_pylist() for t in other] == [t.to_pylist() for t in tables[0]] or any(
+            is_missing(v) for column in case.columns for v in column.values
+        )
+    assert releases[0].published(case.columns) == releases[1].published(case.columns)
+    assert releases[0].published(case.columns) == releases[2].published(case.columns)
