@@ -110,11 +110,11 @@ def read_job(job: Any) -> Job:
 
     Raises JobError when it makes no sense.
     """
-    from mondrian_ops import pipeline
+    from mondrian_ops import storage
 
     if isinstance(job, Mapping) and "file" in job:
-        return pipeline.load_job(job["file"], job.get("set", ()))
-    return pipeline.load_job(job)
+        return storage.load_job(job["file"], job.get("set", ()))
+    return storage.load_job(job)
 
 
 def work_of(job: Job, operator: BaseOperator, context: Context) -> str:

@@ -4,7 +4,7 @@ Local files for now. A further file system joins in :mod:`mondrian_ops.storage.l
 """
 
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
-from mondrian_ops.storage.jobs import read_job
+from mondrian_ops.storage.jobs import load_job, read_job
 from mondrian_ops.storage.locations import local_path
 from mondrian_ops.storage.release import (
     check_output,
@@ -22,6 +22,7 @@ __all__ = [
     "WorkDir",
     "check_output",
     "find_hierarchy",
+    "load_job",
     "local_path",
     "open_source",
     "publish",

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.job import Job
+from mondrian_ops.overrides import with_overrides
 
-__all__ = ["read_job"]
+__all__ = ["load_job", "read_job"]
+
+
+def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Job:
+    """The job of a YAML or JSON file, or of a mapping, with ``KEY=VALUE`` overrides.
+
+    Raises JobError where it is no valid job; a relative path of a file's job is taken as it is.
+    """
+    base, where = None, "job"
+    if not isinstance(job, Mapping):
+        path = os.fspath(job)
+        base, where = os.path.dirname(os.path.abspath(path)), path
+        job = read_job(path)
+    return replace(Job.from_dict(with_overrides(job, overrides), where=where), base_dir=base)
 
 
 def read_job(path: str) -> dict[str, Any]:
