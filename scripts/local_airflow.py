@@ -28,6 +28,16 @@ from urllib.parse import quote
 CHECKOUT = Path(__file__).resolve().parents[1]
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 
+# Airflow imports this module of a home's config folder in every process. Tasks are forked from the
+# scheduler's workers: what those have imported, no task need import, which halves a small task.
+_LOCAL_SETTINGS = """
+import sys
+
+if "scheduler" in sys.argv:
+    import pandas  # pyarrow imports it at the first value
+    import mondrian_ops.pipeline
+"""
+
 _COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
 _START_S = 120
 _STOP_S = 15
@@ -138,7 +148,9 @@ class LocalAirflow:
 
     def migrate(self) -> None:
         """Make the database, or bring it up to this Airflow's version."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        config = self.home / "config"
+        config.mkdir(parents=True, exist_ok=True)
+        (config / "airflow_local_settings.py").write_text(_LOCAL_SETTINGS)
         self.command("db", "migrate")
         # Readers and the writer do not wait for one another, which three processes need.
         database = sqlite3.connect(self._database)
@@ -260,6 +272,9 @@ class LocalAirflow:
         while time.monotonic() < end:
             self.check_alive()
             try:
+                # Tasks talk to this part of the API, which takes seconds to get ready when first
+                # asked: let that be now, beside the scheduler's own start.
+                self.request("GET", "/execution/health/ping")
                 self._token = self.request("GET", "/auth/token")["access_token"]
             except (urllib.error.URLError, OSError):
                 time.sleep(0.2)
