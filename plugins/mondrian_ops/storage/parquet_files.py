@@ -120,6 +120,8 @@ def rows_in_reach(files: Sequence[str], keep: pc.Expression) -> int:
 def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(target, check_metadata=True):
         return batch
+    if not target.names:  # built anew, a batch without columns would have no rows
+        return batch.replace_schema_metadata()
     arrays = [
         array if array.type == field.type else array.cast(field.type)
         for array, field in zip((batch.column(n) for n in target.names), target, strict=True)

@@ -1,0 +1,69 @@
+"""Loops over finished classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mondrian_ops.core import kernels
+
+
+@st.composite
+def classed(draw):
+    """Codes of rows, a permuted index, and where in it the classes start."""
+    codes = draw(st.lists(st.integers(0, 9), min_size=1, max_size=40))
+    index = draw(st.permutations(range(len(codes))))
+    starts = draw(st.sets(st.integers(1, len(codes) - 1))) if len(codes) > 1 else set()
+    return np.array(codes, np.uint8), np.array(index, np.int32), np.array([0, *sorted(starts)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(classed())
+def test_extents_and_distinct_codes(case):
+    codes, index, starts = case
+    groups = [codes[part] for part in np.split(index, starts[1:])]
+    low, high = kernels.extents(codes, index, starts)
+    assert low.tolist() == [group.min() for group in groups]
+    assert high.tolist() == [group.max() for group in groups]
+    members, ends = kernels.distinct_per_class(codes, index, starts, 10)
+    assert [part.tolist() for part in np.split(members, ends[:-1])] == [
+        sorted(set(group.tolist())) for group in groups
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(classed(), st.integers(0, 2**64 - 1))
+def test_a_shuffle_stays_in_its_class_and_repeats(case, seed):
+    _, index, starts = case
+    first, second = index.copy(), index.copy()
+    kernels.shuffle_classes(first, starts, np.uint64(seed))
+    kernels.shuffle_classes(second, starts, np.uint64(seed))
+    assert first.tolist() == second.tolist()
+    for before, after in zip(np.split(index, starts[1:]), np.split(first, starts[1:]), strict=True):
+        assert sorted(before.tolist()) == sorted(after.tolist())
+
+
+def test_every_order_of_a_class_is_equally_likely():
+    orders: dict[tuple[int, ...], int] = {}
+    for seed in range(3000):
+        index = np.arange(3, dtype=np.int32)
+        kernels.shuffle_classes(index, np.array([0]), np.uint64(seed * 7919))
+        orders[tuple(index.tolist())] = orders.get(tuple(index.tolist()), 0) + 1
+    assert len(orders) == 6
+    assert all(420 < count < 580 for count in orders.values())  # 500, 4 deviations
+
+
+@pytest.mark.parametrize("rows", [0, 5])
+def test_rows_find_their_leaf(rows):
+    places = np.array([[1, 0], [2, 0], [2, 5], [0, 9], [1, 6]], np.int32)[:rows]
+    leaf = kernels.route_rows(
+        places,
+        np.array([0, -1, 1, -1, -1]),
+        np.array([1, 0, 4, 0, 0]),
+        np.array([1, 0, 3, 0, 0]),
+        np.array([2, 0, 4, 0, 0]),
+        np.array([-1, 0, -1, 1, 2]),
+    )
+    assert leaf.tolist() == [0, 1, 2, 0, 0][:rows]

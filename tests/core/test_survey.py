@@ -1,0 +1,189 @@
+"""The survey: domains, ranges and counts of a whole dataset, whatever the batches."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.survey import Survey, Surveyor, generalization_of
+from reading import KINDS, is_missing, text_of
+
+COUNTRIES = Hierarchy.from_rows([["Italy", "Europe", "*"], ["Japan", "*"]], "countries.csv")
+
+
+def a_job(*quasi_identifiers: object, **keys) -> Job:
+    return Job.from_dict(
+        {"k": 2, "quasi_identifiers": list(quasi_identifiers), **keys}, paths_required=False
+    )
+
+
+def surveyed(job: Job, *batches: pa.Table, hierarchies=None) -> Survey:
+    surveyor = Surveyor(job, batches[0].schema, hierarchies or {})
+    for batch in batches:
+        surveyor.add(batch)
+    return surveyor.finish()
+
+
+@st.composite
+def columns(draw):
+    name = draw(st.sampled_from([n for n in KINDS if "dictionary" not in n]))
+    kind = KINDS[name]
+    values = draw(st.lists(st.none() | kind.values, min_size=1, max_size=30))
+    return kind, values, draw(st.integers(1, 10))
+
+
+@settings(max_examples=200, deadline=None)
+@given(columns())
+def test_domains_and_counts_do_not_depend_on_the_batches(column):
+    kind, values, size = column
+    array = pa.array(values, kind.type)
+    table = pa.table({"q": array, "s": array})
+    way = "set" if kind.ways[0] == "interval" else kind.ways[0].partition(":")[0]
+    job = a_job("q=prefix" if way == "prefix" else "q=set", sensitive=["s"])
+    batches = [table[at : at + size] for at in range(0, len(values), size)]
+    found = surveyed(job, *batches)
+    assert found.rows == len(values)
+    counts = Counter(None if is_missing(v) else text_of(kind, v) for v in values)
+    texts = found.domains["s"].cast(pa.string()).to_pylist()
+    occurrences = found.counts["s"].to_pylist()
+    assert len(occurrences) == len(texts) + (None in counts)
+    keys = [None] * (None in counts) + texts
+    assert dict(zip(keys, occurrences, strict=True)) == counts
+    present = sorted({v + 0.0 if isinstance(v, float) else v for v in values if not is_missing(v)})
+    assert found.domains["s"].to_pylist() == present
+    assert sorted(found.domains["q"].cast(pa.string()).to_pylist()) == sorted(texts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(columns())
+def test_a_range_is_that_of_the_present_values(column):
+    kind, values, size = column
+    if "interval" not in kind.ways:
+        return
+    table = pa.table({"q": pa.array(values, kind.type)})
+    batches = [table[at : at + size] for at in range(0, len(values), size)]
+    found = surveyed(a_job("q"), *batches).domains["q"].to_pylist()
+    present = [value for value in values if not is_missing(value)]
+    assert found == ([min(present), max(present)] if present else [])
+
+
+@settings(max_examples=100, deadline=None)
+@given(columns())
+def test_a_survey_survives_its_file(column):
+    kind, values, _ = column
+    array = pa.array(values, kind.type)
+    found = surveyed(a_job("q", sensitive=["s"]), pa.table({"q": array, "s": array}))
+    again = Survey.from_table(found.to_table())
+    assert again.rows == found.rows
+    assert again.types == found.types
+    for name in ("q", "s"):
+        assert again.domains[name].equals(found.domains[name])
+    assert again.counts["s"].equals(found.counts["s"])
+
+
+def test_many_batches_are_merged_on_the_way():
+    table = pa.table({"q": pa.array([str(at % 7) for at in range(700)]), "x": range(700)})
+    found = surveyed(a_job("q", "x"), *[table[at : at + 5] for at in range(0, 700, 5)])
+    assert found.domains["q"].to_pylist() == list("0123456")
+    assert found.domains["x"].to_pylist() == [0, 699]
+
+
+def test_values_that_are_no_leaf_are_counted_not_shown():
+    table = pa.table({"country": ["Italy", "Atlantis", "Mu", "Atlantis", None]})
+    job = a_job("country=hierarchy:countries.csv")
+    with pytest.raises(HierarchyError) as caught:
+        surveyed(job, table, hierarchies={"country": COUNTRIES})
+    message = str(caught.value)
+    assert "'country': 3 row(s) hold 2 value(s)" in message
+    assert "countries.csv" in message
+    assert "Atlantis" not in message
+
+
+def test_numbers_are_leaves_by_their_text():
+    tree = Hierarchy.from_rows([["1", "low", "*"], ["2", "*"]], "numbers.csv")
+    table = pa.table({"q": [1, 2, 1, None], "s": [1.0, 2.0, math.nan, None]})
+    job = a_job(
+        "q=hierarchy:numbers.csv",
+        sensitive=["s"],
+        t=0.9,
+        t_distance="hierarchical",
+        sensitive_hierarchy={"s": "numbers.csv"},
+    )
+    trees = {"q": tree, "s": tree}
+    found = surveyed(job, table, hierarchies=trees)
+    (domain,) = found.sensitive(job, trees)
+    assert domain.values.to_pylist() == ["1", "2"]
+    assert domain.counts.tolist() == [2, 1, 1]
+    assert domain.encode(pa.array([2.0, 1.0, None])).tolist() == [2, 1, 0]
+    (attribute,) = found.attributes(job, trees, tree_order=True)
+    assert attribute.encode(table["q"]).codes.tolist() == [1, 2, 1, 0]
+
+
+def test_a_ladder_over_floats_finds_its_own_leaves():
+    table = pa.table({"q": [38.0, 0.1, 1e20 / 1e18, None]})
+    job = a_job("q=ladder:50/100")
+    (attribute,) = surveyed(job, table).attributes(job, {}, tree_order=False)
+    assert attribute.leaves.to_pylist() == ["0.1", "38", "100"]
+    assert attribute.encode(table["q"]).codes.tolist() == [2, 1, 3, 0]
+
+
+def test_infinite_values_of_an_interval():
+    with pytest.raises(InputError, match="'q': 1 infinite"):
+        surveyed(a_job("q"), pa.table({"q": [1.0, -math.inf]}))
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        (pa.int8(), "interval"),
+        (pa.float16(), "interval"),
+        (pa.decimal128(5, 1), "interval"),
+        (pa.date64(), "interval"),
+        (pa.timestamp("ns", "Europe/Rome"), "interval"),
+        (pa.time32("s"), "interval"),
+        (pa.string(), "set"),
+        (pa.large_string(), "set"),
+        (pa.bool_(), "set"),
+        (pa.null(), "set"),
+        (pa.dictionary(pa.int32(), pa.string()), "set"),
+        (pa.dictionary(pa.int32(), pa.int64()), "interval"),
+    ],
+)
+def test_the_default_generalization_of_a_type(type_, expected):
+    assert generalization_of(QuasiIdentifier("q"), type_) == expected
+
+
+@pytest.mark.parametrize(
+    ("quasi", "type_", "says"),
+    [
+        (QuasiIdentifier("q"), pa.list_(pa.int8()), "flatten"),
+        (QuasiIdentifier("q"), pa.struct([("a", pa.int8())]), "flatten"),
+        (QuasiIdentifier("q"), pa.binary(), "make it text"),
+        (QuasiIdentifier("q"), pa.duration("s"), "a number"),
+        (QuasiIdentifier("q"), pa.month_day_nano_interval(), "a number"),
+        (QuasiIdentifier("q", "interval"), pa.string(), "no intervals"),
+        (QuasiIdentifier("q", "interval"), pa.bool_(), "no intervals"),
+        (QuasiIdentifier("q", "interval", grid=5), pa.date32(), "no grid"),
+        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.string(), "no ladder"),
+        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.date32(), "no ladder"),
+    ],
+)
+def test_types_that_cannot_be_generalized_so(quasi, type_, says):
+    with pytest.raises(JobError, match="'q'") as caught:
+        generalization_of(quasi, type_)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("type_", [pa.list_(pa.int8()), pa.struct([("a", pa.int8())])])
+def test_sensitive_values_that_cannot_be_counted(type_):
+    schema = pa.schema([("q", pa.int64()), ("s", type_)])
+    with pytest.raises(JobError, match="'s' of type"):
+        Surveyor(a_job("q", sensitive=["s"]), schema, {})
