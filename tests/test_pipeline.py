@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -344,3 +347,171 @@ def test_the_same_seed_gives_the_same_release_on_any_number_of_threads(case, pla
         )
     assert releases[0].published(case.columns) == releases[1].published(case.columns)
     assert releases[0].published(case.columns) == releases[2].published(case.columns)
+
+
+@pytest.mark.parametrize("keys", [{"cut": "median"}, {"cut": "gain"}, {"cut": "lookahead"}])
+def test_distribution_costs_nothing_on_more_rows_than_a_block(keys, tmp_path):
+    """Nodes above and below the size of a block, codes of 16 and of 32 bits."""
+    generator = np.random.default_rng(11)
+    rows = 70_000
+    table = pa.table(
+        {
+            "x": generator.normal(size=rows).round(5),
+            "y": pa.array(generator.integers(0, 50, rows), mask=generator.random(rows) < 0.01),
+            "z": generator.choice(["a", "ab", "b", "c"], rows),
+            "s": generator.choice(["u", "v", "w"], rows, p=[0.9, 0.05, 0.05]),
+            "row": np.arange(rows),
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    published = []
+    for fragments in (1, 6):
+        job = {
+            "input": str(tmp_path / "in.parquet"),
+            "output": str(tmp_path / "out"),
+            "k": 40,
+            "l": 2,
+            "quasi_identifiers": ["x", "y", "z"],
+            "sensitive": ["s"],
+            "partitioning": {"fragments": fragments, "sample": 1.0},
+            **keys,
+        }
+        report = pipeline.run(pipeline.load_job(job))
+        assert len(report["fragments"]) == fragments
+        published.append(pq.read_table(tmp_path / "out").sort_by("row"))
+    assert published[0].equals(published[1])
+
+
+def test_a_plan_is_that_of_the_run(tmp_path):
+    table = pa.table({"x": np.arange(500), "y": np.arange(500) % 13})
+    pq.write_table(table, tmp_path / "in.parquet")
+    job = pipeline.load_job(
+        {
+            "input": str(tmp_path / "in.parquet"),
+            "output": str(tmp_path / "out"),
+            "k": 5,
+            "quasi_identifiers": ["x", "y"],
+            "partitioning": {"fragments": 5, "sample": 0.1},
+        }
+    )
+    planned = pipeline.plan(job)
+    assert not (tmp_path / "out").exists()
+    assert sorted(os.listdir(tmp_path)) == ["in.parquet"]
+    report = pipeline.run(job)
+    assert [(f["where"], f["rows"]) for f in planned] == [
+        (f["where"], f["rows"]) for f in report["fragments"]
+    ]
+    assert pipeline.verify(job, str(tmp_path / "out"))["passed"]
+    stricter = replace(job, k=report["achieved"]["k"] + 1)
+    assert not pipeline.verify(stricter, str(tmp_path / "out"))["passed"]
+
+
+def test_phases_can_be_repeated(tmp_path):
+    """A retried task does its work again, and the release is the same."""
+    table = pa.table({"x": np.arange(300) % 71, "s": np.arange(300) % 4})
+    pq.write_table(table, tmp_path / "in.parquet")
+    job = pipeline.load_job(
+        {
+            "input": str(tmp_path / "in.parquet"),
+            "output": str(tmp_path / "out"),
+            "k": 5,
+            "l": 2,
+            "quasi_identifiers": ["x"],
+            "sensitive": ["s"],
+            "partitioning": {"fragments": 3, "sample": 1.0},
+            "retrieval": "scatter",
+        }
+    )
+    work = str(tmp_path / ".work")
+    pipeline.partition(job, work=work)
+    fragments = pipeline.partition(job, work=work)
+    assert stat.S_IMODE(os.stat(work).st_mode) == 0o700
+    assert len(fragments) == 3
+    first = [pipeline.anonymize_fragment(job, fragment) for fragment in fragments]
+    again = [pipeline.anonymize_fragment(job, fragment) for fragment in reversed(fragments)]
+    assert {each["id"]: each["NCP"] for each in first} == {e["id"]: e["NCP"] for e in again}
+    report = pipeline.wrap_up(job, work=work, summaries=again)
+    assert pipeline.wrap_up(job, work=work, summaries=again)["rows"] == report["rows"]
+    pipeline.discard(work)
+    pipeline.discard(work)
+    release = pq.read_table(tmp_path / "out")
+    assert release.num_rows == 300
+    assert Counter(release["s"].to_pylist()) == Counter(table["s"].to_pylist())
+    assert sorted(os.listdir(tmp_path)) == ["in.parquet", "out"]
+
+
+def test_csv_and_parquet_give_the_same_release(tmp_path):
+    rows = [f"{at % 17 if at % 11 else ''},{'ab'[at % 2]},{at}\n" for at in range(200)]
+    (tmp_path / "in.csv").write_text("x,t,row\n" + "".join(rows))
+    table = pa.table(
+        {
+            "x": [at % 17 if at % 11 else None for at in range(200)],
+            "t": ["ab"[at % 2] for at in range(200)],
+            "row": range(200),
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    found = []
+    for name in ("in.csv", "in.parquet"):
+        for retrieval in ("scatter", "pushdown"):
+            job = {
+                "input": str(tmp_path / name),
+                "output": str(tmp_path / "out"),
+                "k": 6,
+                "quasi_identifiers": ["x", "t"],
+                "retrieval": retrieval,
+                "partitioning": {"fragments": 4, "sample": 1.0},
+            }
+            pipeline.run(pipeline.load_job(job))
+            found.append(pq.read_table(tmp_path / "out").sort_by("row").to_pylist())
+    assert found[0] == found[1] == found[2] == found[3]
+    assert found[0][0]["x"] is None
+
+
+def test_no_value_of_a_person_but_the_plans_cuts_gets_out(tmp_path, caplog):
+    """Neither the fragments (XCom), nor the summaries, the report, its page or the log."""
+    caplog.set_level("DEBUG")
+    numbers = 7_000_000 + np.random.default_rng(2).permutation(400)
+    table = pa.table(
+        {
+            "ssn": [f"Ssnone{at}" for at in range(400)],
+            "x": numbers,
+            "zip": [f"Zipcode{at % 20}" for at in range(400)],
+            "note": [f"Remark{at}" for at in range(400)],
+            "s": [f"Illness{at % 5}" for at in range(400)],
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    job = pipeline.load_job(
+        {
+            "input": str(tmp_path / "in.parquet"),
+            "output": str(tmp_path / "out"),
+            "k": 5,
+            "l": 2,
+            "identifiers": ["ssn"],
+            "sensitive": ["s"],
+            "quasi_identifiers": ["x", "zip=set"],
+            "partitioning": {"fragments": 4},
+        }
+    )
+    work = str(tmp_path / ".work")
+    said: list[str] = []
+    fragments = pipeline.partition(job, work=work, progress=lambda *told: said.append(str(told)))
+    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    pipeline.wrap_up(job, work=work, summaries=summaries)
+    pipeline.discard(work)
+    cuts = {str(p["value"]) for f in fragments for c in f["any_of"] for p in c if "value" in p}
+    assert len(cuts) <= 3
+    out = tmp_path / "out"
+    shown = "".join(
+        [
+            *(json.dumps(each) for each in [*fragments, *summaries]),
+            *((out / name).read_text() for name in ("_report.json", "_report.html", "_SUCCESS")),
+            *said,
+            caplog.text,
+        ]
+    )
+    for cut in cuts:
+        shown = shown.replace(cut, "")
+    people = {str(value) for name in table.column_names for value in table[name].to_pylist()}
+    assert not [value for value in people - cuts if value in shown]

@@ -244,7 +244,7 @@ def test_relaxed_classes_have_k_to_2k_minus_1_rows(table, k, asked):
         assert not [r for r in wide if len({tuple(c[i] for c in columns) for i in r}) > 1]
 
 
-@pytest.mark.parametrize("greedy", ["median", "gain"])
+@pytest.mark.parametrize("greedy", ["median", "gain", "widest gain", "relaxed"])
 def test_missing_values_get_classes_of_their_own_where_k_allows(greedy):
     columns = [[None, None, None, 1, 2, 3, 4], [5, 6, 7, 5, 6, 7, 5]]
     anonymizer, data = anonymizer_of(["interval", "interval"], columns, [], {"k": 3}, greedy)

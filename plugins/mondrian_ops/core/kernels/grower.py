@@ -279,8 +279,12 @@ def halve(rows, index, start, stop, criteria, work):
     """Relaxed partitioning (LeFevre et al. 2006, section 3.2): where the second half starts, or -1.
 
     Rows of the median value lie on either side of the cut, so both halves have k rows whenever the
-    node has 2k; the widest attribute whose halves keep every criterion is taken.
+    node has 2k; the widest attribute whose halves keep every criterion is taken. Missing values
+    are parted from present ones first.
     """
+    for a in range(rows.kind.size):
+        if parts_missing(rows, index, start, stop, a, criteria, work):
+            return partition_rows(rows.codes, a, index, start, stop, 0, work.order)
     examine(rows, index, start, stop, criteria.k, RELAXED, work)
     middle = start + (stop - start) // 2
     while True:
