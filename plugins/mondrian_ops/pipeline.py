@@ -8,13 +8,12 @@ private working files of the run and small dicts.
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,8 @@ from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.algorithms import partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read, unlisted_columns
-from mondrian_ops.algorithms.mondrian import Cut, better_gain
+from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
+from mondrian_ops.algorithms.mondrian import Cut
 from mondrian_ops.core import verification
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.errors import InputError, JobError, PrivacyError, StorageError, did_you_mean
@@ -116,7 +116,7 @@ def anonymize_fragment(job: Job, fragment: Fragment) -> Summary:
     directory = storage.WorkDir(fragment["work"])
     state = directory.read_json(_STATE)
     survey = Survey.from_table(directory.read_arrow(_SURVEY))
-    anonymizer = Anonymizer(job, survey, _hierarchies(job), _cut_of(state["cut"]))
+    anonymizer = Anonymizer(job, survey, _hierarchies(job), cut_of(state["cut"]))
     table = _retrieved(job, fragment, state, anonymizer, directory)
     if table.num_rows != fragment["rows"]:
         raise InputError(
@@ -253,8 +253,8 @@ def anonymize(
     surveyor.add(source)
     survey = surveyor.finish()
     pilot = source.take(local.chosen_rows(source.num_rows, local.PILOT_ROWS, job.partitioning.seed))
-    cut = _resolved_cut(job, survey, hierarchies, pilot)
-    anonymizer = Anonymizer(job, survey, hierarchies, _cut_of(cut))
+    cut = choose_cut(job, survey, hierarchies, pilot)
+    anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
     _check_attainable(anonymizer)
     read = source.select(columns_to_read(job, source.column_names))
     released, summary = anonymizer.release(read)
@@ -306,8 +306,8 @@ def _surveyed(job: Job, progress: Progress) -> _Surveyed:
     hierarchies = _hierarchies(job)
     told = _counted(progress, "survey", source.rows)
     survey, sample, pilot = local.survey(job, source, hierarchies, told)
-    cut = _resolved_cut(job, survey, hierarchies, pilot)
-    anonymizer = Anonymizer(job, survey, hierarchies, _cut_of(cut))
+    cut = choose_cut(job, survey, hierarchies, pilot)
+    anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
     _check_attainable(anonymizer)
     return _Surveyed(survey, anonymizer, sample, source, cut)
 
@@ -590,45 +590,6 @@ def _check_attainable(anonymizer: Anonymizer) -> None:
             f"the dataset as one class does not satisfy what is asked ({asked}), so no release of "
             "it can; ask for less"
         )
-
-
-def _resolved_cut(
-    job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
-) -> dict[str, Any]:
-    """The cut policy and why; it depends on the job and the dataset, never on its fragments.
-
-    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
-    attributes come first is tried out on the ``pilot`` rows.
-    """
-    if job.relaxed or job.cut == "median":
-        used = "relaxed" if job.relaxed else "median"
-        return {"asked": job.cut, "used": used, "reason": "asked for", **asdict(Cut(used))}
-    anonymizer = Anonymizer(job, survey, hierarchies, Cut("gain"))
-    k = max(2, round(job.k * pilot.num_rows / survey.rows))  # as deep a tree as rows allow
-    greedy = better_gain(anonymizer.encode(pilot, Privacy(KAnonymity(k), ())))
-    why = f"{greedy} lost less on {pilot.num_rows:,} rows"
-    level = survey.rows * len(job.quasi_identifiers) ** 2 * _LEVEL_S
-    least = 8 * job.k  # rows of the nodes that a first 1.5 levels' worth of time looks ahead in
-    levels = job.cut_budget_s / level - 1.5
-    if job.cut == "gain" or (job.cut == "auto" and levels < 0):
-        if job.cut == "auto":
-            why += f"; looking ahead would take {1.5 * level:.0f} s of one core, over cut_budget_s"
-        return {"asked": job.cut, "used": "gain", "reason": why, **asdict(Cut(greedy))}
-    reach = min(least << min(max(0, int(levels)), 40), max(least, survey.rows))
-    seconds = level * (1.5 + math.log2(reach / least))
-    why += (
-        f"; looks ahead in nodes of up to {reach:,} rows, estimated at {seconds:.1f} s of one core "
-        f"(cut_budget_s: {job.cut_budget_s:g})"
-    )
-    return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(Cut(greedy, reach))}
-
-
-# Seconds of one core per row, squared number of attributes, and doubling of the nodes' rows.
-_LEVEL_S = 2.5e-8
-
-
-def _cut_of(resolved: Mapping[str, Any]) -> Cut:
-    return Cut(resolved["greedy"], resolved["rollout_rows"])
 
 
 def _column_roles(job: Job, names: Sequence[str]) -> dict[str, Any]:

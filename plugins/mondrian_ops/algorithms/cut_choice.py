@@ -1,0 +1,59 @@
+"""Which cut policy a job gets: what it asks for, what suits the data, what the budget carries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.mondrian import Cut, better_gain
+from mondrian_ops.core.criteria import KAnonymity, Privacy
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.survey import Survey
+
+__all__ = ["choose_cut", "cut_of"]
+
+
+def choose_cut(
+    job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
+) -> dict[str, Any]:
+    """The cut policy and why; it depends on the job and the dataset, never on its fragments.
+
+    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
+    attributes come first is tried out on the ``pilot`` rows.
+    """
+    if job.relaxed or job.cut == "median":
+        used = "relaxed" if job.relaxed else "median"
+        return {"asked": job.cut, "used": used, "reason": "asked for", **asdict(Cut(used))}
+    anonymizer = Anonymizer(job, survey, hierarchies, Cut("gain"))
+    k = max(2, round(job.k * pilot.num_rows / survey.rows))  # as deep a tree as rows allow
+    greedy = better_gain(anonymizer.encode(pilot, Privacy(KAnonymity(k), ())))
+    why = f"{greedy} lost less on {pilot.num_rows:,} rows"
+    level = survey.rows * len(job.quasi_identifiers) ** 2 * _LEVEL_S
+    least = 8 * job.k  # rows of the nodes that a first 1.5 levels' worth of time looks ahead in
+    levels = job.cut_budget_s / level - 1.5
+    if job.cut == "gain" or (job.cut == "auto" and levels < 0):
+        if job.cut == "auto":
+            why += f"; looking ahead would take {1.5 * level:.0f} s of one core, over cut_budget_s"
+        return {"asked": job.cut, "used": "gain", "reason": why, **asdict(Cut(greedy))}
+    reach = min(least << min(max(0, int(levels)), 40), max(least, survey.rows))
+    seconds = level * (1.5 + math.log2(reach / least))
+    why += (
+        f"; looks ahead in nodes of up to {reach:,} rows, estimated at {seconds:.1f} s of one core "
+        f"(cut_budget_s: {job.cut_budget_s:g})"
+    )
+    return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(Cut(greedy, reach))}
+
+
+# Seconds of one core per row, squared number of attributes, and doubling of the nodes' rows.
+_LEVEL_S = 2.5e-8
+
+
+def cut_of(resolved: Mapping[str, Any]) -> Cut:
+    """The cut that `choose_cut` described."""
+    return Cut(resolved["greedy"], resolved["rollout_rows"])
