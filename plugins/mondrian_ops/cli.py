@@ -16,10 +16,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import __version__
 from mondrian_ops.core.errors import MondrianOpsError
+
+if TYPE_CHECKING:
+    from mondrian_ops.progress import Progress
 
 _REFUSED = 1
 _INTERRUPTED = 130
@@ -43,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = options.command
     _survive_odd_terminals()
     try:
-        with _sigterm_raises():
+        with _SIGNALS.raised():
             return command(options)
     except MondrianOpsError as error:
         return _fail(str(error), _REFUSED)
@@ -133,7 +136,7 @@ def _run(options: argparse.Namespace) -> int:
 
     job = pipeline.load_job(options.job, options.overrides)
     with display(sys.stderr, options.quiet) as progress:
-        report = pipeline.run(job, progress=progress)
+        report = pipeline.run(job, progress=_SIGNALS.watched(progress))
     if options.json:
         _write_json(report)
     elif not options.quiet:
@@ -235,13 +238,45 @@ def _survive_odd_terminals() -> None:
             reconfigure(errors="replace")
 
 
-@contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
+class _Signals:
+    """Interrupts and terminations as exceptions, so that working files are removed on the way out.
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    While a run is watched they are raised between its steps: raised at any time, an exception is
+    lost where a library is just being called back from C. A second signal does not wait.
+    """
+
+    def __init__(self) -> None:
+        self._watched = False
+        self._received: type[BaseException] | None = None
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        is_first = self._received is None
+        self._received = KeyboardInterrupt if number == signal.SIGINT else _Terminated
+        if not (self._watched and is_first):
+            raise self._received
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Raise them from here on, until the end of the block."""
+        self._watched, self._received = False, None
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, self._stop) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+
+    def watched(self, progress: Progress) -> Progress:
+        """``progress``, which from now on raises what came since its last call."""
+        self._watched = True
+
+        def step(phase: str, done: int, total: int) -> None:
+            if self._received is not None:
+                raise self._received
+            progress(phase, done, total)
+
+        return step
+
+
+_SIGNALS = _Signals()
