@@ -170,6 +170,12 @@ def wrap_up(
     if storage.published(str(job.output), directory.token):  # by an attempt that then was killed
         return reports.read(str(job.output))
     summaries = sorted(summaries, key=lambda summary: int(summary["id"]))
+    lacking = len(state["leaves"]) - len({summary["id"] for summary in summaries})
+    if lacking:
+        raise StorageError(
+            f"{lacking} of {len(state['leaves'])} fragments were not anonymized, so nothing is "
+            "published; see their tasks, then run again from the partition task"
+        )
     count, parts = _recounted(job, directory, summaries, progress)
     verdict = verification.check(count, job, _hierarchies(job, of_sensitive=True))
     failures = [*verdict.failures]
