@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from hypothesis import settings
+
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
 _PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
 
@@ -18,3 +20,7 @@ os.environ.update(
     # Subprocesses of the tests find the package too.
     PYTHONPATH=os.pathsep.join([str(_PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])]),
 )
+
+# The same examples every time: a run that fails says something about the change it tests.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.load_profile("steady")

@@ -78,6 +78,8 @@ def test_every_class_is_covered_tightly_and_its_loss_is_that_of_its_text(column)
         assert found.lm[at] == pytest.approx(lm, abs=1e-9)
         gaps = [is_missing(value) for value in originals]
         assert found.star[at] == (any(gaps) and not all(gaps))
+        if "grid" in column.way:
+            assert found.exact[at] == all(gaps)
         single = len({str(v) for v in originals if not is_missing(v)}) <= 1
         if "grid" not in column.way and "float" not in str(plain) and "double" not in str(plain):
             assert found.exact[at] == (single and not found.star[at])
@@ -179,6 +181,31 @@ def test_losses_of_a_hierarchy():
     assert found.columns["q"].to_pylist() == ["A", "*", "b"]
     assert found.ncp.tolist() == [3 / 6, 1.0, 0.0]
     assert found.lm.tolist() == [2 / 5, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("way", "values"),
+    [
+        ("interval", [0, 1, 2, 10]),
+        ("grid:4", [0, 1, 2, 10]),
+        ("set", [0, 1, 2, 10]),
+        ("prefix", [0, 1, 2, 10]),
+        ("ladder:2", [0, 1, 2, 10]),
+        ("hierarchy:tree.csv", ["a", "b", "ab", "ö"]),
+    ],
+)
+def test_a_part_is_coded_on_the_scale_of_the_whole(way, values):
+    whole = pa.array([*values, None])
+    attribute = attribute_of(whole, way, TREE if "tree" in way else None)
+    all_rows, part = attribute.encode(whole), attribute.encode(whole[:2])
+    assert (part.span, part.domain, part.present) == (
+        all_rows.span,
+        all_rows.domain,
+        all_rows.present,
+    )
+    assert all_rows.present == (1.0 if way.partition(":")[0] in ("interval", "grid") else 4.0)
+    if part.size == all_rows.size:  # a domain is coded as a whole, numbers as they come
+        assert part.codes.tolist() == all_rows.codes[:2].tolist()
 
 
 def test_rows_of_a_class_may_lie_anywhere():

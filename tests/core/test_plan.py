@@ -227,6 +227,15 @@ def test_missing_floats_are_found_whatever_the_statistics_say(tmp_path, values):
     ]
 
 
+def test_zero_has_one_sign_in_a_filter_on_text():
+    table = pa.table({"x": [-0.0, 0.0, -2.5]})
+    orders = {"x": Order(pa.float64(), text=True)}  # "-2.5" < "-3" < "0", "-0" < "-3"
+    plan = Plan((Branch("x", "-3", 1, 2), Leaf(0), Leaf(1)), ((0,), (1,)))
+    assert Router(plan, orders).route(table).tolist() == [1, 1, 0]
+    where = filter_of(plan.condition(1, orders), orders)
+    assert table.filter(where)["x"].to_pylist() == [0.0, 0.0]
+
+
 def test_values_the_sample_never_saw_have_a_fragment():
     table = pa.table({"age": [-5, 39, 10**9, None], "country": ["Spain", "nowhere", "India", None]})
     assert Router(PLAN, ORDERS).route(table).tolist() == [0, 2, 3, 0]
