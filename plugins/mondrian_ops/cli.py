@@ -47,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _survive_odd_terminals()
     try:
         with _SIGNALS.raised():
-            return command(options)
+            status = command(options)
+            sys.stdout.flush()  # here a reader that has left can still be dealt with
+            return status
     except MondrianOpsError as error:
         return _fail(str(error), _REFUSED)
     except OSError as error:
