@@ -11,7 +11,7 @@ TOLERANCE = 1e-9  # entropies and distances are sums of rounded numbers
 
 JIT = {"cache": True, "nogil": True, "error_model": "numpy"}
 # For functions that allocate nothing: without Numba's counting of references to the many arrays of
-# the tuples below, small nodes take a third of the time.
+# the tuples below, a million rows are cut in little more than half the time.
 LEAN = {**JIT, "_nrt": False}
 
 
