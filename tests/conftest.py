@@ -6,7 +6,10 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
 _PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
@@ -24,3 +27,10 @@ os.environ.update(
 # The same examples every time: a run that fails says something about the change it tests.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests say by a marker what they need of the machine."""
+    for name in NEEDS:
+        if item.get_closest_marker(name):
+            needs(name)

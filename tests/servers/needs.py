@@ -1,0 +1,72 @@
+"""What a test needs of the machine: skipped with the reason where it is missing.
+
+A test says so by a marker (``@pytest.mark.hdfs``), a fixture by calling :func:`needs`. Where the
+environment variable ``MONDRIAN_OPS_REQUIRE`` names the need (``hdfs,s3,java``), the test fails
+instead: CI skips nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+__all__ = ["NEEDS", "REQUIRED", "needs"]
+
+REQUIRED = "MONDRIAN_OPS_REQUIRE"
+
+
+def needs(name: str) -> None:
+    """Skip the test, or fail it if the need is required, where ``name`` is not there."""
+    lacking = NEEDS[name]()
+    if not lacking:
+        return
+    if name in required():
+        pytest.fail(f"{name} is required by {REQUIRED}: {lacking}", pytrace=False)
+    pytest.skip(f"needs {name}: {lacking}")
+
+
+def required() -> set[str]:
+    """The needs that must be met; raises KeyError for one that no test knows."""
+    names = {name.strip() for name in os.environ.get(REQUIRED, "").split(",")} - {""}
+    for name in names - NEEDS.keys():
+        raise KeyError(f"{REQUIRED}: {name!r} is none of {', '.join(NEEDS)}")
+    return names
+
+
+def _java() -> str:
+    return "" if shutil.which("java") else "no `java` on the PATH; install a JRE, 17 or later"
+
+
+def _hdfs() -> str:
+    if shutil.which("mvn"):  # which fetches Hadoop's own jars
+        return _java()
+    return "no `mvn` on the PATH; install Maven"
+
+
+def _s3() -> str:
+    return "" if find_spec("moto") else "no moto in this Python; install requirements-dev.txt"
+
+
+def _redis() -> str:
+    return "" if shutil.which("redis-server") else "no `redis-server` on the PATH"
+
+
+def _postgres() -> str:
+    if shutil.which("initdb") or any(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        return ""
+    return "no `initdb` on the PATH nor in /usr/lib/postgresql; install PostgreSQL"
+
+
+NEEDS: dict[str, Callable[[], str]] = {
+    "java": _java,
+    "hdfs": _hdfs,
+    "s3": _s3,
+    "redis": _redis,
+    "postgres": _postgres,
+}
+"""By name, what says why the need is not met; an empty text where it is."""
