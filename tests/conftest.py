@@ -28,6 +28,8 @@ os.environ.update(
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
 
+pytest_plugins = ["servers.fixtures"]
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests say by a marker what they need of the machine."""

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from servers.java import java_home
+
 __all__ = ["NEEDS", "REQUIRED", "needs"]
 
 REQUIRED = "MONDRIAN_OPS_REQUIRE"
@@ -39,7 +41,7 @@ def required() -> set[str]:
 
 
 def _java() -> str:
-    return "" if shutil.which("java") else "no `java` on the PATH; install a JRE, 17 or later"
+    return "" if java_home() else "no Java 17, 21 or 25; install one or set JAVA_HOME"
 
 
 def _hdfs() -> str:

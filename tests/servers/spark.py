@@ -1,0 +1,209 @@
+"""A Spark standalone cluster with a Spark Connect server, from the installed PySpark's jars."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import sysconfig
+import urllib.error
+import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from servers.java import java_home
+from servers.processes import Process, ServerError, answers, free_port
+
+__all__ = ["SparkCluster"]
+
+_LOG4J = """
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+# What executors run: the libraries that are installed here, but not this project, which the
+# environment of a checkout finds through a .pth file. -S reads no such file.
+_PYTHON = """#!/bin/sh
+PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{libraries}" exec "{python}" -S "$@"
+"""
+
+
+class SparkCluster:
+    """A context manager: a master, workers of one core and 2 GB, and a Spark Connect server.
+
+    The Connect server gives executors back that have nothing to do, as it should on a cluster that
+    others use: an application that spark-submit starts gets its turn. The executors' Python has the
+    libraries of the tests, but not this project.
+
+    :param folder: for logs, event logs and the workers' directories.
+    :param workers: how many.
+    :param conf: Spark settings of the Connect server beside those needed here.
+
+    Attributes: ``master`` (spark://…), ``remote`` (sc://…), ``events`` (the folder of the event
+    logs), ``logs`` (the folder of the processes' logs), ``settings`` (environment variables for
+    who calls spark-submit).
+    """
+
+    def __init__(
+        self, folder: Path, *, workers: int = 2, conf: dict[str, str] | None = None
+    ) -> None:
+        self.logs = folder / "logs"
+        self.events = folder / "events"
+        self._folder = folder
+        self._count = workers
+        self._conf = conf or {}
+        self._home = Path(find_spec("pyspark").origin).parent
+        self._web = free_port()
+        self._connect_port = free_port()
+        self.master = f"spark://127.0.0.1:{free_port()}"
+        self.remote = f"sc://127.0.0.1:{self._connect_port}"
+        self._processes: dict[str, Process] = {}
+        self.settings = {
+            "JAVA_HOME": java_home() or "",
+            "PYSPARK_PYTHON": str(folder / "conf" / "python"),
+            "PYTHONPATH": "",
+            # The master and the workers have little to do, on a machine that has much.
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_MEMORY": "512m",
+            "SPARK_CONF_DIR": str(folder / "conf"),
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+
+    def __enter__(self) -> SparkCluster:
+        if not java_home():
+            raise ServerError("Spark needs Java 17, 21 or 25; set JAVA_HOME or install one")
+        for folder in (self.logs, self.events):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._write_conf()
+        try:
+            self._start_master()
+            for number in range(self._count):
+                self._start_worker(number)
+            self._start_connect()
+            self._wait_for_workers(self._count)
+            self._wait_for_connect()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def restart_worker(self, number: int) -> None:
+        """Start a worker again that was killed; returns once the master knows it."""
+        alive = self.alive_workers()
+        self._start_worker(number)
+        self._wait_for_workers(alive + 1)
+
+    def kill_worker(self, number: int) -> None:
+        """SIGKILL a worker, its executor and the Python processes there."""
+        self._processes.pop(f"worker-{number}").kill()
+
+    def alive_workers(self) -> int:
+        """How many workers the master knows of and can reach."""
+        return int(self._state().get("aliveworkers", 0))
+
+    def stop_connect(self) -> None:
+        """Stop the Connect server; its sessions are gone."""
+        self._processes.pop("connect").stop()
+
+    def restart_connect(self) -> None:
+        """Start the Connect server again, at the same address."""
+        self._start_connect()
+        self._wait_for_connect()
+
+    def _write_conf(self) -> None:
+        conf = self._folder / "conf"
+        conf.mkdir(exist_ok=True)
+        (conf / "log4j2.properties").write_text(_LOG4J)
+        python = conf / "python"
+        libraries = sysconfig.get_path("purelib")
+        python.write_text(_PYTHON.format(libraries=libraries, python=sys.executable))
+        python.chmod(0o755)
+
+    def _start_connect(self) -> None:
+        settings = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self._connect_port),
+            "spark.driver.host": "127.0.0.1",
+            "spark.dynamicAllocation.enabled": "true",
+            "spark.dynamicAllocation.executorIdleTimeout": "15s",
+            "spark.dynamicAllocation.shuffleTracking.timeout": "15s",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": self.events.as_uri(),
+            "spark.ui.port": str(free_port()),
+            **self._conf,
+        }
+        self._start(
+            "connect",
+            "spark-submit",
+            *("--master", self.master, "--name", "connect", "--driver-memory", "1g"),
+            *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+            *(f"--conf={name}={value}" for name, value in settings.items()),
+            "spark-internal",
+        )
+
+    def _wait_for_connect(self) -> None:
+        self._processes["connect"].wait_for(lambda: answers(self._connect_port))
+
+    def _start_master(self) -> None:
+        port = self.master.rpartition(":")[2]
+        self._start(
+            "master",
+            "spark-class",
+            "org.apache.spark.deploy.master.Master",
+            *("--host", "127.0.0.1", "--port", port, "--webui-port", str(self._web)),
+        )
+        self._processes["master"].wait_for(lambda: self._state().get("status") == "ALIVE")
+
+    def _start_worker(self, number: int) -> None:
+        name = f"worker-{number}"
+        self._start(
+            name,
+            "spark-class",
+            "org.apache.spark.deploy.worker.Worker",
+            *("--host", "127.0.0.1", "--webui-port", str(free_port())),
+            *("--cores", "1", "--memory", "2g", "--work-dir", str(self._folder / name)),
+            self.master,
+        )
+
+    def _wait_for_workers(self, count: int) -> None:
+        self._processes["master"].wait_for(lambda: self.alive_workers() >= count)
+
+    def _start(self, name: str, program: str, *arguments: str) -> None:
+        self._processes[name] = Process(
+            [str(self._home / "bin" / program), *arguments],
+            self.logs / f"{name}.log",
+            self.settings,
+        )
+
+    def _state(self) -> dict[str, Any]:
+        """What the master says of itself; nothing while its pages are not there yet."""
+        # A proxy of the environment is no way to this machine.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"http://127.0.0.1:{self._web}/json/", timeout=10) as page:
+                state: dict[str, Any] = json.load(page)
+        except urllib.error.URLError:
+            return {}
+        return state
+
+    def _stop(self) -> None:
+        for name in sorted(self._processes):  # connect, master, workers
+            self._processes.pop(name).stop()
+        for work in self._folder.glob("worker-*"):
+            shutil.rmtree(work, ignore_errors=True)
