@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import open_source
+from mondrian_ops.storage import Source, Split, open_source
 
 PEOPLE = pa.table({"age": [31, 42, None, 19], "town": ["Rome", "Oslo", None, "Oslo"]})
 
@@ -206,6 +207,64 @@ def test_metadata_of_the_writer_is_no_part_of_the_schema(tmp_path):
     assert source.schema.metadata is None
     assert all(field.metadata is None for field in source.schema)
     assert next(source.batches()).schema.metadata is None
+
+
+# splits
+
+
+def test_splits_of_parquet_are_runs_of_row_groups_of_one_file(tmp_path):
+    for name, first, rows in (("a", 0, 95), ("b", 95, 0), ("c", 95, 7), ("d", 102, 30)):
+        numbers = pa.table({"n": pa.array(range(first, first + rows), pa.int64())})
+        pq.write_table(numbers, tmp_path / f"{name}.parquet", row_group_size=10)
+    source = open_source(str(tmp_path))
+    splits = source.splits(25)
+    assert [split.rows for split in splits] == [20, 20, 20, 20, 15, 7, 20, 10]
+    assert [split.file for split in splits] == [0, 0, 0, 0, 0, 2, 3, 3]
+    for split in splits:
+        batches = source.batches(split=Split.from_json(json.loads(json.dumps(split.to_json()))))
+        found = pa.Table.from_batches(batches)["n"].to_pylist()
+        assert found == list(range(split.first_row, split.first_row + split.rows))
+        few = source.batches(["n"], filter=pc.field("n") > 50, split=split)
+        assert sum(batch.num_rows for batch in few) == sum(n > 50 for n in found)
+
+
+def test_splits_never_cut_a_row_group_or_a_csv_file(tmp_path):
+    pq.write_table(pa.table({"n": range(30)}), tmp_path / "p.parquet", row_group_size=10)
+    assert len(open_source(str(tmp_path)).splits(1)) == 3
+    assert len(open_source(str(tmp_path)).splits(1000)) == 1
+    (tmp_path / "csv").mkdir()
+    csv_file(tmp_path / "csv" / "a.csv", "n\n1\n2\n")
+    csv_file(tmp_path / "csv" / "b.csv", "n\n3\n")
+    source = open_source(str(tmp_path / "csv"))
+    assert source.splits(1) == [Split(0, 0, 2), Split(1, 2, 1)]
+    assert pa.Table.from_batches(source.batches(split=Split(1, 2, 1)))["n"].to_pylist() == [3]
+
+
+def test_a_source_travels_as_json_and_is_not_surveyed_again(tmp_path, monkeypatch):
+    csv_file(tmp_path / "a.csv", "n,f\n1,2\n")
+    csv_file(tmp_path / "b.csv", "n,f\nx,2.5\n")
+    source = open_source(str(tmp_path))
+    text = json.dumps(source.to_json())
+    monkeypatch.setattr("mondrian_ops.storage.csv_files.survey", None)
+    there = Source.from_json(json.loads(text))
+    assert there == source
+    assert read(there).equals(read(source))
+    assert there.splits(1) == source.splits(1)
+    assert there.fingerprint() == source.fingerprint()
+
+
+def test_a_split_of_a_file_that_changed_is_refused_the_others_are_read(tmp_path):
+    for name in "ab":
+        pq.write_table(PEOPLE, tmp_path / f"{name}.parquet")
+    source = open_source(str(tmp_path))
+    pq.write_table(PEOPLE.slice(1), tmp_path / "b.parquet")
+    one, two = source.splits(100)
+    assert sum(batch.num_rows for batch in source.batches(split=one)) == PEOPLE.num_rows
+    with pytest.raises(InputError, match="changed while it was read"):
+        list(source.batches(split=two))
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(InputError, match="no such file"):
+        list(source.batches(split=one))
 
 
 # CSV

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import FragmentWriter, WorkDir, read_fragment, work_path
+from mondrian_ops.storage import FragmentWriter, WorkDir, read_fragment, work_path, write_part
 from mondrian_ops.storage import workdir as workdir_module
 
 
@@ -107,6 +107,40 @@ def test_dictionaries_may_differ_from_batch_to_batch(work, monkeypatch):
         for words in (["a", "b"], ["c", None], ["b", "a"]):
             writer.append(0, pa.table({"t": pa.array(words).dictionary_encode()}))
     assert read_fragment(work, 0)["t"].to_pylist() == ["a", "b", "c", None, "b", "a"]
+
+
+def test_writers_scatter_at_once_and_each_replaces_only_its_own(work):
+    def scatter(writer, values):
+        with FragmentWriter(work, writer) as scattering:
+            scattering.append(3, pa.table({"n": values}))
+
+    scatter("0001", [30, 40])
+    scatter("0000", [10])
+    scatter("0000", [20])
+    assert read_fragment(work, 3)["n"].to_pylist() == [20, 30, 40]
+
+
+def test_a_fragment_without_rows_is_empty_with_the_columns_of_the_others(work):
+    with FragmentWriter(work) as writer:
+        writer.append(1, pa.table({"n": [1]}))
+    assert read_fragment(work, 0).equals(pa.table({"n": pa.array([], pa.int64())}))
+
+
+def test_staged_names_leave_out_what_is_still_written(work):
+    assert work.staged() == set()
+    write_part(work.part_path(0), pa.table({"n": [1]}))
+    Path(work.staging, ".part-00001.parquet.ab.tmp").write_bytes(b"half")
+    assert work.staged() == {Path(work.part_path(0)).name}
+    work.remove()
+    with pytest.raises(StorageError, match="vanished"):
+        work.staged()
+
+
+def test_bytes_round_trip(work):
+    work.write_bytes("a.zip", b"\x00\xff")
+    assert work.read_bytes("a.zip") == b"\x00\xff"
+    with pytest.raises(StorageError, match="vanished"):
+        work.read_bytes("b.zip")
 
 
 def test_an_unfinished_scatter_leaves_no_fragment(work):

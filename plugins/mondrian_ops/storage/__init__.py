@@ -3,6 +3,7 @@
 Local files for now. A further file system joins in :mod:`mondrian_ops.storage.locations`.
 """
 
+from mondrian_ops.storage.files import read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
 from mondrian_ops.storage.jobs import load_job, read_job
 from mondrian_ops.storage.locations import local_path
@@ -13,12 +14,13 @@ from mondrian_ops.storage.release import (
     read_release,
     write_part,
 )
-from mondrian_ops.storage.source import Source, open_source
+from mondrian_ops.storage.source import Source, Split, open_source
 from mondrian_ops.storage.workdir import FragmentWriter, WorkDir, read_fragment, work_path
 
 __all__ = [
     "FragmentWriter",
     "Source",
+    "Split",
     "WorkDir",
     "check_output",
     "find_hierarchy",
@@ -27,10 +29,12 @@ __all__ = [
     "open_source",
     "publish",
     "published",
+    "read_file",
     "read_fragment",
     "read_hierarchy",
     "read_job",
     "read_release",
     "work_path",
+    "write_file",
     "write_part",
 ]

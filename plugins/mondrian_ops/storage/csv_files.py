@@ -52,8 +52,8 @@ _KINDS = (
 )
 
 
-def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
-    """The columns and types all files share, and their rows; reads every file once.
+def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
+    """The columns and types all files share, and each one's rows; reads every file once.
 
     Raises:
         InputError: a header differs or names a column twice, a row is ragged, or text is not
@@ -62,8 +62,9 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
     names = _header(files[0])
     kinds: dict[str, list[_Kind]] = {name: list(_KINDS) for name in names}
     filled: set[str] = set()
-    rows = 0
+    found = []
     for path in files:
+        rows = 0
         _refuse_other_header(path, files[0], names)
         texts = pa.schema([(name, pa.string()) for name in names])
         for batch in _read(path, texts, names):
@@ -73,11 +74,12 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
                     filled.add(name)
                 if kinds[name]:
                     kinds[name] = _fitting(column, kinds[name])
+        found.append((rows,))
     fields = [
         pa.field(name, kinds[name][0].type if kinds[name] and name in filled else pa.string())
         for name in names
     ]
-    return pa.schema(fields), rows
+    return pa.schema(fields), found
 
 
 def batches(
@@ -86,8 +88,12 @@ def batches(
     columns: Sequence[str],
     keep: pc.Expression | None,
     batch_rows: int,
+    row_groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The file's rows as batches of ``columns`` with the types of ``schema``."""
+    """The file's rows as batches of ``columns`` with the types of ``schema``.
+
+    ``row_groups`` is there for Parquet: a CSV file is one.
+    """
     needed = list(columns) if keep is None else schema.names
     for block in _read(path, schema, needed):
         table = pa.Table.from_batches([block])

@@ -42,28 +42,31 @@ def _damaged(path: str) -> str:
     return f"{path}: cannot be read as Parquet; the file is damaged, or of another format"
 
 
-def survey(files: Sequence[str]) -> tuple[pa.Schema, int]:
-    """The schema all files share, and their rows, from the footers.
+def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
+    """The schema all files share, and the rows of each file's row groups, from the footers.
 
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
     """
-    first, rows = _footer(files[0])
+    first, groups = _footer(files[0])
     _refuse_twins(files[0], first)
     _refuse_views(files[0], first)
+    found = [groups]
     plain = False
     for path in files[1:]:
-        schema, more = _footer(path)
-        rows += more
+        schema, groups = _footer(path)
+        found.append(groups)
         if not schema.equals(first):
             _refuse_mixture(path, schema, files[0], first)
             plain = True
-    return (_plain(first) if plain else first), rows
+    return (_plain(first) if plain else first), found
 
 
-def _footer(path: str) -> tuple[pa.Schema, int]:
+def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
     with readable(path), pq.ParquetFile(path) as file:
-        return _bare(file.schema_arrow), file.metadata.num_rows
+        found = file.metadata
+        groups = tuple(found.row_group(each).num_rows for each in range(found.num_row_groups))
+        return _bare(file.schema_arrow), groups
 
 
 def batches(
@@ -72,30 +75,40 @@ def batches(
     columns: Sequence[str],
     keep: pc.Expression | None,
     batch_rows: int,
+    row_groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The file's rows as batches of ``columns`` with the types of ``schema``."""
+    """The rows of a file, or of some of its row groups, as ``columns`` with ``schema``'s types."""
     target = pa.schema([schema.field(name) for name in columns])
     if keep is None:
-        raw = _all(path, columns, batch_rows)
+        raw = _all(path, columns, batch_rows, row_groups)
     else:
-        raw = _kept(path, columns, keep, batch_rows)
+        raw = _kept(path, columns, keep, batch_rows, row_groups)
     with readable(path):
         for batch in raw:
             yield _conform(batch, target)
 
 
-def _all(path: str, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _all(
+    path: str, columns: Sequence[str], batch_rows: int, row_groups: Sequence[int] | None
+) -> Iterator[pa.RecordBatch]:
     # Without pre-buffering, memory stays that of the row group being decoded.
     with pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from file.iter_batches(batch_rows, columns=list(columns), use_threads=True)
+        yield from file.iter_batches(batch_rows, row_groups, list(columns), use_threads=True)
 
 
 def _kept(
-    path: str, columns: Sequence[str], keep: pc.Expression, batch_rows: int
+    path: str,
+    columns: Sequence[str],
+    keep: pc.Expression,
+    batch_rows: int,
+    row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.dataset as ds  # slow to import, and only pushdown needs it
 
-    scanner = ds.dataset(path, format="parquet").scanner(
+    (fragment,) = ds.dataset(path, format="parquet").get_fragments()
+    if row_groups is not None:
+        fragment = fragment.subset(row_group_ids=list(row_groups))
+    scanner = fragment.scanner(
         columns=list(columns),
         filter=keep,
         batch_size=batch_rows,

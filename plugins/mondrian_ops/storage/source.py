@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,9 +18,36 @@ from mondrian_ops.storage.locations import Format, data_files, file_format
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["Source", "open_source"]
+__all__ = ["Source", "Split", "open_source"]
 
 BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class Split:
+    """Consecutive rows of a source that can be read on their own.
+
+    Attributes:
+        file: which of the source's files.
+        first_row: number of the first row, over the whole source.
+        rows: how many rows.
+        row_groups: first and last but one of the file's row groups; None for the whole file.
+    """
+
+    file: int
+    first_row: int
+    rows: int
+    row_groups: tuple[int, int] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A small JSON value."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Split:
+        """What :meth:`to_json` gave."""
+        groups = value["row_groups"]
+        return cls(value["file"], value["first_row"], value["rows"], groups and tuple(groups))
 
 
 @dataclass(frozen=True)
@@ -31,7 +59,6 @@ class Source:
         files: its data files, sorted; the order in which they are read.
         format: ``parquet`` or ``csv``, the same for all files.
         schema: columns and types, the same in every batch; no metadata.
-        rows: exact number of rows.
         bytes: size of the files.
     """
 
@@ -39,9 +66,14 @@ class Source:
     files: list[str]
     format: Format
     schema: pa.Schema
-    rows: int
     bytes: int
-    _stamp: str = field(repr=False)
+    _groups: list[tuple[int, ...]] = field(repr=False)  # by file, the rows of its row groups
+    _stamps: list[str] = field(repr=False)  # by file
+
+    @cached_property
+    def rows(self) -> int:
+        """Exact number of rows."""
+        return sum(map(sum, self._groups))
 
     def batches(
         self,
@@ -49,6 +81,7 @@ class Source:
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's own name for it
         batch_rows: int = BATCH_ROWS,
         exact: pc.Expression | None = None,
+        split: Split | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows, in the order of the files, a bounded number in memory at a time.
 
@@ -58,22 +91,40 @@ class Source:
             batch_rows: rows of a batch at most.
             exact: a further filter, on `columns` as they were read, where statistics, which know
                 no NaN, may not decide.
+            split: read no more than this part of the source.
 
         Raises:
-            InputError: a column is unknown, a file is damaged, or the source changed meanwhile.
+            InputError: a column is unknown, a file is damaged, or what is read changed meanwhile.
         """
         schema = self.schema if columns is None else self._select(columns)
         read = parquet_files.batches if self.format == "parquet" else csv_files.batches
-        for path in self.files:
-            for batch in read(path, self.schema, schema.names, filter, batch_rows):
+        groups = None if split is None or split.row_groups is None else range(*split.row_groups)
+        for path in self.files if split is None else [self.files[split.file]]:
+            for batch in read(path, self.schema, schema.names, filter, batch_rows, groups):
                 if exact is not None:
                     batch = batch.filter(exact)
                 if batch.num_rows:
                     yield batch
-        if self.fingerprint() != self._stamp:
+        if self._changed(split):
             raise InputError(
                 f"{self.url}: changed while it was read; run again when its writer is done"
             )
+
+    def splits(self, rows: int) -> list[Split]:
+        """The source as consecutive pieces of about ``rows`` rows, none without rows.
+
+        A piece is some row groups of one Parquet file, or one CSV file, however long it is.
+        """
+        found: list[Split] = []
+        first_row = 0
+        for file, sizes in enumerate(self._groups):
+            for first, last in _runs(sizes, rows):
+                size = sum(sizes[first:last])
+                groups = (first, last) if self.format == "parquet" else None
+                if size:
+                    found.append(Split(file, first_row, size, groups))
+                first_row += size
+        return found
 
     def share_read(self, filter: pc.Expression | None) -> float:  # noqa: A002
         """Share of the rows that lie where rows of ``filter`` may be, and so would be read."""
@@ -84,9 +135,43 @@ class Source:
     def fingerprint(self) -> str:
         """A text that changes when a file is added, removed, or has another size or time."""
         try:
-            return _fingerprint(data_files(self.url))
+            files = data_files(self.url)
+            return _fingerprint(files, [_stamp(path)[0] for path in files])
         except (InputError, FileNotFoundError):
             return "gone"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value from which another process opens the source without surveying it again."""
+        return {
+            "url": self.url,
+            "files": self.files,
+            "format": self.format,
+            "schema": self.schema.serialize().to_pybytes().hex(),
+            "bytes": self.bytes,
+            "groups": self._groups,
+            "stamps": self._stamps,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Source:
+        """The source of :meth:`to_json`; that it changed since is noticed when it is read."""
+        return cls(
+            value["url"],
+            list(value["files"]),
+            value["format"],
+            pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(value["schema"]))),
+            value["bytes"],
+            [tuple(groups) for groups in value["groups"]],
+            list(value["stamps"]),
+        )
+
+    def _changed(self, split: Split | None) -> bool:
+        if split is None:
+            return self.fingerprint() != _fingerprint(self.files, self._stamps)
+        try:
+            return _stamp(self.files[split.file])[0] != self._stamps[split.file]
+        except FileNotFoundError:
+            return True
 
     def _select(self, columns: Sequence[str]) -> pa.Schema:
         for name in columns:
@@ -107,16 +192,28 @@ def open_source(url: str) -> Source:
     """
     files = data_files(url)
     try:
-        stamp = _fingerprint(files)
+        stamps, sizes = zip(*map(_stamp, files), strict=True)
     except FileNotFoundError as error:
         raise InputError(f"{error.filename}: no such file; is `input` still written to?") from None
     kind = _one_format(files)
     survey = parquet_files.survey if kind == "parquet" else csv_files.survey
-    schema, rows = survey(files)
-    if rows == 0:
+    schema, groups = survey(files)
+    source = Source(url, files, kind, schema, sum(sizes), groups, list(stamps))
+    if source.rows == 0:
         raise InputError(f"{url}: there are no rows; nothing can be anonymized")
-    size = sum(Path(path).stat().st_size for path in files)
-    return Source(url, files, kind, schema, rows, size, stamp)
+    return source
+
+
+def _runs(sizes: Sequence[int], wanted: int) -> Iterator[tuple[int, int]]:
+    """Runs of consecutive ``sizes``, each of at most ``wanted`` in sum, or one size alone."""
+    first, gathered = 0, 0
+    for number, size in enumerate(sizes):
+        if number > first and gathered + size > wanted:
+            yield first, number
+            first, gathered = number, 0
+        gathered += size
+    if sizes:
+        yield first, len(sizes)
 
 
 def _one_format(files: list[str]) -> Format:
@@ -130,9 +227,14 @@ def _one_format(files: list[str]) -> Format:
     return first
 
 
-def _fingerprint(files: list[str]) -> str:
+def _stamp(path: str) -> tuple[str, int]:
+    """A text that changes with the file's size or time, and its size."""
+    status = Path(path).stat()
+    return f"{status.st_size}-{status.st_mtime_ns}", status.st_size
+
+
+def _fingerprint(files: Sequence[str], stamps: Sequence[str]) -> str:
     digest = hashlib.sha256()
-    for path in files:
-        status = Path(path).stat()
-        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    for path, stamp in zip(files, stamps, strict=True):
+        digest.update(f"{path}\0{stamp}\0".encode())
     return digest.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.files import read_file, write_file
 from mondrian_ops.storage.locations import local_path
 
 __all__ = ["FragmentWriter", "WorkDir", "read_fragment", "remove_tree", "work_path"]
@@ -58,7 +60,7 @@ class WorkDir:
         root.chmod(0o700)
         Path(self.path(_FRAGMENTS)).mkdir()
         Path(self.staging).mkdir()
-        _write_bytes(self.path(_ATTEMPT), uuid.uuid4().hex.encode())
+        write_file(self.path(_ATTEMPT), uuid.uuid4().hex.encode())
 
     def remove(self) -> None:
         """Remove it with all it holds; what is not there needs no removing."""
@@ -79,6 +81,11 @@ class WorkDir:
         with self.there():
             return Path(self.path(_ATTEMPT)).read_text(encoding="ascii")
 
+    def staged(self) -> set[str]:
+        """The names in :attr:`staging`, without those that are still being written."""
+        with self.there():
+            return {name for name in os.listdir(self.staging) if not name.startswith(".")}
+
     def part_path(self, fragment_id: int) -> str:
         """Where the release's part of a fragment goes.
 
@@ -89,13 +96,22 @@ class WorkDir:
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""
-        with self.there():
-            _write_bytes(self.path(name), json.dumps(value, allow_nan=False).encode())
+        self.write_bytes(name, json.dumps(value, allow_nan=False).encode())
 
     def read_json(self, name: str) -> Any:
         """The value that :meth:`write_json` wrote."""
         with self.there():
-            return json.loads(Path(self.path(name)).read_bytes())
+            return json.loads(self.read_bytes(name))
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Write a file as a whole or not at all."""
+        with self.there():
+            write_file(self.path(name), content)
+
+    def read_bytes(self, name: str) -> bytes:
+        """What :meth:`write_bytes` wrote."""
+        with self.there():
+            return read_file(self.path(name))
 
     def write_arrow(self, name: str, table: pa.Table) -> None:
         """Write a table as an Arrow IPC stream, as a whole or not at all."""
@@ -135,10 +151,14 @@ class FragmentWriter:
     Small tables are gathered until a batch is worth writing; memory is bounded by
     ``FLUSH_BYTES`` per fragment. The files appear under their names only with :meth:`close`, so
     a killed scatter leaves nothing that could be taken for a fragment. Threads may share it.
+
+    Several may scatter at once, each under a ``writer`` name of its own; the same one again
+    replaces what it wrote before. Rows are read in the order of these names.
     """
 
-    def __init__(self, work: WorkDir) -> None:
+    def __init__(self, work: WorkDir, writer: str = "") -> None:
         self._work = work
+        self._writer = writer
         self._streams: dict[int, _Stream] = {}
         self._lock = Lock()
 
@@ -147,7 +167,8 @@ class FragmentWriter:
         with self._work.there(), self._lock:
             stream = self._streams.get(fragment_id)
             if stream is None:
-                stream = _Stream(_fragment_path(self._work, fragment_id), table.schema)
+                name = f"{_fragment_prefix(fragment_id)}{self._writer}.arrow"
+                stream = _Stream(self._work.path(_FRAGMENTS, name), table.schema)
                 self._streams[fragment_id] = stream
             stream.append(table)
 
@@ -205,20 +226,25 @@ class _Stream:
 
 
 def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
-    """The rows that a :class:`FragmentWriter` routed to the fragment, in the order they came.
+    """The rows that every :class:`FragmentWriter` routed to the fragment, writer by writer.
+
+    A fragment to which nobody routed a row is an empty table, with the columns of the others.
 
     Raises:
-        StorageError: the file vanished.
+        StorageError: no fragment is there at all, or the files are damaged.
     """
-    return work.read_arrow(f"{_FRAGMENTS}/{_fragment_name(fragment_id)}")
+    with work.there():
+        names = sorted(n for n in os.listdir(work.path(_FRAGMENTS)) if n.endswith(".arrow"))
+        own = [name for name in names if name.startswith(_fragment_prefix(fragment_id))]
+        if not names:
+            raise FileNotFoundError(work.path(_FRAGMENTS))
+    if not own:
+        return work.read_arrow(f"{_FRAGMENTS}/{names[0]}").schema.empty_table()
+    return pa.concat_tables([work.read_arrow(f"{_FRAGMENTS}/{name}") for name in own])
 
 
-def _fragment_path(work: WorkDir, fragment_id: int) -> str:
-    return work.path(_FRAGMENTS, _fragment_name(fragment_id))
-
-
-def _fragment_name(fragment_id: int) -> str:
-    return f"{fragment_id:05d}.arrow"
+def _fragment_prefix(fragment_id: int) -> str:
+    return f"{fragment_id:05d}-"
 
 
 def remove_tree(path: str) -> None:
@@ -229,9 +255,3 @@ def remove_tree(path: str) -> None:
             raise error[1]
 
     shutil.rmtree(path, onerror=tolerate)
-
-
-def _write_bytes(path: str, content: bytes) -> None:
-    temporary = Path(f"{path}.tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
