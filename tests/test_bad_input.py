@@ -165,7 +165,6 @@ JOBS: dict[str, tuple[dict[str, Any], type[MondrianOpsError], tuple[str, ...]]] 
         MondrianOpsError,
         ("nowhere.csv",),
     ),
-    "an engine of later": ({"engine": "spark"}, JobError, ("engine", "local")),
     "an unknown key": ({"fragments": 3}, JobError, ("fragments", "partitioning.fragments")),
 }
 

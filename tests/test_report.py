@@ -149,7 +149,7 @@ def test_build_of_a_release_without_rows() -> None:
 
 def test_write_makes_both_files_from_one_dict(tmp_path: Path) -> None:
     report = make(["a\u00e9", "b"])
-    reports.write(tmp_path, report)
+    [(tmp_path / name).write_bytes(content) for name, content in reports.files(report).items()]
     assert json.loads((tmp_path / reports.JSON_NAME).read_text("utf-8")) == report
     assert (tmp_path / reports.HTML_NAME).read_text("utf-8") == reports.render_html(report)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_report.html", "_report.json"]

@@ -292,7 +292,6 @@ WRONG = [
     ({"unlisted": "keep"}, "unlisted: 'keep' is not one of publish, drop", []),
     ({"algorithm": "samarati"}, "algorithm: 'samarati' is not available", ["use mondrian"]),
     ({"algorithm": "mondrain"}, "algorithm: 'mondrain' is not one of", ["mean 'mondrian'?"]),
-    ({"engine": "spark"}, "engine: 'spark' is not available in this version", ["use local"]),
     ({"cut": "medain"}, "cut: 'medain' is not one of", ["did you mean 'median'?"]),
     ({"cut": 1}, "cut: 1 is not one of", []),
     ({"cut_budget_s": 0}, "cut_budget_s: must be seconds above 0, not 0", []),

@@ -29,9 +29,15 @@ def single() -> Plan:
 
 
 def multidimensional(
-    coded: CodedRows, attributes: Sequence[Attribute], fragments: int, cut: Cut
+    coded: CodedRows,
+    attributes: Sequence[Attribute],
+    fragments: int,
+    cut: Cut,
+    most: int | None = None,
 ) -> Plan:
-    """M_PARTITION: up to ``fragments`` fragments; fewer where no further cut is possible.
+    """M_PARTITION: ``fragments`` fragments, and more until none holds over ``most`` rows.
+
+    There are fewer, or larger ones, where no further cut is possible.
 
     ``coded`` is the sample, ``coded.criteria`` what it can show of what is asked. Where the sample
     is the whole dataset, cut by the job's own policy, the fragments are nodes of the centralized
@@ -42,8 +48,9 @@ def multidimensional(
     index = np.arange(coded.count, dtype=np.int32)
     nodes: list[Branch | None] = [None]
     waiting = [(-coded.count, 0, 0, coded.count)]
+    most = coded.count if most is None else most
     final = 0
-    while waiting and len(waiting) + final < fragments:
+    while waiting and (len(waiting) + final < fragments or -waiting[0][0] > most):
         _, at, start, stop = heapq.heappop(waiting)
         a, code = -1, 0
         if stop - start >= 2 * coded.criteria.k:

@@ -102,6 +102,17 @@ class Hierarchy:
             raise HierarchyError(f"{name}: holds no value; write one row per value, such as a;b;*")
         return _assembled(name, list(leaves), inner.labels, above, inner.parent)
 
+    def to_rows(self) -> list[list[str]]:
+        """The rows of which :meth:`from_rows` makes this hierarchy."""
+        return [
+            [self.labels[node] for node in self._way_up(leaf)] for leaf in range(len(self.leaves))
+        ]
+
+    def _way_up(self, node: int) -> Iterator[int]:
+        while node >= 0:
+            yield node
+            node = int(self.parent[node])
+
     @classmethod
     def from_tree(cls, tree: object, name: str) -> Hierarchy:
         """The hierarchy of a JSON tree, its leaves in the order of the document.

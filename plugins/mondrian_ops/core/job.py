@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from mondrian_ops.core.options import Options
+from mondrian_ops.core.options import Options, shown
 from mondrian_ops.core.quasi_identifier import (
     Generalization,
     QuasiIdentifier,
@@ -36,11 +36,11 @@ IntervalStyle = Literal["text", "bounds"]
 Retrieval = Literal["auto", "pushdown", "scatter"]
 Strategy = Literal["multidimensional", "quantile"]
 LatticeChoice = Literal["first", "minimal", "optimal"]
+SparkShape = Literal["fragments", "application"]
 
 ALGORITHMS = ("mondrian",)
-ENGINES = ("local",)
+ENGINES = ("local", "spark")
 _LATER_ALGORITHMS = ("di_mondrian", "samarati", "tds")
-_LATER_ENGINES = ("spark",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class Partitioning:
     """How the rows are divided into fragments before they are anonymized.
 
     ``sample`` is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the
-    rows a sample has at least (all rows if there are fewer), 0 for the rate alone.
+    rows a sample has at least (all rows if there are fewer), 0 for the rate alone. A fragment of
+    more than ``max_rows`` rows is cut further, whatever number was asked for; None sets no limit.
     """
 
     strategy: Strategy = "multidimensional"
@@ -56,6 +57,21 @@ class Partitioning:
     sample: float = 0.001
     seed: int = 0
     min_sample: int = 1000
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """Options of the Spark engine.
+
+    ``connection`` is the id of the Airflow connection, of the type ``spark_connect`` or ``spark``.
+    ``shape`` is what one Spark application does: the fragment of one mapped task, or all of them.
+    ``conf`` are Spark properties.
+    """
+
+    connection: str = "spark_connect_default"
+    shape: SparkShape = "fragments"
+    conf: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +130,7 @@ class Job:
     partitioning: Partitioning = Partitioning()
     retrieval: Retrieval = "auto"
     engine: str = "local"
+    spark: Spark = Spark()
     samarati: Samarati = Samarati()
     tds: Tds = Tds()
     di_mondrian: DiMondrian = DiMondrian()
@@ -198,7 +215,8 @@ def _read(options: Options, paths_required: bool) -> Job:
         interval_style=options.choice("interval_style", get_args(IntervalStyle), "text"),
         partitioning=_partitioning(options),
         retrieval=options.choice("retrieval", get_args(Retrieval), "auto"),
-        engine=_available(options, "engine", ENGINES, _LATER_ENGINES),
+        engine=options.choice("engine", ENGINES, ENGINES[0]),
+        spark=_spark(options),
         samarati=_samarati(options),
         tds=_tds(options, k),
         di_mondrian=_di_mondrian(options),
@@ -340,7 +358,25 @@ def _partitioning(options: Options) -> Partitioning:
         sample=default.sample if sample is None else sample,
         seed=_or(section.whole("seed", least=0), default.seed),
         min_sample=_or(section.whole("min_sample", least=0), default.min_sample),
+        max_rows=section.whole("max_rows", least=1),
     )
+
+
+def _spark(options: Options) -> Spark:
+    section = options.section("spark", known=_names(Spark))
+    default = Spark()
+    conf = section.get("conf")
+    if conf is not None and not isinstance(conf, Mapping):
+        raise section.error("conf", f"must be a mapping of Spark properties, not {shown(conf)}")
+    return Spark(
+        connection=section.text("connection") or default.connection,
+        shape=section.choice("shape", get_args(SparkShape), default.shape),
+        conf={str(name): _property(value) for name, value in (conf or {}).items()},
+    )
+
+
+def _property(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _samarati(options: Options) -> Samarati:
@@ -376,8 +412,8 @@ def _names(section: type) -> tuple[str, ...]:
 
 def _plain(value: Any) -> Any:
     """``value`` made of JSON's types."""
-    if isinstance(value, (Partitioning, Samarati, Tds, DiMondrian)):
-        return asdict(value)
+    if isinstance(value, (Partitioning, Spark, Samarati, Tds, DiMondrian)):
+        return {name: each for name, each in asdict(value).items() if each is not None}
     if isinstance(value, QuasiIdentifier):
         return value.to_dict()
     if isinstance(value, tuple):

@@ -106,14 +106,8 @@ class Survey:
 
     def to_table(self) -> pa.Table:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
-        columns = {
-            f"domain:{name}": pa.array([d.to_pylist()], pa.list_(d.type))
-            for name, d in self.domains.items()
-        }
-        columns |= {
-            f"count:{name}": pa.array([c.to_pylist()], pa.list_(c.type))
-            for name, c in self.counts.items()
-        }
+        columns = {f"domain:{name}": _as_list(d) for name, d in self.domains.items()}
+        columns |= {f"count:{name}": _as_list(c) for name, c in self.counts.items()}
         schema = pa.schema([(name, type_) for name, type_ in self.types.items()])
         meta = {"rows": str(self.rows), "types": schema.serialize().to_pybytes().hex()}
         return pa.table(columns).replace_schema_metadata(meta)
@@ -124,7 +118,7 @@ class Survey:
         schema = pa.ipc.read_schema(
             pa.py_buffer(bytes.fromhex(table.schema.metadata[b"types"].decode()))
         )
-        lists = {name: table[name].chunk(0).flatten() for name in table.column_names}
+        lists = {name: _of_list(table[name]) for name in table.column_names}
         return cls(
             rows=int(table.schema.metadata[b"rows"]),
             types={each.name: each.type for each in schema},
@@ -171,6 +165,24 @@ class Surveyor:
         for name, tally in self._tallies.items():
             tally.add(self._comparable(name, batch.column(name)))
 
+    def so_far(self) -> pa.Table:
+        """What was taken in, as one row of lists for `add_found` of another surveyor."""
+        columns = {}
+        for name, ends in self._ranges.items():
+            columns[f"range:{name}"] = _as_list(pa.concat_arrays(ends))
+        for name, tally in self._tallies.items():
+            values, counts = tally.so_far()
+            columns |= {f"value:{name}": _as_list(values), f"count:{name}": _as_list(counts)}
+        return pa.table(columns).replace_schema_metadata({"rows": str(self._rows)})
+
+    def add_found(self, found: pa.Table) -> None:
+        """Take in what another surveyor of the same dataset found in other rows of it."""
+        self._rows += int(found.schema.metadata[b"rows"])
+        for name, ends in self._ranges.items():
+            ends.append(_of_list(found[f"range:{name}"]))
+        for name, tally in self._tallies.items():
+            tally.add_counted(_of_list(found[f"value:{name}"]), _of_list(found[f"count:{name}"]))
+
     def finish(self) -> Survey:
         """The survey; raises InputError or HierarchyError where the dataset cannot be coded."""
         domains: dict[str, pa.Array] = {}
@@ -203,10 +215,11 @@ class _Tally:
 
     def add(self, column: pa.Array) -> None:
         counted = pc.value_counts(column)
-        self._parts.append(
-            pa.table({"value": counted.field("values"), "count": counted.field("counts")})
-        )
-        self._pending += len(counted)
+        self.add_counted(counted.field("values"), counted.field("counts"))
+
+    def add_counted(self, values: pa.Array, counts: pa.Array) -> None:
+        self._parts.append(pa.table({"value": values, "count": counts}))
+        self._pending += len(values)
         if len(self._parts) > 64 and self._pending > 4 * self._parts[0].num_rows:
             self._merge()
 
@@ -215,13 +228,17 @@ class _Tally:
         self._parts = [merged.aggregate([("count", "sum")]).rename_columns(["value", "count"])]
         self._pending = self._parts[0].num_rows
 
+    def so_far(self) -> tuple[pa.Array, pa.Array]:
+        """Values in no order, and occurrences."""
+        self._merge()
+        table = self._parts[0].combine_chunks()
+        return as_array(table["value"]), as_array(table["count"])
+
     def finish(self, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
         """Values in order but the missing one; occurrences, the missing value's first if any."""
         if not self._parts:
             return pa.array([], type_), pa.array([], pa.int64())
-        self._merge()
-        table = self._parts[0].combine_chunks()
-        values, counts = as_array(table["value"]), as_array(table["count"])
+        values, counts = self.so_far()
         order = pc.array_sort_indices(values, null_placement="at_start")
         values = values.take(order)
         return values.drop_null(), counts.take(order)
@@ -271,6 +288,15 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
 def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
     """``hierarchy`` with the texts of its leaves as they are published elsewhere."""
     return replace(hierarchy, leaves=leaves, labels=[*leaves, *hierarchy.labels[len(leaves) :]])
+
+
+def _as_list(values: pa.Array) -> pa.Array:
+    """The values as one list."""
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def _of_list(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0).flatten()
 
 
 def _ends(ends: list[pa.Array]) -> list[pa.Array]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
 from mondrian_ops.report.page import render_html
 from mondrian_ops.report.text import render_text
-from mondrian_ops.report.write import HTML_NAME, JSON_NAME, read, write
+from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, parsed
 
 __all__ = [
     "HTML_NAME",
     "JSON_NAME",
     "LIMITS",
     "build",
+    "files",
     "merge_attributes",
-    "read",
+    "parsed",
     "render_html",
     "render_text",
-    "write",
 ]

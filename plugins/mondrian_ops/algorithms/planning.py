@@ -1,0 +1,178 @@
+"""From the survey and a sample to a draft: the policy of the cuts and the plan of the fragments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.algorithms import partitioning
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
+from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.core.criteria import KAnonymity, Privacy
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import Plan
+from mondrian_ops.core.survey import Survey
+
+__all__ = ["PILOT_ROWS", "Draft", "LeafCounts", "chosen_rows", "draft", "merged", "sample_size"]
+
+Hierarchies = Mapping[str, Hierarchy]
+
+PILOT_ROWS = 20_000
+"""Rows on which policies are tried out."""
+
+# A sample's fragments differ in size from those of the whole: room for that below `max_rows`.
+_ROOM = 0.8
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What is decided before the whole dataset is counted against the plan.
+
+    ``cut`` describes the policy that every fragment is cut by; ``sample_rows`` is the size of the
+    sample that the plan was made from.
+    """
+
+    survey: Survey
+    cut: dict[str, Any]
+    plan: Plan
+    sample_rows: int
+
+    def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
+        """What turns rows of the dataset into rows of its release."""
+        return Anonymizer(job, self.survey, hierarchies, cut_of(self.cut))
+
+    def to_table(self) -> pa.Table:
+        """The survey's table, the rest as its metadata; `from_table` reads it back."""
+        table = self.survey.to_table()
+        decided = {
+            "cut": self.cut,
+            "plan": self.plan.to_json(),
+            "sample_rows": self.sample_rows,
+        }
+        metadata = {**table.schema.metadata, b"draft": json.dumps(decided, allow_nan=False)}
+        return table.replace_schema_metadata(metadata)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Draft:
+        """The draft that `to_table` gave."""
+        decided = json.loads(table.schema.metadata[b"draft"])
+        plan = Plan.from_json(decided["plan"])
+        return cls(Survey.from_table(table), decided["cut"], plan, decided["sample_rows"])
+
+
+@dataclass(frozen=True)
+class LeafCounts:
+    """What the real data holds in each leaf of a plan.
+
+    ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
+    """
+
+    rows: NDArray[np.int64]
+    sensitive: Sequence[NDArray[np.int64]]
+
+    @classmethod
+    def zeros(cls, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
+        """Nothing counted yet."""
+        return cls(
+            np.zeros(leaves, np.int64),
+            [np.zeros((leaves, len(domain.counts)), np.int64) for domain in anonymizer.domains],
+        )
+
+    def add(self, other: LeafCounts) -> None:
+        """Take in what another part of the dataset holds."""
+        self.rows[:] += other.rows
+        for total, part in zip(self.sensitive, other.sensitive, strict=True):
+            total += part
+
+
+def sample_size(job: Job, rows: int) -> int:
+    """Rows of the sample: the rate, at least ``min_sample``, at most all."""
+    wanted = max(1, round(job.partitioning.sample * rows), job.partitioning.min_sample)
+    return rows if job.partitioning.sample >= 1.0 else min(wanted, rows)
+
+
+def chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
+    """Ascending numbers of ``size`` of ``rows`` rows, of all of them if they are fewer."""
+    if size >= rows:
+        return np.arange(rows)
+    generator = np.random.default_rng(seed)
+    return np.sort(generator.choice(rows, size, replace=False, shuffle=False))
+
+
+def draft(
+    job: Job, survey: Survey, hierarchies: Hierarchies, sample: pa.Table, pilot: pa.Table
+) -> Draft:
+    """Choose the cut on the ``pilot`` rows and plan the fragments on the ``sample``.
+
+    Raises PrivacyError where the dataset as a whole cannot satisfy what is asked.
+    """
+    cut = choose_cut(job, survey, hierarchies, pilot)
+    anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
+    check_attainable(anonymizer)
+    return Draft(survey, cut, _planned(anonymizer, sample), sample.num_rows)
+
+
+def _planned(anonymizer: Anonymizer, sample: pa.Table) -> Plan:
+    """The fragments as the sample shows them."""
+    asked, rows = anonymizer.job.partitioning, anonymizer.survey.rows
+    whole = sample.num_rows == rows
+    rate = sample.num_rows / rows
+    fragments, most = asked.fragments, rows
+    if asked.max_rows is not None and asked.max_rows < rows:
+        most = asked.max_rows if whole else round(_ROOM * asked.max_rows)
+        fragments = max(fragments, -(-rows // most))
+    if fragments == 1:
+        return partitioning.single()
+    attributes = anonymizer.attributes
+    if asked.strategy == "quantile":
+        coded = anonymizer.encode(sample, Privacy(KAnonymity(1), ()))
+        return partitioning.quantile(coded, attributes, fragments)
+    if whole and not anonymizer.job.relaxed:
+        coded, cut = anonymizer.encode(sample), anonymizer.cut
+    else:
+        least = max(1, round(anonymizer.privacy.min_class_size * rate))
+        coded = anonymizer.encode(sample, Privacy(KAnonymity(least), ()))
+        cut = Cut("balanced")
+    return partitioning.multidimensional(
+        coded, attributes, asked.fragments, cut, most=max(1, round(most * rate))
+    )
+
+
+def merged(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
+    """The plan with fragments that cannot stand alone merged with their neighbours."""
+
+    def stands(leaves: Sequence[int]) -> bool:
+        chosen = list(leaves)
+        return anonymizer.privacy.holds(
+            int(counts.rows[chosen].sum()),
+            [column[chosen].sum(axis=0) for column in counts.sensitive],
+            anonymizer.domains,
+        )
+
+    return partitioning.merge_small(plan, counts.rows, stands)
+
+
+def check_attainable(anonymizer: Anonymizer) -> None:
+    """Refuse what the dataset as a whole cannot satisfy: then no part of it could."""
+    for domain in anonymizer.domains:
+        if anonymizer.job.l is not None and domain.distinct < anonymizer.job.l:
+            raise PrivacyError(
+                f"l: the sensitive column {domain.name!r} has {domain.distinct} distinct value(s), "
+                f"fewer than l = {anonymizer.job.l:g}; lower l or choose another column"
+            )
+    counts = [domain.counts for domain in anonymizer.domains]
+    if not anonymizer.privacy.holds(anonymizer.survey.rows, counts, anonymizer.domains):
+        asked = "; ".join(anonymizer.privacy.describe())
+        raise PrivacyError(
+            f"the dataset as one class does not satisfy what is asked ({asked}), so no release of "
+            "it can; ask for less"
+        )

@@ -1,0 +1,271 @@
+"""What Spark's executors do: the steps of the phases, Arrow batches in and Arrow batches out.
+
+Every row between the steps is a message: ``number`` is the Spark partition it is for, ``part``
+orders the messages of a partition, ``kind`` tells what ``content`` is, an Arrow IPC stream or JSON.
+Rows of the dataset travel in whole tables, so that their Arrow types stay what they were and no
+row is ever taken apart by the JVM. An error that is final travels as a message of its own.
+"""
+
+from __future__ import annotations
+
+from mondrian_ops.engines import shipping
+
+shipping.settle()
+
+import json  # noqa: E402 - what follows is imported from the unpacked package
+import time  # noqa: E402
+from collections.abc import Callable, Iterable, Iterator  # noqa: E402
+from functools import lru_cache  # noqa: E402
+from typing import Any, NamedTuple  # noqa: E402
+
+import numpy as np  # noqa: E402
+import pyarrow as pa  # noqa: E402
+
+from mondrian_ops import storage  # noqa: E402
+from mondrian_ops.algorithms import planning  # noqa: E402
+from mondrian_ops.algorithms.planning import Draft, LeafCounts  # noqa: E402
+from mondrian_ops.core import errors  # noqa: E402
+from mondrian_ops.core.survey import Surveyor, surveyed_columns  # noqa: E402
+from mondrian_ops.engines import fragment as fragments  # noqa: E402
+from mondrian_ops.engines.counting import Counting  # noqa: E402
+from mondrian_ops.engines.local import Draw  # noqa: E402
+from mondrian_ops.engines.run import Run  # noqa: E402
+from mondrian_ops.storage import Split  # noqa: E402
+
+MESSAGES = "number int, part int, kind string, content binary"
+_SCHEMA = pa.schema(
+    [("number", pa.int32()), ("part", pa.int32()), ("kind", pa.string()), ("content", pa.binary())]
+)
+_ERROR = "error:"
+
+
+class Message(NamedTuple):
+    """A row between two steps."""
+
+    number: int
+    part: int
+    kind: str
+    content: bytes
+
+    @property
+    def value(self) -> Any:
+        """The content as JSON."""
+        return json.loads(self.content)
+
+    @property
+    def table(self) -> pa.Table:
+        """The content as a table."""
+        return pa.ipc.open_stream(self.content).read_all()
+
+
+def of_table(number: int, part: int, kind: str, table: pa.Table) -> Message:
+    """A message that holds a table."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return Message(number, part, kind, sink.getvalue().to_pybytes())
+
+
+def of_value(number: int, kind: str, value: Any) -> Message:
+    """A message that holds a JSON value."""
+    return Message(number, 0, kind, json.dumps(value, allow_nan=False).encode())
+
+
+Work = Callable[[Run, Iterable[Message]], Iterator[Message]]
+Batches = Iterable[pa.RecordBatch]
+
+
+class Step:
+    """A step as `mapInArrow` takes it; ``run`` is a JSON text that tells where its files are."""
+
+    def __init__(self, work: Work, run: str) -> None:
+        self._work = work
+        self._run = run
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Answer the messages of one Spark partition, one batch each: contents can be large."""
+        try:
+            for answer in self._work(_run(self._run), _messages(batches)):
+                yield batch_of([answer])
+        except errors.MondrianOpsError as error:
+            kind = _ERROR + type(error).__name__
+            yield batch_of([Message(0, 0, kind, str(error).encode())])
+
+
+def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:
+    """The messages as rows."""
+    return pa.RecordBatch.from_pylist([message._asdict() for message in messages], _SCHEMA)
+
+
+def _messages(batches: Batches) -> Iterator[Message]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            message = Message(**row)
+            raise_error(message)
+            yield message
+
+
+def raise_error(message: Message) -> None:
+    """Raise the error that a message holds, if it does."""
+    if message.kind.startswith(_ERROR):
+        kind: type[Exception] = getattr(errors, message.kind.removeprefix(_ERROR))
+        raise kind(message.content.decode())
+
+
+@lru_cache(maxsize=1)
+def _run(described: str) -> Run:
+    """The run, kept for the next task of this worker: ``described`` names its attempt too."""
+    told = json.loads(described)
+    getattr(storage, "use_options", lambda _o: None)(told["storage"])
+    return Run(storage.WorkDir(told["work"]))
+
+
+# Phase one: survey the splits, make a draft of all that was found, count the splits
+
+
+def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
+    """What each split holds, and the rows of it that are in the sample and in the pilot."""
+    job, source = run.dataset.job, run.dataset.source
+    sizes = {
+        "sample": planning.sample_size(job, source.rows),
+        "pilot": planning.PILOT_ROWS,
+    }
+    for message in splits:
+        split = Split.from_json(message.value)
+        surveyor = Surveyor(job, source.schema, run.dataset.hierarchies)
+        draws = {
+            kind: Draw(
+                planning.chosen_rows(source.rows, size, job.partitioning.seed), split.first_row
+            )
+            for kind, size in sizes.items()
+        }
+        for batch in source.batches(surveyed_columns(job), split=split):
+            surveyor.add(batch)
+            for draw in draws.values():
+                draw.take_from(batch)
+        yield of_table(0, message.number, "survey", surveyor.so_far())
+        for kind, draw in draws.items():
+            if draw.taken:
+                yield of_table(0, message.number, kind, pa.Table.from_batches(draw.taken))
+
+
+def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
+    """What is decided on all that the splits hold."""
+    dataset = run.dataset
+    by_kind: dict[str, list[Message]] = {"survey": [], "sample": [], "pilot": []}
+    for message in found:
+        by_kind[message.kind].append(message)
+    tables = {
+        kind: [message.table for message in sorted(messages, key=lambda each: each.part)]
+        for kind, messages in by_kind.items()
+    }
+    if not tables["survey"]:
+        return  # a partition without work: there is one that has it
+    surveyor = Surveyor(dataset.job, dataset.source.schema, dataset.hierarchies)
+    for part in tables["survey"]:
+        surveyor.add_found(part)
+    drawn = [pa.concat_tables(tables[kind]) for kind in ("sample", "pilot")]
+    made = planning.draft(dataset.job, surveyor.finish(), dataset.hierarchies, *drawn)
+    yield of_table(0, 0, "draft", made.to_table())
+
+
+def count(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
+    """What each split holds in each leaf of the plan."""
+    for message in splits:
+        yield _counted(run, Counting(run.anonymizer, run.draft.plan), message, None)
+
+
+def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
+    """As `count`; the rows of each leaf go to a file of the split's own."""
+    for message in splits:
+        with storage.FragmentWriter(run.work, f"{message.number:06d}") as writer:
+            counting = Counting(run.anonymizer, run.draft.plan, run.columns)
+            yield _counted(run, counting, message, writer)
+
+
+def _counted(
+    run: Run, counting: Counting, message: Message, writer: storage.FragmentWriter | None
+) -> Message:
+    counts = counting.zeros()
+    for counted, routed in _split_counted(run, counting, message):
+        counts.add(counted)
+        if writer is not None:
+            for leaf, rows in routed:
+                writer.append(leaf, rows)
+    return of_table(0, message.number, "counts", table_of_counts(counts))
+
+
+def _split_counted(
+    run: Run, counting: Counting, message: Message
+) -> Iterator[tuple[LeafCounts, list[tuple[int, pa.Table]]]]:
+    source = run.dataset.source
+    columns = counting.columns(source.schema.names)
+    for batch in source.batches(columns, split=Split.from_json(message.value)):
+        yield counting.count(batch)
+
+
+def table_of_counts(counts: LeafCounts) -> pa.Table:
+    """Counts that are not 0: ``column`` -1 counts rows, others sensitive values by code."""
+    found = []
+    for column, by_leaf in enumerate([counts.rows[:, None], *counts.sensitive], -1):
+        leaf, code = np.nonzero(by_leaf)
+        found.append(
+            pa.table(
+                {
+                    "column": np.full(len(leaf), column),
+                    "leaf": leaf,
+                    "code": code,
+                    "count": by_leaf[leaf, code],
+                }
+            )
+        )
+    return pa.concat_tables(found)
+
+
+def add_counts(total: LeafCounts, table: pa.Table) -> None:
+    """Add what `table_of_counts` gave."""
+    column, leaf, code, found = (each.to_numpy() for each in table.columns)
+    for number, by_leaf in enumerate([total.rows[:, None], *total.sensitive], -1):
+        here = column == number
+        by_leaf[leaf[here], code[here]] += found[here]
+
+
+# Phase two: fragments that are fetched from files, or routed to by Spark's shuffle
+
+
+def anonymize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
+    """Fetch each fragment, anonymize it and write its part."""
+    for message in chosen:
+        yield of_value(0, "summary", fragments.anonymize(run, message.value))
+
+
+def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
+    """The rows of each split for each fragment, for the Spark partition of that number."""
+    fragment_of = {
+        leaf: number for number, leaves in enumerate(run.state["leaves"]) for leaf in leaves
+    }
+    counting = Counting(run.anonymizer, run.draft.plan, run.columns)
+    for message in splits:
+        routed: dict[int, list[pa.Table]] = {}
+        for _counts, by_leaf in _split_counted(run, counting, message):
+            for leaf, rows in by_leaf:
+                routed.setdefault(fragment_of[leaf], []).append(rows)
+        for number, tables in routed.items():
+            rows = pa.concat_tables(tables).combine_chunks()
+            yield of_table(number, message.number, "rows", rows)
+
+
+def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:
+    """Anonymize the one fragment whose rows were routed to this Spark partition."""
+    started = time.time()
+    parts = sorted(routed, key=lambda each: each.part)
+    if not parts:
+        return
+    rows = pa.concat_tables([each.table for each in parts])
+    fragment = run.state["fragments"][parts[0].number]
+    yield of_value(0, "summary", fragments.release(run, fragment, rows, started))
+
+
+def draft_of(message: Message) -> Draft:
+    """The draft in a message."""
+    return Draft.from_table(message.table)

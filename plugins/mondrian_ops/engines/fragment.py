@@ -1,0 +1,74 @@
+"""The work on one fragment, wherever it is done: fetch its rows, anonymize, write its part."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from mondrian_ops import storage
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.plan import check_schema, filter_of, is_exact, reach_of
+from mondrian_ops.engines.run import Run
+
+__all__ = ["Fragment", "Summary", "anonymize", "release"]
+
+Fragment = dict[str, Any]
+"""A small JSON value: ``{"schema", "id", "where", "any_of", "rows", "work"}``."""
+
+Summary = dict[str, Any]
+"""``{"id", "where", "rows", "equivalence_classes", "DP", "NCP", "attributes", "seconds",
+"finished"}``."""
+
+
+def anonymize(run: Run, fragment: Fragment) -> Summary:
+    """Fetch the fragment's rows and turn them into its part of the release.
+
+    Raises InputError when the input changed since it was counted, StorageError when the working
+    files vanished.
+    """
+    started = time.time()
+    check_schema(fragment)
+    return release(run, fragment, _fetched(run, fragment), started)
+
+
+def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Summary:
+    """Turn the fragment's ``rows`` into its part of the release; doing it again replaces the part.
+
+    ``started``: when the work on it began, in seconds of the epoch.
+    """
+    if rows.num_rows != fragment["rows"]:
+        raise InputError(
+            f"fragment {fragment['id']}: has {rows.num_rows} rows, {fragment['rows']} were "
+            "counted; the input changed while it was read, run again from the partition task"
+        )
+    released, summary = run.anonymizer.release(rows)
+    storage.write_part(run.work.part_path(fragment["id"]), released)
+    finished = time.time()
+    return {
+        "id": fragment["id"],
+        "where": fragment["where"],
+        **summary,
+        "seconds": round(finished - started, 3),
+        "finished": finished,
+    }
+
+
+def _fetched(run: Run, fragment: Fragment) -> pa.Table:
+    """The rows of a fragment: those scattered to it, or those that its condition takes."""
+    if run.state["retrieval"]["used"] == "scatter":
+        leaves = run.state["leaves"][fragment["id"]]
+        return pa.concat_tables([storage.read_fragment(run.work, leaf) for leaf in leaves])
+    source = run.dataset.source
+    if source.fingerprint() != run.state["stamp"]:
+        raise InputError(
+            f"{source.url}: changed since the run was planned; run again from the partition task"
+        )
+    condition = fragment["any_of"], run.anonymizer.orders
+    batches = source.batches(
+        run.columns,
+        reach_of(*condition),
+        exact=None if is_exact(*condition) else filter_of(*condition),
+    )
+    return pa.Table.from_batches(batches, run.schema)

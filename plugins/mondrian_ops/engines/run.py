@@ -1,0 +1,106 @@
+"""A run as its tasks know it, on whatever machine they are: described in its working files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from mondrian_ops import storage
+from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
+from mondrian_ops.algorithms.planning import Draft
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+
+__all__ = ["Dataset", "Run"]
+
+_DATASET = "dataset.json"
+_DRAFT = "draft.arrow"
+_STATE = "run.json"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is to be anonymized, and how; ``hierarchies`` by column."""
+
+    job: Job
+    source: storage.Source
+    hierarchies: Mapping[str, Hierarchy]
+
+    def save(self, work: storage.WorkDir) -> None:
+        """Describe it in the working files; hierarchies too, which other machines may not have."""
+        described = {
+            "job": self.job.to_dict(),
+            "source": self.source.to_json(),
+            "hierarchies": {
+                column: {"name": hierarchy.name, "rows": hierarchy.to_rows()}
+                for column, hierarchy in self.hierarchies.items()
+            },
+        }
+        work.write_json(_DATASET, described)
+
+    @classmethod
+    def load(cls, work: storage.WorkDir) -> Dataset:
+        """The dataset that `save` described."""
+        described = work.read_json(_DATASET)
+        hierarchies = {
+            column: Hierarchy.from_rows(each["rows"], each["name"])
+            for column, each in described["hierarchies"].items()
+        }
+        job = Job.from_dict(described["job"])
+        return cls(job, storage.Source.from_json(described["source"]), hierarchies)
+
+
+class Run:
+    """One run: its dataset, the draft of its plan, and its state, read when they are needed.
+
+    ``state`` is a small JSON value that the partition task leaves for the others.
+    """
+
+    def __init__(self, work: storage.WorkDir, dataset: Dataset | None = None) -> None:
+        self.work = work
+        if dataset is not None:
+            self.dataset = dataset
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """What is to be anonymized."""
+        return Dataset.load(self.work)
+
+    @cached_property
+    def draft(self) -> Draft:
+        """What was decided on a sample."""
+        return Draft.from_table(self.work.read_arrow(_DRAFT))
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What the partition task found out."""
+        state: dict[str, Any] = self.work.read_json(_STATE)
+        return state
+
+    @cached_property
+    def anonymizer(self) -> Anonymizer:
+        """What turns the run's rows into rows of its release."""
+        return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that a release needs of the source."""
+        return columns_to_read(self.dataset.job, self.dataset.source.schema.names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their schema."""
+        return pa.schema([self.dataset.source.schema.field(name) for name in self.columns])
+
+    def save_draft(self) -> None:
+        """Keep what was decided on a sample in the working files."""
+        self.work.write_arrow(_DRAFT, self.draft.to_table())
+
+    def save_state(self, state: dict[str, Any]) -> None:
+        """Keep what the partition task found out in the working files."""
+        self.state = state
+        self.work.write_json(_STATE, state)

@@ -1,0 +1,88 @@
+"""The package as a zip that travels with a Spark job, so that executors need no installation.
+
+Compiled kernels travel along: an executor whose CPU is like this machine's compiles nothing. Numba
+looks for them beside the source files and cannot write into a zip, so an executor unpacks it once,
+into a folder that its content names, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+
+__all__ = ["packed", "settle"]
+
+PLACE_VARIABLE = "MONDRIAN_OPS_CACHE"
+
+_PACKAGE = "mondrian_ops"
+_SHIPPED = (".py", ".nbi", ".nbc", ".css", ".html", ".svg")
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+@cache
+def packed() -> str:
+    """The path of the zip, made when it is not there; the same content has the same name."""
+    root = Path(__file__).resolve().parents[1]
+    files = [path for path in sorted(root.rglob("*")) if path.suffix in _SHIPPED]
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    archive = _place() / f"{_PACKAGE}-{digest.hexdigest()[:16]}.zip"
+    if not archive.exists():
+        _write(archive, root, files)
+    return str(archive)
+
+
+def settle() -> None:
+    """Where this package was imported from a zip, import the rest of it from an unpacked copy."""
+    archive = next((p for p in Path(__file__).parents if p.suffix == ".zip"), None)
+    if archive is None:
+        return
+    home = _unpacked(archive)
+    for name in (_PACKAGE, f"{_PACKAGE}.engines"):
+        sys.modules[name].__path__ = [str(home.joinpath(*name.split(".")))]
+
+
+def _write(archive: Path, root: Path, files: list[Path]) -> None:
+    handle, temporary = tempfile.mkstemp(dir=archive.parent, suffix=".tmp")
+    with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as packing:
+        for path in files:
+            name = zipfile.ZipInfo(f"{_PACKAGE}/{path.relative_to(root)}", _LONG_AGO)
+            packing.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED, 1)
+    Path(temporary).replace(archive)
+
+
+def _unpacked(archive: Path) -> Path:
+    """The folder with the content of the zip; another process may be unpacking it too."""
+    home = _place() / archive.stem
+    if not home.exists():
+        beside = Path(tempfile.mkdtemp(dir=home.parent))
+        with zipfile.ZipFile(archive) as packed_files:
+            packed_files.extractall(beside)
+        try:
+            beside.rename(home)
+        except OSError:  # it was quicker
+            shutil.rmtree(beside)
+    return home
+
+
+def _place() -> Path:
+    """A folder that is ours alone: code is run from it.
+
+    Raises PermissionError where it belongs to somebody else.
+    """
+    default = Path(tempfile.gettempdir()) / f"{_PACKAGE}-{os.geteuid()}"
+    place = Path(os.environ.get(PLACE_VARIABLE) or default)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if place.stat().st_uid != os.geteuid() or place.stat().st_mode & 0o022:
+        raise PermissionError(
+            f"{place}: others could put code there; remove it, or name a private folder in "
+            f"{PLACE_VARIABLE}"
+        )
+    return place

@@ -1,0 +1,27 @@
+"""The three phases as plain functions; the command line, the operators and Spark call these.
+
+`partition` surveys the dataset, plans the fragments from a sample and makes sure that each can
+stand alone; `anonymize_fragment` turns one fragment into one part of the release; `wrap_up` checks
+the release as written, measures it and publishes it, or refuses. Between the phases there are the
+private working files of the run and small dicts. An engine does the work of the first two.
+"""
+
+from mondrian_ops.pipeline.fragments import anonymize_fragment
+from mondrian_ops.pipeline.in_memory import anonymize
+from mondrian_ops.pipeline.partition import partition, plan
+from mondrian_ops.pipeline.runs import discard, run, verify, warm_up
+from mondrian_ops.pipeline.wrap_up import wrap_up
+from mondrian_ops.storage import load_job
+
+__all__ = [
+    "anonymize",
+    "anonymize_fragment",
+    "discard",
+    "load_job",
+    "partition",
+    "plan",
+    "run",
+    "verify",
+    "warm_up",
+    "wrap_up",
+]

@@ -1,0 +1,66 @@
+"""The report of a run, from what its phases found out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mondrian_ops import report as reports
+from mondrian_ops.core import verification
+from mondrian_ops.core.job import Job
+from mondrian_ops.engines.fragment import Summary
+
+__all__ = ["Report", "assembled", "partitioning_note"]
+
+Report = dict[str, Any]
+
+
+def assembled(
+    job: Job,
+    state: Mapping[str, Any],
+    summaries: Sequence[Summary],
+    count: verification.ReleaseCount,
+    verdict: verification.Verdict,
+    wrap_up_started: float,
+) -> Report:
+    timings = dict(state["timings_s"])
+    finished = [summary["finished"] for summary in summaries if "finished" in summary]
+    if finished:
+        began = min(s["finished"] - s["seconds"] for s in summaries)
+        timings["anonymize"] = max(finished) - began
+    timings["wrap_up"] = time.perf_counter() - wrap_up_started
+    notes = [state["partitioning"]["note"]] if state["partitioning"]["note"] else []
+    return reports.build(
+        job=job.to_dict(),
+        rows={"input": state["rows"], "published": count.rows, "suppressed": 0},
+        class_sizes=count.histogram,
+        achieved=verdict.achieved,
+        verification={
+            "passed": verdict.passed,
+            "checked": list(verdict.checked),
+            "failures": list(verdict.failures),
+            "files": len(summaries),
+        },
+        summaries=summaries,
+        columns=state["columns"],
+        generalizations=state["generalizations"],
+        partitioning=state["partitioning"],
+        cut=state["cut"],
+        retrieval=state["retrieval"],
+        timings_s=timings,
+        notes=notes,
+    )
+
+
+def partitioning_note(
+    job: Job, *, fragments: int, sample_rows: int, merged: int, note: str
+) -> dict[str, Any]:
+    return {
+        "strategy": job.partitioning.strategy,
+        "asked": job.partitioning.fragments,
+        "fragments": fragments,
+        "sample_rows": sample_rows,
+        "merged": merged,
+        "note": note,
+    }

@@ -1,0 +1,66 @@
+"""What a job and its dataset are checked for before any work is done on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mondrian_ops import storage
+from mondrian_ops.algorithms.anonymizer import columns_to_read, unlisted_columns
+from mondrian_ops.core.errors import InputError, JobError, PrivacyError, did_you_mean
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+
+__all__ = ["check_columns", "check_rows", "column_roles", "hierarchies_of"]
+
+
+def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]:
+    """The hierarchies that the job names, by column; ``of_sensitive``: of those columns only."""
+    files = dict(job.sensitive_hierarchy)
+    if not of_sensitive:
+        files |= {q.name: q.hierarchy for q in job.quasi_identifiers if q.hierarchy is not None}
+    return {
+        column: storage.read_hierarchy(storage.find_hierarchy(name, job.base_dir))
+        for column, name in files.items()
+    }
+
+
+def check_columns(job: Job, names: Sequence[str]) -> None:
+    roles = {
+        "identifiers": job.identifiers,
+        "quasi_identifiers": job.quasi_identifier_names,
+        "sensitive": job.sensitive,
+    }
+    for role, columns in roles.items():
+        for column in columns:
+            if column not in names:
+                raise JobError(
+                    f"{role}: the input has no column {column!r}{did_you_mean(column, names)}"
+                )
+    for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():
+        for taken in {f"{name}_min", f"{name}_max"} & {*columns_to_read(job, list(names))}:
+            raise JobError(
+                f"interval_style: {name!r} would be published as {taken!r}, a name that the input "
+                "has already; rename that column, drop it, or use interval_style: text"
+            )
+
+
+def check_rows(job: Job, rows: int) -> None:
+    if rows == 0:
+        raise InputError("the input has no rows; nothing can be anonymized")
+    if rows < job.k:
+        raise PrivacyError(
+            f"k: the input has {rows} rows, fewer than k = {job.k}; no release of it can be "
+            "k-anonymous, lower k or wait for more rows"
+        )
+
+
+def column_roles(job: Job, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "identifiers": list(job.identifiers),
+        "identifier_policy": job.identifier_policy,
+        "quasi_identifiers": list(job.quasi_identifier_names),
+        "sensitive": list(job.sensitive),
+        "unlisted": unlisted_columns(job, list(names)),
+        "unlisted_policy": job.unlisted,
+    }

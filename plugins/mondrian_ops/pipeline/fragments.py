@@ -1,0 +1,37 @@
+"""Phase two: fragments become parts of the release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mondrian_ops import storage
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import check_schema
+from mondrian_ops.engines import Engine, engine_of
+from mondrian_ops.engines.fragment import Fragment, Summary
+from mondrian_ops.engines.run import Run
+
+__all__ = ["anonymize_fragment"]
+
+
+def anonymize_fragment(
+    job: Job, fragment: Fragment, engine: Engine | None = None
+) -> dict[str, Any] | Summary:
+    """One fragment cut, generalized and written as one part of the release.
+
+    Returns a small summary: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
+    "attributes", "seconds", "finished"}``; for several fragments in one, ``{"summaries"}`` of them.
+    A retry writes the same parts again.
+
+    Raises InputError where the input changed since it was counted, StorageError where the working
+    files vanished.
+    """
+    check_schema(fragment)
+    run = Run(storage.WorkDir(fragment["work"]))
+    run.dataset  # noqa: B018 - where the working files cannot be seen, say so before all else
+    engine = engine or engine_of(job)
+    together = fragment.get("fragments")
+    if together is None:
+        (summary,) = engine.anonymize(run, [fragment])
+        return summary
+    return {"summaries": list(engine.anonymize(run, together))}

@@ -1,0 +1,122 @@
+"""Anonymizing a table in memory, without files, engine or fragments."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from mondrian_ops import storage
+from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
+from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
+from mondrian_ops.algorithms.planning import PILOT_ROWS, check_attainable, chosen_rows
+from mondrian_ops.core import verification
+from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.pipeline.assembly import Report, assembled, partitioning_note
+from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
+
+__all__ = ["anonymize"]
+
+
+def anonymize(
+    table: Any, job: Job | Mapping[str, Any] | str | os.PathLike[str]
+) -> tuple[Any, Report]:
+    """Anonymize a pandas.DataFrame or pyarrow.Table in memory; the same kind comes back.
+
+    ``job`` is a job, a mapping or a file; ``input``, ``output`` and ``partitioning`` are not used.
+    The caller's table is not changed. Returns the released table and its report.
+
+    Raises JobError, HierarchyError, InputError or PrivacyError; then nothing is released.
+    """
+    started = time.perf_counter()
+    is_arrow = isinstance(table, pa.Table)
+    _refuse_twins(list(table.column_names if is_arrow else table.columns))
+    source = _without_views(table if is_arrow else _arrow_of(table))
+    job = _job_in_memory(job)
+    check_columns(job, source.column_names)
+    check_rows(job, source.num_rows)
+    hierarchies = hierarchies_of(job)
+    surveyor = Surveyor(job, source.schema, hierarchies)
+    surveyor.add(source)
+    survey = surveyor.finish()
+    pilot = source.take(chosen_rows(source.num_rows, PILOT_ROWS, job.partitioning.seed))
+    cut = choose_cut(job, survey, hierarchies, pilot)
+    anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
+    check_attainable(anonymizer)
+    read = source.select(columns_to_read(job, source.column_names))
+    released, summary = anonymizer.release(read)
+    surveyed = time.perf_counter()
+    counter = verification.counter_of(job, released.column_names)
+    part = counter.add(released)
+    count = counter.result()
+    verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
+    if not verdict.passed or count.rows != source.num_rows:
+        raise PrivacyError("the release is refused: " + "; ".join(verdict.failures))
+    state = {
+        "rows": source.num_rows,
+        "cut": cut,
+        "columns": column_roles(job, source.column_names),
+        "retrieval": {"asked": job.retrieval, "used": "memory"},
+        "generalizations": {each.name: each.generalization for each in anonymizer.attributes},
+        "partitioning": partitioning_note(job, fragments=1, sample_rows=0, merged=0, note=""),
+        "timings_s": {"anonymize": surveyed - started},
+    }
+    summary = {"id": 0, "where": "", **summary, "equivalence_classes": part.classes, "DP": part.dp}
+    report = assembled(job, state, [summary], count, verdict, surveyed)
+    released = _without_dictionaries(released)
+    return (released if is_arrow else released.to_pandas()), report
+
+
+def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job:
+    if isinstance(job, Job):
+        return job
+    if isinstance(job, Mapping):
+        return Job.from_dict(job, paths_required=False)
+    path = os.fspath(job)
+    found = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
+    return replace(found, base_dir=os.path.dirname(os.path.abspath(path)))
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"column {name!r} is there twice; rename one of the two")
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """The table without metadata, and without string views, which Arrow can hardly compute with."""
+    fields = [
+        pa.field(each.name, pa.string() if pa.types.is_string_view(each.type) else each.type)
+        for each in table.schema
+    ]
+    return table.replace_schema_metadata().cast(pa.schema(fields))
+
+
+def _arrow_of(frame: Any) -> pa.Table:
+    """A pandas.DataFrame as a table; raises InputError, which tells no value, where that fails."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        for name in frame.columns:
+            try:
+                pa.array(frame[name], from_pandas=True)
+            except pa.ArrowException:
+                raise InputError(
+                    f"column {name!r}: its values are of several types, or of one that Arrow does "
+                    "not know; give it one type"
+                ) from None
+        raise
+
+
+def _without_dictionaries(table: pa.Table) -> pa.Table:
+    """Labels as plain text: what a caller who never saw our files expects."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(at, field.name, table[at].cast(field.type.value_type))
+    return table

@@ -1,0 +1,203 @@
+"""Phase one: the fragments of a dataset, each of which can stand alone."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from mondrian_ops import storage
+from mondrian_ops.algorithms import planning
+from mondrian_ops.algorithms.planning import LeafCounts
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import SCHEMA, Plan, condition_text, reach_of
+from mondrian_ops.engines import Engine, engine_of
+from mondrian_ops.engines.fragment import Fragment
+from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.pipeline.assembly import partitioning_note
+from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
+from mondrian_ops.progress import Display, Progress
+
+__all__ = ["partition", "plan"]
+
+# Reading the source in every mapped task is worth it up to this many times its size in all:
+# scattering reads it once, and writes and reads the working files besides.
+_PUSHDOWN_READS = 2.0
+
+
+def plan(
+    job: Job, progress: Progress | None = None, engine: Engine | None = None
+) -> list[Fragment]:
+    """The fragments that a run would have: condition and rows; no file stays behind."""
+    engine = engine or engine_of(job)
+    progress = progress or Display()
+    run = Run(storage.WorkDir(storage.work_path(str(job.output), uuid.uuid4().hex)), _opened(job))
+    try:
+        if engine.remote:
+            _begin(run)
+        run.draft = engine.draft(run, _told(progress, "survey", run))
+        if engine.remote:
+            run.save_draft()
+        counts = engine.count(run, scatter=False, told=_told(progress, "partition", run))
+    finally:
+        run.work.remove()
+    return _fragments(run, planning.merged(run.anonymizer, run.draft.plan, counts), counts)
+
+
+def partition(
+    job: Job, *, work: str, progress: Progress | None = None, engine: Engine | None = None
+) -> list[Fragment]:
+    """The fragments of the dataset, small JSON values for the mapped tasks.
+
+    One pass surveys the dataset and draws the sample, one counts the real rows against the
+    fragments' conditions and, for ``scatter`` retrieval, routes them to private files. ``work`` is
+    made anew, so that a retry starts afresh.
+
+    Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment. Where one Spark
+    application is to anonymize them all it is one value, with the fragments under ``fragments``.
+
+    Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
+    """
+    started = time.perf_counter()
+    progress = progress or Display()
+    storage.check_output(str(job.input), str(job.output))
+    run = Run(storage.WorkDir(work), _opened(job))
+    engine = engine or engine_of(job)
+    try:
+        _begin(run)
+        run.draft = engine.draft(run, _told(progress, "survey", run))
+        run.save_draft()
+        retrieval = _resolved_retrieval(run)
+        counts = engine.count(
+            run, scatter=retrieval == "scatter", told=_told(progress, "partition", run)
+        )
+        merged = planning.merged(run.anonymizer, run.draft.plan, counts)
+        fragments = _fragments(run, merged, counts)
+        state = _state(run, merged, fragments, retrieval)
+        state["timings_s"] = {"partition": time.perf_counter() - started}
+        run.save_state(state)
+    except BaseException:
+        run.work.remove()
+        raise
+    if job.engine == "spark" and job.spark.shape == "application":
+        return [_together(fragments)]
+    return fragments
+
+
+def _opened(job: Job) -> Dataset:
+    source = storage.open_source(str(job.input))
+    check_columns(job, source.schema.names)
+    check_rows(job, source.rows)
+    return Dataset(job, source, hierarchies_of(job))
+
+
+def _begin(run: Run) -> None:
+    """Make the working files, with all that the run's tasks must know so far."""
+    run.work.create()
+    run.dataset.save(run.work)
+
+
+def _resolved_retrieval(run: Run) -> str:
+    """How fragments get their rows.
+
+    ``auto``: by Spark's shuffle where one application has them all; else by scattering, unless the
+    layout lets the mapped tasks read little more than once.
+    """
+    job, planned = run.dataset.job, run.draft.plan
+    if planned.leaves == 1:
+        return "pushdown"
+    if job.retrieval != "auto":
+        return job.retrieval
+    if job.engine == "spark" and job.spark.shape == "application":
+        return "shuffle"
+    orders = run.anonymizer.orders
+    filters = [
+        reach_of(planned.condition(number, orders), orders)
+        for number in range(len(planned.fragments))
+    ]
+    read = sum(run.dataset.source.share_read(each) for each in filters)
+    return "pushdown" if read <= _PUSHDOWN_READS else "scatter"
+
+
+def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:
+    orders = run.anonymizer.orders
+    found = []
+    for number, leaves in enumerate(merged.fragments):
+        condition = merged.condition(number, orders)
+        found.append(
+            {
+                "schema": SCHEMA,
+                "id": number,
+                "where": condition_text(condition, orders),
+                "any_of": condition,
+                "rows": int(counts.rows[list(leaves)].sum()),
+                "work": run.work.root,
+            }
+        )
+    return found
+
+
+def _together(fragments: list[Fragment]) -> Fragment:
+    """All fragments as the work of one task."""
+    return {
+        "schema": SCHEMA,
+        "id": 0,
+        "where": f"{len(fragments)} fragments in one Spark application",
+        "rows": sum(fragment["rows"] for fragment in fragments),
+        "work": fragments[0]["work"],
+        "fragments": fragments,
+    }
+
+
+def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) -> dict[str, Any]:
+    job, source = run.dataset.job, run.dataset.source
+    return {
+        "rows": source.rows,
+        "columns": column_roles(job, source.schema.names),
+        "cut": run.draft.cut,
+        "retrieval": {"asked": job.retrieval, "used": retrieval},
+        "stamp": source.fingerprint(),
+        "leaves": [list(leaves) for leaves in merged.fragments],
+        "fragments": fragments,
+        "generalizations": {each.name: each.generalization for each in run.anonymizer.attributes},
+        "partitioning": partitioning_note(
+            job,
+            fragments=len(fragments),
+            sample_rows=run.draft.sample_rows,
+            merged=run.draft.plan.leaves - len(fragments),
+            note=_note(run, fragments),
+        ),
+    }
+
+
+def _note(run: Run, fragments: list[Fragment]) -> str:
+    """What became of the number of fragments that was asked for."""
+    asked = run.dataset.job.partitioning
+    planned = run.draft.plan.leaves
+    largest = max(fragment["rows"] for fragment in fragments)
+    if asked.max_rows is not None and largest > asked.max_rows:
+        return (
+            f"the largest fragment has {largest} rows, more than max_rows ({asked.max_rows}): the "
+            f"sample of {run.draft.sample_rows} rows could not be cut so that none has"
+        )
+    if planned < asked.fragments:
+        return (
+            f"{asked.fragments} fragments were asked for, the sample of "
+            f"{run.draft.sample_rows} rows could be cut into {planned}"
+        )
+    if planned > asked.fragments:
+        return f"{asked.fragments} fragments were asked for, max_rows made them {planned}"
+    return ""
+
+
+def _told(progress: Progress, phase: str, run: Run) -> Callable[[int], None]:
+    """Progress in rows."""
+    done = 0
+
+    def told(rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress(phase, done, run.dataset.source.rows)
+
+    return told

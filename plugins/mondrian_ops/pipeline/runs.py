@@ -1,0 +1,99 @@
+"""All phases at once, and what is done around a run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mondrian_ops import storage
+from mondrian_ops.core import verification
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.job import Job
+from mondrian_ops.engines import Engine, engine_of
+from mondrian_ops.engines.fragment import Summary
+from mondrian_ops.engines.run import Run
+from mondrian_ops.pipeline.assembly import Report
+from mondrian_ops.pipeline.checks import hierarchies_of
+from mondrian_ops.pipeline.partition import partition
+from mondrian_ops.pipeline.wrap_up import wrap_up
+from mondrian_ops.progress import Display, Progress
+from mondrian_ops.storage import load_job
+
+__all__ = ["discard", "run", "verify", "warm_up"]
+
+
+def discard(work: str) -> None:
+    """Remove the working files of a run; nothing happens where there are none."""
+    storage.WorkDir(work).remove()
+
+
+def run(job: Job, progress: Progress | None = None, engine: Engine | None = None) -> Report:
+    """All three phases here, by the job's engine; returns the report of the published release."""
+    progress = progress or Display()
+    engine = engine or engine_of(job)
+    work = storage.work_path(str(job.output), uuid.uuid4().hex)
+    try:
+        partition(job, work=work, progress=progress, engine=engine)
+        return wrap_up(
+            job, work=work, summaries=_anonymized(work, engine, progress), progress=progress
+        )
+    finally:
+        discard(work)
+
+
+def _anonymized(work: str, engine: Engine, progress: Progress) -> list[Summary]:
+    state = (here := Run(storage.WorkDir(work))).state
+    summaries: list[Summary] = []
+    progress("anonymize", 0, state["rows"])
+    for summary in engine.anonymize(here, state["fragments"]):
+        summaries.append(summary)
+        progress("anonymize", sum(each["rows"] for each in summaries), state["rows"])
+    return summaries
+
+
+def verify(job: Job, release: str) -> dict[str, Any]:
+    """Check any release, a directory or file, against what ``job`` asks for.
+
+    Returns ``{"passed", "rows", "equivalence_classes", "achieved", "checked", "failures"}``.
+    """
+    counter = None
+    for name, table in storage.read_release(release):
+        counter = counter or verification.counter_of(job, table.column_names)
+        counter.add(table, name)
+    if counter is None:
+        raise InputError(f"{release}: there is no data file to check")
+    count = counter.result()
+    verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
+    return {
+        "passed": verdict.passed,
+        "rows": count.rows,
+        "equivalence_classes": count.classes,
+        "achieved": verdict.achieved,
+        "checked": list(verdict.checked),
+        "failures": list(verdict.failures),
+    }
+
+
+def warm_up() -> None:
+    """Compile every kernel into Numba's cache, so that the first run is as fast as the others."""
+    with tempfile.TemporaryDirectory() as directory:
+        for values in (2, 1 << 17):  # codes of 16 and of 32 bits
+            numbers = np.arange(max(values, 100))
+            table = pa.table({"a": numbers, "b": (numbers % 3).astype(str), "s": numbers % 5})
+            storage.write_part(os.path.join(directory, "rows.parquet"), table)
+            job = {
+                "input": os.path.join(directory, "rows.parquet"),
+                "output": os.path.join(directory, "release"),
+                "k": 20,
+                "l": 2,
+                "quasi_identifiers": ["a", "b"],
+                "sensitive": ["s"],
+                "partitioning": {"fragments": 2},
+            }
+            run(load_job(job))
+            run(load_job(job, ["relaxed=true"]))
