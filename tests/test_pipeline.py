@@ -303,14 +303,15 @@ def test_in_memory_as_on_files(case):
     st.integers(2, 9),
     st.sampled_from(["scatter", "pushdown"]),
     st.sampled_from([7, 10**6]),
+    st.none() | st.integers(1, 40),
 )
 def test_distribution_costs_nothing_when_the_sample_is_everything(
-    case, fragments, retrieval, budget
+    case, fragments, retrieval, budget, max_rows
 ):
     assume(case.attainable)
     case = replace(case, keys={**case.keys, "cut_budget_s": budget})
     alone = run(case, partitioning={"fragments": 1})
-    spread = {"fragments": fragments, "sample": 1.0}
+    spread = {"fragments": fragments, "sample": 1.0, "max_rows": max_rows}
     together = run(case, partitioning=spread, retrieval=retrieval)
     assert together.published(case.columns) == alone.published(case.columns)
     for metric in ("DP", "NCP", "LM"):

@@ -320,6 +320,19 @@ def test_arrays_against_the_rows(table: list[list[str]]) -> None:
         assert tree.leaf_count[node] == sum(label in path for path in paths)
 
 
+@given(random_trees())
+def test_rows_and_back(table: list[list[str]]) -> None:
+    tree = Hierarchy.from_rows(table, "x")
+    assert_same(Hierarchy.from_rows(tree.to_rows(), "x"), tree)
+
+
+@pytest.mark.parametrize(
+    "tree", [of("a;A;A;*;*", "b;A;*"), of("Asia;Asia;*", "China;Asia;*"), of("", "a;*")]
+)
+def test_rows_and_back_of_odd_rows(tree: Hierarchy) -> None:
+    assert_same(Hierarchy.from_rows(tree.to_rows(), tree.name), tree)
+
+
 @given(random_trees(), st.data())
 def test_lca_against_brute_force(table: list[list[str]], data: st.DataObject) -> None:
     tree = Hierarchy.from_rows(table, "x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections import Counter
 
@@ -14,7 +15,7 @@ from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
 from mondrian_ops.core.survey import Survey, Surveyor, generalization_of
-from reading import KINDS, is_missing, text_of
+from reading import KINDS, TREE_FILE, is_missing, text_of
 
 COUNTRIES = Hierarchy.from_rows([["Italy", "Europe", "*"], ["Japan", "*"]], "countries.csv")
 
@@ -87,6 +88,59 @@ def test_a_survey_survives_its_file(column):
     for name in ("q", "s"):
         assert again.domains[name].equals(found.domains[name])
     assert again.counts["s"].equals(found.counts["s"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(columns(), st.data())
+def test_surveys_of_parts_are_the_survey_of_the_whole(column, data):
+    """However the rows are divided among surveyors, and those among batches."""
+    kind, values, size = column
+    array = pa.array(values, kind.type)
+    table = pa.table({"q": array, "s": array})
+    for way in kind.ways:
+        word = way.partition(":")[0]
+        hierarchies = {}
+        if word == "hierarchy":
+            hierarchies = {
+                "q": Hierarchy.from_rows(csv.reader(TREE_FILE.split(), delimiter=";"), "x")
+            }
+        job = a_job(f"q={way}", sensitive=["s"])
+        places = data.draw(st.lists(st.integers(1, len(values)), max_size=4, unique=True))
+        ends = sorted({*places, len(values)})
+        whole = Surveyor(job, table.schema, hierarchies)
+        for start, end in zip([0, *ends], ends, strict=False):
+            part = Surveyor(job, table.schema, hierarchies)
+            for at in range(start, end, size):
+                part.add(table[at : min(at + size, end)])
+            whole.add_found(sent(part.so_far()))
+        assert_same(whole.finish(), surveyed(job, table, hierarchies=hierarchies))
+
+
+def test_many_parts_are_merged_on_the_way():
+    table = pa.table({"q": pa.array([str(at % 7) for at in range(700)]), "x": range(700)})
+    job = a_job("q", "x")
+    whole = Surveyor(job, table.schema, {})
+    for at in range(0, 700, 5):
+        part = Surveyor(job, table.schema, {})
+        part.add(table[at : at + 5])
+        whole.add_found(sent(part.so_far()))
+    assert_same(whole.finish(), surveyed(job, table))
+
+
+def sent(table: pa.Table) -> pa.Table:
+    """The table after a journey as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
+
+
+def assert_same(found: Survey, expected: Survey) -> None:
+    assert found.rows == expected.rows
+    assert found.types == expected.types
+    for some, others in ((found.domains, expected.domains), (found.counts, expected.counts)):
+        assert some.keys() == others.keys()
+        assert all(some[name].equals(others[name]) for name in some)
 
 
 def test_many_batches_are_merged_on_the_way():

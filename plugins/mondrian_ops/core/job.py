@@ -49,7 +49,8 @@ class Partitioning:
 
     ``sample`` is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the
     rows a sample has at least (all rows if there are fewer), 0 for the rate alone. A fragment of
-    more than ``max_rows`` rows is cut further, whatever number was asked for; None sets no limit.
+    more than ``max_rows`` rows is cut further, whatever number was asked for, and the sample is
+    large enough for that; None sets no limit.
     """
 
     strategy: Strategy = "multidimensional"
