@@ -140,8 +140,8 @@ class WorkDir:
 
     def _vanished(self) -> StorageError:
         return StorageError(
-            f"{self.root}: working files of this run vanished or are damaged; "
-            "run again from the partition task"
+            f"{self.root}: working files of this run vanished or are damaged, or `output` is not on "
+            "storage that all workers share; see to that and run again from the partition task"
         )
 
 
