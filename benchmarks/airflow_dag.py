@@ -38,7 +38,7 @@ def beside_empty_dag(context: Context) -> Iterator[Table]:
         for turn in range(context.rounds + 1):
             for dag, durations in found.items():
                 shutil.rmtree(job["output"], ignore_errors=True)
-                took = _run(airflow, dag)
+                took = run_dag(airflow, dag)
                 context.say(f"{dag}: {took:.1f} s{'' if turn else ' (to warm up)'}")
                 if turn:
                     durations.append(took)
@@ -57,7 +57,7 @@ def beside_empty_dag(context: Context) -> Iterator[Table]:
     )  # fmt: skip
 
 
-def _run(airflow: LocalAirflow, dag: str) -> float:
+def run_dag(airflow: LocalAirflow, dag: str) -> float:
     """Seconds from start to end of one run of a DAG."""
     run_id = airflow.trigger(dag)
     if airflow.finish(dag, run_id) != "success":
