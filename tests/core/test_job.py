@@ -131,6 +131,7 @@ def test_to_dict_leaves_out_what_was_not_asked_for() -> None:
             "sample": 0.001,
             "seed": 0,
             "min_sample": 1000,
+            "max_rows": 10_000_000,
         },
         "retrieval": "auto",
         "engine": "local",

@@ -100,7 +100,7 @@ def sample_size(job: Job, rows: int) -> int:
     """Rows of the sample: the rate, at least ``min_sample`` and what ``max_rows`` needs."""
     asked = job.partitioning
     wanted = max(1, round(asked.sample * rows), asked.min_sample)
-    if asked.max_rows is not None and asked.max_rows < rows:
+    if asked.max_rows < rows:
         wanted = max(wanted, -(-rows * _ROWS_PER_LIMIT // asked.max_rows))
     return rows if asked.sample >= 1.0 else min(wanted, rows)
 
@@ -132,7 +132,7 @@ def _planned(anonymizer: Anonymizer, sample: pa.Table) -> Plan:
     whole = sample.num_rows == rows
     rate = sample.num_rows / rows
     fragments, most = asked.fragments, rows
-    if asked.max_rows is not None and asked.max_rows < rows:
+    if asked.max_rows < rows:
         most = asked.max_rows if whole else round(_ROOM * asked.max_rows)
         fragments = max(fragments, -(-rows // most))
     if fragments == 1:

@@ -50,7 +50,7 @@ class Partitioning:
     ``sample`` is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the
     rows a sample has at least (all rows if there are fewer), 0 for the rate alone. A fragment of
     more than ``max_rows`` rows is cut further, whatever number was asked for, and the sample is
-    large enough for that; None sets no limit.
+    large enough for that: it has to fit a worker's memory.
     """
 
     strategy: Strategy = "multidimensional"
@@ -58,7 +58,7 @@ class Partitioning:
     sample: float = 0.001
     seed: int = 0
     min_sample: int = 1000
-    max_rows: int | None = None
+    max_rows: int = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +359,7 @@ def _partitioning(options: Options) -> Partitioning:
         sample=default.sample if sample is None else sample,
         seed=_or(section.whole("seed", least=0), default.seed),
         min_sample=_or(section.whole("min_sample", least=0), default.min_sample),
-        max_rows=section.whole("max_rows", least=1),
+        max_rows=_or(section.whole("max_rows", least=1), default.max_rows),
     )
 
 
