@@ -1,7 +1,8 @@
-"""An Airflow of this checkout's own: one folder, SQLite, LocalExecutor, loopback only.
+"""An Airflow of this checkout's own: one folder, loopback only, stopped as a whole.
 
-For `make demo`, `make ui` and the tests: a real scheduler, API server and DAG processor, started
-and stopped as a whole. Nothing outside its folder is written, and no fixed port is needed.
+For `make demo`, `make ui` and the tests: a real scheduler, API server and DAG processor, with
+SQLite and the LocalExecutor, or with a PostgreSQL, a Redis and Celery workers that the caller
+names. Nothing outside its folder is written, and no fixed port is needed.
 """
 
 from __future__ import annotations
@@ -18,27 +19,37 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 from urllib.parse import quote
 
+import psutil
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 
 # Airflow imports this module of a home's config folder in every process. Tasks are forked from the
-# scheduler's workers: what those have imported, no task need import, which halves a small task.
+# scheduler's workers, or Celery's: what those have imported, no task need import, which halves a
+# small task. Celery workers on one machine go by the names they were given.
 _LOCAL_SETTINGS = """
+import os
 import sys
 
-if "scheduler" in sys.argv:
+if {"scheduler", "worker"} & {*sys.argv}:
     import pandas  # pyarrow imports it at the first value
     import mondrian_ops.pipeline
+
+
+def worker_name():
+    return os.environ["MONDRIAN_OPS_WORKER"]
 """
 
 _COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
+_CELERY = "airflow.providers.celery.executors.celery_executor.CeleryExecutor"
 _START_S = 120
 _STOP_S = 15
 
@@ -67,6 +78,9 @@ class LocalAirflow:
     :param dags: the DAG folder.
     :param port: of the API server; 0 takes a free one.
     :param parallelism: tasks that may run at once.
+    :param database: SQLAlchemy's URL of the metadata database; SQLite in the folder without it.
+    :param broker: Celery's URL of a broker: tasks then run on the workers that
+        :meth:`start_worker` starts.
     :param settings: further environment variables.
     """
 
@@ -77,14 +91,21 @@ class LocalAirflow:
         *,
         port: int = 0,
         parallelism: int = 0,
+        database: str = "",
+        broker: str = "",
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.home = home
+        self._sqlite = None if database else home / "airflow.db"
+        self._broker = broker
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {
             **os.environ,
             **self._settings(dags, parallelism or max(4, os.cpu_count() or 1)),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database
+            or f"sqlite:///{self._sqlite}?timeout=60",
+            **self._executor(),
             **(settings or {}),
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -109,12 +130,10 @@ class LocalAirflow:
             ),
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": str(parallelism),
             "AIRFLOW__CORE__PLUGINS_FOLDER": plugins,
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self._database}?timeout=60",
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.home / "logs"),
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
@@ -122,16 +141,22 @@ class LocalAirflow:
             "PYTHONPATH": os.pathsep.join(path),
         }
 
-    @property
-    def _database(self) -> Path:
-        return self.home / "airflow.db"
+    def _executor(self) -> dict[str, str]:
+        if not self._broker:
+            return {"AIRFLOW__CORE__EXECUTOR": "LocalExecutor"}
+        return {
+            "AIRFLOW__CELERY__BROKER_URL": self._broker,
+            # A day, as is the default; said here, it is not warned of in every log.
+            "AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "86400",
+            "AIRFLOW__CORE__EXECUTOR": _CELERY,
+        }
 
     def __enter__(self) -> LocalAirflow:
         self._hold_lock()
         try:
             self.migrate()
             for component, *options in _COMPONENTS:
-                self._start(component, options)
+                self._start(component, [component, *options])
             self._wait_until_it_answers()
         except BaseException:
             self._stop()
@@ -152,10 +177,50 @@ class LocalAirflow:
         config.mkdir(parents=True, exist_ok=True)
         (config / "airflow_local_settings.py").write_text(_LOCAL_SETTINGS)
         self.command("db", "migrate")
-        # Readers and the writer do not wait for one another, which three processes need.
-        database = sqlite3.connect(self._database)
-        database.execute("PRAGMA journal_mode=WAL")
-        database.close()
+        if self._sqlite is not None:
+            # Readers and the writer do not wait for one another, which three processes need.
+            database = sqlite3.connect(self._sqlite)
+            database.execute("PRAGMA journal_mode=WAL")
+            database.close()
+
+    def start_worker(
+        self,
+        name: str,
+        *,
+        concurrency: int = 1,
+        queues: str = "default",
+        within: Sequence[str] = (),
+    ) -> None:
+        """Start a Celery worker; it is ready when it has said so in its log.
+
+        :param name: what task instances give as their host.
+        :param concurrency: tasks it runs at once.
+        :param queues: whose tasks it takes.
+        :param within: a command that runs the worker's, such as ``unshare --mount``.
+        """
+        options = {
+            "--celery-hostname": name,
+            "--concurrency": str(concurrency),
+            "--pid": str(self.home / f"{name}.pid"),
+            "--queues": queues,
+        }
+        self._start(
+            name,
+            ["celery", "worker", "--skip-serve-logs", *chain.from_iterable(options.items())],
+            settings={
+                "AIRFLOW__CORE__HOSTNAME_CALLABLE": "airflow_local_settings.worker_name",
+                "MONDRIAN_OPS_WORKER": name,
+            },
+            within=within,
+        )
+        if not self._comes_true(lambda: f"{name} ready." in self._log(name)):
+            raise LocalAirflowError(f"worker {name} did not start; see {self.home / name}.log")
+
+    def kill_worker(self, name: str) -> None:
+        """SIGKILL a worker and all its processes at once: nobody is told, as in a power cut."""
+        process = self._processes.pop(name)
+        kill_all(family(process.pid))
+        process.wait()
 
     def command(self, *arguments: str) -> str:
         """Run an ``airflow`` command; returns what it printed."""
@@ -256,45 +321,64 @@ class LocalAirflow:
                 f"an Airflow already runs in {self.home}; stop it first (Ctrl-C where it runs)"
             ) from None
 
-    def _start(self, component: str, options: Sequence[str]) -> None:
-        with (self.home / f"{component}.log").open("wb") as log:
-            self._processes[component] = subprocess.Popen(
-                [sys.executable, "-m", "airflow", component, *options],
-                env=self.environment,
+    def _start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        settings: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+    ) -> None:
+        with (self.home / f"{name}.log").open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                [*within, sys.executable, "-m", "airflow", *arguments],
+                env={**self.environment, **(settings or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
 
+    def _log(self, name: str) -> str:
+        return (self.home / f"{name}.log").read_text(errors="replace")
+
     def _wait_until_it_answers(self) -> None:
-        end = time.monotonic() + _START_S
-        while time.monotonic() < end:
-            self.check_alive()
-            try:
-                # Tasks talk to this part of the API, which takes seconds to get ready when first
-                # asked: let that be now, beside the scheduler's own start.
-                self.request("GET", "/execution/health/ping")
-                self._token = self.request("GET", "/auth/token")["access_token"]
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
-                continue
-            return
-        raise LocalAirflowError(f"Airflow did not start in {_START_S} s; see {self.home}/*.log")
+        if not self._comes_true(self._answers):
+            raise LocalAirflowError(f"Airflow did not start in {_START_S} s; see {self.home}/*.log")
+
+    def _answers(self) -> bool:
+        try:
+            # Tasks talk to this part of the API, which takes seconds to get ready when first
+            # asked: let that be now, beside the scheduler's own start.
+            self.request("GET", "/execution/health/ping")
+            self._token = self.request("GET", "/auth/token")["access_token"]
+        except (urllib.error.URLError, OSError):
+            return False
+        return True
 
     def _wait_for_dag(self, dag_id: str) -> None:
+        if not self._comes_true(lambda: self._knows(dag_id)):
+            errors = self._import_errors()
+            raise LocalAirflowError(f"{dag_id}: no such DAG after {_START_S} s{errors}")
+
+    def _knows(self, dag_id: str) -> bool:
+        try:
+            self.request("GET", f"/api/v2/dags/{dag_id}")
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
+    def _comes_true(self, condition: Callable[[], bool]) -> bool:
+        """Whether a condition holds within the time that a start may take."""
         end = time.monotonic() + _START_S
-        while time.monotonic() < end:
+        while not condition():
             self.check_alive()
-            try:
-                self.request("GET", f"/api/v2/dags/{dag_id}")
-            except urllib.error.HTTPError as error:
-                if error.code != 404:
-                    raise
-                time.sleep(0.2)
-                continue
-            return
-        raise LocalAirflowError(f"{dag_id}: no such DAG after {_START_S} s{self._import_errors()}")
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.2)
+        return True
 
     def _import_errors(self) -> str:
         found = self.request("GET", "/api/v2/importErrors")["import_errors"]
@@ -302,17 +386,16 @@ class LocalAirflow:
 
     def check_alive(self) -> None:
         """Raise LocalAirflowError if one of its processes has ended."""
-        for component, process in self._processes.items():
+        for name, process in self._processes.items():
             if process.poll() is not None:
-                log = self.home / f"{component}.log"
-                raise LocalAirflowError(f"airflow {component} ended by itself; see {log}")
+                log = self.home / f"{name}.log"
+                raise LocalAirflowError(f"airflow {name} ended by itself; see {log}")
 
     def _stop(self) -> None:
-        # The scheduler first: its tasks report to the API server to the last.
-        for component in ("scheduler", "dag-processor", "api-server"):
-            process = self._processes.pop(component, None)
-            if process is not None:
-                _end(process)
+        # Last in, first out: tasks report to the API server to the last.
+        while self._processes:
+            _name, process = self._processes.popitem()
+            _end(process)
         if self._lock is not None:
             self._lock.close()
 
@@ -346,6 +429,7 @@ def _log_line(line: Any) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    started = family(process.pid)
     _signal(process, signal.SIGTERM)
     try:
         process.wait(_STOP_S)
@@ -353,6 +437,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         _signal(process, signal.SIGKILL)
         process.wait()
     _signal(process, signal.SIGKILL)  # what it left of its session
+    kill_all(started)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
@@ -360,3 +445,21 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
     except ProcessLookupError:
         return
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all it started, itself first, whatever process groups they are in."""
+    try:
+        parent = psutil.Process(pid)
+        return [parent, *parent.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill_all(processes: Sequence[psutil.Process]) -> None:
+    """SIGKILL, to those that are still there."""
+    for each in processes:
+        try:
+            each.kill()
+        except psutil.NoSuchProcess:
+            continue

@@ -1,4 +1,4 @@
-"""One real Airflow for all integration tests, over a copy of the project's DAGs."""
+"""Real Airflows for the integration tests, each over a copy of the project's DAGs."""
 
 from __future__ import annotations
 
@@ -51,10 +51,8 @@ class Project:
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    root = tmp_path_factory.mktemp("project")
-    shutil.copytree(CHECKOUT / "include", root / "include")
-    shutil.copytree(CHECKOUT / "dags", root / "dags", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(HERE / "dags" / "rehearsals.py", root / "dags")
+    """The project under the LocalExecutor."""
+    root = copied(tmp_path_factory.mktemp("project"))
     settings = {
         "AIRFLOW_VAR_MONDRIAN_OPS_LANDING": str(root / "landing"),
         "AIRFLOW_VAR_MONDRIAN_OPS_RELEASES": str(root / "out" / "nightly"),
@@ -63,3 +61,36 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     airflow = LocalAirflow(root / "airflow", root / "dags", parallelism=4, settings=settings)
     with airflow:
         yield Project(root, airflow)
+
+
+@pytest.fixture(scope="module")
+def celery_project(
+    tmp_path_factory: pytest.TempPathFactory, redis_url: str, postgres_url: str
+) -> Iterator[Project]:
+    """The project under the CeleryExecutor, with two workers that do one task at a time."""
+    root = copied(tmp_path_factory.mktemp("celery"))
+    airflow = LocalAirflow(
+        root / "airflow",
+        root / "dags",
+        database=postgres_url,
+        broker=redis_url,
+        settings={
+            "HELD": str(root / "held"),
+            # A worker that is gone is missed after seconds, not minutes.
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
+            "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+        },
+    )
+    with airflow:
+        for name in ("worker-0", "worker-1"):
+            airflow.start_worker(name)
+        yield Project(root, airflow)
+
+
+def copied(root: Path) -> Path:
+    """A copy of the project, with the DAGs of the tests."""
+    shutil.copytree(CHECKOUT / "include", root / "include")
+    shutil.copytree(CHECKOUT / "dags", root / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HERE / "dags" / "rehearsals.py", root / "dags")
+    return root

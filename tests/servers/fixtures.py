@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from servers.needs import needs
+from servers.postgres import postgres_server
+from servers.redis import redis_server
 from servers.spark import SparkCluster
 
 
@@ -16,3 +18,19 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkClu
     needs("java")
     with SparkCluster(tmp_path_factory.mktemp("spark")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Redis."""
+    needs("redis")
+    with redis_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """SQLAlchemy's URL of a database in a PostgreSQL."""
+    needs("postgres")
+    with postgres_server(tmp_path_factory.mktemp("postgres")) as url:
+        yield url

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from servers.java import java_home
 
-__all__ = ["NEEDS", "REQUIRED", "needs"]
+__all__ = ["NEEDS", "REQUIRED", "needs", "own_mounts"]
 
 REQUIRED = "MONDRIAN_OPS_REQUIRE"
 
@@ -64,11 +65,22 @@ def _postgres() -> str:
     return "no `initdb` on the PATH nor in /usr/lib/postgresql; install PostgreSQL"
 
 
+def _mounts() -> str:
+    done = subprocess.run([*own_mounts(), "true"], capture_output=True, check=False)
+    return "" if done.returncode == 0 else "this process may not have a mount namespace of its own"
+
+
+def own_mounts() -> list[str]:
+    """A command that runs another with mounts of its own, as root there."""
+    return ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+
+
 NEEDS: dict[str, Callable[[], str]] = {
     "java": _java,
     "hdfs": _hdfs,
     "s3": _s3,
     "redis": _redis,
     "postgres": _postgres,
+    "mounts": _mounts,
 }
 """By name, what says why the need is not met; an empty text where it is."""

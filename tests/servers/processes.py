@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
-from local_airflow import free_port
+from local_airflow import family, free_port, kill_all
 
 __all__ = ["Process", "ServerError", "answers", "free_port", "wait_until"]
 
@@ -29,10 +27,15 @@ class Process:
     :param command: the program and its arguments.
     :param log: where its output goes.
     :param settings: environment variables beside those of the tests.
+    :param user: who runs it, where that is not us.
     """
 
     def __init__(
-        self, command: Sequence[str], log: Path, settings: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        log: Path,
+        settings: Mapping[str, str] | None = None,
+        user: str | None = None,
     ) -> None:
         self.log = log
         with log.open("ab") as output:
@@ -43,6 +46,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                user=user,
             )
 
     @property
@@ -72,26 +76,19 @@ class Process:
 
     def stop(self) -> None:
         """End it and its children: asked first, then killed."""
-        family = self._family()
+        started = family(self.pid)
         self._process.terminate()
         try:
             self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        _kill(family)
+        kill_all(started)
         self._process.wait()
 
     def kill(self) -> None:
         """End it and its children as a power cut would: SIGKILL, nothing is told to anyone."""
-        _kill(self._family())
+        kill_all(family(self.pid))
         self._process.wait()
-
-    def _family(self) -> list[psutil.Process]:
-        try:
-            parent = psutil.Process(self._process.pid)
-            return [parent, *parent.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
 
     def _last_lines(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()[-15:]
@@ -112,11 +109,3 @@ def wait_until(condition: Callable[[], bool], timeout: float = START_S) -> None:
         if time.monotonic() > end:
             raise TimeoutError(f"not within {timeout:.0f} s")
         time.sleep(0.1)
-
-
-def _kill(processes: Sequence[psutil.Process]) -> None:
-    for each in processes:
-        try:
-            each.kill()
-        except psutil.NoSuchProcess:
-            continue

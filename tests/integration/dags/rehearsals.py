@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from datetime import timedelta
+from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
 
@@ -24,21 +25,39 @@ class FailsOnce(AnonymizeFragmentOperator):
         return super().execute(context)
 
 
-class KilledOnce(AnonymizeFragmentOperator):
-    """Fragment 1 is killed when half of its part is written, the first time."""
+class StoppedHalfWay(AnonymizeFragmentOperator):
+    """Something happens to fragment 1 when half of its part is written, the first time."""
+
+    def half_way(self):
+        raise NotImplementedError
 
     def execute(self, context):
         from mondrian_ops import storage
 
         write_part = storage.write_part
 
-        def die_half_way(path, table):
+        def stop_half_way(path, table):
             write_part(path, table.slice(0, table.num_rows // 2))
-            os.kill(os.getpid(), signal.SIGKILL)
+            self.half_way()
 
         if context["ti"].try_number == 1 and self.fragment["id"] == 1:
-            storage.write_part = die_half_way
+            storage.write_part = stop_half_way
         return super().execute(context)
+
+
+class KilledOnce(StoppedHalfWay):
+    """Its process is killed."""
+
+    def half_way(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class HeldOnce(StoppedHalfWay):
+    """It says so, in a file, and waits for its worker to be killed."""
+
+    def half_way(self):
+        Path(os.environ["HELD"]).write_text(str(os.getpid()))
+        time.sleep(600)
 
 
 class KilledPartition(PartitionOperator):
@@ -92,8 +111,13 @@ def rehearsal(dag_id, *, retries=2, **replaced):
 
 fails_once = rehearsal("fails_once", AnonymizeFragmentOperator=FailsOnce)
 killed_once = rehearsal("killed_once", AnonymizeFragmentOperator=KilledOnce)
+held_once = rehearsal("held_once", AnonymizeFragmentOperator=HeldOnce)
 killed_partition = rehearsal("killed_partition", retries=0, PartitionOperator=KilledPartition)
 slow = rehearsal("slow", AnonymizeFragmentOperator=Slow)
+blind_fragment = rehearsal("blind_fragment")
+blind_fragment.get_task("anonymize_fragment").partial_kwargs["queue"] = "blind"
+blind_wrap_up = rehearsal("blind_wrap_up")
+blind_wrap_up.get_task("wrap_up").queue = "blind"
 tampered = rehearsal("tampered")
 with tampered:
     tamper(tampered.get_task("anonymize_fragment").output) >> tampered.get_task("wrap_up")

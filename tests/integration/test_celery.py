@@ -1,0 +1,109 @@
+"""The DAGs under the CeleryExecutor: Redis, PostgreSQL, two workers that are processes apart."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import combinations
+
+import pytest
+
+from mondrian_ops.datasets import generate
+from observing import classes, form, nested, published, states, tries
+from servers.needs import own_mounts
+from servers.processes import wait_until
+
+pytestmark = [pytest.mark.airflow, pytest.mark.redis, pytest.mark.postgres]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(celery_project):
+    """The classes of a run in which nothing went wrong."""
+    job = celery_project.job("undisturbed")
+    run_id = celery_project.airflow.trigger("mondrian_anonymize", form(job))
+    assert celery_project.airflow.finish("mondrian_anonymize", run_id) == "success"
+    assert published(celery_project.output("undisturbed")) == 2000
+    return classes(celery_project.output("undisturbed"))
+
+
+def fragments(tasks):
+    """The instances that anonymized a fragment."""
+    return [each for each in tasks if each["task_id"] == "anonymize_fragment"]
+
+
+def at_once(one, other):
+    """Whether two task instances ran at the same time."""
+    starts, ends = (
+        [datetime.fromisoformat(task[at]) for task in (one, other)]
+        for at in ("start_date", "end_date")
+    )
+    return max(starts) < min(ends)
+
+
+def test_fragments_run_on_different_workers_at_once(celery_project):
+    data = celery_project.root / "many.parquet"
+    generate("people", rows=50_000, seed=0, output=str(data))
+    job = celery_project.job("at_once", input=str(data))
+    run_id = celery_project.airflow.trigger("mondrian_anonymize", form(job, fragments=6))
+    assert celery_project.airflow.finish("mondrian_anonymize", run_id) == "success"
+    found = fragments(celery_project.airflow.tasks("mondrian_anonymize", run_id))
+    assert len(found) == 6
+    assert {each["hostname"] for each in found} == {"worker-0", "worker-1"}
+    assert any(
+        at_once(one, other)
+        for one, other in combinations(found, 2)
+        if one["hostname"] != other["hostname"]
+    )
+    assert published(celery_project.output("at_once")) == 50_000
+    assert celery_project.leftovers("at_once") == []
+
+
+def test_a_worker_killed_in_mid_fragment_loses_nothing(celery_project, undisturbed):
+    airflow, held = celery_project.airflow, celery_project.root / "held"
+    run_id = airflow.trigger("held_once", nested(celery_project.job("held_once")))
+    wait_until(held.exists)
+    (victim,) = [
+        each
+        for each in fragments(airflow.tasks("held_once", run_id))
+        if each["pid"] == int(held.read_text())
+    ]
+    assert victim["state"] == "running"
+    airflow.kill_worker(victim["hostname"])
+    assert airflow.finish("held_once", run_id) == "success"
+    tasks = airflow.tasks("held_once", run_id)
+    (again,) = [each for each in fragments(tasks) if each["map_index"] == victim["map_index"]]
+    assert again["try_number"] == 2
+    assert again["hostname"] != victim["hostname"]
+    assert tries(tasks)["partition"] == 1
+    assert states(tasks)["anonymize_fragment", "success"] == 3
+    assert published(celery_project.output("held_once")) == 2000
+    assert classes(celery_project.output("held_once")) == undisturbed
+    assert celery_project.leftovers("held_once") == []
+    airflow.start_worker(victim["hostname"])
+
+
+@pytest.fixture(scope="module")
+def blind_worker(celery_project):
+    """A worker to whom the folder of the releases is an empty one of its own."""
+    out = celery_project.root / "out"
+    out.mkdir(exist_ok=True)
+    hide = f'mount -t tmpfs tmpfs "{out}" && exec "$@"'
+    celery_project.airflow.start_worker(
+        "blind", queues="blind", within=[*own_mounts(), "sh", "-c", hide, "sh"]
+    )
+
+
+@pytest.mark.mounts
+@pytest.mark.parametrize("task_id", ["anonymize_fragment", "wrap_up"])
+def test_a_worker_that_cannot_see_the_working_files_says_so(celery_project, blind_worker, task_id):
+    name = "blind_fragment" if task_id == "anonymize_fragment" else "blind_wrap_up"
+    run_id = celery_project.airflow.trigger(name, nested(celery_project.job(name)))
+    assert celery_project.airflow.finish(name, run_id) == "failed"
+    tasks = celery_project.airflow.tasks(name, run_id)
+    failed = [each for each in tasks if each["task_id"] == task_id]
+    assert {(each["state"], each["hostname"]) for each in failed} == {("failed", "blind")}
+    assert tries(tasks)[task_id] == 1
+    log = celery_project.airflow.log_of(name, run_id, failed[0])
+    assert "not on storage that all workers share" in log
+    assert states(tasks)["clean_up", "success"] == 1
+    assert not celery_project.output(name).exists()
+    assert celery_project.leftovers(name) == []
