@@ -1,8 +1,8 @@
 """What a test needs of the machine: skipped with the reason where it is missing.
 
 A test says so by a marker (``@pytest.mark.hdfs``), a fixture by calling :func:`needs`. Where the
-environment variable ``MONDRIAN_OPS_REQUIRE`` names the need (``hdfs,s3,java``), the test fails
-instead: CI skips nothing.
+environment variable ``MONDRIAN_OPS_REQUIRE`` names the need (``hdfs,s3,java``, or ``all``), the
+test fails instead: CI skips nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ def needs(name: str) -> None:
 def required() -> set[str]:
     """The needs that must be met; raises KeyError for one that no test knows."""
     names = {name.strip() for name in os.environ.get(REQUIRED, "").split(",")} - {""}
+    if names == {"all"}:
+        return {*NEEDS}
     for name in names - NEEDS.keys():
-        raise KeyError(f"{REQUIRED}: {name!r} is none of {', '.join(NEEDS)}")
+        raise KeyError(f"{REQUIRED}: {name!r} is none of all, {', '.join(NEEDS)}")
     return names
 
 
