@@ -14,8 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.core.errors import InputError, StorageError
-from mondrian_ops.storage import check_output, publish, published, read_release, write_part
-from mondrian_ops.storage import release as release_module
+from mondrian_ops.storage import (
+    check_output,
+    local_publication,
+    publish,
+    published,
+    read_release,
+    write_part,
+)
+from mondrian_ops.storage.files import remove_tree
 
 CANARY = "Canary Q. Value"
 
@@ -234,7 +241,7 @@ def test_a_parent_that_is_a_file_or_read_only_is_refused(tmp_path):
 @pytest.fixture(params=["exchange", "two renames"])
 def way(request, monkeypatch):
     if request.param == "two renames":
-        monkeypatch.setattr(release_module, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(local_publication, "_exchange", lambda one, other: False)
     return request.param
 
 
@@ -285,7 +292,7 @@ def test_a_vanished_staging_directory_leaves_the_old_release(tmp_path, way):
 
 
 def test_a_failed_second_rename_puts_the_old_release_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(release_module, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(local_publication, "_exchange", lambda one, other: False)
     output = tmp_path / "out"
     publish(str(stage(tmp_path / "staging", 1)), str(output))
     real, calls = os.rename, []
@@ -306,7 +313,7 @@ KILLED = textwrap.dedent(
     """
     import os, shutil, signal, sys
     from mondrian_ops.storage import publish
-    from mondrian_ops.storage import release
+    from mondrian_ops.storage import local_publication
     staging, output, token, step, exchange = sys.argv[1:]
     left = int(step)
 
@@ -320,9 +327,9 @@ KILLED = textwrap.dedent(
         return call
 
     if exchange == "no":
-        release._exchange = lambda one, other: False
+        local_publication._exchange = lambda one, other: False
     else:
-        release._exchange = counted(release._exchange)
+        local_publication._exchange = counted(local_publication._exchange)
     for name in ("rename", "replace", "fsync", "unlink", "rmdir", "open", "close"):
         setattr(os, name, counted(getattr(os, name)))
     publish(staging, output, token)
@@ -337,7 +344,7 @@ def test_killed_at_any_step_old_or_new_stands_and_a_retry_publishes(tmp_path, ex
     seen = set()
     for step in range(200):
         for leftover in ("out", "staging", ".out.mondrian_ops-previous"):
-            release_module.remove_tree(str(tmp_path / leftover))
+            remove_tree(str(tmp_path / leftover))
         if has_old:
             publish(str(stage(tmp_path / "staging", 1, parts=1)), str(output), "old")
         staging = stage(tmp_path / "staging", 2, parts=1)

@@ -1,12 +1,14 @@
 """The one place that knows paths and formats: sources, working files, releases, hierarchy files.
 
-Local files for now. A further file system joins in :mod:`mondrian_ops.storage.locations`.
+What a location may be, and how a remote store is reached: :mod:`mondrian_ops.storage.locations` and
+:mod:`mondrian_ops.storage.connections`.
 """
 
+from mondrian_ops.storage.connections import look_up_with, options_of, use_options
 from mondrian_ops.storage.files import read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
 from mondrian_ops.storage.jobs import load_job, read_job
-from mondrian_ops.storage.locations import local_path
+from mondrian_ops.storage.locations import filesystem, is_local, local_path, shown
 from mondrian_ops.storage.release import (
     check_output,
     publish,
@@ -23,10 +25,14 @@ __all__ = [
     "Split",
     "WorkDir",
     "check_output",
+    "filesystem",
     "find_hierarchy",
+    "is_local",
     "load_job",
     "local_path",
+    "look_up_with",
     "open_source",
+    "options_of",
     "publish",
     "published",
     "read_file",
@@ -34,6 +40,8 @@ __all__ = [
     "read_hierarchy",
     "read_job",
     "read_release",
+    "shown",
+    "use_options",
     "work_path",
     "write_file",
     "write_part",

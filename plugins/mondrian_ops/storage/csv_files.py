@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 import pyarrow as pa
 
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
+from mondrian_ops.storage.remote import open_stream, store_errors
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -62,7 +65,7 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
     names = _header(files[0])
     kinds: dict[str, list[_Kind]] = {name: list(_KINDS) for name in names}
     filled: set[str] = set()
-    found = []
+    found: list[tuple[int, ...]] = []
     for path in files:
         rows = 0
         _refuse_other_header(path, files[0], names)
@@ -146,7 +149,7 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
     )
     read = pa_csv.ReadOptions(block_size=BLOCK_BYTES)
     try:
-        with pa.input_stream(path, compression="detect") as stream:
+        with store_errors(path), _stream(path) as stream:
             yield from pa_csv.open_csv(cast(IO[bytes], stream), read, parse, convert)
     except pa.ArrowInvalid:
         # Arrow's message quotes the row: it must not reach a log.
@@ -154,18 +157,26 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
     except OSError as error:
         if error.errno is not None:  # the machine's own error: a retry may cure it
             raise
-        raise InputError(f"{path}: damaged gzip file; write it again") from None
+        raise InputError(f"{shown(path)}: damaged gzip file; write it again") from None
+
+
+def _stream(path: str) -> pa.NativeFile:
+    """The file's text, unpacked where it is packed."""
+    if is_local(path):
+        return pa.input_stream(local_path(path), compression="detect")
+    store, there = filesystem(path)
+    return store.open_input_stream(there, compression="detect", buffer_size=BLOCK_BYTES)
 
 
 def _complaint(path: str, delimiter: str, ragged: bool) -> str:
     line = _undecodable_line(path)
     if line is not None:
-        return f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8"
+        return f"{shown(path)}, line {line}: not UTF-8 text; convert the file to UTF-8"
     if ragged:
         return _ragged_row(path, delimiter)
     return (
-        f"{path}: cannot be read as CSV with the separator {delimiter!r}; look for an unclosed "
-        "quote, or a row of more than 8 MiB"
+        f"{shown(path)}: cannot be read as CSV with the separator {delimiter!r}; look for an "
+        "unclosed quote, or a row of more than 8 MiB"
     )
 
 
@@ -186,10 +197,12 @@ def _ragged_row(path: str, delimiter: str) -> str:
         for row in rows:
             if row and len(row) != width:
                 return (
-                    f"{path}, line {rows.line_num}: {len(row)} values, but the header names "
+                    f"{shown(path)}, line {rows.line_num}: {len(row)} values, but the header names "
                     f"{width} columns; complete the row, or quote values that hold {delimiter!r}"
                 )
-    return f"{path}: a row has not as many values as the header names columns; correct the file"
+    return (
+        f"{shown(path)}: a row has not as many values as the header names columns; correct the file"
+    )
 
 
 def _delimiter(path: str) -> str:
@@ -204,11 +217,11 @@ def _header(path: str) -> list[str]:
     with _text(path) as file:
         names = next(csv.reader(file, delimiter=delimiter), [])
     if not names:
-        raise InputError(f"{path}: the first line is empty; it must name the columns")
+        raise InputError(f"{shown(path)}: the first line is empty; it must name the columns")
     for name in names:
         if names.count(name) > 1:
             raise InputError(
-                f"{path}, line 1: column {name!r} is there twice; rename one of the two"
+                f"{shown(path)}, line 1: column {name!r} is there twice; rename one of the two"
             )
     return names
 
@@ -218,8 +231,8 @@ def _refuse_other_header(path: str, like: str, names: list[str]) -> None:
     differing = sorted(set(other) ^ set(names))
     if differing:
         raise InputError(
-            f"{path}, line 1: column {differing[0]!r} is not in both this file and "
-            f"{Path(like).name}; give files of one schema"
+            f"{shown(path)}, line 1: column {differing[0]!r} is not in both this file and "
+            f"{name_of(like)}; give files of one schema"
         )
 
 
@@ -227,26 +240,27 @@ def _refuse_other_header(path: str, like: str, names: list[str]) -> None:
 def _text(path: str) -> Iterator[IO[str]]:
     """The file opened as text, its errors named."""
     try:
-        with _open_text(path) as file:
+        with store_errors(path), _open_text(path) as file:
             yield file
     except UnicodeDecodeError:
         line = _undecodable_line(path) or 1
-        raise InputError(f"{path}, line {line}: not UTF-8 text; convert the file") from None
+        raise InputError(f"{shown(path)}, line {line}: not UTF-8 text; convert the file") from None
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; is the source still written to?") from None
+        raise InputError(f"{shown(path)}: no such file; is the source still written to?") from None
     except PermissionError:
-        raise InputError(f"{path}: permission denied; let this process read it") from None
+        raise InputError(f"{shown(path)}: permission denied; let this process read it") from None
     except (gzip.BadGzipFile, EOFError):
-        raise InputError(f"{path}: damaged gzip file; write it again") from None
+        raise InputError(f"{shown(path)}: damaged gzip file; write it again") from None
 
 
 def _open_text(path: str) -> IO[str]:
-    if path.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return Path(path).open(encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(_open_binary(path), encoding="utf-8-sig", newline="")
 
 
 def _open_binary(path: str) -> IO[bytes]:
-    if path.lower().endswith(".gz"):
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return Path(path).open("rb")
+    packed = path.lower().endswith(".gz")
+    if is_local(path):
+        name = local_path(path)
+        return cast(IO[bytes], gzip.open(name)) if packed else Path(name).open("rb")
+    stream = io.BufferedReader(open_stream(path))
+    return cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream

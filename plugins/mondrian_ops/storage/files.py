@@ -1,22 +1,174 @@
-"""Single files of bytes: whole, or not there at all."""
+"""Single files and directories on any store: written whole, made private, removed."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
-from mondrian_ops.storage.locations import local_path
+import pyarrow as pa
 
-__all__ = ["read_file", "write_file"]
+from mondrian_ops.storage.locations import filesystem, is_local, is_s3, local_path
+from mondrian_ops.storage.remote import open_stream, store_errors
+
+if TYPE_CHECKING:
+    from mondrian_ops.storage.hdfs import Hdfs
+
+__all__ = [
+    "NewFile",
+    "hdfs_client",
+    "make_private",
+    "new_file",
+    "read_file",
+    "remove_file",
+    "remove_tree",
+    "sync",
+    "write_file",
+]
+
+_COPY_BYTES = 8 << 20
 
 
 def write_file(url: str, content: bytes) -> None:
-    """Write a file as a whole or not at all; one that is there is replaced."""
-    path = local_path(url)
-    temporary = Path(f"{path}.tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    """Write a file as a whole or not at all; one that is there is replaced.
+
+    Raises FileNotFoundError where its directory is missing (S3 knows no directories).
+    """
+    with new_file(url) as sink:
+        sink.write(content)
 
 
 def read_file(url: str) -> bytes:
     """The content of a file; raises FileNotFoundError where there is none."""
-    return Path(local_path(url)).read_bytes()
+    if is_local(url):
+        return Path(local_path(url)).read_bytes()
+    with store_errors(url), open_stream(url) as file:
+        return bytes(file.read())
+
+
+@contextmanager
+def new_file(url: str, durable: bool = False) -> Iterator[pa.NativeFile]:
+    """A file to write, which appears when the block ends, and not if it ends with an error."""
+    file = NewFile(url)
+    try:
+        yield file.sink
+        file.commit(durable)
+    except BaseException:
+        file.abandon()
+        raise
+
+
+class NewFile:
+    """A file while it is written; nobody sees it under its name before :meth:`commit`.
+
+    On the local file system it grows beside its place, under a hidden name of its own: an attempt
+    that was given up for dead may still write beside its retry. For a remote store it is gathered
+    in a temporary file that has no name, and so is gone whatever happens to this process.
+
+    Attributes:
+        sink: what to write to.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        if is_local(url):
+            path = Path(local_path(url))
+            self._temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+            self.sink = pa.OSFile(str(self._temporary), "wb")
+        else:
+            self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the sink
+            self.sink = pa.PythonFile(self._gathered, "w")
+
+    def commit(self, durable: bool = False) -> None:
+        """Put it under its name; ``durable``: where there is a disk here, once it is on it."""
+        if is_local(self._url):
+            self.sink.close()
+            if durable:
+                sync(self._temporary)
+            self._temporary.replace(local_path(self._url))
+        else:
+            self.sink.flush()
+            _upload(self._url, self._gathered)
+            self.sink.close()
+
+    def abandon(self) -> None:
+        """Leave nothing of it."""
+        with suppress(OSError):
+            self.sink.close()
+        if is_local(self._url):
+            self._temporary.unlink(missing_ok=True)
+
+
+def _upload(url: str, content: IO[bytes]) -> None:
+    store, path = filesystem(url)
+    if not is_s3(url):
+        hdfs_client(url).upload(path, content)
+        return
+    content.seek(0)
+    with store_errors(url), store.open_output_stream(path) as sink:
+        shutil.copyfileobj(content, sink, _COPY_BYTES)
+
+
+def make_private(url: str) -> None:
+    """Make a directory that only this user may look into, and those above it.
+
+    S3 has no such thing: there, who may read the bucket may read it.
+
+    Raises FileExistsError, PermissionError, NotADirectoryError.
+    """
+    if is_local(url):
+        path = Path(local_path(url))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700)
+        path.chmod(0o700)  # whatever the umask
+    elif is_s3(url):
+        store, key = filesystem(url)
+        with store_errors(url):
+            store.create_dir(key)
+    else:
+        hdfs_client(url).mkdir(filesystem(url)[1], permission="700")
+
+
+def remove_tree(url: str) -> None:
+    """Remove a directory; whatever is missing, or goes missing meanwhile, is no error."""
+    if is_local(url):
+        shutil.rmtree(local_path(url), onerror=_tolerate)
+        return
+    store, path = filesystem(url)
+    with suppress(FileNotFoundError), store_errors(url):
+        store.delete_dir(path)
+
+
+def remove_file(url: str) -> None:
+    """Remove a file; one that is missing is no error."""
+    if is_local(url):
+        Path(local_path(url)).unlink(missing_ok=True)
+        return
+    store, path = filesystem(url)
+    with suppress(FileNotFoundError), store_errors(url):
+        store.delete_file(path)
+
+
+def _tolerate(_function: object, _path: str, error: tuple[Any, BaseException, Any]) -> None:
+    if not isinstance(error[1], FileNotFoundError | NotADirectoryError):
+        raise error[1]
+
+
+def sync(path: Path) -> None:
+    """Flush a local file or directory to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def hdfs_client(url: str) -> Hdfs:
+    """The client behind the file system of an HDFS location."""
+    client: Hdfs = filesystem(url)[0].handler.fs
+    return client

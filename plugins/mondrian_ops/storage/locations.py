@@ -1,136 +1,121 @@
-"""Where data lies: URLs to paths, and a source's files in a fixed order."""
+"""Where data lies: paths and URLs, and the file systems behind them.
+
+A location is a plain path, a ``file://`` URL, or a URL of a remote store::
+
+    hdfs://[CONNECTION@]NAMENODE[:PORT]/PATH     HDFS, over WebHDFS
+    webhdfs://[CONNECTION@]HOST:PORT/PATH        HDFS, by the HTTP address of its NameNode
+    swebhdfs://…                                 the same over HTTPS
+    s3://[CONNECTION@]BUCKET/KEY                 S3 and what speaks its protocol
+
+The part before ``@`` names an Airflow connection. It is no secret, but nobody's business either:
+what is shown of a URL is :func:`shown`.
+"""
 
 from __future__ import annotations
 
-import glob
 import os
+import posixpath
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage import connections
 
-__all__ = ["data_files", "file_format", "local_path", "source_root"]
+if TYPE_CHECKING:
+    import pyarrow.fs as pa_fs
 
-Format = Literal["parquet", "csv"]
+__all__ = [
+    "filesystem",
+    "is_local",
+    "is_s3",
+    "joined",
+    "local_path",
+    "name_of",
+    "parent_of",
+    "remote_parts",
+    "shown",
+]
 
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+)://")
-_WILDCARD = re.compile(r"[*?[]")
-_PARQUET_MAGIC = b"PAR1"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
-_CSV_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
+
+
+def is_local(url: str) -> bool:
+    """Whether it is a plain path or a ``file://`` URL.
+
+    Raises:
+        InputError: the URL's scheme is not known.
+    """
+    match = _URL.match(url)
+    if match is None or match[1].lower() == "file":
+        return True
+    if match[1].lower() not in connections.SCHEMES:
+        raise InputError(
+            f"{shown(url)}: the scheme {match[1]!r} is not available; give a local path, or a URL "
+            f"that starts with file://, {', '.join(f'{each}://' for each in connections.SCHEMES)}"
+        )
+    return False
+
+
+def is_s3(url: str) -> bool:
+    """Whether it lies on an object store, where nothing can be renamed."""
+    return not is_local(url) and url.lower().startswith("s3://")
 
 
 def local_path(url: str) -> str:
     """The path a URL or plain path names on the local file system.
 
     Raises:
-        InputError: the URL's scheme is not one this version reads.
+        InputError: it is not on the local file system.
     """
-    match = _SCHEME.match(url)
+    if not is_local(url):
+        raise InputError(f"{shown(url)}: not on the local file system; give a local path")
+    return unquote(urlsplit(url).path) if _URL.match(url) else os.fspath(url)
+
+
+def shown(url: str) -> str:
+    """The location as errors and logs name it: without the connection."""
+    match = _URL.match(url)
     if match is None:
-        return os.fspath(url)
-    if match[1].lower() != "file":
-        raise InputError(
-            f"{url}: the scheme {match[1]!r} is not available in this version; "
-            "give a local path or a file:// URL"
-        )
-    return unquote(urlsplit(url).path)
+        return url
+    return f"{match[1]}://{match[2].rpartition('@')[2]}{match[3]}"
 
 
-def source_root(pattern: str) -> str:
-    """The part of a path before its first wildcard: every matching file lies in or under it."""
-    if not _WILDCARD.search(pattern) or os.path.lexists(pattern):
-        return pattern
-    parts = Path(pattern).parts
-    first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
-    return str(Path(*parts[:first]))
+def joined(url: str, *names: str) -> str:
+    """The location of something below another."""
+    if is_local(url):
+        return str(Path(local_path(url), *names))
+    return "/".join([url.rstrip("/"), *names])
 
 
-def data_files(url: str) -> list[str]:
-    """The data files of a file, directory (with its subdirectories) or glob, sorted by path.
-
-    Names that start with ``_`` or ``.`` are hidden and left out, as dataset readers do.
-
-    Raises:
-        InputError: nothing is there, or a directory is Hive-partitioned (its columns would be
-            lost without notice).
-    """
-    path = local_path(url)
-    if Path(path).is_dir():
-        files = list(_walk(Path(path)))
-    elif os.path.lexists(path):
-        files = [path]
-    else:
-        files = _glob(url, path)
-    if not files:
-        raise InputError(f"{url}: the directory holds no data file; give Parquet or CSV files")
-    return sorted(files)
+def parent_of(url: str) -> str:
+    """The directory in which a remote location lies."""
+    base, path = remote_parts(url)
+    return base + posixpath.dirname(path)
 
 
-def _glob(url: str, pattern: str) -> list[str]:
-    if not _WILDCARD.search(pattern):
-        raise InputError(f"{url}: no such file or directory; check the path of `input`")
-    # Unlike pathlib's, this one passes over names that start with a dot.
-    found = map(Path, glob.glob(pattern, recursive=True))
-    matches = [match for match in found if not _hidden(match.name)]
-    if not matches:
-        raise InputError(f"{url}: no file matches the pattern; check the path of `input`")
-    files: set[str] = set()
-    for match in matches:
-        files.update(_walk(match) if match.is_dir() else [str(match)])
-    return list(files)
+def name_of(url: str) -> str:
+    """The last name of a location; empty for the root of a store."""
+    return posixpath.basename(local_path(url) if is_local(url) else remote_parts(url)[1])
 
 
-def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str]:
-    real = directory.resolve()
-    if real in above:  # a symbolic link that leads back up
-        return
-    try:
-        paths = sorted(directory.iterdir())
-    except PermissionError:
-        raise InputError(f"{directory}: permission denied; let this process read it") from None
-    for path in paths:
-        if _hidden(path.name):
-            continue
-        if not path.is_dir():
-            yield str(path)
-            continue
-        if "=" in path.name:
-            raise InputError(
-                f"{path}: directories named column=value are not read as columns; give one of "
-                "them as `input`, or write the column into the files"
-            )
-        yield from _walk(path, above | {real})
+def remote_parts(url: str) -> tuple[str, str]:
+    """The scheme and authority of a remote URL, and its path without double or trailing slashes."""
+    match = cast("re.Match[str]", _URL.match(url))
+    return f"{match[1].lower()}://{match[2]}", posixpath.normpath("/" + match[3].lstrip("/"))
 
 
-def _hidden(name: str) -> bool:
-    return name.startswith(("_", "."))
-
-
-def file_format(path: str) -> Format:
-    """Parquet or CSV, by the file's ending, and by its content where the ending says nothing.
+def filesystem(url: str) -> tuple[pa_fs.FileSystem, str]:
+    """The file system of a location, and its path there.
 
     Raises:
-        InputError: the file cannot be read, or is neither.
+        InputError: the scheme is not known, or nothing says how to reach the store.
     """
-    lower = path.lower()
-    if lower.endswith(_PARQUET_ENDINGS):
-        return "parquet"
-    if lower.endswith(_CSV_ENDINGS):
-        return "csv"
-    try:
-        with Path(path).open("rb") as file:
-            head = file.read(4096)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; check the path of `input`") from None
-    except PermissionError:
-        raise InputError(f"{path}: permission denied; let this process read it") from None
-    if head.startswith(_PARQUET_MAGIC):
-        return "parquet"
-    if b"\x00" in head and not head.startswith(_UTF16_MARKS):
-        raise InputError(f"{path}: neither Parquet nor CSV; remove the file or convert it")
-    return "csv"
+    if is_local(url):
+        import pyarrow.fs as pa_fs
+
+        return pa_fs.LocalFileSystem(), local_path(url)
+    base, path = remote_parts(url)
+    bucket = base.rpartition("/")[2].rpartition("@")[2] if is_s3(url) else ""
+    return connections.connected(base), (bucket + path).rstrip("/") or "/"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
+from mondrian_ops.storage.remote import open_file, store_errors
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["batches", "readable", "survey"]
+__all__ = ["batches", "parquet_file", "rows_in_reach", "survey"]
 
 
 @contextmanager
@@ -25,11 +26,12 @@ def readable(path: str) -> Iterator[None]:
     Errors of the machine (an I/O error, too many open files) pass: a retry may cure them.
     """
     try:
-        yield
+        with store_errors(path):
+            yield
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; is the source still written to?") from None
+        raise InputError(f"{shown(path)}: no such file; is the source still written to?") from None
     except PermissionError:
-        raise InputError(f"{path}: permission denied; let this process read it") from None
+        raise InputError(f"{shown(path)}: permission denied; let this process read it") from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(_damaged(path)) from None
     except OSError as error:
@@ -39,7 +41,23 @@ def readable(path: str) -> Iterator[None]:
 
 
 def _damaged(path: str) -> str:
-    return f"{path}: cannot be read as Parquet; the file is damaged, or of another format"
+    return f"{shown(path)}: cannot be read as Parquet; the file is damaged, or of another format"
+
+
+@contextmanager
+def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file, opened; its errors as :func:`readable` names them."""
+    with readable(path):
+        if is_local(path):
+            # Without pre-buffering, memory stays that of the row group being decoded.
+            with pq.ParquetFile(local_path(path), pre_buffer=False, **options) as file:
+                yield file
+        else:
+            with (
+                open_file(path) as stream,
+                pq.ParquetFile(stream, pre_buffer=True, **options) as file,
+            ):
+                yield file
 
 
 def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
@@ -63,7 +81,7 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
 
 
 def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
-    with readable(path), pq.ParquetFile(path) as file:
+    with parquet_file(path) as file:
         found = file.metadata
         groups = tuple(found.row_group(each).num_rows for each in range(found.num_row_groups))
         return _bare(file.schema_arrow), groups
@@ -91,9 +109,12 @@ def batches(
 def _all(
     path: str, columns: Sequence[str], batch_rows: int, row_groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
-    # Without pre-buffering, memory stays that of the row group being decoded.
-    with pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from file.iter_batches(batch_rows, row_groups, list(columns), use_threads=True)
+    with parquet_file(path) as file:
+        chosen = range(file.num_row_groups) if row_groups is None else row_groups
+        # From afar, what is needed of a row group comes in few requests, before it is decoded. One
+        # at a time, so that memory stays that of one row group.
+        for groups in [list(chosen)] if is_local(path) else [[each] for each in chosen]:
+            yield from file.iter_batches(batch_rows, groups, list(columns), use_threads=True)
 
 
 def _kept(
@@ -105,7 +126,8 @@ def _kept(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.dataset as ds  # slow to import, and only pushdown needs it
 
-    (fragment,) = ds.dataset(path, format="parquet").get_fragments()
+    store, there = filesystem(path)
+    (fragment,) = ds.dataset(there, format="parquet", filesystem=store).get_fragments()
     if row_groups is not None:
         fragment = fragment.subset(row_group_ids=list(row_groups))
     scanner = fragment.scanner(
@@ -123,7 +145,9 @@ def rows_in_reach(files: Sequence[str], keep: pc.Expression) -> int:
     import pyarrow.dataset as ds
 
     found = 0
-    for fragment in ds.dataset(list(files), format="parquet").get_fragments():
+    places = [filesystem(path) for path in files]
+    whole = ds.dataset([path for _, path in places], format="parquet", filesystem=places[0][0])
+    for fragment in whole.get_fragments():
         with readable(fragment.path):
             groups = fragment.subset(keep).row_groups
         found += sum(group.num_rows for group in groups)
@@ -163,34 +187,37 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 def _refuse_twins(path: str, schema: pa.Schema) -> None:
     for name in schema.names:
         if schema.names.count(name) > 1:
-            raise InputError(f"{path}: column {name!r} is there twice; rename one of the two")
+            raise InputError(
+                f"{shown(path)}: column {name!r} is there twice; rename one of the two"
+            )
 
 
 def _refuse_views(path: str, schema: pa.Schema) -> None:
     for field in schema:
         if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
             raise InputError(
-                f"{path}: column {field.name!r} is a {field.type}, which Arrow can hardly compute "
-                "with; write it as plain text"
+                f"{shown(path)}: column {field.name!r} is a {field.type}, which Arrow can hardly "
+                "compute with; write it as plain text"
             )
 
 
 def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -> None:
-    beside = Path(like).name
+    beside = name_of(like)
     _refuse_twins(path, schema)
     for name in schema.names:
         if name not in first.names:
             raise InputError(
-                f"{path}: column {name!r} is not in {beside}; give files of one schema"
+                f"{shown(path)}: column {name!r} is not in {beside}; give files of one schema"
             )
     for field in first:
         if field.name not in schema.names:
             raise InputError(
-                f"{path}: column {field.name!r} of {beside} is missing; give files of one schema"
+                f"{shown(path)}: column {field.name!r} of {beside} is missing; "
+                "give files of one schema"
             )
         kind = _plain_type(schema.field(field.name).type)
         if kind != _plain_type(field.type):
             raise InputError(
-                f"{path}: column {field.name!r} is {kind}, in {beside} {field.type}; "
+                f"{shown(path)}: column {field.name!r} is {kind}, in {beside} {field.type}; "
                 "give files of one schema"
             )

@@ -1,44 +1,58 @@
-"""A release on disk: its parts written, its directory published as a whole, and read back.
+"""A release: its parts written, its directory published as a whole, and read back.
 
-Publication is crash-safe by its order. Everything of the new release is flushed to disk before the
-one step that makes it visible: a rename onto nothing, or the atomic exchange of two directories
-(``renameat2`` with ``RENAME_EXCHANGE``). Killed before this step, the old release stands; after
-it, the new one does, and only the old release's remains, out of sight in the working directory,
-wait to be removed. Where the file system knows no exchange, the old release steps aside by one
-rename before the new one takes its place by another; killed between the two, the next
-:func:`check_output` or :func:`publish` puts it back.
+How a release takes the place of the one before depends on what the store can do in one step; see
+:mod:`local_publication`, :mod:`hdfs_publication` and :mod:`s3_publication`. In all of them the old
+release stands until the new one does, and a process that is killed at any moment leaves what the
+next :func:`check_output` or :func:`publish` puts in order.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import fnmatch
 import json
 import os
-import uuid
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.locations import data_files, file_format, local_path, source_root
-from mondrian_ops.storage.parquet_files import readable
-from mondrian_ops.storage.workdir import remove_tree
+from mondrian_ops.core.errors import InputError, StorageError
+from mondrian_ops.storage import (
+    connections,
+    hdfs_publication,
+    local_publication,
+    manifest,
+    s3_publication,
+)
+from mondrian_ops.storage.files import (
+    new_file,
+    read_file,
+    remove_file,
+    remove_tree,
+    write_file,
+)
+from mondrian_ops.storage.listing import data_file, data_files, file_format, source_root
+from mondrian_ops.storage.locations import (
+    is_local,
+    is_s3,
+    joined,
+    local_path,
+    name_of,
+    remote_parts,
+    shown,
+)
+from mondrian_ops.storage.parquet_files import parquet_file
+from mondrian_ops.storage.remote import entries, entry
 
 __all__ = ["check_output", "publish", "published", "read_release", "write_part"]
 
 REPORT = "_report.json"
-SUCCESS = "_SUCCESS"
 PART_PATTERN = "part-*.parquet"
 _REPORT_KEYS = frozenset({"job", "equivalence_classes"})  # what tells our reports from others'
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-_NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
 
 
 def write_part(path: str, table: pa.Table) -> None:
@@ -50,12 +64,9 @@ def write_part(path: str, table: pa.Table) -> None:
     Raises:
         StorageError: the working directory vanished.
     """
-    part = Path(path)
-    # A name of its own: an attempt that was given up for dead may still write beside its retry.
-    temporary = part.with_name(f".{part.name}.{uuid.uuid4().hex[:8]}.tmp")
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
     try:
-        with temporary.open("wb") as file:
+        with new_file(path, durable=True) as file:
             pq.write_table(
                 clean,
                 file,
@@ -63,16 +74,13 @@ def write_part(path: str, table: pa.Table) -> None:
                 write_statistics=False,
                 store_schema=False,
             )
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(part)
     except FileNotFoundError:
-        raise _vanished(part.parent) from None
+        raise _vanished(path) from None
 
 
-def _vanished(directory: Path) -> StorageError:
+def _vanished(path: str) -> StorageError:
     return StorageError(
-        f"{directory}: working files of this run vanished; run again from the partition task"
+        f"{shown(path)}: working files of this run vanished; run again from the partition task"
     )
 
 
@@ -103,25 +111,25 @@ def check_output(input_url: str, output: str) -> None:
             release of this project, or its directory is not writable.
     """
     target = _target(output)
-    _recover(target)
+    way = _way(target)
+    way.recover(target)
     _refuse_overlap(input_url, output, target)
     _refuse_occupied(target)
-    ancestor = target.parent
-    while not os.path.lexists(ancestor):
-        ancestor = ancestor.parent
-    if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
-        raise StorageError(
-            f"output: {ancestor} is not a directory this process may write to; "
-            "choose another `output`, or grant the permission"
-        )
+    way.refuse_unwritable(target)
+
+
+def _way(target: str) -> ModuleType:
+    if is_local(target):
+        return local_publication
+    return s3_publication if is_s3(target) else hdfs_publication
 
 
 def publish(staging: str, output: str, token: str = "") -> None:
-    """Make ``staging`` the release at ``output`` in one step; the release it replaces is removed.
+    """Make ``staging`` the release at ``output``; the release it replaces is removed.
 
     Args:
-        staging: a directory on the same file system, complete but for ``_SUCCESS``; afterwards
-            it is gone.
+        staging: a directory on the same store, complete but for ``_SUCCESS``; afterwards it is
+            gone.
         output: a release of this project, an empty directory, or nothing.
         token: names this attempt (:attr:`WorkDir.token`). A retry after a kill finds it in the
             output and has nothing to do; without it, ``staging`` could be the old release.
@@ -130,36 +138,51 @@ def publish(staging: str, output: str, token: str = "") -> None:
         StorageError: the staging directory vanished, or the output is something else.
     """
     target = _target(output)
-    _recover(target)
+    way = _way(target)
+    way.recover(target)
     if token and published(output, token):
         remove_tree(staging)
         return
     _refuse_occupied(target)
-    _complete(Path(staging), token)
-    _swap(Path(staging), target)
-    _sync(target.parent)
-    remove_tree(staging)  # by now the old release, if there was one
+    _complete(staging, token)
+    way.place(staging, target)
 
 
 def published(output: str, token: str) -> bool:
     """Whether the release at ``output`` is the one published with this token."""
-    try:
-        return (_target(output) / SUCCESS).read_text(encoding="utf-8") == token
-    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
-        return False
+    told = manifest.read(_target(output))
+    return told is not None and told["token"] == token
 
 
 def read_release(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
     """Each data file of a release, or of any directory, file or glob, as (file name, table).
 
-    Text comes as dictionaries, the form in which it is counted.
+    Text comes as dictionaries, the form in which it is counted. On S3, the files of a release are
+    those that its ``_SUCCESS`` names.
 
     Raises:
-        InputError: nothing is there, or a file cannot be read.
+        InputError: nothing is there, a file that ``_SUCCESS`` names is missing, or a file cannot
+            be read.
     """
-    for file in data_files(path):
-        name = os.path.relpath(file, source_root(local_path(path)))
-        yield Path(file).name if name == "." else name, _read_table(file, columns)
+    root = source_root(path)
+    for file in _release_files(path, root):
+        name = file if file == root else os.path.relpath(file, root)
+        yield name_of(file) if file == root else name, _read_table(file, columns)
+
+
+def _release_files(path: str, root: str) -> list[str]:
+    files = [file.url for file in data_files(path)]
+    told = None if files == [root] else manifest.read(root)
+    if told is None:
+        return files
+    named = sorted(joined(root, name) for name in manifest.names(told))
+    for file in named:
+        if file not in files:
+            raise InputError(
+                f"{shown(file)}: missing, though _SUCCESS names it; the release is damaged, or "
+                "was replaced while it was read"
+            )
+    return named if is_s3(path) else files
 
 
 def _read_table(path: str, columns: Sequence[str] | None) -> pa.Table:
@@ -169,36 +192,58 @@ def _read_table(path: str, columns: Sequence[str] | None) -> pa.Table:
 
         source = open_source(path)
         return pa.Table.from_batches(source.batches(wanted))
-    with readable(path):
-        with pq.ParquetFile(path) as file:
-            text = [
-                field.name
-                for field in file.schema_arrow
-                if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-            ]
-        with pq.ParquetFile(path, read_dictionary=text) as file:
-            return file.read(wanted).replace_schema_metadata()
+    with parquet_file(path) as file:
+        text = [
+            field.name
+            for field in file.schema_arrow
+            if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        ]
+    with parquet_file(path, read_dictionary=text) as file:
+        return file.read(wanted).replace_schema_metadata()
 
 
-def _target(output: str) -> Path:
-    # Through symbolic links: exchanging a link itself would leave its target as it was.
-    target = Path(local_path(output)).resolve()
-    if not target.name:
+def _target(output: str) -> str:
+    if is_local(output):
+        # Through symbolic links: exchanging a link itself would leave its target as it was.
+        target = str(Path(local_path(output)).resolve())
+    else:
+        target = "".join(remote_parts(output))
+    if not name_of(target):
         raise StorageError("output: the root of the file system cannot be a release; name one")
     return target
 
 
-def _refuse_overlap(input_url: str, output: str, target: Path) -> None:
+def _refuse_overlap(input_url: str, output: str, target: str) -> None:
     remedy = "choose an `output` outside the input"
-    pattern = Path(local_path(input_url)).resolve()
-    root = Path(source_root(local_path(input_url))).resolve()
-    if root.is_relative_to(target):
-        raise StorageError(f"output: the input lies in {output}, and would be replaced; {remedy}")
-    if target.is_relative_to(root) and _would_be_read(target, pattern, root):
-        raise StorageError(f"output: {output} lies in the input, would be read with it; {remedy}")
+    if is_local(input_url) != is_local(target):
+        return
+    if is_local(target):
+        place: PurePath = Path(target)
+        pattern: PurePath = Path(local_path(input_url)).resolve()
+        root: PurePath = Path(source_root(input_url)).resolve()
+    else:
+        if not _on_one_store(input_url, target):
+            return
+        place, pattern, root = (
+            PurePosixPath(remote_parts(each)[1])
+            for each in (target, input_url, source_root(input_url))
+        )
+    if root.is_relative_to(place):
+        raise StorageError(
+            f"output: the input lies in {shown(output)}, and would be replaced; {remedy}"
+        )
+    if place.is_relative_to(root) and _would_be_read(place, pattern, root):
+        raise StorageError(
+            f"output: {shown(output)} lies in the input, would be read with it; {remedy}"
+        )
 
 
-def _would_be_read(target: Path, pattern: Path, root: Path) -> bool:
+def _on_one_store(one: str, other: str) -> bool:
+    servers = [connections.servers_of(remote_parts(each)[0]) for each in (one, other)]
+    return not servers[0].isdisjoint(servers[1])
+
+
+def _would_be_read(target: PurePath, pattern: PurePath, root: PurePath) -> bool:
     wildcards = pattern.parts
     if root == pattern or "**" in wildcards:
         return True
@@ -207,108 +252,69 @@ def _would_be_read(target: Path, pattern: Path, root: Path) -> bool:
     return len(wildcards) <= len(part) and all(fnmatch.fnmatchcase(n, w) for w, n in below)
 
 
-def _refuse_occupied(target: Path) -> None:
-    if not os.path.lexists(target):
-        return
+def _refuse_occupied(target: str) -> None:
     remedy = "choose another `output`, or remove it yourself"
-    if not target.is_dir():
-        raise StorageError(f"output: {target} is a file, not a release; {remedy}")
-    names = [path.name for path in target.iterdir()]
+    names = _names_in(target)
+    if names is None:
+        return
     if names and not _is_release(target):
-        raise StorageError(f"output: {target} holds something that is not a release; {remedy}")
+        raise StorageError(
+            f"output: {shown(target)} holds something that is not a release; {remedy}"
+        )
     for name in names:
         if not name.startswith(("_", ".")) and not fnmatch.fnmatchcase(name, PART_PATTERN):
             raise StorageError(
-                f"output: {target / name} is no part of a release and would be lost; "
+                f"output: {shown(joined(target, name))} is no part of a release and would be lost; "
                 "move it elsewhere"
             )
 
 
-def _is_release(target: Path) -> bool:
+def _names_in(target: str) -> list[str] | None:
+    """What a directory holds; None where there is nothing at all."""
+    if is_local(target):
+        if not os.path.lexists(target):
+            return None
+        is_directory = Path(target).is_dir()
+    else:
+        found = entry(target)
+        if found is None:
+            return None
+        is_directory = found.is_directory
+    if not is_directory:
+        raise StorageError(
+            f"output: {shown(target)} is a file, not a release; "
+            "choose another `output`, or remove it yourself"
+        )
+    return os.listdir(target) if is_local(target) else [each.name for each in entries(target)]
+
+
+def _is_release(target: str) -> bool:
     try:
-        report = json.loads((target / REPORT).read_bytes())
+        report = json.loads(read_file(joined(target, REPORT)))
+        read_file(joined(target, manifest.NAME))
     except (OSError, ValueError):
         return False
-    has_success = (target / SUCCESS).exists()
-    return has_success and isinstance(report, dict) and report.keys() >= _REPORT_KEYS
+    return isinstance(report, dict) and report.keys() >= _REPORT_KEYS
 
 
-def _complete(staging: Path, token: str) -> None:
-    """Add ``_SUCCESS`` and flush everything to disk: what becomes visible must be durable.
-
-    Parts that a killed attempt left unfinished are no part of the release.
-    """
+def _complete(staging: str, token: str) -> None:
+    """Add ``_SUCCESS``; parts that killed attempts left unfinished are no part of the release."""
     try:
-        (staging / SUCCESS).write_text(token, encoding="utf-8")
-        for path in list(staging.iterdir()):
-            if path.name.startswith("."):
-                path.unlink(missing_ok=True)
-            else:
-                _sync(path)
-        _sync(staging)
+        found = _names_in(staging)
+        if found is None:
+            raise FileNotFoundError(staging)
+        for name in found:
+            if name.startswith("."):
+                remove_file(joined(staging, name))
+        parts = [name for name in found if fnmatch.fnmatchcase(name, PART_PATTERN)]
+        files = [_told(staging, name) for name in sorted(parts)]
+        write_file(joined(staging, manifest.NAME), manifest.build(token, files))
     except FileNotFoundError:
         raise _vanished(staging) from None
 
 
-def _swap(staging: Path, target: Path) -> None:
-    try:
-        if not target.is_dir() or not any(target.iterdir()):
-            staging.rename(target)
-        elif not _exchange(staging, target):
-            _step_aside(staging, target)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EBUSY):
-            raise
-        raise StorageError(
-            f"output: {target} is a mount point or on another file system than its directory, "
-            "so it cannot be replaced in one step; choose a directory below it"
-        ) from None
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two directories atomically; False where the system or file system cannot."""
-    try:
-        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-    except AttributeError:
-        return False
-    arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
-    if renameat2(*arguments) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _NO_EXCHANGE:
-        return False
-    raise OSError(code, os.strerror(code), str(other))
-
-
-def _step_aside(staging: Path, target: Path) -> None:
-    aside = _aside(target)
-    target.rename(aside)
-    try:
-        staging.rename(target)
-    except BaseException:
-        aside.rename(target)
-        raise
-    remove_tree(str(aside))
-
-
-def _recover(target: Path) -> None:
-    """Put back a release that stepped aside for one that never came."""
-    aside = _aside(target)
-    if not os.path.lexists(aside):
-        return
-    if os.path.lexists(target):
-        remove_tree(str(aside))
-    else:
-        aside.rename(target)
-
-
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name}.mondrian_ops-previous")
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _told(staging: str, name: str) -> tuple[str, int, int]:
+    """Name, rows and bytes of a part."""
+    path = joined(staging, name)
+    with parquet_file(path) as file:
+        return name, file.metadata.num_rows, data_file(path).bytes

@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from mondrian_ops.core.errors import InputError, did_you_mean
 from mondrian_ops.storage import csv_files, parquet_files
-from mondrian_ops.storage.locations import Format, data_files, file_format
+from mondrian_ops.storage.listing import Format, data_file, data_files, file_format
+from mondrian_ops.storage.locations import name_of, shown
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -107,7 +107,7 @@ class Source:
                     yield batch
         if self._changed(split):
             raise InputError(
-                f"{self.url}: changed while it was read; run again when its writer is done"
+                f"{shown(self.url)}: changed while it was read; run again when its writer is done"
             )
 
     def splits(self, rows: int) -> list[Split]:
@@ -135,10 +135,10 @@ class Source:
     def fingerprint(self) -> str:
         """A text that changes when a file is added, removed, or has another size or time."""
         try:
-            files = data_files(self.url)
-            return _fingerprint(files, [_stamp(path)[0] for path in files])
-        except (InputError, FileNotFoundError):
+            found = data_files(self.url)
+        except InputError:
             return "gone"
+        return _fingerprint([file.url for file in found], [file.stamp for file in found])
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value from which another process opens the source without surveying it again."""
@@ -169,7 +169,7 @@ class Source:
         if split is None:
             return self.fingerprint() != _fingerprint(self.files, self._stamps)
         try:
-            return _stamp(self.files[split.file])[0] != self._stamps[split.file]
+            return data_file(self.files[split.file]).stamp != self._stamps[split.file]
         except FileNotFoundError:
             return True
 
@@ -177,8 +177,9 @@ class Source:
         for name in columns:
             if name not in self.schema.names:
                 raise InputError(
-                    f"{self.url}: no column {name!r}{did_you_mean(name, self.schema.names)}; "
-                    f"it has {', '.join(map(repr, self.schema.names[:20]))}"
+                    f"{shown(self.url)}: no column {name!r}"
+                    f"{did_you_mean(name, self.schema.names)}; it has "
+                    f"{', '.join(map(repr, self.schema.names[:20]))}"
                 )
         return pa.schema([self.schema.field(name) for name in columns])
 
@@ -190,17 +191,15 @@ def open_source(url: str) -> Source:
         InputError: missing, unreadable, of mixed formats or schemas (the file is named), without
             rows, or a CSV file has a ragged row or is not UTF-8 (file and line are named).
     """
-    files = data_files(url)
-    try:
-        stamps, sizes = zip(*map(_stamp, files), strict=True)
-    except FileNotFoundError as error:
-        raise InputError(f"{error.filename}: no such file; is `input` still written to?") from None
+    found = data_files(url)
+    files = [file.url for file in found]
     kind = _one_format(files)
     survey = parquet_files.survey if kind == "parquet" else csv_files.survey
     schema, groups = survey(files)
-    source = Source(url, files, kind, schema, sum(sizes), groups, list(stamps))
+    size = sum(file.bytes for file in found)
+    source = Source(url, files, kind, schema, size, groups, [file.stamp for file in found])
     if source.rows == 0:
-        raise InputError(f"{url}: there are no rows; nothing can be anonymized")
+        raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
     return source
 
 
@@ -221,16 +220,10 @@ def _one_format(files: list[str]) -> Format:
     for path in files[1:]:
         if file_format(path) != first:
             raise InputError(
-                f"{path}: not {first} like {Path(files[0]).name}; "
+                f"{shown(path)}: not {first} like {name_of(files[0])}; "
                 "give files of one format, or a glob that takes only one"
             )
     return first
-
-
-def _stamp(path: str) -> tuple[str, int]:
-    """A text that changes with the file's size or time, and its size."""
-    status = Path(path).stat()
-    return f"{status.st_size}-{status.st_mtime_ns}", status.st_size
 
 
 def _fingerprint(files: Sequence[str], stamps: Sequence[str]) -> str:

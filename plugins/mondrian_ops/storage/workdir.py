@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +17,26 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import read_file, write_file
-from mondrian_ops.storage.locations import local_path
+from mondrian_ops.storage.files import (
+    NewFile,
+    make_private,
+    new_file,
+    read_file,
+    remove_tree,
+    write_file,
+)
+from mondrian_ops.storage.locations import (
+    filesystem,
+    is_local,
+    joined,
+    local_path,
+    name_of,
+    parent_of,
+    shown,
+)
+from mondrian_ops.storage.remote import entries
 
-__all__ = ["FragmentWriter", "WorkDir", "read_fragment", "remove_tree", "work_path"]
+__all__ = ["FragmentWriter", "WorkDir", "read_fragment", "work_path"]
 
 FLUSH_BYTES = 1 << 20
 
@@ -32,9 +47,11 @@ _FRAGMENTS = "fragments"
 
 def work_path(output: str, run_id: str) -> str:
     """The working directory of a run: hidden, beside the output and so on its file system."""
-    target = Path(local_path(output)).resolve()
     run = hashlib.sha256(run_id.encode()).hexdigest()[:12]
-    return str(target.with_name(f".{target.name}.mondrian_ops-{run}"))
+    if is_local(output):
+        target = Path(local_path(output)).resolve()
+        return str(target.with_name(f".{target.name}.mondrian_ops-{run}"))
+    return joined(parent_of(output), f".{name_of(output)}.mondrian_ops-{run}")
 
 
 class WorkDir:
@@ -49,17 +66,15 @@ class WorkDir:
     def create(self) -> None:
         """Start afresh: what an earlier attempt left is removed. Nobody else may look in."""
         self.remove()
-        root = Path(self.root)
         try:
-            root.parent.mkdir(parents=True, exist_ok=True)
-            root.mkdir(mode=0o700)
+            make_private(self.root)
         except (PermissionError, NotADirectoryError, FileExistsError):
             raise StorageError(
-                f"{self.root}: cannot be made; let this process write beside `output`"
+                f"{shown(self.root)}: cannot be made; let this process write beside `output`"
             ) from None
-        root.chmod(0o700)
-        Path(self.path(_FRAGMENTS)).mkdir()
-        Path(self.staging).mkdir()
+        for name in (_FRAGMENTS, _RELEASE):
+            store, path = filesystem(self.path(name))
+            store.create_dir(path, recursive=False)
         write_file(self.path(_ATTEMPT), uuid.uuid4().hex.encode())
 
     def remove(self) -> None:
@@ -68,7 +83,7 @@ class WorkDir:
 
     def path(self, *parts: str) -> str:
         """The path of a working file."""
-        return str(Path(self.root, *parts))
+        return joined(self.root, *parts)
 
     @property
     def staging(self) -> str:
@@ -79,12 +94,12 @@ class WorkDir:
     def token(self) -> str:
         """A text no other run, nor another attempt at this one, has; for :func:`publish`."""
         with self.there():
-            return Path(self.path(_ATTEMPT)).read_text(encoding="ascii")
+            return read_file(self.path(_ATTEMPT)).decode("ascii")
 
     def staged(self) -> set[str]:
         """The names in :attr:`staging`, without those that are still being written."""
         with self.there():
-            return {name for name in os.listdir(self.staging) if not name.startswith(".")}
+            return {name for name in _names_in(self.staging) if not name.startswith(".")}
 
     def part_path(self, fragment_id: int) -> str:
         """Where the release's part of a fragment goes.
@@ -92,7 +107,7 @@ class WorkDir:
         The name differs from run to run, so that a reader who listed the directory before a
         publication finds the file gone, rather than read half of either release.
         """
-        return str(Path(self.staging, f"part-{fragment_id:05d}-{self.token[:8]}.parquet"))
+        return joined(self.staging, f"part-{fragment_id:05d}-{self.token[:8]}.parquet")
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""
@@ -115,16 +130,19 @@ class WorkDir:
 
     def write_arrow(self, name: str, table: pa.Table) -> None:
         """Write a table as an Arrow IPC stream, as a whole or not at all."""
-        with self.there():
-            stream = _Stream(self.path(name), table.schema)
-            stream.append(table)
-            stream.close()
-            stream.commit()
+        with (
+            self.there(),
+            new_file(self.path(name)) as sink,
+            ipc.new_stream(sink, table.schema) as stream,
+        ):
+            stream.write_table(table)
 
     def read_arrow(self, name: str) -> pa.Table:
-        """The table that :meth:`write_arrow` wrote, mapped into memory rather than copied."""
+        """The table that :meth:`write_arrow` wrote; if it lies here, mapped rather than copied."""
+        path = self.path(name)
         with self.there():
-            return ipc.open_stream(pa.memory_map(self.path(name))).read_all()
+            source = pa.memory_map(path) if is_local(path) else pa.py_buffer(read_file(path))
+            return ipc.open_stream(source).read_all()
 
     @contextmanager
     def there(self) -> Iterator[None]:
@@ -140,8 +158,9 @@ class WorkDir:
 
     def _vanished(self) -> StorageError:
         return StorageError(
-            f"{self.root}: working files of this run vanished or are damaged, or `output` is not on "
-            "storage that all workers share; see to that and run again from the partition task"
+            f"{shown(self.root)}: working files of this run vanished or are damaged, or `output` "
+            "is not on storage that all workers share; see to that and run again from the "
+            "partition task"
         )
 
 
@@ -181,6 +200,11 @@ class FragmentWriter:
                 stream.commit()
             self._streams.clear()
 
+    def abandon(self) -> None:
+        """Leave nothing of what was written."""
+        for stream in self._streams.values():
+            stream.abandon()
+
     def __enter__(self) -> FragmentWriter:
         return self
 
@@ -192,15 +216,16 @@ class FragmentWriter:
     ) -> None:
         if kind is None:
             self.close()
+        else:
+            self.abandon()
 
 
 class _Stream:
     """An Arrow IPC stream while it is written, under a temporary name."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
-        self._path = path
-        self._sink = pa.OSFile(f"{path}.tmp", "wb")
-        self._writer = ipc.new_stream(self._sink, schema)
+        self._file = NewFile(path)
+        self._writer = ipc.new_stream(self._file.sink, schema)
         self._gathered: list[pa.Table] = []
         self._bytes = 0
 
@@ -213,10 +238,12 @@ class _Stream:
     def close(self) -> None:
         self._flush()
         self._writer.close()
-        self._sink.close()
 
     def commit(self) -> None:
-        Path(f"{self._path}.tmp").replace(self._path)
+        self._file.commit()
+
+    def abandon(self) -> None:
+        self._file.abandon()
 
     def _flush(self) -> None:
         if self._gathered:
@@ -234,7 +261,8 @@ def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
         StorageError: no fragment is there at all, or the files are damaged.
     """
     with work.there():
-        names = sorted(n for n in os.listdir(work.path(_FRAGMENTS)) if n.endswith(".arrow"))
+        found = _names_in(work.path(_FRAGMENTS))
+        names = sorted(name for name in found if not name.startswith("."))
         own = [name for name in names if name.startswith(_fragment_prefix(fragment_id))]
         if not names:
             raise FileNotFoundError(work.path(_FRAGMENTS))
@@ -247,11 +275,7 @@ def _fragment_prefix(fragment_id: int) -> str:
     return f"{fragment_id:05d}-"
 
 
-def remove_tree(path: str) -> None:
-    """Remove a directory; whatever is missing, or goes missing meanwhile, is no error."""
-
-    def tolerate(_function: object, _path: str, error: tuple[Any, BaseException, Any]) -> None:
-        if not isinstance(error[1], FileNotFoundError | NotADirectoryError):
-            raise error[1]
-
-    shutil.rmtree(path, onerror=tolerate)
+def _names_in(directory: str) -> list[str]:
+    if is_local(directory):
+        return os.listdir(directory)
+    return [each.name for each in entries(directory)]

@@ -1,0 +1,198 @@
+"""How a remote store is reached: what its URL, a connection or the environment says.
+
+Inside Airflow, connections are looked up by what :func:`look_up_with` was given. Outside, S3 goes
+by the AWS environment variables, and HDFS by ``MONDRIAN_OPS_WEBHDFS`` (the NameNodes' HTTP
+addresses, separated by commas) and ``HADOOP_USER_NAME``. On an executor, which has neither,
+:func:`use_options` puts what :func:`options_of` found where the work was given out.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mondrian_ops.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pa_fs
+
+__all__ = [
+    "SCHEMES",
+    "connected",
+    "look_up_with",
+    "options_of",
+    "s3_endpoint",
+    "servers_of",
+    "use_options",
+]
+
+SCHEMES = ("hdfs", "webhdfs", "swebhdfs", "s3")
+WEBHDFS_VARIABLE = "MONDRIAN_OPS_WEBHDFS"
+
+Options = Mapping[str, Any]
+LookUp = Callable[[str, str | None], Options | None]
+"""Options of a connection, by ``hdfs`` or ``s3`` and its name, or those of the default one."""
+
+_BASE = re.compile(r"([a-z0-9+.-]+)://(?:([^@]*)@)?(.*)", re.IGNORECASE)
+
+_look_up: LookUp | None = None
+_given: dict[str, Options] = {}
+
+
+def look_up_with(lookup: LookUp | None) -> None:
+    """Look connections up so; None: there are none."""
+    global _look_up
+    _look_up = lookup
+
+
+def options_of(urls: Iterable[str]) -> dict[str, Any]:
+    """How these locations are reached, as a JSON value, for :func:`use_options` elsewhere.
+
+    It may hold secrets: it must travel like one.
+    """
+    bases = {"/".join(url.split("/", 3)[:3]) for url in urls if "://" in url}
+    remote = sorted(base for base in bases if base.split(":")[0].lower() in SCHEMES)
+    return {base: dict(_options(base)) for base in remote}
+
+
+def use_options(options: Mapping[str, Any]) -> None:
+    """Reach locations as :func:`options_of` said in another process."""
+    _given.update(options)
+
+
+def connected(base: str) -> pa_fs.FileSystem:
+    """The file system of a remote URL's scheme and authority.
+
+    Raises:
+        InputError: nothing says how to reach it.
+    """
+    scheme = base.partition(":")[0]
+    options = json.dumps(_options(base), sort_keys=True)
+    return _connected("s3" if scheme == "s3" else "hdfs", options, os.getpid())
+
+
+def servers_of(base: str) -> set[str]:
+    """What tells whether two remote URLs lie on one store: any server, or the bucket, in common."""
+    scheme, _, authority = _split(base)
+    return {f"s3://{authority}"} if scheme == "s3" else {*_options(base)["servers"]}
+
+
+@lru_cache(maxsize=32)
+def _connected(kind: str, options: str, _process: int) -> pa_fs.FileSystem:
+    if kind == "s3":
+        import pyarrow.fs as pa_fs
+
+        return pa_fs.S3FileSystem(
+            **{"connect_timeout": 10, "request_timeout": 60, **json.loads(options)}
+        )
+    from mondrian_ops.storage import hdfs
+
+    return hdfs.arrow_filesystem(json.loads(options))
+
+
+def _options(base: str) -> Options:
+    if base in _given:
+        return _given[base]
+    scheme, name, authority = _split(base)
+    if scheme == "s3":
+        return _s3_options(base, name, authority)
+    if scheme != "hdfs" and authority:
+        found = _connection(base, "hdfs", name) if name else _anonymous()
+        server = f"http{'s' if scheme == 'swebhdfs' else ''}://{authority}"
+        return {**found, "servers": [server]}
+    return _hdfs_options(base, name, authority)
+
+
+def _split(base: str) -> tuple[str, str, str]:
+    """Scheme, name of the connection (or empty), host and port or bucket."""
+    match = _BASE.fullmatch(base)
+    assert match is not None  # noqa: S101 - every caller has looked at the scheme
+    scheme, name, authority = match[1].lower(), match[2] or "", match[3]
+    if ":" in name:
+        raise InputError(
+            f"{scheme}://{authority}: the URL holds a password; put it into an Airflow connection "
+            "and name that before the @"
+        )
+    return scheme, name, authority
+
+
+def _hdfs_options(base: str, name: str, authority: str) -> Options:
+    if name:
+        return _connection(base, "hdfs", name)
+    found = _look_up("hdfs", None) if _look_up else None
+    servers = [each.strip().rstrip("/") for each in os.environ.get(WEBHDFS_VARIABLE, "").split(",")]
+    if found is None and any(servers):
+        found = {**_anonymous(), "servers": [each for each in servers if each]}
+    if found is None:
+        raise InputError(
+            f"hdfs://{authority}: nothing says where the HTTP address of its NameNode is; name an "
+            f"Airflow connection in the URL (hdfs://CONNECTION@{authority}/…), make the connection "
+            f"webhdfs_default, set {WEBHDFS_VARIABLE}, or give webhdfs://HOST:PORT/…"
+        )
+    _refuse_other_cluster(authority, found["servers"])
+    return found
+
+
+def _refuse_other_cluster(authority: str, servers: Iterable[str]) -> None:
+    """A host and port that is none of the servers: personal data must not go astray."""
+    host = authority.rpartition(":")[0]
+    if host and host not in {urlsplit(server).hostname for server in servers}:
+        raise InputError(
+            f"hdfs://{authority}: {host} is none of the NameNodes that are known here "
+            f"({', '.join(servers)}); name the connection of that cluster in the URL"
+        )
+
+
+def _s3_options(base: str, name: str, bucket: str) -> Options:
+    if not bucket:
+        raise InputError("s3:///: the URL names no bucket; give s3://BUCKET/KEY")
+    if name:
+        return _connection(base, "s3", name)
+    found = _look_up("s3", None) if _look_up else None
+    return found or _s3_environment()
+
+
+def _connection(base: str, kind: str, name: str) -> Options:
+    scheme, _, authority = _split(base)
+    if _look_up is None:
+        raise InputError(
+            f"{scheme}://{authority}: the URL names an Airflow connection, which only Airflow "
+            "knows; leave it out, and set the environment variables that docs/storage.md names"
+        )
+    found = _look_up(kind, name)
+    if found is None:
+        raise InputError(
+            f"{scheme}://{authority}: there is no Airflow connection {name!r}, which the URL "
+            "names; make it, or name another"
+        )
+    return found
+
+
+def _anonymous() -> dict[str, Any]:
+    return {"user": os.environ.get("HADOOP_USER_NAME") or getpass.getuser()}
+
+
+def _s3_environment() -> dict[str, Any]:
+    """What the AWS variables say; without them, Arrow looks where AWS's own tools look."""
+    found = {
+        "access_key": os.environ.get("AWS_ACCESS_KEY_ID"),
+        "secret_key": os.environ.get("AWS_SECRET_ACCESS_KEY"),
+        "session_token": os.environ.get("AWS_SESSION_TOKEN"),
+        "region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
+    }
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return {k: v for k, v in {**found, **s3_endpoint(endpoint)}.items() if v}
+
+
+def s3_endpoint(url: str | None) -> dict[str, str]:
+    """The options for a server other than Amazon's, such as ``http://localhost:9000``."""
+    if not url:
+        return {}
+    parts = urlsplit(url if "://" in url else f"https://{url}")
+    return {"scheme": parts.scheme, "endpoint_override": parts.netloc}

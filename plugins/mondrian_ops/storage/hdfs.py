@@ -1,0 +1,415 @@
+"""HDFS over WebHDFS: fsspec's client, made to outlive the loss of a NameNode or a DataNode.
+
+A request to the NameNode goes to the next server when one is unreachable, stands by or is still
+starting, and around again after a pause. When a DataNode does not answer, or falls silent in the
+middle, the NameNode is asked for another one (``excludedatanodes``): a read goes on where it
+stopped, a write starts again. A file is written under a name of its own and renamed when it is
+complete, and a rename that did not happen is an error.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import IO, Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import pyarrow.fs as pa_fs
+import requests
+import urllib3
+from fsspec.implementations.webhdfs import WebHDFS
+from fsspec.spec import AbstractBufferedFile
+from pyarrow import PythonFile
+
+__all__ = ["Hdfs", "arrow_filesystem"]
+
+T = TypeVar("T")
+_Excluding = dict[str, Any]
+
+TIMEOUT = (10.0, 60.0)
+"""Seconds to connect in, and to wait for the next bytes of an answer."""
+WRITE_TIMEOUT = (60.0, 300.0)
+"""The same for a write: a DataNode falls silent while it replaces another one in its pipeline."""
+
+_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0)
+"""Seconds before each round of attempts: as long as a NameNode takes to fail over."""
+_ELSEWHERE = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
+_UNAVAILABLE = frozenset({502, 503, 504})
+_ERRORS: Mapping[str, int] = {
+    "FileNotFoundException": errno.ENOENT,
+    "AccessControlException": errno.EACCES,
+    "SecurityException": errno.EACCES,
+    "FileAlreadyExistsException": errno.EEXIST,
+    "ParentNotDirectoryException": errno.ENOTDIR,
+    "PathIsNotDirectoryException": errno.ENOTDIR,
+    "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
+}
+_PLAIN = {"Accept-Encoding": "identity"}
+_LOST = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError, OSError)
+
+
+def arrow_filesystem(options: Mapping[str, Any]) -> pa_fs.FileSystem:
+    """Arrow's view of an HDFS; ``options`` are the keywords of :class:`Hdfs`."""
+    return pa_fs.PyFileSystem(_Handler(Hdfs(**options)))
+
+
+class _DataNodeError(OSError):
+    """A DataNode did not answer, or not to the end."""
+
+    def __init__(self, location: str, why: object) -> None:
+        self.host = urlsplit(location).hostname or ""
+        super().__init__(errno.EIO, f"DataNode {self.host}: {type(why).__name__}")
+
+
+class Hdfs(WebHDFS):  # type: ignore[misc]
+    """An HDFS behind its NameNodes' HTTP addresses.
+
+    :param servers: ``http://host:9870`` of each NameNode, in any order.
+    :param user: who asks, where the cluster takes a client's word for it.
+    :param password: for basic authentication, of a gateway in front of the cluster.
+    :param kerberos: authenticate by the Kerberos ticket of this process.
+    :param proxy_to: act in this user's name.
+    :param verify: of HTTPS: whether, or the file of authorities by which, servers are verified.
+    :param cert: of HTTPS: the client's certificate, or certificate and key.
+    :param headers: further headers of every request.
+    """
+
+    protocol = ("hdfs", "webhdfs", "swebhdfs")
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        user: str | None = None,
+        password: str | None = None,
+        kerberos: bool = False,
+        proxy_to: str | None = None,
+        verify: bool | str = True,
+        cert: str | Sequence[str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if self._cached:
+            return
+        first = urlsplit(servers[0])
+        super().__init__(
+            first.hostname,
+            first.port,
+            kerberos=kerberos,
+            user=None if kerberos else user,
+            password=password,
+            proxy_to=proxy_to,
+            use_https=first.scheme == "https",
+            session_cert=tuple(cert) if isinstance(cert, list) else cert,
+            session_verify=verify,
+            **kwargs,
+        )
+        self.session.headers.update({**_PLAIN, **(headers or {})})
+        self._servers = [server.rstrip("/") for server in servers]
+        self._first = 0
+
+    # The NameNode
+
+    def _call(
+        self,
+        op: str,
+        method: str = "get",
+        path: str | None = None,
+        data: Any = None,
+        redirect: bool = True,
+        **kwargs: Any,
+    ) -> requests.Response:
+        """Ask the active NameNode; where it redirects to a DataNode, the redirection is returned.
+
+        Raises the OSError of the remote exception, ConnectionError where no NameNode answers.
+        """
+        path = self._strip_protocol(path or "/")
+        parameters = {**kwargs, **self.pars, "op": op.upper()}
+        for pause in _PAUSES:
+            time.sleep(pause)
+            for _ in self._servers:
+                server = self._servers[self._first]
+                url = f"{server}/webhdfs/v1{quote(path, safe='/=')}"
+                answer = self._asked(method.upper(), url, parameters, data)
+                if answer is not None:
+                    _raise_for(answer, path)
+                    return answer
+                self._first = (self._servers.index(server) + 1) % len(self._servers)
+        hosts = ", ".join(self._servers)
+        raise ConnectionError(errno.ECONNREFUSED, f"no active NameNode answers at {hosts}")
+
+    def _asked(
+        self, method: str, url: str, parameters: Mapping[str, Any], data: Any
+    ) -> requests.Response | None:
+        """A NameNode's answer; None where another one should be asked, or this one later."""
+        try:
+            answer: requests.Response = self.session.request(
+                method, url, params=parameters, data=data, allow_redirects=False, timeout=TIMEOUT
+            )
+        except (requests.ConnectionError, requests.Timeout) as error:
+            if parameters["op"] == "RENAME" and not _never_sent(error):
+                host = urlsplit(url).netloc
+                raise ConnectionError(
+                    errno.ECONNRESET, f"NameNode {host} fell silent; the rename may have been done"
+                ) from None
+            return None
+        if answer.status_code in _UNAVAILABLE or _exception_of(answer)[0] in _ELSEWHERE:
+            return None
+        return answer
+
+    # DataNodes
+
+    def _on_data_nodes(self, attempt: Callable[[_Excluding], T]) -> T:
+        """``attempt``, again on other DataNodes as long as one is lost."""
+        lost: dict[str, None] = {}
+        for pause in (0.0, *_PAUSES):
+            time.sleep(pause)
+            try:
+                return attempt({"excludedatanodes": ",".join(lost)} if lost else {})
+            except _DataNodeError as error:
+                failure: OSError = error
+                lost.update(dict.fromkeys(_names(error.host)))
+            except (FileNotFoundError, PermissionError):
+                raise
+            except OSError as error:
+                if not lost:  # the NameNode's own trouble, not that there is no further DataNode
+                    raise
+                failure = error
+                lost.clear()
+        raise failure
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        """The bytes of a file from ``start`` to ``end``, which are in it."""
+        content = memoryview(bytearray(end - start))
+        done = 0
+
+        def read_on(excluding: _Excluding) -> None:
+            nonlocal done
+            for chunk in self._chunks(path, start + done, content[done:], excluding):
+                done += chunk
+
+        self._on_data_nodes(read_on)
+        return bytes(content)
+
+    def _chunks(
+        self, path: str, offset: int, into: memoryview, excluding: _Excluding
+    ) -> Iterator[int]:
+        """Fill ``into`` from one DataNode, telling how much has come each time."""
+        if not into:
+            return
+        answer = self._call("OPEN", path=path, offset=offset, length=len(into), **excluding)
+        location = answer.headers.get("Location")
+        if location is None:  # a gateway, which answers by itself
+            into[:] = answer.content
+            yield len(into)
+            return
+        with _lost(location):
+            answer = self.session.get(
+                self._apply_proxy(location), stream=True, timeout=TIMEOUT, allow_redirects=False
+            )
+            with closing(answer):
+                _raise_for(answer, path)
+                done = 0
+                while done < len(into):
+                    chunk = answer.raw.readinto(into[done:])
+                    if not chunk:
+                        raise _DataNodeError(location, EOFError())
+                    done += chunk
+                    yield chunk
+
+    def upload(self, path: str, content: IO[bytes]) -> None:
+        """Write a file whole or not at all, replacing one that is there; ``content`` can seek."""
+        folder, name = posixpath.split(path)
+        temporary = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}.tmp"
+        try:
+            self._on_data_nodes(lambda excluding: self._put(temporary, content, excluding))
+            self.mv(temporary, path)
+        except BaseException:
+            with suppress(Exception):
+                self.rm(temporary)
+            raise
+
+    def _put(self, path: str, content: IO[bytes], excluding: _Excluding) -> None:
+        size = content.seek(0, os.SEEK_END)
+        content.seek(0)
+        answer = self._call("CREATE", "PUT", path, overwrite="true", **excluding)
+        location = answer.headers["Location"]
+        with _lost(location):
+            answer = self.session.put(
+                self._apply_proxy(location),
+                data=content if size else b"",
+                headers={"Content-Type": "application/octet-stream"},
+                timeout=WRITE_TIMEOUT,
+                allow_redirects=False,
+            )
+            _raise_for(answer, path)
+
+    # What fsspec's client leaves out
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(each) for each in path]
+        path = os.fspath(path)
+        if "://" in path:
+            path = "/" + path.partition("://")[2].partition("/")[2]
+        return path.rstrip("/") or "/"
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> AbstractBufferedFile:
+        kind = {"rb": _Reader, "wb": _Writer}.get(mode)
+        if kind is None:
+            raise NotImplementedError(f"HDFS files are read or written whole, not opened {mode!r}")
+        size = block_size or self.blocksize
+        return kind(self, path, mode, size, cache_options=cache_options, **kwargs)
+
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        path = self._strip_protocol(path)
+        return _timed(super().info(path))
+
+    def ls(self, path: str, detail: bool = False, **kwargs: Any) -> list[Any]:
+        found = super().ls(self._strip_protocol(path), detail=True)
+        for each in found:
+            each["name"] = each["name"].rstrip("/")  # of a file that was listed itself
+        return list(map(_timed, found)) if detail else [each["name"] for each in found]
+
+    def mkdir(
+        self,
+        path: str,
+        create_parents: bool = True,
+        permission: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        mode: dict[str, Any] = {} if permission is None else {"permission": permission}
+        self._call("MKDIRS", "put", path, **mode)
+
+    def mv(self, path1: str, path2: str, **kwargs: Any) -> None:
+        """Rename in one step; a file or an empty directory that is there is replaced."""
+        target = self._strip_protocol(path2)
+        answer = self._call("RENAME", "put", path1, destination=target, renameoptions="OVERWRITE")
+        if answer.content and answer.json().get("boolean") is False:
+            raise OSError(errno.EIO, "not renamed", path1)
+
+    def rm(self, path: str, recursive: bool = False, **kwargs: Any) -> None:
+        for each in [path] if isinstance(path, str) else path:
+            answer = self._call("DELETE", "delete", each, recursive=str(recursive).lower())
+            if not answer.json()["boolean"]:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), each)
+
+    def may_write(self, path: str) -> bool:
+        """Whether this user may make something in a directory."""
+        try:
+            self._call("CHECKACCESS", path=path, fsaction="-wx")
+        except PermissionError:
+            return False
+        return True
+
+
+class _Reader(AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is read by ranges."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        end = min(self.size, end)
+        return self.fs.read_range(self.path, start, end) if start < end else b""
+
+
+class _Writer(AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is gathered on the local disk, unseen by others, and uploaded when complete."""
+
+    def _initiate_upload(self) -> None:
+        self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed once uploaded
+
+    def _upload_chunk(self, final: bool = False) -> bool:
+        self._gathered.write(self.buffer.getvalue())
+        if final:
+            with self._gathered:
+                self.fs.upload(self.path, self._gathered)
+        return True
+
+
+class _Handler(pa_fs.FSSpecHandler):  # type: ignore[misc]
+    """Arrow's bridge to fsspec, but Arrow itself knows best what to read ahead."""
+
+    def open_input_file(self, path: str) -> PythonFile:
+        return PythonFile(self.fs.open(path, "rb", cache_type="none"), mode="r")
+
+    def open_input_stream(self, path: str) -> PythonFile:
+        return self.open_input_file(path)
+
+    def get_file_info_selector(self, selector: pa_fs.FileSelector) -> list[pa_fs.FileInfo]:
+        if selector.recursive or selector.allow_not_found:
+            recursive: list[pa_fs.FileInfo] = super().get_file_info_selector(selector)
+            return recursive
+        listed = self.fs.ls(selector.base_dir, detail=True)
+        found: list[pa_fs.FileInfo] = [
+            self._create_file_info(each["name"], each) for each in listed
+        ]
+        return found
+
+
+def _timed(info: dict[str, Any]) -> dict[str, Any]:
+    return {**info, "mtime": info["modificationTime"] / 1000}
+
+
+def _names(host: str) -> Iterator[str]:
+    """A DataNode's names: a NameNode may know it by the one in its redirection, or its address."""
+    yield host
+    with suppress(OSError):
+        yield socket.gethostbyname(host)
+
+
+@contextmanager
+def _lost(location: str) -> Iterator[None]:
+    """Whatever goes wrong with a DataNode, but for what it says of the file, is its loss."""
+    try:
+        yield
+    except (_DataNodeError, FileNotFoundError, PermissionError):
+        raise
+    except _LOST as error:
+        raise _DataNodeError(location, error) from None
+
+
+def _exception_of(answer: requests.Response) -> tuple[str, str]:
+    """Name and message of the remote exception in an answer, or of nothing."""
+    if answer.status_code < 400:
+        return "", ""
+    try:
+        told = answer.json()["RemoteException"]
+        return str(told["exception"]), str(told["message"])
+    except (ValueError, KeyError, TypeError):
+        return "", ""
+
+
+def _raise_for(answer: requests.Response, path: str) -> None:
+    if answer.status_code < 400:
+        return
+    name, message = _exception_of(answer)
+    if name in {"IllegalArgumentException", "UnsupportedOperationException"}:
+        raise ValueError(message)
+    code = _ERRORS.get(name, errno.EIO)
+    if answer.status_code == 401:
+        raise PermissionError(errno.EACCES, "HDFS does not accept who is asking", path)
+    if code != errno.EIO:
+        raise OSError(code, os.strerror(code), path)
+    lines = (message or f"HTTP status {answer.status_code}").splitlines()
+    raise OSError(code, f"HDFS: {name} {lines[0]}", path)
+
+
+def _never_sent(error: Exception) -> bool:
+    if isinstance(error, requests.ConnectTimeout):
+        return True
+    reason = getattr(error.args[0] if error.args else None, "reason", None)
+    return isinstance(reason, urllib3.exceptions.NewConnectionError)

@@ -1,0 +1,242 @@
+"""A source's files in a fixed order, and their format."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.locations import is_local, joined, local_path, remote_parts, shown
+from mondrian_ops.storage.remote import Entry, entries, entry, open_stream
+
+__all__ = ["DataFile", "Format", "data_file", "data_files", "file_format", "source_root"]
+
+Format = Literal["parquet", "csv"]
+
+_WILDCARD = re.compile(r"[*?[]")
+_PARQUET_MAGIC = b"PAR1"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
+_CSV_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a source: where it is, its bytes, a text that changes with its size or time."""
+
+    url: str
+    bytes: int
+    stamp: str
+
+
+def source_root(pattern: str) -> str:
+    """The part of a location before its first wildcard: what matches lies in or under it."""
+    if is_local(pattern):
+        path = local_path(pattern)
+        if not _WILDCARD.search(path) or os.path.lexists(path):
+            return path
+        parts = Path(path).parts
+        return str(Path(*parts[: _first_wildcard(parts)]))
+    base, path = remote_parts(pattern)
+    if not _WILDCARD.search(path) or entry(pattern):
+        return base + path
+    names = path.split("/")
+    return base + ("/".join(names[: _first_wildcard(names)]) or "/")
+
+
+def _first_wildcard(names: Sequence[str]) -> int:
+    return next(i for i, name in enumerate(names) if _WILDCARD.search(name))
+
+
+def data_files(url: str) -> list[DataFile]:
+    """The data files of a file, directory (with its subdirectories) or glob, sorted by path.
+
+    Names that start with ``_`` or ``.`` are hidden and left out, as dataset readers do.
+
+    Raises:
+        InputError: nothing is there, or a directory is Hive-partitioned (its columns would be
+            lost without notice).
+    """
+    try:
+        found = _local_files(url) if is_local(url) else _remote_files(url)
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename}: no such file; is `input` still written to?") from None
+    except PermissionError as error:
+        raise InputError(f"{error.filename}: permission denied; let this process read it") from None
+    if not found:
+        raise InputError(
+            f"{shown(url)}: the directory holds no data file; give Parquet or CSV files"
+        )
+    return sorted(found, key=lambda file: file.url)
+
+
+def data_file(url: str) -> DataFile:
+    """One data file as it is now; raises FileNotFoundError."""
+    if is_local(url):
+        return _local_file(local_path(url))
+    found = entry(url)
+    if found is None:
+        raise FileNotFoundError(shown(url))
+    return DataFile(url, found.bytes, found.stamp)
+
+
+def file_format(path: str) -> Format:
+    """Parquet or CSV, by the file's ending, and by its content where the ending says nothing.
+
+    Raises:
+        InputError: the file cannot be read, or is neither.
+    """
+    lower = path.lower()
+    if lower.endswith(_PARQUET_ENDINGS):
+        return "parquet"
+    if lower.endswith(_CSV_ENDINGS):
+        return "csv"
+    try:
+        with Path(path).open("rb") if is_local(path) else open_stream(path) as file:
+            head = file.read(4096)
+    except FileNotFoundError:
+        raise InputError(f"{shown(path)}: no such file; check the path of `input`") from None
+    except PermissionError:
+        raise InputError(f"{shown(path)}: permission denied; let this process read it") from None
+    if head.startswith(_PARQUET_MAGIC):
+        return "parquet"
+    if b"\x00" in head and not head.startswith(_UTF16_MARKS):
+        raise InputError(f"{shown(path)}: neither Parquet nor CSV; remove the file or convert it")
+    return "csv"
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _refuse_partitioned(directory: str, name: str) -> None:
+    if "=" in name:
+        raise InputError(
+            f"{shown(directory)}: directories named column=value are not read as columns; give one "
+            "of them as `input`, or write the column into the files"
+        )
+
+
+def _nothing(url: str, path: str) -> InputError:
+    what = "no file matches the pattern" if _WILDCARD.search(path) else "no such file or directory"
+    return InputError(f"{shown(url)}: {what}; check the path of `input`")
+
+
+# On the local file system
+
+
+def _local_files(url: str) -> list[DataFile]:
+    path = local_path(url)
+    if Path(path).is_dir():
+        paths = list(_walk(Path(path)))
+    elif os.path.lexists(path):
+        paths = [path]
+    else:
+        paths = _glob(url, path)
+    return [_local_file(path) for path in paths]
+
+
+def _local_file(path: str) -> DataFile:
+    status = Path(path).stat()
+    return DataFile(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
+
+
+def _glob(url: str, pattern: str) -> list[str]:
+    # Unlike pathlib's, this one passes over names that start with a dot.
+    found = map(Path, glob.glob(pattern, recursive=True) if _WILDCARD.search(pattern) else [])
+    matches = [match for match in found if not _hidden(match.name)]
+    if not matches:
+        raise _nothing(url, pattern)
+    files: set[str] = set()
+    for match in matches:
+        files.update(_walk(match) if match.is_dir() else [str(match)])
+    return list(files)
+
+
+def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str]:
+    real = directory.resolve()
+    if real in above:  # a symbolic link that leads back up
+        return
+    for path in sorted(directory.iterdir()):
+        if _hidden(path.name):
+            continue
+        if not path.is_dir():
+            yield str(path)
+            continue
+        _refuse_partitioned(str(path), path.name)
+        yield from _walk(path, above | {real})
+
+
+# On a remote store
+
+
+def _remote_files(url: str) -> list[DataFile]:
+    base, path = remote_parts(url)
+    named = entry(base + path)
+    matches = [named] if named else list(_matches(base, path))
+    if not matches:
+        raise _nothing(url, path)
+    found: dict[str, Entry] = {}
+    for match in matches:
+        inside = _files_in(match) if match.is_directory else [match]
+        found.update((each.url, each) for each in inside)
+    return [DataFile(each.url, each.bytes, each.stamp) for each in found.values()]
+
+
+def _files_in(directory: Entry) -> Iterator[Entry]:
+    for each in entries(directory.url):
+        if _hidden(each.name):
+            continue
+        if not each.is_directory:
+            yield each
+            continue
+        _refuse_partitioned(each.url, each.name)
+        yield from _files_in(each)
+
+
+def _matches(base: str, pattern: str) -> Iterator[Entry]:
+    """What matches a pattern as the local glob matches, step by step from its first wildcard on."""
+    if not _WILDCARD.search(pattern):
+        return
+    names = pattern.split("/")
+    first = _first_wildcard(names)
+    root = entry(base + ("/".join(names[:first]) or "/"))
+    if root is not None and root.is_directory:
+        found = _below(root, names[first:])
+        yield from (each for each in found if not _hidden(each.name))
+
+
+def _below(directory: Entry, names: list[str]) -> Iterator[Entry]:
+    """What lies below a directory under names of which the first may hold wildcards."""
+    name, rest = names[0], names[1:]
+    if name == "**":
+        if rest:
+            yield from _below(directory, rest)
+        for each in _visible(directory):
+            if not rest:
+                yield each
+            if each.is_directory:
+                yield from _below(each, names)
+        return
+    for each in _named(directory, name):
+        if not rest:
+            yield each
+        elif each.is_directory:
+            yield from _below(each, rest)
+
+
+def _named(directory: Entry, name: str) -> list[Entry]:
+    if _WILDCARD.search(name):
+        return [each for each in _visible(directory) if fnmatch.fnmatchcase(each.name, name)]
+    found = entry(joined(directory.url, name))
+    return [found] if found else []
+
+
+def _visible(directory: Entry) -> list[Entry]:
+    return [each for each in entries(directory.url) if not each.name.startswith(".")]

@@ -1,0 +1,105 @@
+"""Putting a release in its place on the local file system, in one step.
+
+Everything of the new release is flushed to disk before the one step that makes it visible: a
+rename onto nothing, or the atomic exchange of two directories (``renameat2`` with
+``RENAME_EXCHANGE``). Killed before this step, the old release stands; after it, the new one does,
+and only the old release's remains, out of sight in the working directory, wait to be removed. Where
+the file system knows no exchange, the old release steps aside by one rename before the new one
+takes its place by another; killed between the two, the next :func:`recover` puts it back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.files import remove_tree, sync
+
+__all__ = ["place", "recover", "refuse_unwritable"]
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
+
+
+def recover(target: str) -> None:
+    """Put back a release that stepped aside for one that never came."""
+    place = Path(target)
+    aside = _aside(place)
+    if not os.path.lexists(aside):
+        return
+    if os.path.lexists(place):
+        remove_tree(str(aside))
+    else:
+        aside.rename(place)
+
+
+def refuse_unwritable(target: str) -> None:
+    """Raise StorageError where this process could not make the release."""
+    ancestor = Path(target).parent
+    while not os.path.lexists(ancestor):
+        ancestor = ancestor.parent
+    if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
+        raise StorageError(
+            f"output: {ancestor} is not a directory this process may write to; "
+            "choose another `output`, or grant the permission"
+        )
+
+
+def place(staging: str, target: str) -> None:
+    """Make a complete ``staging`` the directory at ``target``; what was there is removed."""
+    new, old = Path(staging), Path(target)
+    for path in list(new.iterdir()):
+        sync(path)
+    sync(new)
+    _swap(new, old)
+    sync(old.parent)
+    remove_tree(staging)  # by now the old release, if there was one
+
+
+def _swap(staging: Path, target: Path) -> None:
+    try:
+        if not target.is_dir() or not any(target.iterdir()):
+            staging.rename(target)
+        elif not _exchange(staging, target):
+            _step_aside(staging, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EBUSY):
+            raise
+        raise StorageError(
+            f"output: {target} is a mount point or on another file system than its directory, "
+            "so it cannot be replaced in one step; choose a directory below it"
+        ) from None
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two directories atomically; False where the system or file system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    if renameat2(*arguments) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NO_EXCHANGE:
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def _step_aside(staging: Path, target: Path) -> None:
+    aside = _aside(target)
+    target.rename(aside)
+    try:
+        staging.rename(target)
+    except BaseException:
+        aside.rename(target)
+        raise
+    remove_tree(str(aside))
+
+
+def _aside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.mondrian_ops-previous")

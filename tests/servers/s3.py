@@ -1,0 +1,87 @@
+"""An S3 server: moto's, behind real HTTP. It counts for the protocol, not for Amazon's limits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+__all__ = ["Request", "S3"]
+
+
+@dataclass
+class Request:
+    """One request that the server answered."""
+
+    method: str
+    path: str
+    bytes: int
+
+
+class S3:
+    """A context manager: a server on a free port, with what was asked of it.
+
+    Attributes: ``endpoint`` (http://…), ``options`` (keywords of pyarrow's S3FileSystem),
+    ``environment`` (variables for a process of its own), ``requests``.
+    """
+
+    def __init__(self) -> None:
+        from moto.server import DomainDispatcherApplication, create_backend_app
+        from werkzeug.serving import make_server
+
+        self.requests: list[Request] = []
+        application = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._counting(application), threaded=True)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For pyarrow's S3FileSystem."""
+        return {
+            "access_key": "test",
+            "secret_key": "test",
+            "region": "us-east-1",
+            "scheme": "http",
+            "endpoint_override": self.endpoint.removeprefix("http://"),
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As AWS's tools, and this project, read it."""
+        return {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": self.endpoint,
+        }
+
+    def bytes_sent(self) -> int:
+        """What the server has sent so far, but for headers."""
+        return sum(each.bytes for each in self.requests if each.method == "GET")
+
+    def __enter__(self) -> S3:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _counting(self, application: Callable[..., Iterable[bytes]]) -> Callable[..., Any]:
+        def counted(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+            told = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"], 0)
+            self.requests.append(told)
+            for chunk in application(environ, start_response):
+                told.bytes += len(chunk)
+                yield chunk
+
+        return counted
