@@ -1,7 +1,8 @@
 """Anonymize a data set on demand: the trigger form is the job.
 
 Every parameter is a key of the job (``docs/job.md``); those of its ``partitioning`` section stand
-beside the others. The defaults anonymize the example that comes with this project.
+beside the others, those of ``spark`` under names that begin so. The defaults anonymize the example
+that comes with this project.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ HOME = Path(__file__).resolve().parents[1]
 PRIVACY = "More on privacy"
 ALGORITHM = "Algorithm"
 PARTITIONING = "Partitioning"
+SPARK = "Spark"
 
 
 def text(default: str, **schema: Any) -> Param:
@@ -179,7 +181,7 @@ FORM = {
         options.ENGINES,
         section=ALGORITHM,
         title="Engine",
-        description="Where the work runs.",
+        description="local: in the tasks themselves. spark: on a Spark cluster; see that section.",
     ),
     "strategy": choice(
         options.Strategy,
@@ -193,7 +195,17 @@ FORM = {
         minimum=1,
         section=PARTITIONING,
         title="Fragments",
-        description="Mapped tasks, at most. What could not stand alone is merged.",
+        description="Mapped tasks, as many as the data allows. What could not stand alone is "
+        "merged.",
+    ),
+    "max_rows": Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        section=PARTITIONING,
+        title="Rows of a fragment, at most",
+        description="Larger fragments are cut further, whatever number was asked for, so that "
+        "each fits into a worker's memory. Empty: no limit.",
     ),
     "sample": Param(
         0.001,
@@ -219,8 +231,30 @@ FORM = {
         description="pushdown: each task reads its rows from the input. scatter: one pass "
         "writes them to private files. auto: by size and layout.",
     ),
+    "spark_connection": text(
+        "spark_connect_default",
+        section=SPARK,
+        title="Connection",
+        description="Id of the Airflow connection: of the type Spark Connect (a server that is "
+        "there already) or Spark (an application for each task, by spark-submit).",
+    ),
+    "spark_shape": choice(
+        options.SparkShape,
+        section=SPARK,
+        title="Shape",
+        description="fragments: a mapped task for each fragment. application: one task, and in it "
+        "one Spark application that anonymizes them all; for the largest data.",
+    ),
+    "spark_conf": columns(
+        [],
+        section=SPARK,
+        title="Properties",
+        description="Spark properties, one a line: `spark.sql.shuffle.partitions=64`.",
+    ),
 }
-OF_PARTITIONING = ("strategy", "fragments", "sample", "seed")
+OF_PARTITIONING = ("strategy", "fragments", "max_rows", "sample", "seed")
+OF_SPARK = ("connection", "shape", "conf")
+IN_SECTIONS = (*OF_PARTITIONING, *(f"spark_{name}" for name in OF_SPARK))
 
 with DAG(
     dag_id="mondrian_anonymize",
@@ -234,8 +268,9 @@ with DAG(
 ) as dag:
     anonymize_tasks(
         {
-            **{name: dag.param(name) for name in FORM if name not in OF_PARTITIONING},
+            **{name: dag.param(name) for name in FORM if name not in IN_SECTIONS},
             "partitioning": {name: dag.param(name) for name in OF_PARTITIONING},
+            "spark": {name: dag.param(f"spark_{name}") for name in OF_SPARK},
         },
         asset=AssetAlias("mondrian_release"),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mondrian_ops.core.job import Job, Partitioning
+from mondrian_ops.core.job import Job, Partitioning, Spark
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAGS = CHECKOUT / "dags"
@@ -55,6 +55,7 @@ def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name):
     assert told["seconds"] < 1
     imported = {module.partition(".")[0] for module in told["modules"]}
     assert not imported & HEAVY
+    assert not any(module.startswith("airflow.providers.apache") for module in told["modules"])
     assert not {"mondrian_ops.pipeline", "mondrian_ops.storage"} & set(told["modules"])
 
 
@@ -70,9 +71,10 @@ def test_the_three_phases_have_the_promised_ids(anonymize):
 def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anonymize):
     _dag, form, _found = anonymize
     keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
+    keys |= {f"spark_{each.name}" for each in fields(Spark)}
     not_in_a_form = {
         "base_dir",  # where a job file lies
-        "partitioning",  # flattened
+        *("partitioning", "spark"),  # flattened
         "min_sample",
         "sensitive_hierarchy",  # a file per column
         *("samarati", "tds", "di_mondrian"),  # other algorithms
@@ -86,7 +88,7 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         schema = param.schema
         assert schema["title"], name
         assert param.description.endswith((".", "`")), name
-        sections = (None, "More on privacy", "Algorithm", "Partitioning")
+        sections = (None, "More on privacy", "Algorithm", "Partitioning", "Spark")
         assert schema.get("section") in sections, name
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         assert not {"object"} & set(types), name
@@ -108,7 +110,10 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         ("sample", 2),
         ("cut", "best"),
         ("algorithm", "tds"),
-        ("engine", "spark"),
+        ("engine", "flink"),
+        ("max_rows", 0),
+        ("spark_shape", "stage"),
+        ("spark_connection", ""),
         ("quasi_identifiers", []),
         ("quasi_identifiers", [{"name": "age"}]),
         ("input", ""),
@@ -125,8 +130,10 @@ def test_the_form_refuses_what_the_job_would(anonymize, name, value):
 def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
     _dag, form, found = anonymize
     values = {name: param.resolve() for name, param in form.items()}
-    sections = {name: values.pop(name) for name in found["OF_PARTITIONING"]}
-    job = Job.from_dict({**values, "partitioning": sections})
+    partitioning = {name: values.pop(name) for name in found["OF_PARTITIONING"]}
+    spark = {name: values.pop(f"spark_{name}") for name in found["OF_SPARK"]}
+    job = Job.from_dict({**values, "partitioning": partitioning, "spark": spark})
+    assert job.spark == Spark()
     assert Path(job.input).is_file()
     named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]
     assert named

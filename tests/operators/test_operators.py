@@ -12,6 +12,7 @@ from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops import operators, pipeline
+from mondrian_ops.algorithms import planning
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import (
     AnonymizeFragmentOperator,
@@ -81,15 +82,16 @@ def test_any_other_error_may_be_retried(monkeypatch, context, job):
 def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, job, error):
     made = []
 
-    def half_done(_job, *, work, progress):
-        Path(work).mkdir()
-        made.append(Path(work))
+    def fail(*_arguments):
+        made.extend(each for each in folder.iterdir() if each.is_dir())
         raise error
 
-    monkeypatch.setattr(pipeline, "partition", half_done)
+    folder = Path(job["output"]).parent
+    Path(job["input"]).write_text("age\n1\n2\n3\n4\n")
+    monkeypatch.setattr(planning, "merged", fail)
     with pytest.raises((OSError, AirflowFailException, KeyboardInterrupt)):
         PartitionOperator(task_id="t", job=job).execute(context)
-    assert made
+    assert len(made) == 1
     assert not made[0].exists()
 
 

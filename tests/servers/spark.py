@@ -36,7 +36,7 @@ PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{libraries}" exec "{python}" -S "$@"
 
 
 class SparkCluster:
-    """A context manager: a master, workers of one core and 2 GB, and a Spark Connect server.
+    """A context manager: a master, workers of 2 GB, and a Spark Connect server.
 
     The Connect server gives executors back that have nothing to do, as it should on a cluster that
     others use: an application that spark-submit starts gets its turn. The executors' Python has the
@@ -44,25 +44,33 @@ class SparkCluster:
 
     :param folder: for logs, event logs and the workers' directories.
     :param workers: how many.
+    :param cores: of each worker.
     :param conf: Spark settings of the Connect server beside those needed here.
 
-    Attributes: ``master`` (spark://…), ``remote`` (sc://…), ``events`` (the folder of the event
-    logs), ``logs`` (the folder of the processes' logs), ``settings`` (environment variables for
-    who calls spark-submit).
+    Attributes: ``master`` (spark://…), ``rest_port`` (where the master answers about drivers),
+    ``remote`` (sc://…), ``events`` (the folder of the event logs), ``logs`` (the folder of the
+    processes' logs), ``settings`` (environment variables for who calls spark-submit).
     """
 
     def __init__(
-        self, folder: Path, *, workers: int = 2, conf: dict[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        workers: int = 2,
+        cores: int = 1,
+        conf: dict[str, str] | None = None,
     ) -> None:
         self.logs = folder / "logs"
         self.events = folder / "events"
         self._folder = folder
         self._count = workers
+        self._cores = cores
         self._conf = conf or {}
         self._home = Path(find_spec("pyspark").origin).parent
         self._web = free_port()
         self._connect_port = free_port()
         self.master = f"spark://127.0.0.1:{free_port()}"
+        self.rest_port = free_port()
         self.remote = f"sc://127.0.0.1:{self._connect_port}"
         self._processes: dict[str, Process] = {}
         self.settings = {
@@ -72,6 +80,8 @@ class SparkCluster:
             # The master and the workers have little to do, on a machine that has much.
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "SPARK_DAEMON_MEMORY": "512m",
+            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=true "
+            f"-Dspark.master.rest.port={self.rest_port}",
             "SPARK_CONF_DIR": str(folder / "conf"),
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -116,6 +126,12 @@ class SparkCluster:
     def alive_workers(self) -> int:
         """How many workers the master knows of and can reach."""
         return int(self._state().get("aliveworkers", 0))
+
+    def drivers(self) -> dict[str, str]:
+        """What became of each driver that the master was asked to start."""
+        state = self._state()
+        known = [*state.get("activedrivers", ()), *state.get("completeddrivers", ())]
+        return {driver["id"]: driver["state"] for driver in known}
 
     def stop_connect(self) -> None:
         """Stop the Connect server; its sessions are gone."""
@@ -177,7 +193,14 @@ class SparkCluster:
             "spark-class",
             "org.apache.spark.deploy.worker.Worker",
             *("--host", "127.0.0.1", "--webui-port", str(free_port())),
-            *("--cores", "1", "--memory", "2g", "--work-dir", str(self._folder / name)),
+            *(
+                "--cores",
+                str(self._cores),
+                "--memory",
+                "2g",
+                "--work-dir",
+                str(self._folder / name),
+            ),
             self.master,
         )
 

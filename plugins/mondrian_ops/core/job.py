@@ -366,14 +366,25 @@ def _partitioning(options: Options) -> Partitioning:
 def _spark(options: Options) -> Spark:
     section = options.section("spark", known=_names(Spark))
     default = Spark()
-    conf = section.get("conf")
-    if conf is not None and not isinstance(conf, Mapping):
-        raise section.error("conf", f"must be a mapping of Spark properties, not {shown(conf)}")
     return Spark(
         connection=section.text("connection") or default.connection,
         shape=section.choice("shape", get_args(SparkShape), default.shape),
-        conf={str(name): _property(value) for name, value in (conf or {}).items()},
+        conf=_properties(section),
     )
+
+
+def _properties(section: Options) -> dict[str, str]:
+    """Spark's properties: a mapping, or its short form, a list of texts ``name=value``."""
+    conf = section.get("conf")
+    if isinstance(conf, Mapping):
+        return {str(name): _property(value) for name, value in conf.items()}
+    properties = {}
+    for path, item in section.items("conf"):
+        name, given, value = item.partition("=") if isinstance(item, str) else ("", "", "")
+        if not (name.strip() and given):
+            raise section.error(path, f"must be a property, name=value, not {shown(item)}")
+        properties[name.strip()] = value.strip()
+    return properties
 
 
 def _property(value: object) -> str:
@@ -424,7 +435,9 @@ def _plain(value: Any) -> Any:
 
 _KEYS = tuple(name for name in _names(Job) if name != "base_dir")
 # The trigger form has these at its top level; in a job they have a section.
-_FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)}
+_FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)} | {
+    f"spark_{name}": f"spark.{name}" for name in _names(Spark)
+}
 _DEFAULTS = Job(input=None, output=None, k=0)
 _ALWAYS_DESCRIBED = {
     *("k", "l", "identifiers", "quasi_identifiers", "sensitive", "unlisted"),

@@ -2,7 +2,8 @@
 
 Compiled kernels travel along: an executor whose CPU is like this machine's compiles nothing. Numba
 looks for them beside the source files and cannot write into a zip, so an executor unpacks it once,
-into a folder that its content names, and goes on from there.
+into a folder that its content names, and goes on from there. Python can also run the zip, which is
+then the driver of an application (:mod:`mondrian_ops.spark_app`).
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ PLACE_VARIABLE = "MONDRIAN_OPS_CACHE"
 
 _PACKAGE = "mondrian_ops"
 _SHIPPED = (".py", ".nbi", ".nbc", ".css", ".html", ".svg")
+_PROGRAM = "spark_app/program.py"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
 def packed() -> str:
     """The path of the zip, made when it is not there; the same content has the same name."""
+    if (archive := _archive()) is not None:
+        return str(archive)
     root = Path(__file__).resolve().parents[1]
     files = [path for path in sorted(root.rglob("*")) if path.suffix in _SHIPPED]
     digest = hashlib.sha256()
@@ -41,12 +45,17 @@ def packed() -> str:
 
 def settle() -> None:
     """Where this package was imported from a zip, import the rest of it from an unpacked copy."""
-    archive = next((p for p in Path(__file__).parents if p.suffix == ".zip"), None)
+    archive = _archive()
     if archive is None:
         return
     home = _unpacked(archive)
     for name in (_PACKAGE, f"{_PACKAGE}.engines"):
         sys.modules[name].__path__ = [str(home.joinpath(*name.split(".")))]
+
+
+def _archive() -> Path | None:
+    """The zip that this module was imported from."""
+    return next((path for path in Path(__file__).parents if path.is_file()), None)
 
 
 def _write(archive: Path, root: Path, files: list[Path]) -> None:
@@ -55,6 +64,7 @@ def _write(archive: Path, root: Path, files: list[Path]) -> None:
         for path in files:
             name = zipfile.ZipInfo(f"{_PACKAGE}/{path.relative_to(root)}", _LONG_AGO)
             packing.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED, 1)
+        packing.writestr(zipfile.ZipInfo("__main__.py", _LONG_AGO), (root / _PROGRAM).read_bytes())
     Path(temporary).replace(archive)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, release_name
+from mondrian_ops.operators.places import place_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -47,13 +48,15 @@ class AnonymizeFragmentOperator(MondrianOperator):
         """The fragment's number and condition, cut to what the grid has room for."""
         where = self.fragment.get("where") or "all rows"
         label = f"{release_name(self.fragment['job'])} " if "job" in self.fragment else ""
-        name = f"{label}{self.fragment['id']}: {where}"
+        number = "" if "fragments" in self.fragment else f"{self.fragment['id']}: "
+        name = f"{label}{number}{where}"
         return name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Fetch the fragment's rows, cut, generalize, write; returns its summary."""
-        from mondrian_ops import pipeline
+        """Fetch the fragment's rows, cut, generalize, write; returns its summary.
 
+        A task that has all fragments returns theirs under ``summaries``.
+        """
         with final_errors():
             if not isinstance(self.fragment, Mapping):
                 raise JobError(
@@ -62,11 +65,13 @@ class AnonymizeFragmentOperator(MondrianOperator):
                 )
             fragment = dict(self.fragment)
             job = read_job(fragment.pop("job", self.job))
-            summary = pipeline.anonymize_fragment(job, fragment)
-        self.log.info(
-            "fragment %s: %d rows in %d equivalence classes",
-            summary["id"],
-            summary["rows"],
-            summary["equivalence_classes"],
-        )
+            self.place = place_of(job, self, context)
+            summary = self.place.anonymize(job, fragment)
+        for each in summary.get("summaries", [summary]):
+            self.log.info(
+                "fragment %s: %d rows in %d equivalence classes",
+                each["id"],
+                each["rows"],
+                each["equivalence_classes"],
+            )
         return {**summary, "work": self.fragment["work"]}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
+    from mondrian_ops.operators.places import Place
     from mondrian_ops.progress import Progress
 
 __all__ = [
@@ -50,6 +51,9 @@ class MondrianOperator(BaseOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json"}
     ui_color = "#e2ecf7"
 
+    place: Place | None = None
+    """Where the work is being done, of an operator that has much of it."""
+
     def __init__(
         self,
         *,
@@ -81,6 +85,8 @@ class MondrianOperator(BaseOperator):
 
     def on_kill(self) -> None:
         """Stop at once, through every cleanup on the way out; a retry may follow."""
+        if self.place is not None:
+            self.place.stop()
         raise SystemExit(f"{self.task_id} was told to stop")
 
 

@@ -8,6 +8,7 @@ from airflow.sdk import conf
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
+from mondrian_ops.operators.places import place_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,27 +28,35 @@ class PartitionOperator(MondrianOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Survey, sample, plan, count, merge and, where it pays, scatter."""
-        from mondrian_ops import pipeline
-
         with final_errors():
             job = read_job(self.job)
             check_fragments(job)
             self._work = work_of(job, self, context)
-            try:
-                fragments = pipeline.partition(job, work=self._work, progress=self.log_progress())
-            except BaseException:
-                pipeline.discard(self._work)
-                raise
-        self.log.info("%d fragments of %s", len(fragments), _sizes(fragments))
+            self.place = place_of(job, self, context)
+            fragments = self.place.partition(job, self._work, self.log_progress())
+            self._check_number(fragments)
+        self.log.info("%d fragments of %s", *_sizes(fragments))
         return fragments
+
+    def _check_number(self, fragments: list[dict[str, Any]]) -> None:
+        """Refuse more fragments than this Airflow maps: `max_rows` can make many."""
+        from mondrian_ops import pipeline
+
+        try:
+            check_map_length(len(fragments), "partitioning.max_rows")
+        except JobError:
+            pipeline.discard(str(self._work))
+            raise
 
     def on_kill(self) -> None:
         """Remove the working files: a retry begins anew."""
         from mondrian_ops import pipeline
 
-        if self._work is not None:
-            pipeline.discard(self._work)
-        super().on_kill()
+        try:
+            super().on_kill()
+        finally:
+            if self._work is not None:
+                pipeline.discard(self._work)
 
 
 def check_fragments(job: Job) -> None:
@@ -55,6 +64,8 @@ def check_fragments(job: Job) -> None:
 
     Raises JobError.
     """
+    if job.engine == "spark" and job.spark.shape == "application":
+        return  # one task has them all
     check_map_length(job.partitioning.fragments, "partitioning.fragments")
 
 
@@ -68,8 +79,10 @@ def check_map_length(length: int, what: str) -> None:
         )
 
 
-def _sizes(fragments: list[dict[str, Any]]) -> str:
+def _sizes(fragments: list[dict[str, Any]]) -> tuple[int, str]:
+    """How many fragments there are, and how large; many may be together in one value."""
     rows = [fragment["rows"] for fragment in fragments]
-    if not rows:
-        return "no rows"
-    return f"{min(rows):,} to {max(rows):,} rows, {sum(rows):,} together"
+    number = sum(fragment.get("fragments", 1) for fragment in fragments)
+    if number > len(rows) or not rows:
+        return number, f"{sum(rows):,} rows together"
+    return number, f"{min(rows):,} to {max(rows):,} rows, {sum(rows):,} together"

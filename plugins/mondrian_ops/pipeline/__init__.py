@@ -8,7 +8,7 @@ private working files of the run and small dicts. An engine does the work of the
 
 from mondrian_ops.pipeline.fragments import anonymize_fragment
 from mondrian_ops.pipeline.in_memory import anonymize
-from mondrian_ops.pipeline.partition import partition, plan
+from mondrian_ops.pipeline.partition import begin, divide, partition, plan
 from mondrian_ops.pipeline.runs import discard, run, verify, warm_up
 from mondrian_ops.pipeline.wrap_up import wrap_up
 from mondrian_ops.storage import load_job
@@ -16,7 +16,9 @@ from mondrian_ops.storage import load_job
 __all__ = [
     "anonymize",
     "anonymize_fragment",
+    "begin",
     "discard",
+    "divide",
     "load_job",
     "partition",
     "plan",

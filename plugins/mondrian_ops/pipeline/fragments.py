@@ -30,8 +30,7 @@ def anonymize_fragment(
     run = Run(storage.WorkDir(fragment["work"]))
     run.dataset  # noqa: B018 - where the working files cannot be seen, say so before all else
     engine = engine or engine_of(job)
-    together = fragment.get("fragments")
-    if together is None:
-        (summary,) = engine.anonymize(run, [fragment])
-        return summary
-    return {"summaries": list(engine.anonymize(run, together))}
+    if "fragments" in fragment:
+        return {"summaries": list(engine.anonymize(run, run.state["fragments"]))}
+    (summary,) = engine.anonymize(run, [fragment])
+    return summary

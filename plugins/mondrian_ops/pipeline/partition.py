@@ -19,7 +19,7 @@ from mondrian_ops.pipeline.assembly import partitioning_note
 from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["partition", "plan"]
+__all__ = ["begin", "divide", "partition", "plan"]
 
 # Reading the source in every mapped task is worth it up to this many times its size in all:
 # scattering reads it once, and writes and reads the working files besides.
@@ -55,31 +55,53 @@ def partition(
     made anew, so that a retry starts afresh.
 
     Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment. Where one Spark
-    application is to anonymize them all it is one value, with the fragments under ``fragments``.
+    application is to anonymize them all it is one value: their number under ``fragments``, and
+    they themselves in the run's state.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
     started = time.perf_counter()
-    progress = progress or Display()
+    try:
+        return divide(begin(job, work), progress, engine, started)
+    except BaseException:
+        storage.WorkDir(work).remove()
+        raise
+
+
+def begin(job: Job, work: str) -> Run:
+    """Check the job against its input and output, and make the working files.
+
+    All that :func:`divide` needs is in them then, so that a machine may do it which sees neither
+    the job's file nor its hierarchies. Raises as :func:`partition` does.
+    """
     storage.check_output(str(job.input), str(job.output))
     run = Run(storage.WorkDir(work), _opened(job))
+    _begin(run)
+    return run
+
+
+def divide(
+    run: Run,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    started: float | None = None,
+) -> list[Fragment]:
+    """The fragments of a run that has begun; ``started`` is on the performance counter."""
+    started = time.perf_counter() if started is None else started
+    progress = progress or Display()
+    job = run.dataset.job
     engine = engine or engine_of(job)
-    try:
-        _begin(run)
-        run.draft = engine.draft(run, _told(progress, "survey", run))
-        run.save_draft()
-        retrieval = _resolved_retrieval(run)
-        counts = engine.count(
-            run, scatter=retrieval == "scatter", told=_told(progress, "partition", run)
-        )
-        merged = planning.merged(run.anonymizer, run.draft.plan, counts)
-        fragments = _fragments(run, merged, counts)
-        state = _state(run, merged, fragments, retrieval)
-        state["timings_s"] = {"partition": time.perf_counter() - started}
-        run.save_state(state)
-    except BaseException:
-        run.work.remove()
-        raise
+    run.draft = engine.draft(run, _told(progress, "survey", run))
+    run.save_draft()
+    retrieval = _resolved_retrieval(run)
+    counts = engine.count(
+        run, scatter=retrieval == "scatter", told=_told(progress, "partition", run)
+    )
+    merged = planning.merged(run.anonymizer, run.draft.plan, counts)
+    fragments = _fragments(run, merged, counts)
+    state = _state(run, merged, fragments, retrieval)
+    state["timings_s"] = {"partition": time.perf_counter() - started}
+    run.save_state(state)
     if job.engine == "spark" and job.spark.shape == "application":
         return [_together(fragments)]
     return fragments
@@ -146,7 +168,7 @@ def _together(fragments: list[Fragment]) -> Fragment:
         "where": f"{len(fragments)} fragments in one Spark application",
         "rows": sum(fragment["rows"] for fragment in fragments),
         "work": fragments[0]["work"],
-        "fragments": fragments,
+        "fragments": len(fragments),
     }
 
 
@@ -176,7 +198,7 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
     asked = run.dataset.job.partitioning
     planned = run.draft.plan.leaves
     largest = max(fragment["rows"] for fragment in fragments)
-    if asked.max_rows is not None and largest > asked.max_rows:
+    if largest > asked.max_rows:
         return (
             f"the largest fragment has {largest} rows, more than max_rows ({asked.max_rows}): the "
             f"sample of {run.draft.sample_rows} rows could not be cut so that none has"

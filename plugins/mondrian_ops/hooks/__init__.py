@@ -1,0 +1,1 @@
+"""How the tasks reach what lies outside Airflow, as its connections describe it."""

@@ -1,0 +1,59 @@
+"""Where the work of a task is done: in the task itself, or on a Spark cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
+
+    from mondrian_ops.core.job import Job
+    from mondrian_ops.progress import Progress
+
+__all__ = ["Place", "place_of"]
+
+
+class Place(Protocol):
+    """Does the work of the phases that have much of it, as :mod:`mondrian_ops.pipeline` does."""
+
+    def partition(self, job: Job, work: str, progress: Progress) -> list[dict[str, Any]]:
+        """The fragments of the data set."""
+
+    def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
+        """A fragment's summary."""
+
+    def stop(self) -> None:
+        """Stop what is being done outside this process."""
+
+
+class Here:
+    """This process does the work."""
+
+    def partition(self, job: Job, work: str, progress: Progress) -> list[dict[str, Any]]:
+        """See :func:`mondrian_ops.pipeline.partition`."""
+        from mondrian_ops import pipeline
+
+        return pipeline.partition(job, work=work, progress=progress)
+
+    def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
+        """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""
+        from mondrian_ops import pipeline
+
+        return pipeline.anonymize_fragment(job, fragment)
+
+    def stop(self) -> None:
+        """Nothing is outside."""
+
+
+def place_of(job: Job, operator: BaseOperator, context: Context) -> Place:
+    """The place that the job's engine and its connection name.
+
+    Raises JobError where the connection, or what it needs, is not there.
+    """
+    if job.engine != "spark":
+        return Here()
+    from mondrian_ops.hooks import spark
+
+    if spark.spark_connection(job).conn_type in spark.CONNECT_TYPES:
+        return spark.SparkConnect()
+    return spark.submitting(operator, context)

@@ -1,0 +1,10 @@
+"""What spark-submit runs, or Python itself where the package is run as a zip."""
+
+from mondrian_ops.engines import shipping
+
+shipping.settle()
+
+from mondrian_ops import spark_app  # noqa: E402 - from the unpacked package
+
+if __name__ == "__main__":
+    spark_app.main()
