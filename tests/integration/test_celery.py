@@ -93,17 +93,28 @@ def blind_worker(celery_project):
 
 
 @pytest.mark.mounts
-@pytest.mark.parametrize("task_id", ["anonymize_fragment", "wrap_up"])
-def test_a_worker_that_cannot_see_the_working_files_says_so(celery_project, blind_worker, task_id):
-    name = "blind_fragment" if task_id == "anonymize_fragment" else "blind_wrap_up"
-    run_id = celery_project.airflow.trigger(name, nested(celery_project.job(name)))
-    assert celery_project.airflow.finish(name, run_id) == "failed"
-    tasks = celery_project.airflow.tasks(name, run_id)
-    failed = [each for each in tasks if each["task_id"] == task_id]
-    assert {(each["state"], each["hostname"]) for each in failed} == {("failed", "blind")}
-    assert tries(tasks)[task_id] == 1
-    log = celery_project.airflow.log_of(name, run_id, failed[0])
-    assert "not on storage that all workers share" in log
+@pytest.mark.parametrize(
+    ("blind", "failing"),
+    [
+        ("partition", "anonymize_fragment"),
+        ("anonymize_fragment", "anonymize_fragment"),
+        ("wrap_up", "wrap_up"),
+    ],
+)
+def test_a_worker_that_cannot_see_the_working_files_says_so(
+    celery_project, blind_worker, blind, failing
+):
+    airflow, name = celery_project.airflow, f"blind_{blind}"
+    run_id = airflow.trigger(name, nested(celery_project.job(name)))
+    assert airflow.finish(name, run_id) == "failed"
+    tasks = airflow.tasks(name, run_id)
+    assert {each["hostname"] for each in tasks if each["task_id"] == blind} == {"blind"}
+    failed = [each for each in tasks if each["task_id"] == failing]
+    assert {each["state"] for each in failed} == {"failed"}
+    assert tries(tasks)[failing] == 1
+    for each in failed:
+        log = airflow.log_of(name, run_id, each)
+        assert "not on storage that all workers share" in log
     assert states(tasks)["clean_up", "success"] == 1
     assert not celery_project.output(name).exists()
     assert celery_project.leftovers(name) == []

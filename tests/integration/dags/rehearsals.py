@@ -114,10 +114,14 @@ killed_once = rehearsal("killed_once", AnonymizeFragmentOperator=KilledOnce)
 held_once = rehearsal("held_once", AnonymizeFragmentOperator=HeldOnce)
 killed_partition = rehearsal("killed_partition", retries=0, PartitionOperator=KilledPartition)
 slow = rehearsal("slow", AnonymizeFragmentOperator=Slow)
-blind_fragment = rehearsal("blind_fragment")
-blind_fragment.get_task("anonymize_fragment").partial_kwargs["queue"] = "blind"
-blind_wrap_up = rehearsal("blind_wrap_up")
-blind_wrap_up.get_task("wrap_up").queue = "blind"
 tampered = rehearsal("tampered")
 with tampered:
     tamper(tampered.get_task("anonymize_fragment").output) >> tampered.get_task("wrap_up")
+
+# In each of these, one task runs where the files of the others are out of sight.
+blind_partition = rehearsal("blind_partition")
+blind_partition.get_task("partition").queue = "blind"
+blind_anonymize_fragment = rehearsal("blind_anonymize_fragment")
+blind_anonymize_fragment.get_task("anonymize_fragment").partial_kwargs["queue"] = "blind"
+blind_wrap_up = rehearsal("blind_wrap_up")
+blind_wrap_up.get_task("wrap_up").queue = "blind"
