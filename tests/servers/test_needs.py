@@ -1,0 +1,37 @@
+"""A test whose need is not met is skipped with the reason, and fails where CI requires it."""
+
+from __future__ import annotations
+
+import pytest
+
+from servers.needs import NEEDS, REQUIRED, needs, required
+
+
+@pytest.fixture
+def bare(monkeypatch, tmp_path):
+    """A machine on whose PATH there is nothing, and which requires nothing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(REQUIRED, raising=False)
+
+
+def test_a_need_that_is_not_met_skips_and_says_why(bare):
+    with pytest.raises(pytest.skip.Exception, match="needs redis: no `redis-server` on the PATH"):
+        needs("redis")
+
+
+@pytest.mark.parametrize("asked", ["all", "redis", "java, redis"])
+def test_a_need_that_is_required_fails(bare, monkeypatch, asked):
+    monkeypatch.setenv(REQUIRED, asked)
+    with pytest.raises(pytest.fail.Exception, match="redis is required"):
+        needs("redis")
+
+
+def test_all_means_every_need(bare, monkeypatch):
+    monkeypatch.setenv(REQUIRED, "all")
+    assert required() == NEEDS.keys()
+
+
+def test_a_need_that_no_test_knows_is_refused(bare, monkeypatch):
+    monkeypatch.setenv(REQUIRED, "rediss")
+    with pytest.raises(KeyError, match="'rediss' is none of all, java"):
+        needs("redis")
