@@ -99,8 +99,11 @@ def test_no_fragment_of_many_different_values_is_too_large(strategy, sample, mos
     numbers = np.random.default_rng(5).permutation(5_000)
     table = pa.table({"x": numbers, "y": numbers[::-1]})
     partitioning = {
-        **{"strategy": strategy, "sample": sample, "min_sample": 0},
-        **{"fragments": 2, "max_rows": most},
+        "strategy": strategy,
+        "sample": sample,
+        "min_sample": 0,
+        "fragments": 2,
+        "max_rows": most,
     }
     job = job_of(["x", "y"], partitioning)
     sizes = np.bincount(leaf_of(drafted(job, table), job, table))

@@ -116,7 +116,7 @@ def raise_error(message: Message) -> None:
 def _run(described: str) -> Run:
     """The run, kept for the next task of this worker: ``described`` names its attempt too."""
     told = json.loads(described)
-    getattr(storage, "use_options", lambda _o: None)(told["storage"])
+    storage.use_options(told["storage"])
     return Run(storage.WorkDir(told["work"]))
 
 

@@ -30,9 +30,6 @@ __all__ = ["SparkEngine", "session_of"]
 
 Told = Callable[[int], None]
 
-SPLIT_ROWS = 1 << 20
-"""Rows that one Spark task reads, about."""
-
 
 def session_of(remote: str | None = None) -> SparkSession:
     """A session on the Spark Connect server at ``remote`` (``sc://host:port``).
@@ -54,12 +51,16 @@ def session_of(remote: str | None = None) -> SparkSession:
 
 
 class SparkEngine:
-    """Does the work on a Spark cluster. See :class:`mondrian_ops.engines.Engine`."""
+    """Does the work on a Spark cluster. See :class:`mondrian_ops.engines.Engine`.
+
+    ``split_rows``: rows that one Spark task reads, about.
+    """
 
     remote = True
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, split_rows: int = 1 << 20) -> None:
         self._session = session
+        self._split_rows = split_rows
         # A message can be large, and a batch of them must stay below 2 GiB.
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
         session.addArtifacts(shipping.packed(), pyfile=True)
@@ -91,7 +92,7 @@ class SparkEngine:
         return (message.value for message in self._answers(answers))
 
     def _splits(self, run: Run) -> DataFrame:
-        splits = run.dataset.source.splits(SPLIT_ROWS)
+        splits = run.dataset.source.splits(self._split_rows)
         return self._scheduled([split.to_json() for split in splits])
 
     def _scheduled(self, values: Sequence[Any]) -> DataFrame:

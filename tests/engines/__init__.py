@@ -1,0 +1,1 @@
+"""Both engines, held to one contract."""

@@ -1,0 +1,145 @@
+"""Same job, same release: the Spark engine's and the local engine's, row by row, part by part."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engines.samples import Site, quasi_identifiers
+from mondrian_ops import pipeline
+from mondrian_ops.engines import Engine
+from mondrian_ops.engines.local import LocalEngine
+
+pytestmark = pytest.mark.java
+
+CLOSE = {"sensitive": ["word", "grade"], "t": 0.6, "t_distance": "ordered"}
+TREE = {"sensitive": ["grade"], "t": 0.6, "t_distance": "hierarchical"}
+APPLICATION = {"shape": "application"}
+FEW = ("int", "text", "zoned", "decimal")
+
+# Every way of every kind of column (five turns), every retrieval, both shapes, every criterion.
+JOBS: Mapping[str, dict[str, Any]] = {
+    "scattered": {
+        "quasi_identifiers": quasi_identifiers(0),
+        "partitioning": {"fragments": 5, "sample": 1.0},
+        "retrieval": "scatter",
+        "cut": "gain",
+    },
+    "pushed down": {
+        "quasi_identifiers": quasi_identifiers(1),
+        "partitioning": {"fragments": 5, "sample": 1.0},
+        "retrieval": "pushdown",
+        "sensitive": ["word"],
+        "l": 2,
+        "cut": "median",
+    },
+    "shuffled": {
+        "quasi_identifiers": quasi_identifiers(2),
+        "partitioning": {"fragments": 6, "sample": 1.0},
+        "spark": APPLICATION,
+        "identifier_policy": "redact",
+        "cut": "lookahead",
+    },
+    "a small sample": {
+        "quasi_identifiers": quasi_identifiers(3),
+        "partitioning": {"fragments": 6, "sample": 0.01, "min_sample": 0, "seed": 3},
+        "retrieval": "pushdown",
+        **CLOSE,
+    },
+    "an application that scatters": {
+        "quasi_identifiers": quasi_identifiers(4),
+        "partitioning": {"fragments": 4, "sample": 0.3, "max_rows": 60},
+        "retrieval": "scatter",
+        "spark": APPLICATION,
+        "sensitive_hierarchy": {"grade": "grades.csv"},
+        **TREE,
+    },
+    "bounds of quantiles": {
+        "quasi_identifiers": [
+            "date",
+            "int",
+            "zoned",
+            "decimal=grid:0.25",
+            "text=hierarchy:tree.csv",
+        ],
+        "partitioning": {"strategy": "quantile", "fragments": 4, "sample": 1.0},
+        "interval_style": "bounds",
+        "spark": APPLICATION,
+        "relaxed": True,
+    },
+    "merged fragments": {
+        "quasi_identifiers": list(FEW),
+        "partitioning": {"fragments": 24, "sample": 0.05, "min_sample": 0},
+        "k": 30,
+        "sensitive": ["grade"],
+        "l": 3,
+        "diversity": "recursive",
+        "c": 2,
+        "unlisted": "drop",
+    },
+    "one fragment": {"quasi_identifiers": list(FEW), "partitioning": {"fragments": 1}},
+    "CSV": {
+        "source": "csv",
+        "quasi_identifiers": [
+            "int",
+            "float",
+            "date",
+            "timestamp",
+            "bool",
+            "text=hierarchy:tree.csv",
+        ],
+        "partitioning": {"fragments": 5, "sample": 0.5},
+        "spark": APPLICATION,
+    },
+}
+
+
+@pytest.mark.parametrize("case", JOBS)
+def test_the_same_release(case: str, site: Site, spark_engine: Engine, tmp_path: Path) -> None:
+    keys = JOBS[case]
+    local, its_parts = released(site, LocalEngine(), tmp_path / "out", **keys)
+    spark, parts = released(site, spark_engine, tmp_path / "out", **keys)
+    assert parts.keys() == its_parts.keys()
+    for part, table in parts.items():
+        assert table.schema.equals(its_parts[part].schema)
+        # As text, for NaN is not equal to NaN.
+        assert str(table.to_pylist()) == str(its_parts[part].to_pylist())
+    assert compared(spark) == compared(local)
+    how = {"scatter", "pushdown"} if len(parts) > 1 else {"pushdown"}
+    if keys.get("spark") == APPLICATION and "retrieval" not in keys:
+        how = {"shuffle"}
+    assert spark["retrieval"]["used"] in how
+    if case == "merged fragments":
+        assert spark["partitioning"]["merged"] > 0
+
+
+def released(
+    site: Site, engine: Engine, output: Path, **keys: Any
+) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """The report, and the parts by number."""
+    job = site.job(output, engine="spark" if engine.remote else "local", **keys)
+    report = pipeline.run(job, engine=engine)
+    parts = {path.name[:10]: pq.read_table(path) for path in output.glob("part-*")}
+    shutil.rmtree(output)
+    assert not list(output.parent.iterdir())
+    return report, parts
+
+
+def compared(report: Mapping[str, Any]) -> str:
+    """A report without times and without what names the engine."""
+    found = json.loads(json.dumps(report))
+    for name in ("timings_s", "retrieval", "created"):
+        found.pop(name)
+    for name in ("engine", "spark"):
+        found["job"].pop(name, None)
+    for fragment in found["fragments"]:
+        for name in ("seconds", "finished"):
+            fragment.pop(name, None)
+    return json.dumps(found, indent=1, sort_keys=True)

@@ -1,0 +1,170 @@
+"""What every engine promises of each step: told by the data itself, not by the other engine."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from brute_force import classes_of
+from engines.samples import ROWS, Site, quasi_identifiers
+from mondrian_ops import pipeline, storage
+from mondrian_ops.algorithms import planning
+from mondrian_ops.algorithms.planning import Draft, LeafCounts
+from mondrian_ops.core.plan import Router
+from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.engines import Engine
+from mondrian_ops.engines.run import Run
+from reading import KINDS, Column
+
+KEYS: dict[str, Any] = {
+    "sensitive": ["grade", "word"],
+    "l": 2,
+    "cut": "gain",
+    "partitioning": {"fragments": 6, "sample": 0.4, "min_sample": 0, "seed": 5},
+}
+
+
+def begun(site: Site, here: Path, **keys: Any) -> Run:
+    """A run whose working files are there."""
+    return pipeline.begin(site.job(here / "out", **{**KEYS, **keys}), str(here / "work"))
+
+
+def expected_draft(run: Run, table: pa.Table) -> Draft:
+    """The draft of all rows at once."""
+    job, hierarchies = run.dataset.job, run.dataset.hierarchies
+    surveyor = Surveyor(job, table.schema, hierarchies)
+    surveyor.add(table)
+    chosen = planning.chosen_rows(ROWS, planning.sample_size(job, ROWS), job.partitioning.seed)
+    return planning.draft(job, surveyor.finish(), hierarchies, table.take(chosen), table)
+
+
+def drafted(run: Run, table: pa.Table) -> Run:
+    run.draft = expected_draft(run, table)
+    run.save_draft()
+    return run
+
+
+def leaves_of(run: Run, table: pa.Table) -> np.ndarray:
+    return Router(run.draft.plan, run.anonymizer.orders).route(table)
+
+
+def test_sampling(site: Site, engine: Engine, tmp_path: Path) -> None:
+    run = begun(site, tmp_path)
+    told: list[int] = []
+    found = engine.draft(run, told.append)
+    expected = expected_draft(run, site.table)
+    assert found.sample_rows == 240
+    assert found.plan == expected.plan
+    assert found.plan.leaves == 6
+    assert found.cut == expected.cut
+    assert found.survey.rows == ROWS == sum(told)
+    assert found.survey.types == expected.survey.types
+    for name, domain in expected.survey.domains.items():
+        assert found.survey.domains[name].equals(domain)
+    for name, counts in expected.survey.counts.items():
+        assert found.survey.counts[name].equals(counts)
+
+
+def test_counting(site: Site, engine: Engine, tmp_path: Path) -> None:
+    run = drafted(begun(site, tmp_path), site.table)
+    told: list[int] = []
+    counts = engine.count(run, scatter=False, told=told.append)
+    assert sum(told) == ROWS
+    check_counts(counts, run, site.table)
+    assert not list((tmp_path / "work" / "fragments").iterdir())
+
+
+def test_scattering(site: Site, engine: Engine, tmp_path: Path) -> None:
+    """Each row goes to one fragment, with all that is released of it, in the source's order."""
+    run = drafted(begun(site, tmp_path), site.table)
+    check_counts(engine.count(run, scatter=True, told=lambda _: None), run, site.table)
+    leaf = leaves_of(run, site.table)
+    for number in range(run.draft.plan.leaves):
+        rows = storage.read_fragment(run.work, number)
+        assert rows.schema.equals(run.schema)
+        assert "ssn" not in rows.column_names
+        expected = site.table.select(run.columns).filter(pa.array(leaf == number))
+        assert str(rows.to_pylist()) == str(expected.to_pylist())  # NaN is not equal to NaN
+    names = [path.name for path in (tmp_path / "work" / "fragments").iterdir()]
+    assert not [name for name in names if name.startswith(".")]
+
+
+def check_counts(counts: LeafCounts, run: Run, table: pa.Table) -> None:
+    leaf = leaves_of(run, table)
+    assert counts.rows.tolist() == np.bincount(leaf, minlength=run.draft.plan.leaves).tolist()
+    for domain, found in zip(run.anonymizer.domains, counts.sensitive, strict=True):
+        values = [None, *domain.values.to_pylist()]
+        codes = [values.index(value) for value in table[domain.name].to_pylist()]
+        expected = Counter(zip(leaf.tolist(), codes, strict=True))
+        by_pair = {
+            (int(a), int(b)): int(found[a, b]) for a, b in zip(*np.nonzero(found), strict=True)
+        }
+        assert by_pair == expected
+
+
+@pytest.mark.parametrize("retrieval", ["scatter", "pushdown", "shuffle"])
+def test_cutting_and_writing(site: Site, engine: Engine, tmp_path: Path, retrieval: str) -> None:
+    """Parts as the rows of each fragment give them; done again, they are the same."""
+    shuffled = {"engine": "spark", "spark": {"shape": "application"}, "retrieval": "auto"}
+    keys = shuffled if retrieval == "shuffle" else {"retrieval": retrieval}
+    run = begun(site, tmp_path, **keys)
+    pipeline.divide(run, engine=engine)
+    assert run.state["retrieval"]["used"] == retrieval
+    again = run.state["fragments"][1:2] if retrieval != "shuffle" else run.state["fragments"]
+    found = [*engine.anonymize(run, run.state["fragments"]), *engine.anonymize(run, again)]
+    summaries = {summary["id"]: summary for summary in found}
+    assert len(summaries) == len(run.state["fragments"]) > 3
+    leaf = leaves_of(run, site.table)
+    for fragment in run.state["fragments"]:
+        mask = np.isin(leaf, run.state["leaves"][fragment["id"]])
+        rows = site.table.select(run.columns).filter(pa.array(mask))
+        released, expected = run.anonymizer.release(rows)
+        storage.write_part(str(tmp_path / "part.parquet"), released)
+        part = pq.read_table(run.work.part_path(fragment["id"]))
+        written = pq.read_table(tmp_path / "part.parquet")
+        assert part.schema.equals(written.schema)
+        assert str(part.to_pylist()) == str(written.to_pylist())  # NaN is not equal to NaN
+        summary = summaries[fragment["id"]]
+        assert summary["rows"] == fragment["rows"] == len(rows)
+        for name in ("equivalence_classes", "DP", "NCP", "attributes"):
+            assert summary[name] == expected[name]
+    assert len(run.work.staged()) == len(summaries)
+
+
+def test_the_whole_of_it_without_the_files_of_the_hierarchies(
+    site: Site, engine: Engine, tmp_path: Path
+) -> None:
+    """Once a run has begun, its working files are all that an engine needs; and it is right."""
+    (tmp_path / "site").mkdir()
+    other = Site(tmp_path / "site")  # the same: it is drawn from one seed
+    listed = quasi_identifiers(2)
+    run = begun(other, tmp_path, quasi_identifiers=listed, retrieval="pushdown")
+    assert {q.hierarchy for q in run.dataset.job.quasi_identifiers} > {"tree.csv"}
+    shutil.rmtree(other.hierarchies)
+    pipeline.divide(run, engine=engine)
+    summaries = list(engine.anonymize(run, run.state["fragments"]))
+    report = pipeline.wrap_up(run.dataset.job, work=run.work.root, summaries=summaries)
+    assert report["rows"]["published"] == ROWS
+    release = pq.read_table(tmp_path / "out").sort_by("row")
+    columns = [column_of(site.table, item) for item in listed]
+    rows = zip(*(release[column.name].to_pylist() for column in columns), strict=True)
+    classes = classes_of(dict(enumerate(rows)))
+    assert 5 < len(classes) == report["equivalence_classes"]
+    assert min(map(len, classes.values())) >= 5
+    for published, members in classes.items():
+        for sensitive in ("grade", "word"):
+            assert len({site.table[sensitive][at].as_py() for at in members}) >= 2
+        for column, text in zip(columns, published, strict=True):
+            column.check(text, [column.values[at] for at in members])
+
+
+def column_of(table: pa.Table, listed: str) -> Column:
+    name, _, way = listed.partition("=")
+    return Column(name, KINDS[name], way, table[name].to_pylist())
