@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from local_airflow import CHECKOUT, FINISHED, LocalAirflow, LocalAirflowError, termination_as_exit
+from airflow_api import AirflowError
+from local_airflow import CHECKOUT, LocalAirflow, termination_as_exit
 
 ROWS = 1_000_000
 DATA = CHECKOUT / "data" / "poker.parquet"
 OUTPUT = CHECKOUT / "out" / "poker"
 HOME = CHECKOUT / ".airflow"
 DAG_ID = "mondrian_anonymize"
-PHASES = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
 JOB = {
     "input": str(DATA),
     "output": str(OUTPUT),
@@ -36,7 +32,7 @@ def main() -> int:
         with termination_as_exit():
             generate()
             run()
-    except LocalAirflowError as error:
+    except AirflowError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -59,48 +55,13 @@ def generate() -> None:
 def run() -> None:
     """Run the DAG and tell how far it is.
 
-    Raises LocalAirflowError if the run fails, with the log of the task that failed.
+    Raises AirflowError if the run fails, with the log of the task that failed.
     """
     say(f"starting Airflow in {HOME.relative_to(CHECKOUT)}/ (scheduler, API server, LocalExecutor)")
     with LocalAirflow(HOME) as airflow:
         say(f"it answers at {airflow.url}; triggering the DAG {DAG_ID}")
-        run_id = airflow.trigger(DAG_ID, JOB)
-        started = time.monotonic()
-        tasks: list[dict[str, Any]] = []
-        shown = ""
-        for tasks in airflow.watch(DAG_ID, run_id):
-            states = progress(tasks)
-            if states != shown:
-                print(f"  {time.monotonic() - started:5.1f} s  {states}", flush=True)
-                shown = states
-        state = airflow.run(DAG_ID, run_id)["state"]
-        if state != "success":
-            raise LocalAirflowError(f"the run {state}\n{first_failure(airflow, run_id, tasks)}")
-        say(f"Airflow ran the DAG in {time.monotonic() - started:.1f} s")
-
-
-def progress(tasks: Sequence[Mapping[str, Any]]) -> str:
-    """How many tasks of each phase are done: ``partition done   anonymize_fragment 3 of 8``."""
-    told = []
-    for phase in PHASES:
-        states = Counter(task["state"] for task in tasks if task["task_id"] == phase)
-        done = sum(count for state, count in states.items() if state in FINISHED)
-        total = states.total()
-        if states["failed"] or states["upstream_failed"]:
-            told.append(f"{phase} failed")
-        elif total and done == total:
-            told.append(f"{phase} done" if total == 1 else f"{phase} {done} of {total} done")
-        elif done or states["running"]:
-            told.append(f"{phase} running" if total == 1 else f"{phase} {done} of {total}")
-    return "   ".join(told) or "queued"
-
-
-def first_failure(airflow: LocalAirflow, run_id: str, tasks: Sequence[Mapping[str, Any]]) -> str:
-    """The end of the log of the first task that failed by itself."""
-    for task in tasks:
-        if task["state"] == "failed":
-            return f"{task['task_id']}:\n{airflow.log_of(DAG_ID, run_id, task)[-3000:]}"
-    return f"see {HOME / 'logs'}"
+        seconds = airflow.show(DAG_ID, airflow.trigger(DAG_ID, JOB))
+        say(f"Airflow ran the DAG in {seconds:.1f} s")
 
 
 def show_report() -> None:

@@ -8,7 +8,6 @@ names. Nothing outside its folder is written, and no fixed port is needed.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import secrets
 import signal
@@ -16,21 +15,19 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
-from urllib.parse import quote
+from typing import TextIO
 
 import psutil
 
+from airflow_api import START_S, AirflowApi, AirflowError
+
 CHECKOUT = Path(__file__).resolve().parents[1]
-FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 
 # Airflow imports this module of a home's config folder in every process. Tasks are forked from the
 # scheduler's workers, or Celery's: what those have imported, no task need import, which halves a
@@ -50,12 +47,7 @@ def worker_name():
 
 _COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
 _CELERY = "airflow.providers.celery.executors.celery_executor.CeleryExecutor"
-_START_S = 120
 _STOP_S = 15
-
-
-class LocalAirflowError(Exception):
-    """Airflow did not start, answer or finish; the message says where to look."""
 
 
 def free_port(preferred: int = 0) -> int:
@@ -68,10 +60,10 @@ def free_port(preferred: int = 0) -> int:
             except OSError:
                 continue
             return int(probe.getsockname()[1])
-    raise LocalAirflowError("no free port on 127.0.0.1")
+    raise AirflowError("no free port on 127.0.0.1")
 
 
-class LocalAirflow:
+class LocalAirflow(AirflowApi):
     """A context manager: inside it Airflow runs, and answers at ``url``.
 
     :param home: its AIRFLOW_HOME; made if it is not there.
@@ -99,7 +91,7 @@ class LocalAirflow:
         self._sqlite = None if database else home / "airflow.db"
         self._broker = broker
         self.port = port or free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        super().__init__(f"http://127.0.0.1:{self.port}", logs=str(home / "logs"))
         self.environment = {
             **os.environ,
             **self._settings(dags, parallelism or max(4, os.cpu_count() or 1)),
@@ -110,9 +102,6 @@ class LocalAirflow:
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lock: TextIO | None = None
-        self._token = ""
-        # A proxy of the environment is no way to this machine.
-        self._http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def _settings(self, dags: Path, parallelism: int) -> dict[str, str]:
         plugins = str(CHECKOUT / "plugins")
@@ -213,8 +202,8 @@ class LocalAirflow:
             },
             within=within,
         )
-        if not self._comes_true(lambda: f"{name} ready." in self._log(name)):
-            raise LocalAirflowError(f"worker {name} did not start; see {self.home / name}.log")
+        if not self.comes_true(lambda: f"{name} ready." in self._log(name)):
+            raise AirflowError(f"worker {name} did not start; see {self.home / name}.log")
 
     def kill_worker(self, name: str) -> None:
         """SIGKILL a worker and all its processes at once: nobody is told, as in a power cut."""
@@ -235,81 +224,8 @@ class LocalAirflow:
                 check=False,
             )
         if done.returncode:
-            raise LocalAirflowError(f"`airflow {' '.join(arguments)}` failed; see {log}")
+            raise AirflowError(f"`airflow {' '.join(arguments)}` failed; see {log}")
         return done.stdout.decode()
-
-    def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the REST API; returns the decoded answer.
-
-        Raises urllib.error.HTTPError for an answer that is an error.
-        """
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        request = urllib.request.Request(  # noqa: S310 - our own server, over http
-            f"{self.url}{path}", data=data, method=method, headers=headers
-        )
-        with self._http.open(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def unpause(self, dag_id: str) -> None:
-        """Wait until the DAG is known and let its runs be scheduled."""
-        self._wait_for_dag(dag_id)
-        self.request("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
-
-    def trigger(
-        self,
-        dag_id: str,
-        conf: Mapping[str, Any] | None = None,
-        logical_date: str | None = None,
-    ) -> str:
-        """Unpause a DAG and start a run of it; returns the run's id."""
-        self.unpause(dag_id)
-        body = {"logical_date": logical_date, "conf": conf or {}}
-        return str(self.request("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
-
-    def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
-        """The run as the API describes it."""
-        found: dict[str, Any] = self.request("GET", _run_path(dag_id, run_id))
-        return found
-
-    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """The task instances of a run."""
-        path = f"{_run_path(dag_id, run_id)}/taskInstances?limit=1000"
-        found: list[dict[str, Any]] = self.request("GET", path)["task_instances"]
-        return found
-
-    def watch(
-        self, dag_id: str, run_id: str, timeout: float = 600, every: float = 0.5
-    ) -> Iterator[list[dict[str, Any]]]:
-        """The task instances of a run, again and again until the run is over."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            self.check_alive()
-            over = self.run(dag_id, run_id)["state"] in ("success", "failed")
-            yield self.tasks(dag_id, run_id)
-            if over:
-                return
-            time.sleep(every)
-        raise LocalAirflowError(
-            f"{dag_id}: not over after {timeout:.0f} s; see {self.home / 'logs'}"
-        )
-
-    def finish(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
-        """Wait until a run is over; returns its state."""
-        for _tasks in self.watch(dag_id, run_id, timeout):
-            pass
-        return str(self.run(dag_id, run_id)["state"])
-
-    def log_of(self, dag_id: str, run_id: str, task: Mapping[str, Any]) -> str:
-        """What the last try of a task instance logged."""
-        path = (
-            f"{_run_path(dag_id, run_id)}/taskInstances/{task['task_id']}/logs/"
-            f"{max(1, task['try_number'])}?map_index={task['map_index']}"
-        )
-        lines = self.request("GET", path)["content"]
-        return "\n".join(_log_line(line) for line in lines)
 
     def _hold_lock(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
@@ -317,7 +233,7 @@ class LocalAirflow:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise LocalAirflowError(
+            raise AirflowError(
                 f"an Airflow already runs in {self.home}; stop it first (Ctrl-C where it runs)"
             ) from None
 
@@ -343,8 +259,8 @@ class LocalAirflow:
         return (self.home / f"{name}.log").read_text(errors="replace")
 
     def _wait_until_it_answers(self) -> None:
-        if not self._comes_true(self._answers):
-            raise LocalAirflowError(f"Airflow did not start in {_START_S} s; see {self.home}/*.log")
+        if not self.comes_true(self._answers):
+            raise AirflowError(f"Airflow did not start in {START_S} s; see {self.home}/*.log")
 
     def _answers(self) -> bool:
         try:
@@ -356,40 +272,12 @@ class LocalAirflow:
             return False
         return True
 
-    def _wait_for_dag(self, dag_id: str) -> None:
-        if not self._comes_true(lambda: self._knows(dag_id)):
-            errors = self._import_errors()
-            raise LocalAirflowError(f"{dag_id}: no such DAG after {_START_S} s{errors}")
-
-    def _knows(self, dag_id: str) -> bool:
-        try:
-            self.request("GET", f"/api/v2/dags/{dag_id}")
-        except urllib.error.HTTPError as error:
-            if error.code != 404:
-                raise
-            return False
-        return True
-
-    def _comes_true(self, condition: Callable[[], bool]) -> bool:
-        """Whether a condition holds within the time that a start may take."""
-        end = time.monotonic() + _START_S
-        while not condition():
-            self.check_alive()
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.2)
-        return True
-
-    def _import_errors(self) -> str:
-        found = self.request("GET", "/api/v2/importErrors")["import_errors"]
-        return "".join(f"\n{each['filename']}: {each['stack_trace']}" for each in found)
-
     def check_alive(self) -> None:
-        """Raise LocalAirflowError if one of its processes has ended."""
+        """Raise AirflowError if one of its processes has ended."""
         for name, process in self._processes.items():
             if process.poll() is not None:
                 log = self.home / f"{name}.log"
-                raise LocalAirflowError(f"airflow {name} ended by itself; see {log}")
+                raise AirflowError(f"airflow {name} ended by itself; see {log}")
 
     def _stop(self) -> None:
         # Last in, first out: tasks report to the API server to the last.
@@ -412,20 +300,6 @@ def termination_as_exit() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _run_path(dag_id: str, run_id: str) -> str:
-    return f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}"
-
-
-def _log_line(line: Any) -> str:
-    if not isinstance(line, Mapping):
-        return str(line)
-    details = "".join(
-        f"\n{each.get('exc_type')}: {each.get('exc_value')}"
-        for each in line.get("error_detail") or ()
-    )
-    return f"{line.get('event', '')}{details}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
+from airflow_api import AirflowError
 from demo import HOME
-from local_airflow import LocalAirflow, LocalAirflowError, free_port, termination_as_exit
+from local_airflow import LocalAirflow, free_port, termination_as_exit
 
 DAG_IDS = ("mondrian_anonymize", "mondrian_etl_example")
 
@@ -22,7 +23,7 @@ def main() -> int:
             while True:
                 airflow.check_alive()
                 time.sleep(1)
-    except LocalAirflowError as error:
+    except AirflowError as error:
         print(f"ui: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
