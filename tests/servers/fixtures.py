@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
+from servers.hdfs import Hdfs
 from servers.needs import needs
 from servers.postgres import postgres_server
 from servers.redis import redis_server
+from servers.s3 import S3
 from servers.spark import SparkCluster
+from servers.stores import USER, HdfsFolder, S3Folder, Store
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +38,49 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     needs("postgres")
     with postgres_server(tmp_path_factory.mktemp("postgres")) as url:
         yield url
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """An HDFS of two NameNodes and two DataNodes."""
+    needs("hdfs")
+    with Hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3]:
+    """An S3 server."""
+    needs("s3")
+    with S3() as server:
+        yield server
+
+
+@pytest.fixture
+def hdfs_folder(hdfs_server: Hdfs, monkeypatch: pytest.MonkeyPatch) -> HdfsFolder:
+    """A folder on HDFS for one test, which acts as the user it belongs to."""
+    monkeypatch.setenv("HADOOP_USER_NAME", USER)
+    return HdfsFolder(hdfs_server, f"/tests/{next(_NUMBERS)}")
+
+
+@pytest.fixture
+def s3_folder(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3Folder:
+    """A bucket for one test, to which the environment leads."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return S3Folder(s3_server, f"bucket-{next(_NUMBERS)}")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("hdfs_folder", marks=pytest.mark.hdfs, id="hdfs"),
+        pytest.param("s3_folder", marks=pytest.mark.s3, id="s3"),
+    ]
+)
+def store(request: pytest.FixtureRequest) -> Store:
+    """A folder on each remote store in turn."""
+    folder: Store = request.getfixturevalue(request.param)
+    return folder

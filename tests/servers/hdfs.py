@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import urllib.error
@@ -33,6 +34,7 @@ log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{HH:mm:ss,SSS} %p %c{1}: %m%n
 """
+_REQUEST = re.compile(r"webhdfs: \S+ \w+ /webhdfs/v1(\S+?)\?(\S+) \d+$", re.MULTILINE)
 
 
 class Hdfs:
@@ -52,6 +54,7 @@ class Hdfs:
         self._folder = folder
         self._ports = [(free_port(), free_port()) for _ in range(2)]  # HTTP, RPC
         self._processes: dict[str, Process] = {}
+        self._data_ports: dict[int, int] = {}
         self._active = 0
 
     @property
@@ -124,8 +127,19 @@ class Hdfs:
         self._admin("-transitionToActive", f"nn{self._active}")
 
     def bytes_read(self) -> int:
-        """How much the DataNodes have read from blocks, for whoever asked, so far."""
-        return sum(_metric(self._data_node_web(number), "BytesRead") for number in (0, 1))
+        """How much the DataNodes were asked for so far, by whoever reads over HTTP."""
+        return sum(int(request["length"]) for _, request in self.requests("OPEN"))
+
+    def requests(self, op: str) -> list[tuple[int, dict[str, str]]]:
+        """What the DataNodes answered over HTTP: number of the DataNode; path and parameters."""
+        found = []
+        for number in (0, 1):
+            log = self._folder / "logs" / f"datanode-{number}.log"
+            for path, query in _REQUEST.findall(log.read_text(errors="replace")):
+                asked = {"path": path, **dict(urllib.parse.parse_qsl(query))}
+                if asked["op"] == op:
+                    found.append((number, asked))
+        return found
 
     def _format(self) -> None:
         for number, command in enumerate(["-format", "-bootstrapStandby"]):
@@ -144,10 +158,11 @@ class Hdfs:
 
     def _start_data_node(self, number: int) -> None:
         host = self.data_node_host(number)
+        self._data_ports[number] = free_port()
         settings = {
             "dfs.datanode.data.dir": (self._folder / f"data-{number}").as_uri(),
             "dfs.datanode.hostname": host,
-            "dfs.datanode.http.address": f"{host}:{free_port()}",
+            "dfs.datanode.http.address": f"{host}:{self._data_ports[number]}",
             # The NameNode sees every call come from this address, and hands it on.
             "dfs.datanode.address": f"127.0.0.1:{free_port()}",
             "dfs.datanode.ipc.address": f"127.0.0.1:{free_port()}",
@@ -155,15 +170,14 @@ class Hdfs:
         conf = self._write_conf(f"datanode-{number}", settings)
         self._start(f"datanode-{number}", _DATA_NODE, conf)
 
-    def _data_node_web(self, number: int) -> str:
-        conf = (self._folder / f"datanode-{number}" / "hdfs-site.xml").read_text()
-        return "http://" + conf.split("dfs.datanode.http.address</name><value>")[1].split("<")[0]
-
     def _wait_for_data_nodes(self) -> None:
+        """Wait until the active NameNode knows both as they run now, and takes writes."""
+
         def all_there() -> bool:
-            live = json.loads(_bean(self.servers[0], "NameNodeInfo")["LiveNodes"]).values()
-            found = {each["infoAddr"] for each in live if int(each["lastContact"]) < 3}
-            return len(found) == 2 and not _bean(self.servers[0], "NameNodeInfo")["Safemode"]
+            told = _bean(self.servers[0], "NameNodeInfo")
+            live = json.loads(told["LiveNodes"]).values()
+            ports = {int(each["infoAddr"].rpartition(":")[2]) for each in live}
+            return ports == {*self._data_ports.values()} and not told["Safemode"]
 
         wait_until(all_there)
 
@@ -273,9 +287,3 @@ def _answers(url: str) -> bool:
 def _bean(server: str, name: str) -> Any:
     with urllib.request.urlopen(f"{server}/jmx?qry=Hadoop:service=NameNode,name={name}") as answer:
         return json.load(answer)["beans"][0]
-
-
-def _metric(server: str, name: str) -> int:
-    query = "Hadoop:service=DataNode,name=DataNodeActivity-*"
-    with urllib.request.urlopen(f"{server}/jmx?qry={query}") as answer:
-        return int(json.load(answer)["beans"][0][name])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Request", "S3"]
+__all__ = ["S3", "Request"]
 
 
 @dataclass
@@ -24,16 +24,24 @@ class S3:
     """A context manager: a server on a free port, with what was asked of it.
 
     Attributes: ``endpoint`` (http://…), ``options`` (keywords of pyarrow's S3FileSystem),
-    ``environment`` (variables for a process of its own), ``requests``.
+    ``environment`` (variables for a process of its own), ``requests``, ``watch`` (called with each
+    request before it is answered).
     """
 
     def __init__(self) -> None:
         from moto.server import DomainDispatcherApplication, create_backend_app
-        from werkzeug.serving import make_server
+        from werkzeug.serving import WSGIRequestHandler, make_server
+
+        class Quiet(WSGIRequestHandler):
+            def log(self, *_: object, **__: object) -> None:
+                """``requests`` tells more."""
 
         self.requests: list[Request] = []
+        self.watch: Callable[[Request], None] | None = None
         application = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", 0, self._counting(application), threaded=True)
+        self._server = make_server(
+            "127.0.0.1", 0, self._counting(application), threaded=True, request_handler=Quiet
+        )
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -58,10 +66,6 @@ class S3:
             "AWS_ENDPOINT_URL": self.endpoint,
         }
 
-    def bytes_sent(self) -> int:
-        """What the server has sent so far, but for headers."""
-        return sum(each.bytes for each in self.requests if each.method == "GET")
-
     def __enter__(self) -> S3:
         self._thread.start()
         return self
@@ -80,6 +84,8 @@ class S3:
         def counted(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
             told = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"], 0)
             self.requests.append(told)
+            if self.watch:
+                self.watch(told)
             for chunk in application(environ, start_response):
                 told.bytes += len(chunk)
                 yield chunk

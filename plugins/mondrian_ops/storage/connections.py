@@ -41,6 +41,9 @@ LookUp = Callable[[str, str | None], Options | None]
 
 _BASE = re.compile(r"([a-z0-9+.-]+)://(?:([^@]*)@)?(.*)", re.IGNORECASE)
 
+# Seconds; and small files go in one request rather than in three.
+_S3_DEFAULTS = {"connect_timeout": 10, "request_timeout": 60, "allow_delayed_open": True}
+
 _look_up: LookUp | None = None
 _given: dict[str, Options] = {}
 
@@ -88,9 +91,7 @@ def _connected(kind: str, options: str, _process: int) -> pa_fs.FileSystem:
     if kind == "s3":
         import pyarrow.fs as pa_fs
 
-        return pa_fs.S3FileSystem(
-            **{"connect_timeout": 10, "request_timeout": 60, **json.loads(options)}
-        )
+        return pa_fs.S3FileSystem(**{**_S3_DEFAULTS, **json.loads(options)})
     from mondrian_ops.storage import hdfs
 
     return hdfs.arrow_filesystem(json.loads(options))

@@ -51,6 +51,7 @@ _ERRORS: Mapping[str, int] = {
     "PathIsNotDirectoryException": errno.ENOTDIR,
     "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
 }
+_CHUNK_BYTES = 1 << 20
 _PLAIN = {"Accept-Encoding": "identity"}
 _LOST = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError, OSError)
 
@@ -165,8 +166,8 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
 
     # DataNodes
 
-    def _on_data_nodes(self, attempt: Callable[[_Excluding], T]) -> T:
-        """``attempt``, again on other DataNodes as long as one is lost."""
+    def _on_data_nodes(self, path: str, attempt: Callable[[_Excluding], T]) -> T:
+        """``attempt`` on a file, again on other DataNodes as long as one is lost."""
         lost: dict[str, None] = {}
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)
@@ -174,7 +175,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
                 return attempt({"excludedatanodes": ",".join(lost)} if lost else {})
             except _DataNodeError as error:
                 failure: OSError = error
-                lost.update(dict.fromkeys(_names(error.host)))
+                lost.update(dict.fromkeys(self._addresses(error.host, path)))
             except (FileNotFoundError, PermissionError):
                 raise
             except OSError as error:
@@ -183,6 +184,16 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
                 failure = error
                 lost.clear()
         raise failure
+
+    def _addresses(self, host: str, path: str) -> Iterator[str]:
+        """By what the NameNode knows a DataNode of a file, of which it told the name only."""
+        with suppress(OSError):
+            yield socket.gethostbyname(host)
+        with suppress(OSError, ValueError, KeyError):
+            told = self._call("GETFILEBLOCKLOCATIONS", path=path).json()
+            for block in told["BlockLocations"]["BlockLocation"]:
+                known = zip(block["hosts"], block["names"], strict=True)
+                yield from (address for name, address in known if name == host)
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         """The bytes of a file from ``start`` to ``end``, which are in it."""
@@ -194,7 +205,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
             for chunk in self._chunks(path, start + done, content[done:], excluding):
                 done += chunk
 
-        self._on_data_nodes(read_on)
+        self._on_data_nodes(path, read_on)
         return bytes(content)
 
     def _chunks(
@@ -217,7 +228,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
                 _raise_for(answer, path)
                 done = 0
                 while done < len(into):
-                    chunk = answer.raw.readinto(into[done:])
+                    chunk = answer.raw.readinto(into[done : done + _CHUNK_BYTES])
                     if not chunk:
                         raise _DataNodeError(location, EOFError())
                     done += chunk
@@ -226,9 +237,11 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     def upload(self, path: str, content: IO[bytes]) -> None:
         """Write a file whole or not at all, replacing one that is there; ``content`` can seek."""
         folder, name = posixpath.split(path)
-        temporary = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}.tmp"
+        temporary = posixpath.join(folder, f".{name}.{uuid.uuid4().hex[:8]}.tmp")
         try:
-            self._on_data_nodes(lambda excluding: self._put(temporary, content, excluding))
+            self._on_data_nodes(
+                temporary, lambda excluding: self._put(temporary, content, excluding)
+            )
             self.mv(temporary, path)
         except BaseException:
             with suppress(Exception):
@@ -278,7 +291,10 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
 
     def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
-        return _timed(super().info(path))
+        try:
+            return _timed(super().info(path))
+        except NotADirectoryError:  # below a file there is nothing
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
 
     def ls(self, path: str, detail: bool = False, **kwargs: Any) -> list[Any]:
         found = super().ls(self._strip_protocol(path), detail=True)
@@ -364,13 +380,6 @@ def _timed(info: dict[str, Any]) -> dict[str, Any]:
     return {**info, "mtime": info["modificationTime"] / 1000}
 
 
-def _names(host: str) -> Iterator[str]:
-    """A DataNode's names: a NameNode may know it by the one in its redirection, or its address."""
-    yield host
-    with suppress(OSError):
-        yield socket.gethostbyname(host)
-
-
 @contextmanager
 def _lost(location: str) -> Iterator[None]:
     """Whatever goes wrong with a DataNode, but for what it says of the file, is its loss."""
@@ -400,6 +409,8 @@ def _raise_for(answer: requests.Response, path: str) -> None:
     if name in {"IllegalArgumentException", "UnsupportedOperationException"}:
         raise ValueError(message)
     code = _ERRORS.get(name, errno.EIO)
+    if code == errno.EACCES and "is not a directory" in message:
+        code = errno.ENOTDIR
     if answer.status_code == 401:
         raise PermissionError(errno.EACCES, "HDFS does not accept who is asking", path)
     if code != errno.EIO:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mondrian_ops.storage.locations import filesystem, joined, name_of, shown
+from mondrian_ops.storage.locations import filesystem, is_s3, joined, name_of, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "entries", "entry", "open_file", "open_stream", "own_error", "store_errors"]
 
 _READ_AHEAD = 1 << 20
-_S3_MISSING = ("AWS Error NO_SUCH_BUCKET", "AWS Error NO_SUCH_KEY", "AWS Error RESOURCE_NOT_FOUND")
+_S3_MISSING = (
+    "AWS Error NO_SUCH_BUCKET",
+    "AWS Error NO_SUCH_KEY",
+    "AWS Error RESOURCE_NOT_FOUND",
+    "not found. To create buckets",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,10 @@ def _entry(url: str, info: pa_fs.FileInfo) -> Entry:
     import pyarrow.fs as pa_fs
 
     is_directory = info.type == pa_fs.FileType.Directory
-    return Entry(url, is_directory, info.size or 0, f"{info.size}-{info.mtime_ns}")
+    moment = info.mtime_ns
+    if moment is not None and is_s3(url):
+        moment //= 10**9  # a listing may be more precise than the answer about one object
+    return Entry(url, is_directory, info.size or 0, f"{info.size}-{moment}")
 
 
 def open_file(url: str) -> pa.NativeFile:

@@ -65,10 +65,10 @@ class WorkDir:
 
     def create(self) -> None:
         """Start afresh: what an earlier attempt left is removed. Nobody else may look in."""
-        self.remove()
         try:
+            self.remove()
             make_private(self.root)
-        except (PermissionError, NotADirectoryError, FileExistsError):
+        except (PermissionError, NotADirectoryError, FileExistsError, FileNotFoundError):
             raise StorageError(
                 f"{shown(self.root)}: cannot be made; let this process write beside `output`"
             ) from None
