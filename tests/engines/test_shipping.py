@@ -1,0 +1,132 @@
+"""The package reaches executors by itself: as a zip, unpacked once, with its kernels compiled."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mondrian_ops
+from mondrian_ops.engines.spark import SparkEngine
+
+SOURCE = Path(mondrian_ops.__file__).parent
+PACK = "from mondrian_ops.engines import shipping; print(shipping.packed())"
+# What an executor does: cut some rows; then, where it took the kernels from.
+CUT = """
+from mondrian_ops.engines import executor
+import pyarrow as pa
+from mondrian_ops import anonymize
+from mondrian_ops.core import kernels
+table = pa.table({"x": range(400), "s": [at % 3 for at in range(400)]})
+job = {"k": 5, "l": 2, "quasi_identifiers": ["x"], "sensitive": ["s"], "cut": "gain"}
+anonymize(table, job)
+print(executor.planning.__file__)
+print(sum(kernels.grow.stats.cache_hits.values()), sum(kernels.grow.stats.cache_misses.values()))
+"""
+
+
+def python(code: str, path: Path, place: Path, *flags: str) -> subprocess.Popen[str]:
+    settings = {"PYTHONPATH": str(path), "MONDRIAN_OPS_CACHE": str(place)}
+    return subprocess.Popen(
+        [sys.executable, *flags, "-c", code],
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def on_executor(code: str, archive: Path, place: Path) -> subprocess.Popen[str]:
+    """A Python that has the libraries and the zip, and no checkout of this project."""
+    libraries = sysconfig.get_path("purelib")
+    return python(f"import sys; sys.path.append({libraries!r})\n{code}", archive, place, "-S")
+
+
+def said(process: subprocess.Popen[str]) -> list[str]:
+    output, complaints = process.communicate()
+    assert process.returncode == 0, complaints
+    return output.split()
+
+
+def packed(place: Path) -> Path:
+    (path,) = said(python(PACK, SOURCE.parent, place))
+    return Path(path)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Packed when the kernels of `CUT` are compiled and in the cache beside the source."""
+    place = tmp_path_factory.mktemp("packed")
+    place.chmod(0o700)
+    said(python(CUT, SOURCE.parent, place))
+    return packed(place)
+
+
+def test_the_same_package_is_the_same_zip(archive: Path, tmp_path: Path) -> None:
+    other = packed(tmp_path / "new" / "place")
+    assert other.name == archive.name
+    assert other.read_bytes() == archive.read_bytes()
+    assert stat.S_IMODE(other.parent.stat().st_mode) == 0o700
+    assert list(other.parent.iterdir()) == [other]
+
+
+def test_it_holds_the_package_and_its_compiled_kernels(archive: Path) -> None:
+    names = zipfile.ZipFile(archive).namelist()
+    for path in SOURCE.rglob("*.py"):
+        assert f"mondrian_ops/{path.relative_to(SOURCE)}" in names
+    assert any(name.endswith(".nbc") for name in names)
+    assert not [name for name in names if name.endswith(".pyc")]
+
+
+def test_executors_unpack_it_at_once_and_compile_nothing(archive: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    tasks = [on_executor(CUT, archive, place) for _ in range(4)]
+    home = place / archive.stem
+    for task in tasks:
+        where, hits, misses = said(task)
+        assert Path(where) == home / "mondrian_ops" / "algorithms" / "planning.py"
+        assert (int(hits) > 0, int(misses)) == (True, 0)
+    assert list(place.iterdir()) == [home]
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    shipped = {name for name in zipfile.ZipFile(archive).namelist() if ".nb" in name}
+    assert {str(path.relative_to(home)) for path in home.rglob("*.nb?")} == shipped
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_code_is_not_run_from_a_folder_that_others_may_write_to(
+    archive: Path, tmp_path: Path, mode: int
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    place.chmod(mode)
+    task = on_executor("from mondrian_ops.engines import executor", archive, place)
+    _, complaints = task.communicate()
+    assert task.returncode != 0
+    assert "others could put code there" in complaints
+    assert "MONDRIAN_OPS_CACHE" in complaints
+    assert not list(place.iterdir())
+
+
+@pytest.mark.java
+def test_executors_that_have_nothing_installed_have_it(spark_engine: SparkEngine) -> None:
+    def look(batches: Any) -> Any:  # in here, it travels by value
+        import pyarrow as pa
+
+        from mondrian_ops.engines import executor
+
+        for _ in batches:
+            found = {"came": [executor.__file__], "settled": [executor.planning.__file__]}
+            yield pa.RecordBatch.from_pydict(found)
+
+    frame = spark_engine._session.range(1).mapInArrow(look, "came string, settled string")
+    (found,) = frame.toArrow().to_pylist()
+    assert ".zip/mondrian_ops/engines/" in found["came"]
+    assert ".zip" not in found["settled"]
+    assert SOURCE not in Path(found["settled"]).parents
