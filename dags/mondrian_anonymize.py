@@ -199,13 +199,13 @@ FORM = {
         "merged.",
     ),
     "max_rows": Param(
-        None,
-        type=["null", "integer"],
+        options.Partitioning().max_rows,
+        type="integer",
         minimum=1,
         section=PARTITIONING,
         title="Rows of a fragment, at most",
         description="Larger fragments are cut further, whatever number was asked for, so that "
-        "each fits into a worker's memory. Empty: no limit.",
+        "each fits into a worker's memory: ten million rows of ten columns take about 1.5 GB.",
     ),
     "sample": Param(
         0.001,

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops import operators, pipeline
+from mondrian_ops import operators, pipeline, storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import (
@@ -22,6 +22,7 @@ from mondrian_ops.operators import (
     WrapUpOperator,
 )
 from mondrian_ops.operators.base import read_job, release_name, work_of
+from mondrian_ops.operators.partition import check_fragments
 
 ALL = [
     (PartitionOperator, {}),
@@ -103,6 +104,22 @@ def test_too_many_fragments_are_refused_before_any_work(monkeypatch, context, jo
         PartitionOperator(task_id="t", job=job).execute(context)
 
 
+def test_more_fragments_than_asked_for_are_counted_too(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    Path(job["input"]).write_text("age\n" + "".join(f"{age}\n" for age in range(100)))
+    job["partitioning"] = {"fragments": 2, "max_rows": 10, "sample": 1.0}
+    task = PartitionOperator(task_id="t", job=job)
+    with pytest.raises(AirflowFailException, match=r"partitioning\.max_rows: \d+ .* 4; ask"):
+        task.execute(context)
+    assert [each.name for each in Path(job["output"]).parent.iterdir()] == ["in.csv"]
+
+
+def test_one_task_may_have_any_number_of_fragments(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    job.update(engine="spark", spark={"shape": "application"}, partitioning={"fragments": 5})
+    check_fragments(read_job(job))
+
+
 def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context, job):
     def told_to_stop(_job, *, work, progress):
         Path(work).mkdir()
@@ -136,6 +153,12 @@ def test_a_fragment_is_named_by_number_and_condition():
     assert task.fragment_name == "poker/2025-06-01 0: all rows"
     task.fragment = {"id": 1, "where": "zip IN " + "x" * 300, "work": "w"}
     assert len(task.fragment_name) == 120
+
+
+def test_all_fragments_in_one_application_are_named_together():
+    fragment = {"id": 0, "where": "9 fragments in one Spark application", "work": "w"}
+    task = AnonymizeFragmentOperator(task_id="t", job={}, fragment={**fragment, "fragments": 9})
+    assert task.fragment_name == "9 fragments in one Spark application"
 
 
 def test_a_fragment_brings_its_job_where_it_has_one(monkeypatch, context, job):
@@ -207,6 +230,20 @@ def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up,
     assert all("work" not in each for each in wrapped_up["summaries"])
     assert wrapped_up["work"] == work
     assert set(result) == {"output", "rows", "achieved", "equivalence_classes", "metrics"}
+
+
+def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, context, job):
+    wrap_up = WrapUpOperator(task_id="g.t", job=job, summaries=[])
+    work = storage.WorkDir(work_of(read_job(job), wrap_up, context))
+    work.create()
+    summaries = [{"id": n, "rows": 5, "equivalence_classes": 1} for n in range(3)]
+    monkeypatch.setattr(pipeline, "anonymize_fragment", lambda *_a: {"summaries": summaries})
+    fragment = {"id": 0, "where": "all", "work": work.root, "fragments": 3}
+    task = AnonymizeFragmentOperator(task_id="g.a", job=job, fragment=fragment)
+    wrap_up.summaries = [task.execute(context)]
+    assert wrap_up.summaries == [{"summaries": 3, "work": work.root}]
+    wrap_up.execute(context)
+    assert wrapped_up["summaries"] == summaries
 
 
 def test_wrap_up_without_any_fragment_fails_for_good(wrapped_up, context, job):

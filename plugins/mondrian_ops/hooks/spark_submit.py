@@ -37,6 +37,11 @@ __all__ = ["SparkSubmit"]
 # one runs a Python program, and here that is the very zip that the driver's machine has fetched.
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
 _FETCHED = "{{USER_JAR}}"
+# Spark gives these to every JVM of its own but to a driver that a standalone cluster starts.
+_OPENED = ("java.io", "java.lang", "java.lang.invoke", "java.lang.reflect", "java.net", "java.nio")
+_OPENED += ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref")
+_OPENED += ("sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
+_JAVA_OPTIONS = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
 _PROGRAM = Path(spark_app.__file__).with_name("program.py")
 
 
@@ -150,6 +155,8 @@ class _Hook(SparkSubmitHook):
         if self._should_track_driver_status:
             self._java_class = _PYTHON_RUNNER
             self._application_args = [_FETCHED, _FETCHED]
+            asked = self._conf.get("spark.driver.extraJavaOptions", "")
+            self._conf["spark.driver.extraJavaOptions"] = f"{_JAVA_OPTIONS} {asked}".rstrip()
             return
         self._py_files = shipping.packed()
         if not in_cluster:

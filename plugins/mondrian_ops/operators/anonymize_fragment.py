@@ -12,7 +12,10 @@ from mondrian_ops.operators.places import place_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["AnonymizeFragmentOperator"]
+__all__ = ["SUMMARIES", "AnonymizeFragmentOperator"]
+
+SUMMARIES = "summaries.json"
+"""The working file with the summaries of fragments that one task has anonymized."""
 
 _NAME_LENGTH = 120
 
@@ -55,7 +58,8 @@ class AnonymizeFragmentOperator(MondrianOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Fetch the fragment's rows, cut, generalize, write; returns its summary.
 
-        A task that has all fragments returns theirs under ``summaries``.
+        The summaries of many fragments in one are left among the working files, for
+        :class:`WrapUpOperator`: together they are too large for an XCom.
         """
         with final_errors():
             if not isinstance(self.fragment, Mapping):
@@ -67,11 +71,24 @@ class AnonymizeFragmentOperator(MondrianOperator):
             job = read_job(fragment.pop("job", self.job))
             self.place = place_of(job, self, context)
             summary = self.place.anonymize(job, fragment)
-        for each in summary.get("summaries", [summary]):
-            self.log.info(
-                "fragment %s: %d rows in %d equivalence classes",
-                each["id"],
-                each["rows"],
-                each["equivalence_classes"],
-            )
+            if "summaries" in summary:
+                return self._left(summary["summaries"])
+        self._log_summary(summary)
         return {**summary, "work": self.fragment["work"]}
+
+    def _left(self, summaries: list[dict[str, Any]]) -> dict[str, Any]:
+        from mondrian_ops import storage
+
+        for summary in summaries:
+            self._log_summary(summary)
+        work = self.fragment["work"]
+        storage.WorkDir(work).write_json(SUMMARIES, summaries)
+        return {"summaries": len(summaries), "work": work}
+
+    def _log_summary(self, summary: Mapping[str, Any]) -> None:
+        self.log.info(
+            "fragment %s: %d rows in %d equivalence classes",
+            summary["id"],
+            summary["rows"],
+            summary["equivalence_classes"],
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.operators.anonymize_fragment import SUMMARIES
 from mondrian_ops.operators.base import (
     MondrianOperator,
     final_errors,
@@ -48,9 +49,10 @@ class WrapUpOperator(MondrianOperator):
             job = read_job(self.job)
             work = work_of(job, self, context)
             summaries = [
-                {key: value for key, value in summary.items() if key != "work"}
+                each
                 for summary in self.summaries[:]  # one request for all of them
                 if summary["work"] == work
+                for each in _each(summary)
             ]
             if not summaries:
                 raise StorageError(
@@ -72,6 +74,16 @@ class WrapUpOperator(MondrianOperator):
                 context["outlet_events"][outlet].add(Asset(uri=uri), extra=summary)
             elif isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra = summary
+
+
+def _each(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """The fragments' summaries that a task returned, or left among the working files."""
+    from mondrian_ops import storage
+
+    if "summaries" in summary:
+        left: list[dict[str, Any]] = storage.WorkDir(summary["work"]).read_json(SUMMARIES)
+        return left
+    return [{key: value for key, value in summary.items() if key != "work"}]
 
 
 def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,137 @@
+"""How tasks reach Spark: by which connection, and what is said where it leads nowhere."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+import threading
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.hooks.spark import SparkConnect
+from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
+from mondrian_ops.operators.base import read_job
+from mondrian_ops.operators.places import place_of
+from servers.processes import free_port
+
+
+@pytest.fixture
+def connected(monkeypatch, job):
+    """A job, and the connection that it names, by the connection's attributes."""
+
+    def connect(conf=None, **attributes):
+        monkeypatch.setenv("AIRFLOW_CONN_A_SPARK", json.dumps(attributes))
+        return {**job, "engine": "spark", "spark": {"connection": "a_spark", "conf": conf or {}}}
+
+    return connect
+
+
+def test_the_type_of_the_connection_decides(connected, context):
+    from mondrian_ops.hooks.spark_submit import SparkSubmit
+
+    task = PartitionOperator(task_id="t", job={})
+    for kind, place in (("spark_connect", SparkConnect), ("spark", SparkSubmit)):
+        job = read_job(connected(conn_type=kind, host="a.host"))
+        assert isinstance(place_of(job, task, context), place)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ({"conn_type": "http", "host": "a.host"}, "'a_spark' is of the type 'http'"),
+        ({"conn_type": "spark"}, "'a_spark' has no host"),
+    ],
+)
+def test_a_connection_of_no_use_is_refused(connected, context, attributes, told):
+    task = PartitionOperator(task_id="t", job=connected(**attributes))
+    with pytest.raises(AirflowFailException, match=told):
+        task.execute(context)
+
+
+def test_a_connection_that_is_not_there_is_refused(context, job):
+    job.update(engine="spark", spark={"connection": "nowhere"})
+    fragment = {"id": 0, "where": "", "work": "w"}
+    for task in (
+        PartitionOperator(task_id="p", job=job),
+        AnonymizeFragmentOperator(task_id="a", job=job, fragment=fragment),
+    ):
+        with pytest.raises(AirflowFailException, match=r"spark\.connection: .* no connection"):
+            task.execute(context)
+
+
+@pytest.mark.parametrize("kind", ["spark_connect", "spark"])
+def test_without_the_provider_the_remedy_is_named(monkeypatch, connected, context, kind):
+    imported = builtins.__import__
+
+    def lacking(name, *arguments, **options):
+        if name.startswith("airflow.providers.apache.spark"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return imported(name, *arguments, **options)
+
+    monkeypatch.delitem(sys.modules, "mondrian_ops.hooks.spark_submit", raising=False)
+    monkeypatch.setattr(builtins, "__import__", lacking)
+    task = PartitionOperator(task_id="t", job=connected(conn_type=kind, host="a.host"))
+    with pytest.raises(AirflowFailException, match="apache-airflow-providers-apache-spark"):
+        task.execute(context)
+
+
+def test_a_server_that_is_not_there_may_be_there_for_a_retry(connected, context):
+    job = connected(conn_type="spark_connect", host="127.0.0.1", port=free_port(), password="hush")  # noqa: S106
+    with pytest.raises(ConnectionError, match=r"server of 'a_spark' cannot be reached") as caught:
+        PartitionOperator(task_id="t", job=job).execute(context)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.fixture
+def served(connected, spark_cluster):
+    """A job whose connection leads to a real server."""
+    host, port = spark_cluster.remote.removeprefix("sc://").split(":")
+    return lambda conf=None: connected(conf, conn_type="spark_connect", host=host, port=int(port))
+
+
+@pytest.mark.java
+def test_properties_are_those_of_the_session(served):
+    job = read_job(served({"spark.sql.shuffle.partitions": 3}))
+    with SparkConnect()._engine(job) as engine:
+        assert engine._session.conf.get("spark.sql.shuffle.partitions") == "3"
+
+
+@pytest.mark.java
+def test_a_property_that_is_none_of_a_session_is_refused(served):
+    job = read_job(served({"spark.executor.memory": "1g"}))
+    with (
+        pytest.raises(JobError, match=r"spark\.conf\.spark\.executor\.memory: cannot be set"),
+        SparkConnect()._engine(job),
+    ):
+        pass
+
+
+@pytest.mark.java
+def test_a_task_that_is_stopped_interrupts_its_session(served):
+    place, errors, begun = SparkConnect(), [], threading.Event()
+
+    def wait_long(batches):
+        import time
+
+        time.sleep(600)
+        yield from batches
+
+    def work():
+        try:
+            with place._engine(read_job(served())) as engine:
+                begun.set()
+                engine._session.range(1).mapInArrow(wait_long, "id long").collect()
+        except Exception as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    begun.wait(120)
+    while thread.is_alive():
+        place.stop()
+        thread.join(1)
+    assert len(errors) == 1
+    assert "OPERATION_CANCELED" in errors[0]
