@@ -38,9 +38,11 @@ __all__ = ["SparkSubmit"]
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
 _FETCHED = "{{USER_JAR}}"
 # Spark gives these to every JVM of its own but to a driver that a standalone cluster starts.
-_OPENED = ("java.io", "java.lang", "java.lang.invoke", "java.lang.reflect", "java.net", "java.nio")
-_OPENED += ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref")
-_OPENED += ("sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
+_OPENED = (
+    *("java.io", "java.lang", "java.lang.invoke", "java.lang.reflect", "java.net", "java.nio"),
+    *("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref"),
+    *("sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar"),
+)
 _JAVA_OPTIONS = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
 _PROGRAM = Path(spark_app.__file__).with_name("program.py")
 
