@@ -78,6 +78,28 @@ lint: $(DEVELOPING) ## Check style, types and layers
 	@$(BIN)/mypy
 	@PYTHONPATH=plugins $(BIN)/lint-imports
 
+.PHONY: compose-up
+compose-up: ## Start docker-compose.yaml: Airflow, Celery, Spark and HDFS
+	@docker compose up --build --detach --wait
+	@scripts/compose_where.sh airflow-api-server
+
+.PHONY: compose-laptop
+compose-laptop: ## Start of docker-compose.yaml only Airflow and the local engine
+	@docker compose up --build --detach --wait laptop
+	@scripts/compose_where.sh laptop
+
+.PHONY: compose-demo
+compose-demo: compose-up ## Run the demo on HDFS there, with both engines
+	@docker compose run --rm demo
+
+.PHONY: compose-test
+compose-test: ## Start it anew under another name, run the demo, remove it all
+	@scripts/compose_test.sh
+
+.PHONY: compose-down
+compose-down: ## Stop it; what it stores stays
+	@docker compose --profile '*' down
+
 .PHONY: requirements
 requirements: ## Pin the requirements anew (needs uv)
 	@UV_CUSTOM_COMPILE_COMMAND="make requirements" uv pip compile --quiet --universal \

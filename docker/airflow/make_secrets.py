@@ -1,0 +1,77 @@
+"""Write the platform's secrets into a folder: those that the environment gives, else random ones.
+
+    python make_secrets.py FOLDER
+
+A secret that is there already stays, unless the environment gives another one.
+"""
+
+import base64
+import json
+import os
+import secrets
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+# What each file holds, by the variable of .env that may give it.
+FILES = {
+    "POSTGRES_PASSWORD": "postgres_password",
+    "REDIS_PASSWORD": "redis_password",
+    "AIRFLOW_ADMIN_PASSWORD": "admin_password",
+    "AIRFLOW_API_SECRET_KEY": "api_secret_key",
+    "AIRFLOW_FERNET_KEY": "fernet_key",
+    "AIRFLOW_JWT_SECRET": "jwt_secret",
+}
+# What the database holds was made with these.
+LASTING = ("POSTGRES_PASSWORD", "AIRFLOW_FERNET_KEY")
+
+
+def main(folder: Path) -> None:
+    """Write all files. Raises SystemExit where a lasting secret would change."""
+    for variable, file in FILES.items():
+        settle(folder / file, variable)
+    write(folder / "passwords.json", json.dumps({"admin": read(folder / "admin_password")}))
+    database = (
+        f"postgresql+psycopg2://airflow:{url_part(folder / 'postgres_password')}@postgres/airflow"
+    )
+    write(folder / "database_url", database)
+    write(folder / "broker_url", f"redis://:{url_part(folder / 'redis_password')}@redis:6379/0")
+
+
+def settle(file: Path, variable: str) -> None:
+    """Write one secret, unless the file holds it already."""
+    given = os.environ.get(variable, "")
+    before = read(file) if file.exists() else ""
+    if before and given not in ("", before) and variable in LASTING:
+        raise SystemExit(
+            f"{variable} is not what it was when the database was made. Give the old value, or "
+            "begin anew (docker compose down --volumes removes all data)."
+        )
+    write(file, given or before or generated(variable))
+
+
+def generated(variable: str) -> str:
+    """A random secret; a Fernet key is 32 bytes in base64."""
+    if variable == "AIRFLOW_FERNET_KEY":
+        return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    return secrets.token_urlsafe(24)
+
+
+def url_part(file: Path) -> str:
+    """A secret as it stands in a URL."""
+    return quote(read(file), safe="")
+
+
+def read(file: Path) -> str:
+    """What a file holds."""
+    return file.read_text()
+
+
+def write(file: Path, content: str) -> None:
+    """Write a file that only its owner (and root) reads."""
+    file.touch(mode=0o600)
+    file.write_text(content)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
