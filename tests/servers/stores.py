@@ -104,7 +104,7 @@ class S3Folder(Store):
             endpoint_url=server.endpoint,
             region_name="us-east-1",
             aws_access_key_id="test",
-            aws_secret_access_key="test",  # noqa: S106 - the server takes any
+            aws_secret_access_key="test",
         )
         self._client.create_bucket(Bucket=bucket)
 

@@ -4,7 +4,7 @@ What a location may be, and how a remote store is reached: :mod:`mondrian_ops.st
 :mod:`mondrian_ops.storage.connections`.
 """
 
-from mondrian_ops.storage.connections import look_up_with, options_of, use_options
+from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.files import read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
 from mondrian_ops.storage.jobs import load_job, read_job
@@ -40,6 +40,7 @@ __all__ = [
     "read_hierarchy",
     "read_job",
     "read_release",
+    "s3_endpoint",
     "shown",
     "use_options",
     "work_path",

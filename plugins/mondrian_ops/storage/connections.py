@@ -92,8 +92,12 @@ def _connected(kind: str, options: str, _process: int) -> pa_fs.FileSystem:
         import pyarrow.fs as pa_fs
 
         return pa_fs.S3FileSystem(**{**_S3_DEFAULTS, **json.loads(options)})
-    from mondrian_ops.storage import hdfs
-
+    try:
+        from mondrian_ops.storage import hdfs
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"hdfs: the module {error.name!r} is not installed; install mondrian-ops[hdfs]"
+        ) from None
     return hdfs.arrow_filesystem(json.loads(options))
 
 

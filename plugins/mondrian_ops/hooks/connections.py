@@ -1,0 +1,122 @@
+"""Airflow's connections as what the storage layer needs to reach HDFS and S3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from mondrian_ops import storage
+from mondrian_ops.core.errors import InputError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+__all__ = ["connection_options", "use_connections"]
+
+_DEFAULT = {"hdfs": "webhdfs_default", "s3": "aws_default"}
+_PORT = {"http": 9870, "https": 9871}
+
+
+def use_connections() -> None:
+    """Let storage look up in Airflow's connections how a URL is reached."""
+    storage.look_up_with(connection_options)
+
+
+def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | None:
+    """What a connection says of ``hdfs`` or ``s3``; ``conn_id`` None: the kind's default one.
+
+    For HDFS the keywords of :class:`mondrian_ops.storage.hdfs.Hdfs`, for S3 those of pyarrow's
+    ``S3FileSystem``. None where there is no such connection.
+
+    Raises:
+        InputError: the connection lacks something, or its provider is not installed.
+    """
+    name = conn_id or _DEFAULT[kind]
+    try:
+        connection = BaseHook.get_connection(name)
+    except AirflowNotFoundException:
+        return None
+    return _hdfs_options(connection) if kind == "hdfs" else _s3_options(connection)
+
+
+def _hdfs_options(connection: Connection) -> dict[str, Any]:
+    """As the HDFS provider's WebHDFSHook reads it, but HTTPS is verified unless told otherwise."""
+    if not connection.host:
+        raise InputError(
+            f"connection {connection.conn_id!r}: it has no host; give the NameNode's, or several "
+            "separated by commas"
+        )
+    extra = connection.extra_dejson
+    scheme = "https" if str(extra.get("use_ssl", False)).lower() == "true" else "http"
+    rest = f":{connection.port or _PORT[scheme]}"
+    if connection.schema:
+        rest += f"/{connection.schema.strip('/')}"
+    hosts = [host.strip() for host in connection.host.split(",")]
+    cert = [extra["cert"], extra["key"]] if extra.get("key") else extra.get("cert")
+    options = {
+        "servers": [f"{scheme}://{host}{rest}" for host in hosts if host],
+        "user": connection.login,
+        "password": connection.password,
+        "kerberos": _in_kerberos_mode(),
+        "verify": extra.get("verify"),
+        "cert": cert,
+        "headers": extra.get("headers"),
+    }
+    return {name: value for name, value in options.items() if value not in (None, "")}
+
+
+def _in_kerberos_mode() -> bool:
+    """As the provider's hook decides it, for the whole Airflow; which also imports its client."""
+    try:
+        from airflow.providers.apache.hdfs.hooks import webhdfs
+    except ImportError as error:
+        raise InputError(
+            "hdfs: the connection is that of the HDFS provider, which is not installed completely "
+            f"(no module {error.name!r}); install apache-airflow-providers-apache-hdfs, with "
+            "Kerberos also hdfs[kerberos], or give webhdfs://HOST:PORT/… without a connection"
+        ) from None
+    return bool(webhdfs._kerberos_security_mode)
+
+
+def _s3_options(connection: Connection) -> dict[str, Any]:
+    """By the Amazon provider if it is installed, else by the connection's own fields."""
+    try:
+        from airflow.providers.amazon.aws.hooks.base_aws import AwsGenericHook
+    except ImportError:
+        return _s3_fields(connection)
+    hook = AwsGenericHook(aws_conn_id=connection.conn_id, client_type="s3")
+    credentials = hook.get_credentials()
+    return _present(
+        access_key=credentials.access_key,
+        secret_key=credentials.secret_key,
+        session_token=credentials.token,
+        region=hook.region_name,
+        **storage.s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
+    )
+
+
+def _s3_fields(connection: Connection) -> dict[str, Any]:
+    extra = connection.extra_dejson
+    of_service = extra.get("service_config", {}).get("s3", {})
+    options = _present(
+        access_key=connection.login or extra.get("aws_access_key_id"),
+        secret_key=connection.password or extra.get("aws_secret_access_key"),
+        session_token=extra.get("aws_session_token"),
+        region=extra.get("region_name"),
+        role_arn=extra.get("role_arn"),
+        external_id=extra.get("external_id"),
+        **storage.s3_endpoint(of_service.get("endpoint_url") or extra.get("endpoint_url")),
+    )
+    if "role_arn" in options and "access_key" in options:
+        raise InputError(
+            f"connection {connection.conn_id!r}: a role is assumed with keys of its own; install "
+            "apache-airflow-providers-amazon, which does that, or leave the keys out"
+        )
+    return options
+
+
+def _present(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value}

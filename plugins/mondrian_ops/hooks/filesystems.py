@@ -1,0 +1,59 @@
+"""HDFS for Airflow's ``ObjectStoragePath``, which knows no filesystem for it by itself.
+
+Where this package is installed as a wheel, Airflow finds this module through an entry point, and
+``ObjectStoragePath("hdfs://CONNECTION@NAMENODE/PATH")`` works. Where it is a folder in the plugins
+directory there is no entry point: call :func:`attach_hdfs` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.sdk.io.store import ObjectStore
+
+    from mondrian_ops.storage.hdfs import Hdfs
+
+__all__ = ["attach_hdfs", "get_fs", "get_provider_info", "schemes"]
+
+schemes = ["hdfs", "webhdfs"]
+"""What Airflow asks this module's :func:`get_fs` for."""
+
+
+def get_fs(conn_id: str | None, storage_options: Mapping[str, Any] | None = None) -> Hdfs:
+    """The HDFS of a connection; of ``webhdfs_default``, or the environment, without one.
+
+    Raises InputError where there is no such connection, or nothing says where HDFS is.
+    """
+    from mondrian_ops import storage
+    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.storage.hdfs import Hdfs
+
+    use_connections()
+    base = f"hdfs://{conn_id}@" if conn_id else "hdfs://"
+    return Hdfs(**{**storage.options_of([base])[base], **(storage_options or {})})
+
+
+def attach_hdfs(conn_id: str = "webhdfs_default") -> ObjectStore:
+    """Let ``ObjectStoragePath`` reach HDFS through a connection, in this process.
+
+    The path must name the connection: without one, it asks fsspec for a filesystem, not Airflow. ::
+
+        attach_hdfs("webhdfs_default")
+        path = ObjectStoragePath("hdfs://webhdfs_default@namenode/data/people.parquet")
+    """
+    from airflow.sdk.io import attach
+
+    stores = [attach(scheme, conn_id, fs=get_fs(conn_id)) for scheme in schemes]
+    return stores[0]
+
+
+def get_provider_info() -> dict[str, Any]:
+    """What Airflow's providers manager wants to know."""
+    return {
+        "package-name": "mondrian-ops",
+        "name": "mondrian_ops",
+        "description": "k-anonymous, l-diverse releases of personal data",
+        "filesystems": ["mondrian_ops.hooks.filesystems"],
+    }

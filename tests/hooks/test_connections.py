@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from mondrian_ops import storage
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.hooks.connections import connection_options, use_connections
+from mondrian_ops.storage import connections as storage_connections
+from servers.stores import HdfsFolder, S3Folder
+
+
+@pytest.fixture(autouse=True)
+def no_connections(monkeypatch):
+    """None but those that a test makes, and none afterwards."""
+    yield
+    storage.look_up_with(None)
+
+
+def connection(monkeypatch, name: str, **fields) -> None:
+    """A connection as Airflow finds it in the environment."""
+    monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(fields))
+
+
+def test_hdfs_by_several_hosts(monkeypatch):
+    connection(monkeypatch, "c", conn_type="webhdfs", host="nn1, nn2", login="alice")
+    assert connection_options("hdfs", "c") == {
+        "servers": ["http://nn1:9870", "http://nn2:9870"],
+        "user": "alice",
+        "kerberos": False,
+    }
+
+
+def test_hdfs_behind_a_gateway_over_https(monkeypatch):
+    extra = {"use_ssl": True, "verify": "/ca.pem", "cert": "/c.pem", "key": "/k.pem"}
+    fields = {"host": "knox", "port": 8443, "schema": "gateway/default", "login": "a"}
+    connection(monkeypatch, "c", conn_type="webhdfs", password="p", extra=extra, **fields)
+    assert connection_options("hdfs", "c") == {
+        "servers": ["https://knox:8443/gateway/default"],
+        "user": "a",
+        "password": "p",
+        "kerberos": False,
+        "verify": "/ca.pem",
+        "cert": ["/c.pem", "/k.pem"],
+    }
+
+
+def test_s3_by_its_fields(monkeypatch):
+    extra = {
+        "endpoint_url": "http://minio:9000",
+        "region_name": "eu-west-1",
+        "aws_session_token": "t",
+    }
+    connection(monkeypatch, "c", conn_type="aws", login="key", password="secret", extra=extra)
+    assert connection_options("s3", "c") == {
+        "access_key": "key",
+        "secret_key": "secret",
+        "session_token": "t",
+        "region": "eu-west-1",
+        "scheme": "http",
+        "endpoint_override": "minio:9000",
+    }
+
+
+def test_s3_by_an_endpoint_of_the_service_or_a_role(monkeypatch):
+    extra = {"service_config": {"s3": {"endpoint_url": "https://s3.example"}}, "role_arn": "r"}
+    connection(monkeypatch, "c", conn_type="aws", extra=extra)
+    assert connection_options("s3", "c") == {
+        "role_arn": "r",
+        "scheme": "https",
+        "endpoint_override": "s3.example",
+    }
+    connection(monkeypatch, "c", conn_type="aws", login="k", password="s", extra=extra)
+    with pytest.raises(InputError, match="install apache-airflow-providers-amazon"):
+        connection_options("s3", "c")
+
+
+def test_a_connection_without_a_host_says_so(monkeypatch):
+    connection(monkeypatch, "c", conn_type="webhdfs")
+    with pytest.raises(InputError, match="'c': it has no host"):
+        connection_options("hdfs", "c")
+
+
+def test_a_missing_provider_is_named(monkeypatch):
+    connection(monkeypatch, "c", conn_type="webhdfs", host="nn")
+    monkeypatch.setitem(sys.modules, "airflow.providers.apache.hdfs.hooks", None)
+    with pytest.raises(InputError, match="install apache-airflow-providers-apache-hdfs"):
+        connection_options("hdfs", "c")
+
+
+@pytest.mark.parametrize(
+    "url", ["hdfs://nobody@nn/x", "webhdfs://nobody@nn:9870/x", "s3://nobody@b/x"]
+)
+def test_a_missing_connection_is_named(url):
+    assert connection_options("hdfs", "nobody") is None
+    use_connections()
+    with pytest.raises(InputError, match="no Airflow connection 'nobody', which the URL names"):
+        storage.open_source(url)
+    storage.look_up_with(None)
+    with pytest.raises(InputError, match="an Airflow connection, which only Airflow knows"):
+        storage.open_source(url)
+
+
+def test_without_any_connection_hdfs_says_what_may_be_done(monkeypatch):
+    monkeypatch.delenv(storage_connections.WEBHDFS_VARIABLE, raising=False)
+    use_connections()
+    with pytest.raises(InputError, match=r"make the connection webhdfs_default, set MONDRIAN_OPS"):
+        storage.open_source("hdfs://nn/x")
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated():
+    with pytest.raises(InputError, match="the URL holds a password") as caught:
+        storage.open_source("webhdfs://alice:hunter2@nn:9870/x")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.hdfs
+@pytest.mark.parametrize("conn_id", ["webhdfs_default", "other"])
+def test_hdfs_through_a_connection(hdfs_folder: HdfsFolder, monkeypatch, conn_id):
+    monkeypatch.delenv("HADOOP_USER_NAME")
+    ports = [server.rpartition(":")[2] for server in hdfs_folder.server.servers]
+    fields = {"conn_type": "webhdfs", "host": "127.0.0.1", "port": int(ports[0]), "login": "alice"}
+    connection(monkeypatch, conn_id, **fields)
+    use_connections()
+    named = "" if conn_id == "webhdfs_default" else f"{conn_id}@"
+    hdfs_folder.put("in.csv", b"n\n1\n")
+    source = storage.open_source(f"hdfs://{named}127.0.0.1:8020{hdfs_folder.path('in.csv')}")
+    assert source.rows == 1
+    storage.write_file(f"hdfs://{named}{hdfs_folder.path('f')}", b"by alice")
+    (told,) = hdfs_folder.server.call("LISTSTATUS", hdfs_folder.path("f"))["FileStatuses"][
+        "FileStatus"
+    ]
+    assert told["owner"] == "alice"
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("conn_id", ["aws_default", "other"])
+def test_s3_through_a_connection(s3_folder: S3Folder, monkeypatch, conn_id):
+    for name in s3_folder.server.environment:
+        monkeypatch.delenv(name)
+    extra = {"endpoint_url": s3_folder.server.endpoint, "region_name": "us-east-1"}
+    connection(monkeypatch, conn_id, conn_type="aws", login="k", password="s", extra=extra)
+    use_connections()
+    named = "" if conn_id == "aws_default" else f"{conn_id}@"
+    s3_folder.put("in.csv", b"n\n1\n")
+    url = s3_folder.url("in.csv").replace("s3://", f"s3://{named}")
+    assert storage.open_source(url).rows == 1
+    sent = json.loads(json.dumps(storage.options_of([url])))
+    assert next(iter(sent.values()))["secret_key"] == "s"
