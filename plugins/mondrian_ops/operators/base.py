@@ -121,10 +121,13 @@ def release_name(job: object) -> str:
 def read_job(job: Any) -> Job:
     """The job that a rendered ``job`` argument describes.
 
-    Raises JobError when it makes no sense.
+    From here on Airflow's connections say how its locations are reached. Raises JobError when it
+    makes no sense.
     """
     from mondrian_ops import storage
+    from mondrian_ops.hooks.connections import use_connections
 
+    use_connections()
     if isinstance(job, Mapping) and "file" in job:
         return storage.load_job(job["file"], job.get("set", ()))
     return storage.load_job(job)

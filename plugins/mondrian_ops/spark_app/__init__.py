@@ -57,23 +57,17 @@ class Order:
 class Answer:
     """What an application leaves: the fragments or summaries, or an error that is final."""
 
-    attempt: str
     value: Any = None
     error: str = ""
     text: str = ""
 
-    @staticmethod
-    def name(step: str, fragment: int | None) -> str:
-        """The name of the working file that holds it."""
-        return f"spark-{step}.json" if fragment is None else f"spark-{step}-{fragment}.json"
-
     @classmethod
     def left(cls, work: str, step: str, fragment: int | None) -> Answer | None:
-        """The answer to the order, if there is one in the working files of this attempt."""
+        """The answer to an order, if there is one in the working files as they are now."""
         directory = storage.WorkDir(work)
         try:
-            answer = cls(**directory.read_json(cls.name(step, fragment)))
-            return answer if answer.attempt == directory.token else None
+            order = Order(step, work, directory.token, fragment)
+            return cls(**directory.read_json(_answer_name(order)))
         except StorageError:
             return None
 
@@ -93,10 +87,16 @@ def main() -> None:
     if work.token != order.attempt:
         raise StorageError(f"{order.work}: working files of another attempt; this one is obsolete")
     try:
-        answer = Answer(order.attempt, _done(order, Run(work)))
+        answer = Answer(_done(order, Run(work)))
     except MondrianOpsError as error:
-        answer = Answer(order.attempt, error=type(error).__name__, text=str(error))
-    work.write_json(Answer.name(order.step, order.fragment), asdict(answer))
+        answer = Answer(error=type(error).__name__, text=str(error))
+    work.write_json(_answer_name(order), asdict(answer))
+
+
+def _answer_name(order: Order) -> str:
+    """The name of the working file; an obsolete application does not touch another's."""
+    which = "all" if order.fragment is None else order.fragment
+    return f"answer-{order.step}-{which}-{order.attempt}.json"
 
 
 def _done(order: Order, run: Run) -> Any:
