@@ -12,6 +12,8 @@ To do a failed day again, clear the whole run: the working files of its tasks ar
 | LANDING | `mondrian_ops_landing` | `data/landing` |
 | JOBS | `mondrian_ops_jobs` | `include/jobs` |
 | RELEASES | `mondrian_ops_releases` | `out/nightly` |
+
+LANDING and RELEASES may be URLs (`hdfs://`, `s3://`), JOBS is a folder that the workers see.
 """
 
 from __future__ import annotations
@@ -41,15 +43,17 @@ def find_drops(
 ) -> list[dict[str, Any]]:
     """The jobs of the drops of the data interval, or of the day that was asked for."""
     from mondrian_ops import landing
+    from mondrian_ops.hooks.connections import use_connections
 
+    use_connections()
     first, last = days((params or {}).get("day"), data_interval_start, data_interval_end)
     folder = place("landing")
-    if folder == DEFAULTS["landing"]:
-        folder.mkdir(parents=True, exist_ok=True)
+    if folder == str(DEFAULTS["landing"]):
+        DEFAULTS["landing"].mkdir(parents=True, exist_ok=True)
     drops = landing.find_drops(folder, first, last)
     if not drops:
         raise AirflowSkipException(f"{folder}: no drops from {first} to {last}")
-    return [drop.job(place("jobs"), place("releases")) for drop in drops]
+    return [drop.job(Path(place("jobs")), place("releases")) for drop in drops]
 
 
 def days(day: str | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
@@ -61,9 +65,9 @@ def days(day: str | None, start: datetime | None, end: datetime | None) -> tuple
     return start.date(), max(start.date(), (end - timedelta(microseconds=1)).date())
 
 
-def place(name: str) -> Path:
+def place(name: str) -> str:
     """A folder of the table above."""
-    return Path(Variable.get(f"mondrian_ops_{name}", default=str(DEFAULTS[name])))
+    return str(Variable.get(f"mondrian_ops_{name}", default=str(DEFAULTS[name])))
 
 
 with DAG(

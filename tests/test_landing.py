@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from datetime import date
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.landing import Drop, find_drops
 from mondrian_ops.operators.base import read_job
+from mondrian_ops.storage.listing import data_files
 
 DAY = date(2025, 6, 1)
 
@@ -24,12 +26,12 @@ def put(landing: Path, *names: str) -> None:
 def test_drops_are_found_by_data_set_and_day(tmp_path):
     put(tmp_path, "people/2025-06-01.csv", "poker/2025-06-01.parquet", "poker/2025-06-02.parquet")
     put(tmp_path, "poker/2025-05-31.parquet", "visits/2025-06-01-b.csv", "visits/2025-06-01-a.csv")
-    assert [drop.name for drop in find_drops(tmp_path, DAY, DAY)] == [
+    assert [drop.name for drop in find_drops(str(tmp_path), DAY, DAY)] == [
         "people/2025-06-01",
         "poker/2025-06-01",
         "visits/2025-06-01",
     ]
-    assert len(find_drops(tmp_path, DAY, date(2025, 6, 2))) == 4
+    assert len(find_drops(str(tmp_path), DAY, date(2025, 6, 2))) == 4
 
 
 @pytest.mark.parametrize(
@@ -48,32 +50,49 @@ def test_drops_are_found_by_data_set_and_day(tmp_path):
 )
 def test_what_is_no_drop_is_not_looked_at(tmp_path, name):
     put(tmp_path, name)
-    assert find_drops(tmp_path, date.min, date.max) == []
+    assert find_drops(str(tmp_path), date.min, date.max) == []
 
 
 def test_no_landing_folder_is_an_error(tmp_path):
     with pytest.raises(InputError, match="no such landing folder"):
-        find_drops(tmp_path / "nowhere", DAY, DAY)
+        find_drops(str(tmp_path / "nowhere"), DAY, DAY)
 
 
 def test_a_drop_is_one_file_or_a_pattern(tmp_path):
     folder = tmp_path / "odd[1]" / "people"
-    one, other = folder / "2025-06-01-a.csv", folder / "2025-06-01-b.csv"
-    assert Drop("people", DAY, (one,)).input == str(one)
+    one, other = str(folder / "2025-06-01-a.csv"), str(folder / "2025-06-01-b.csv")
+    assert Drop("people", DAY, (one,)).input == one
     pattern = Drop("people", DAY, (one, other)).input
-    put(folder, one.name, other.name, "2025-06-02.csv")
-    import glob
+    put(folder, "2025-06-01-a.csv", "2025-06-01-b.csv", "2025-06-02.csv")
+    assert sorted(glob.glob(pattern)) == [one, other]
+    assert Drop("people", DAY, (one, f"{other}.parquet")).input.endswith("2025-06-01*")
 
-    assert sorted(glob.glob(pattern)) == [str(one), str(other)]
-    assert Drop("people", DAY, (one, other.with_suffix(".parquet"))).input.endswith("2025-06-01*")
+
+def test_drops_on_a_remote_store(store):
+    content = {"2025-06-01-a.csv": b"n\n1\n", "2025-06-01-b.csv": b"n\n2\n", "_x.csv": b""}
+    for name, text in content.items():
+        store.put(f"landing[1]/people/{name}", text)
+    store.put("landing[1]/_old/2025-06-01.csv", b"")
+    (drop,) = find_drops(store.url("landing[1]"), DAY, DAY)
+    assert drop.name == "people/2025-06-01"
+    assert [file.url.rpartition("/")[2] for file in data_files(drop.input)] == [
+        "2025-06-01-a.csv",
+        "2025-06-01-b.csv",
+    ]
+    (option,) = [
+        each for each in drop.job(Path("jobs"), store.url("out"))["set"] if "output" in each
+    ]
+    assert option == f'output="{store.url("out/people/2025-06-01")}"'
+    with pytest.raises(InputError, match="no such landing folder"):
+        find_drops(store.url("nowhere"), DAY, DAY)
 
 
 def test_the_job_of_a_drop_is_its_data_sets_file_with_input_and_output(tmp_path):
     jobs = tmp_path / "jobs"
     jobs.mkdir()
     (jobs / "people.yaml").write_text("k: 7\nquasi_identifiers: [age]\n")
-    drop = Drop("people", DAY, (tmp_path / "a: b, 'c'.csv",))
-    job = read_job(drop.job(jobs, tmp_path / "releases"))
+    drop = Drop("people", DAY, (str(tmp_path / "a: b, 'c'.csv"),))
+    job = read_job(drop.job(jobs, str(tmp_path / "releases")))
     assert job.k == 7
-    assert job.input == str(drop.files[0])
+    assert job.input == drop.files[0]
     assert job.output == str(tmp_path / "releases" / "people" / "2025-06-01")

@@ -6,7 +6,8 @@ A drop is what a data set delivered for one day::
     LANDING/DATASET/2025-06-01-a.csv, …-b.csv   or several whose names start with the day
 
 ``JOBS/DATASET.yaml`` says how a data set is anonymized; its ``input`` and ``output`` are filled in.
-The release of a drop is ``RELEASES/DATASET/2025-06-01``, so doing a day again replaces it.
+The release of a drop is ``RELEASES/DATASET/2025-06-01``, so doing a day again replaces it. LANDING
+and RELEASES are paths or URLs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from mondrian_ops import storage
 from mondrian_ops.core.errors import InputError
 
 __all__ = ["Drop", "find_drops"]
@@ -33,14 +35,14 @@ class Drop:
 
     dataset: str
     day: date
-    files: tuple[Path, ...]
+    files: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """``DATASET/DAY``."""
         return f"{self.dataset}/{self.day}"
 
-    def job(self, jobs: Path, releases: Path) -> dict[str, Any]:
+    def job(self, jobs: Path, releases: str) -> dict[str, Any]:
         """The job that anonymizes this drop, as the operators take it.
 
         A data set without a job file gets the path of the missing file: its own tasks then say
@@ -52,7 +54,7 @@ class Drop:
             "file": str(file),
             "set": [
                 f"input={json.dumps(self.input)}",
-                f"output={json.dumps(str(releases / self.dataset / str(self.day)))}",
+                f"output={json.dumps(storage.joined(releases, self.dataset, str(self.day)))}",
             ],
         }
 
@@ -61,14 +63,15 @@ class Drop:
         """The file, or a pattern that matches the files."""
         first = self.files[0]
         if len(self.files) == 1:
-            return str(first)
+            return first
         # Of several formats: let the job's reader say what is wrong with that.
-        endings = {file.suffix for file in self.files}
-        ending = first.suffix if len(endings) == 1 else ""
-        return f"{glob.escape(str(first.parent / str(self.day)))}*{ending}"
+        endings = {PurePosixPath(file).suffix for file in self.files}
+        ending = endings.pop() if len(endings) == 1 else ""
+        folder = first.rpartition("/")[0]
+        return f"{glob.escape(f'{folder}/{self.day}')}*{ending}"
 
 
-def find_drops(landing: Path, first: date, last: date) -> list[Drop]:
+def find_drops(landing: str, first: date, last: date) -> list[Drop]:
     """The drops of the days ``first`` to ``last``, by data set and day.
 
     Names that start with ``.`` or ``_``, and files of other kinds, are not looked at: that is how
@@ -76,21 +79,28 @@ def find_drops(landing: Path, first: date, last: date) -> list[Drop]:
 
     Raises InputError when there is no landing folder.
     """
-    if not landing.is_dir():
-        raise InputError(f"{landing}: no such landing folder; make it or name another")
-    found: dict[tuple[str, date], list[Path]] = {}
-    for path, day in _dated_files(landing):
-        if first <= day <= last:
-            found.setdefault((path.parent.name, day), []).append(path)
+    found: dict[tuple[str, date], list[str]] = {}
+    try:
+        for dataset, file, day in _dated_files(landing):
+            if first <= day <= last:
+                found.setdefault((dataset, day), []).append(file)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            f"{storage.shown(landing)}: no such landing folder; make it or name another"
+        ) from None
     return [Drop(key[0], key[1], tuple(sorted(files))) for key, files in sorted(found.items())]
 
 
-def _dated_files(landing: Path) -> Iterator[tuple[Path, date]]:
-    for path in landing.glob("*/*"):
-        match = _DATED.fullmatch(path.name)
-        if match is None or path.parent.name.startswith((".", "_")):
+def _dated_files(landing: str) -> Iterator[tuple[str, str, date]]:
+    for dataset, is_directory in storage.names_in(landing).items():
+        if not is_directory or dataset.startswith((".", "_")):
             continue
-        try:
-            yield path, date.fromisoformat(match[1])
-        except ValueError:  # a 13th month: not a day, so not a drop
-            continue
+        folder = storage.joined(landing, dataset)
+        for name in storage.names_in(folder):
+            match = _DATED.fullmatch(name)
+            if match is None:
+                continue
+            try:
+                yield dataset, storage.joined(folder, name), date.fromisoformat(match[1])
+            except ValueError:  # a 13th month: not a day, so not a drop
+                continue

@@ -88,13 +88,18 @@ def _s3_options(connection: Connection) -> dict[str, Any]:
     except ImportError:
         return _s3_fields(connection)
     hook = AwsGenericHook(aws_conn_id=connection.conn_id, client_type="s3")
-    credentials = hook.get_credentials()
-    return _present(
+    options = _present(
+        region=hook.region_name,
+        **storage.s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
+    )
+    found = hook.get_session().get_credentials()
+    if found is None:  # then Arrow looks where AWS's own tools look
+        return options
+    credentials = found.get_frozen_credentials()
+    return options | _present(
         access_key=credentials.access_key,
         secret_key=credentials.secret_key,
         session_token=credentials.token,
-        region=hook.region_name,
-        **storage.s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
     )
 
 

@@ -5,10 +5,10 @@ What a location may be, and how a remote store is reached: :mod:`mondrian_ops.st
 """
 
 from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
-from mondrian_ops.storage.files import read_file, write_file
+from mondrian_ops.storage.files import names_in, read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
 from mondrian_ops.storage.jobs import load_job, read_job
-from mondrian_ops.storage.locations import filesystem, is_local, local_path, shown
+from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 from mondrian_ops.storage.release import (
     check_output,
     publish,
@@ -28,9 +28,11 @@ __all__ = [
     "filesystem",
     "find_hierarchy",
     "is_local",
+    "joined",
     "load_job",
     "local_path",
     "look_up_with",
+    "names_in",
     "open_source",
     "options_of",
     "publish",

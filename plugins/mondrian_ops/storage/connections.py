@@ -12,6 +12,7 @@ import getpass
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,11 @@ _BASE = re.compile(r"([a-z0-9+.-]+)://(?:([^@]*)@)?(.*)", re.IGNORECASE)
 # Seconds; and small files go in one request rather than in three.
 _S3_DEFAULTS = {"connect_timeout": 10, "request_timeout": 60, "allow_delayed_open": True}
 
+# Seconds for which a connection is not looked up again; the keys of a role last for longer.
+_KEPT_S = 300.0
+
 _look_up: LookUp | None = None
+_found: dict[tuple[str, str | None], tuple[float, Options | None]] = {}
 _given: dict[str, Options] = {}
 
 
@@ -52,6 +57,7 @@ def look_up_with(lookup: LookUp | None) -> None:
     """Look connections up so; None: there are none."""
     global _look_up
     _look_up = lookup
+    _found.clear()
 
 
 def options_of(urls: Iterable[str]) -> dict[str, Any]:
@@ -130,7 +136,7 @@ def _split(base: str) -> tuple[str, str, str]:
 def _hdfs_options(base: str, name: str, authority: str) -> Options:
     if name:
         return _connection(base, "hdfs", name)
-    found = _look_up("hdfs", None) if _look_up else None
+    found = _looked_up("hdfs", None)
     servers = [each.strip().rstrip("/") for each in os.environ.get(WEBHDFS_VARIABLE, "").split(",")]
     if found is None and any(servers):
         found = {**_anonymous(), "servers": [each for each in servers if each]}
@@ -159,7 +165,7 @@ def _s3_options(base: str, name: str, bucket: str) -> Options:
         raise InputError("s3:///: the URL names no bucket; give s3://BUCKET/KEY")
     if name:
         return _connection(base, "s3", name)
-    found = _look_up("s3", None) if _look_up else None
+    found = _looked_up("s3", None)
     return found or _s3_environment()
 
 
@@ -170,13 +176,23 @@ def _connection(base: str, kind: str, name: str) -> Options:
             f"{scheme}://{authority}: the URL names an Airflow connection, which only Airflow "
             "knows; leave it out, and set the environment variables that docs/storage.md names"
         )
-    found = _look_up(kind, name)
+    found = _looked_up(kind, name)
     if found is None:
         raise InputError(
             f"{scheme}://{authority}: there is no Airflow connection {name!r}, which the URL "
             "names; make it, or name another"
         )
     return found
+
+
+def _looked_up(kind: str, name: str | None) -> Options | None:
+    if _look_up is None:
+        return None
+    since, known = _found.get((kind, name), (-_KEPT_S, None))
+    if time.monotonic() - since > _KEPT_S:
+        since, known = time.monotonic(), _look_up(kind, name)
+        _found[kind, name] = since, known
+    return known
 
 
 def _anonymous() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mondrian_ops.storage.locations import filesystem, is_local, is_s3, local_path
-from mondrian_ops.storage.remote import open_stream, store_errors
+from mondrian_ops.storage.remote import entries, open_stream, store_errors
 
 if TYPE_CHECKING:
     from mondrian_ops.storage.hdfs import Hdfs
@@ -23,6 +23,7 @@ __all__ = [
     "NewFile",
     "hdfs_client",
     "make_private",
+    "names_in",
     "new_file",
     "read_file",
     "remove_file",
@@ -112,6 +113,14 @@ def _upload(url: str, content: IO[bytes]) -> None:
     content.seek(0)
     with store_errors(url), store.open_output_stream(path) as sink:
         shutil.copyfileobj(content, sink, _COPY_BYTES)
+
+
+def names_in(directory: str) -> dict[str, bool]:
+    """What a directory holds, and whether that is a directory; raises FileNotFoundError."""
+    if is_local(directory):
+        with os.scandir(local_path(directory)) as found:
+            return {each.name: each.is_dir() for each in found}
+    return {each.name: each.is_directory for each in entries(directory)}
 
 
 def make_private(url: str) -> None:

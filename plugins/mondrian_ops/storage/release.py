@@ -29,6 +29,7 @@ from mondrian_ops.storage import (
     s3_publication,
 )
 from mondrian_ops.storage.files import (
+    names_in,
     new_file,
     read_file,
     remove_file,
@@ -46,7 +47,7 @@ from mondrian_ops.storage.locations import (
     shown,
 )
 from mondrian_ops.storage.parquet_files import parquet_file
-from mondrian_ops.storage.remote import entries, entry
+from mondrian_ops.storage.remote import entry
 
 __all__ = ["check_output", "publish", "published", "read_release", "write_part"]
 
@@ -285,7 +286,7 @@ def _names_in(target: str) -> list[str] | None:
             f"output: {shown(target)} is a file, not a release; "
             "choose another `output`, or remove it yourself"
         )
-    return os.listdir(target) if is_local(target) else [each.name for each in entries(target)]
+    return list(names_in(target))
 
 
 def _is_release(target: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import (
     NewFile,
     make_private,
+    names_in,
     new_file,
     read_file,
     remove_tree,
@@ -34,7 +34,6 @@ from mondrian_ops.storage.locations import (
     parent_of,
     shown,
 )
-from mondrian_ops.storage.remote import entries
 
 __all__ = ["FragmentWriter", "WorkDir", "read_fragment", "work_path"]
 
@@ -99,7 +98,7 @@ class WorkDir:
     def staged(self) -> set[str]:
         """The names in :attr:`staging`, without those that are still being written."""
         with self.there():
-            return {name for name in _names_in(self.staging) if not name.startswith(".")}
+            return {name for name in names_in(self.staging) if not name.startswith(".")}
 
     def part_path(self, fragment_id: int) -> str:
         """Where the release's part of a fragment goes.
@@ -261,7 +260,7 @@ def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
         StorageError: no fragment is there at all, or the files are damaged.
     """
     with work.there():
-        found = _names_in(work.path(_FRAGMENTS))
+        found = names_in(work.path(_FRAGMENTS))
         names = sorted(name for name in found if not name.startswith("."))
         own = [name for name in names if name.startswith(_fragment_prefix(fragment_id))]
         if not names:
@@ -273,9 +272,3 @@ def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
 
 def _fragment_prefix(fragment_id: int) -> str:
     return f"{fragment_id:05d}-"
-
-
-def _names_in(directory: str) -> list[str]:
-    if is_local(directory):
-        return os.listdir(directory)
-    return [each.name for each in entries(directory)]
