@@ -65,13 +65,6 @@ class MondrianOperator(BaseOperator):
         super().__init__(retries=retries, retry_delay=retry_delay, **kwargs)
         self.job = job
 
-    def pre_execute(self, context: Any) -> None:
-        """Let storage find in Airflow's connections how to reach HDFS and S3."""
-        from mondrian_ops.hooks.connections import use_connections
-
-        super().pre_execute(context)
-        use_connections()
-
     @property
     def release_name(self) -> str:
         """What to call the release in the grid; for ``map_index_template``."""

@@ -42,7 +42,7 @@ class WrapUpOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish the release; returns its summary."""
-        from mondrian_ops import pipeline
+        from mondrian_ops import pipeline, storage
         from mondrian_ops.report import render_text
 
         with final_errors():
@@ -62,8 +62,9 @@ class WrapUpOperator(MondrianOperator):
             report = pipeline.wrap_up(
                 job, work=work, summaries=summaries, progress=self.log_progress()
             )
-        self.log.info("published %s\n%s", job.output, render_text(report, 100))
-        summary = _summary(str(job.output), report)
+        output = storage.shown(str(job.output))
+        self.log.info("published %s\n%s", output, render_text(report, 100))
+        summary = _summary(output, report)
         self._announce(summary, context)
         return summary
 

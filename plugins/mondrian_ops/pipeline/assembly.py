@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mondrian_ops import report as reports
+from mondrian_ops import storage
 from mondrian_ops.core import verification
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.fragment import Summary
@@ -31,8 +32,12 @@ def assembled(
         timings["anonymize"] = max(finished) - began
     timings["wrap_up"] = time.perf_counter() - wrap_up_started
     notes = [state["partitioning"]["note"]] if state["partitioning"]["note"] else []
+    told = job.to_dict()
+    for key in ("input", "output"):
+        if told.get(key):
+            told[key] = storage.shown(told[key])
     return reports.build(
-        job=job.to_dict(),
+        job=told,
         rows={"input": state["rows"], "published": count.rows, "suppressed": 0},
         class_sizes=count.histogram,
         achieved=verdict.achieved,

@@ -111,8 +111,15 @@ def _upload(url: str, content: IO[bytes]) -> None:
         hdfs_client(url).upload(path, content)
         return
     content.seek(0)
-    with store_errors(url), store.open_output_stream(path) as sink:
-        shutil.copyfileobj(content, sink, _COPY_BYTES)
+    with store_errors(url):
+        sink = store.open_output_stream(path)
+        try:
+            shutil.copyfileobj(content, sink, _COPY_BYTES)
+        except BaseException:  # to give it up, Arrow can only complete it
+            sink.close()
+            store.delete_file(path)
+            raise
+        sink.close()
 
 
 def names_in(directory: str) -> dict[str, bool]:
