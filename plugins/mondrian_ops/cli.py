@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             return _pipe_closed()
+        if error.errno is None:  # no file's, but a server's
+            return _fail(str(error), _REFUSED)
         return _fail(f"{error.strerror or error}: {error.filename or 'input or output'}", _REFUSED)
     except MemoryError:
         return _fail("out of memory; raise partitioning.fragments or run fewer at once", _REFUSED)

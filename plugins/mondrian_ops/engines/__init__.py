@@ -5,6 +5,7 @@ Both do the same steps on the same working files, so that the same job gives the
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -40,7 +41,10 @@ def engine_of(job: Job) -> Engine:
     if job.engine == "spark":
         from mondrian_ops.engines.spark import SparkEngine, session_of
 
-        return SparkEngine(session_of())
+        session = session_of(conf=job.spark.conf)
+        engine = SparkEngine(session, job.spark.conf)
+        atexit.register(session.stop)
+        return engine
     from mondrian_ops.engines.local import LocalEngine
 
     return LocalEngine()

@@ -10,7 +10,13 @@ the columns and summaries ever comes back.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import os
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,14 +36,20 @@ __all__ = ["SparkEngine", "session_of"]
 
 Told = Callable[[int], None]
 
+_NAME = "mondrian_ops"
+# Calls of a Spark Connect server that does not answer are repeated after ever longer pauses: about
+# a minute in all.
+_TRIES = 6
+_GONE = re.compile(r"StatusCode\.UNAVAILABLE|\[RETRIES_EXCEEDED]|\[INVALID_HANDLE\.SESSION")
 
-def session_of(remote: str | None = None) -> SparkSession:
+
+def session_of(remote: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session on the Spark Connect server at ``remote`` (``sc://host:port``).
 
-    Without it, the session that Spark's own environment describes: ``SPARK_REMOTE``, spark-submit's
-    settings, or else a Spark of this machine's own.
+    Without it, the session that this process's environment describes: ``SPARK_REMOTE`` or
+    spark-submit's settings; else a Spark of this machine's own, with the properties ``conf``.
 
-    Raises JobError where PySpark is not installed.
+    Raises JobError where PySpark is not installed, or no Spark can be started.
     """
     try:
         from pyspark.sql import SparkSession
@@ -46,24 +58,88 @@ def session_of(remote: str | None = None) -> SparkSession:
             "engine: spark needs PySpark, which is not installed here; install mondrian_ops[spark]"
         ) from None
     if remote is not None:
-        return SparkSession.builder.remote(remote).create()
-    return SparkSession.builder.appName("mondrian_ops").getOrCreate()
+        return _connected(SparkSession.builder.remote(remote).create())
+    if "SPARK_REMOTE" in os.environ:
+        return _connected(SparkSession.builder.getOrCreate())
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # which spark-submit sets
+    if not submitted and SparkSession.getActiveSession() is None:
+        _start_spark(conf or {})
+    return SparkSession.builder.appName(_NAME).getOrCreate()
+
+
+def _connected(session: SparkSession) -> SparkSession:
+    """A session on a Spark Connect server, whose calls do not wait for long where none answers."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
+    return session
+
+
+def _start_spark(conf: Mapping[str, str]) -> None:
+    """Start a Spark of this machine's own; what its JVM says goes to a file that has no name."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+
+    # Its Python workers need what this process has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = SparkConf().setAppName(_NAME).set("spark.ui.enabled", "false")
+    settings.setAll(list(conf.items()))
+    with tempfile.TemporaryFile() as said:
+        output = {"stdout": said, "stderr": said}
+        try:
+            gateway = launch_gateway(settings, output)  # type: ignore[no-untyped-call]
+        except PySparkException:
+            said.seek(0)
+            last = said.read().decode(errors="replace").strip().rpartition("\n")[2]
+            raise JobError(
+                f"engine: spark could not start a Spark here ({last or 'it said nothing'}); it "
+                "needs Java 17 or later, see JAVA_HOME, or a Spark Connect server's address in "
+                "SPARK_REMOTE"
+            ) from None
+    SparkContext(gateway=gateway, conf=settings)
+
+
+def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
+    from pyspark.errors import AnalysisException
+
+    for name, value in conf.items():
+        if session.conf.get(name, None) == value:  # what a Spark was started with
+            continue
+        try:
+            session.conf.set(name, value)
+        except AnalysisException as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise JobError(
+                f"spark.conf.{name}: cannot be set for one session ({reason}); set it where Spark "
+                "is started"
+            ) from None
 
 
 class SparkEngine:
     """Does the work on a Spark cluster. See :class:`mondrian_ops.engines.Engine`.
 
-    ``split_rows``: rows that one Spark task reads, about.
+    ``conf``: properties of the session. ``split_rows``: rows that one Spark task reads, about.
+
+    Raises JobError on a property that no single session can have, ConnectionError where a Spark
+    Connect server does not answer.
     """
 
     remote = True
 
-    def __init__(self, session: SparkSession, split_rows: int = 1 << 20) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        conf: Mapping[str, str] | None = None,
+        split_rows: int = 1 << 20,
+    ) -> None:
         self._session = session
         self._split_rows = split_rows
-        # A message can be large, and a batch of them must stay below 2 GiB.
-        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
-        session.addArtifacts(shipping.packed(), pyfile=True)
+        with self._answering():
+            _configure(session, conf or {})
+            # A message can be large, and a batch of them must stay below 2 GiB.
+            session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+            session.addArtifacts(shipping.packed(), pyfile=True)
 
     def draft(self, run: Run, told: Told) -> Draft:
         """One pass over the source, and the decision, in Spark tasks."""
@@ -106,7 +182,9 @@ class SparkEngine:
         return messages.mapInArrow(Step(work, self._described(run)), executor.MESSAGES)
 
     def _answers(self, answers: DataFrame) -> Iterator[Message]:
-        for row in answers.toArrow().to_pylist():
+        with self._answering():
+            found = answers.toArrow()
+        for row in found.to_pylist():
             message = Message(**row)
             executor.raise_error(message)
             yield message
@@ -117,3 +195,21 @@ class SparkEngine:
         options = storage.options_of([source.url, run.work.root])
         told = {"work": run.work.root, "attempt": run.work.token, "storage": options}
         return json.dumps(told, sort_keys=True)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Raise ConnectionError, which a retry may cure, where a Spark Connect server is gone."""
+        from pyspark.errors import PySparkException
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED]")  # it is raised, too
+            try:
+                yield
+            except PySparkException as error:
+                if not _GONE.search(str(error)):
+                    raise
+                self._session.client.close()  # or it would say goodbye, for another minute
+                raise ConnectionError(
+                    "the Spark Connect server does not answer, or was started anew and has "
+                    "forgotten this session; see its log, then run again"
+                ) from None

@@ -91,9 +91,8 @@ class SparkConnect:
         session: Any = session_of(_url(job))
         try:
             _reach(session, job)
-            _configure(session, job)
             self._session = session
-            yield SparkEngine(session)
+            yield SparkEngine(session, job.spark.conf)
         finally:
             self._session = None
             session.stop()
@@ -117,19 +116,6 @@ def _reach(session: SparkSession, job: Job) -> None:
             f"reached, or refuses: {_first_line(error)}"
         ) from None
     session.client.set_retry_policies(patience)
-
-
-def _configure(session: SparkSession, job: Job) -> None:
-    from pyspark.errors import AnalysisException
-
-    for name, value in job.spark.conf.items():
-        try:
-            session.conf.set(name, value)
-        except AnalysisException as error:
-            raise JobError(
-                f"spark.conf.{name}: cannot be set for one session ({_first_line(error)}); set it "
-                "where the Spark Connect server is started"
-            ) from None
 
 
 def submitting(operator: BaseOperator, context: Context) -> SparkSubmit:
