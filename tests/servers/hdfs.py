@@ -126,10 +126,6 @@ class Hdfs:
         self._active = 1 - self._active
         self._admin("-transitionToActive", f"nn{self._active}")
 
-    def bytes_read(self) -> int:
-        """How much the DataNodes were asked for so far, by whoever reads over HTTP."""
-        return sum(int(request["length"]) for _, request in self.requests("OPEN"))
-
     def requests(self, op: str) -> list[tuple[int, dict[str, str]]]:
         """What the DataNodes answered over HTTP: number of the DataNode; path and parameters."""
         found = []

@@ -41,7 +41,7 @@ class Store(Protocol):
         return target
 
     def bytes_read(self) -> int:
-        """How much was read of files on the server so far."""
+        """How much was read of files in the folder so far, but for :meth:`fetch`."""
 
 
 class HdfsFolder(Store):
@@ -82,7 +82,10 @@ class HdfsFolder(Store):
         return sorted(each["pathSuffix"] for each in told["FileStatuses"]["FileStatus"])
 
     def bytes_read(self) -> int:
-        return self.server.bytes_read()
+        asked = [told for _, told in self.server.requests("OPEN")]
+        return sum(
+            int(told["length"]) for told in asked if told["path"].startswith(f"{self.path()}/")
+        )
 
     def _data_node(self, op: str, path: str, method: str, **parameters: str) -> str:
         told = self.server.call(op, self.path(path), method=method, user=USER, **parameters)

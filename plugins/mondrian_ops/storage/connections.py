@@ -14,6 +14,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -65,9 +66,12 @@ def options_of(urls: Iterable[str]) -> dict[str, Any]:
 
     It may hold secrets: it must travel like one.
     """
-    bases = {"/".join(url.split("/", 3)[:3]) for url in urls if "://" in url}
-    remote = sorted(base for base in bases if base.split(":")[0].lower() in SCHEMES)
-    return {base: dict(_options(base)) for base in remote}
+    bases = set()
+    for url in urls:
+        scheme, mark, rest = url.partition("://")
+        if mark and scheme.lower() in SCHEMES:
+            bases.add(f"{scheme.lower()}://{rest.partition('/')[0]}")
+    return {base: dict(_options(base)) for base in sorted(bases)}
 
 
 def use_options(options: Mapping[str, Any]) -> None:
@@ -196,7 +200,11 @@ def _looked_up(kind: str, name: str | None) -> Options | None:
 
 
 def _anonymous() -> dict[str, Any]:
-    return {"user": os.environ.get("HADOOP_USER_NAME") or getpass.getuser()}
+    user = os.environ.get("HADOOP_USER_NAME")
+    if not user:
+        with suppress(KeyError, OSError):  # a user id without a name, as containers have
+            user = getpass.getuser()
+    return {"user": user} if user else {}
 
 
 def _s3_environment() -> dict[str, Any]:
