@@ -46,6 +46,8 @@ class SparkCluster:
     :param workers: how many.
     :param cores: of each worker.
     :param conf: Spark settings of the Connect server beside those needed here.
+    :param hosts_apart: each worker has an address of its own (which only Linux gives unasked): on
+        one host, Spark never runs a task twice.
 
     Attributes: ``master`` (spark://…), ``rest_port`` (where the master answers about drivers),
     ``remote`` (sc://…), ``events`` (the folder of the event logs), ``logs`` (the folder of the
@@ -59,6 +61,7 @@ class SparkCluster:
         workers: int = 2,
         cores: int = 1,
         conf: dict[str, str] | None = None,
+        hosts_apart: bool = False,
     ) -> None:
         self.logs = folder / "logs"
         self.events = folder / "events"
@@ -66,6 +69,7 @@ class SparkCluster:
         self._count = workers
         self._cores = cores
         self._conf = conf or {}
+        self._hosts_apart = hosts_apart
         self._home = Path(find_spec("pyspark").origin).parent
         self._web = free_port()
         self._connect_port = free_port()
@@ -192,7 +196,7 @@ class SparkCluster:
             name,
             "spark-class",
             "org.apache.spark.deploy.worker.Worker",
-            *("--host", "127.0.0.1", "--webui-port", str(free_port())),
+            *("--host", self._host(number), "--webui-port", str(free_port())),
             *(
                 "--cores",
                 str(self._cores),
@@ -203,6 +207,9 @@ class SparkCluster:
             ),
             self.master,
         )
+
+    def _host(self, number: int) -> str:
+        return f"127.0.0.{1 + number}" if self._hosts_apart else "127.0.0.1"
 
     def _wait_for_workers(self, count: int) -> None:
         self._processes["master"].wait_for(lambda: self.alive_workers() >= count)

@@ -32,9 +32,9 @@ from mondrian_ops.engines.local import Draw  # noqa: E402
 from mondrian_ops.engines.run import Run  # noqa: E402
 from mondrian_ops.storage import Split  # noqa: E402
 
-MESSAGES = "number int, part int, kind string, content binary"
+MESSAGES = "number int, part long, kind string, content binary"
 _SCHEMA = pa.schema(
-    [("number", pa.int32()), ("part", pa.int32()), ("kind", pa.string()), ("content", pa.binary())]
+    [("number", pa.int32()), ("part", pa.int64()), ("kind", pa.string()), ("content", pa.binary())]
 )
 _ERROR = "error:"
 
@@ -183,6 +183,17 @@ def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
             yield _counted(run, counting, message, writer)
 
 
+def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
+    """What all splits hold: nobody else has to see the counts of each."""
+    counts = LeafCounts.zeros(run.draft.plan.leaves, run.anonymizer)
+    nothing = True
+    for message in counted:
+        add_counts(counts, message.table)
+        nothing = False
+    if not nothing:
+        yield of_table(0, 0, "counts", table_of_counts(counts))
+
+
 def _counted(
     run: Run, counting: Counting, message: Message, writer: storage.FragmentWriter | None
 ) -> Message:
@@ -240,19 +251,21 @@ def anonymize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
 
 
 def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
-    """The rows of each split for each fragment, for the Spark partition of that number."""
+    """The rows of each split for each fragment, batch by batch, for the Spark partition of that
+    number."""
     fragment_of = {
         leaf: number for number, leaves in enumerate(run.state["leaves"]) for leaf in leaves
     }
     counting = Counting(run.anonymizer, run.draft.plan, run.columns)
     for message in splits:
-        routed: dict[int, list[pa.Table]] = {}
-        for _counts, by_leaf in _split_counted(run, counting, message):
+        row = Split.from_json(message.value).first_row
+        for counted, by_leaf in _split_counted(run, counting, message):
+            routed: dict[int, list[pa.Table]] = {}
             for leaf, rows in by_leaf:
                 routed.setdefault(fragment_of[leaf], []).append(rows)
-        for number, tables in routed.items():
-            rows = pa.concat_tables(tables).combine_chunks()
-            yield of_table(number, message.number, "rows", rows)
+            for number, tables in routed.items():
+                yield of_table(number, row, "rows", pa.concat_tables(tables))
+            row += int(counted.rows.sum())
 
 
 def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:

@@ -152,8 +152,9 @@ class SparkEngine:
         """One pass over the source: count it against the plan and, if asked, scatter it too."""
         counts = LeafCounts.zeros(run.draft.plan.leaves, run.anonymizer)
         work = executor.scatter if scatter else executor.count
-        for message in self._answers(self._step(run, work, self._splits(run))):
-            executor.add_counts(counts, message.table)
+        counted = self._step(run, work, self._splits(run))
+        (message,) = self._answers(self._step(run, executor.total, counted.repartition(1)))
+        executor.add_counts(counts, message.table)
         told(int(counts.rows.sum()))
         return counts
 
@@ -175,7 +176,8 @@ class SparkEngine:
         """A message per value, each in a Spark partition, and so a task, of its own."""
         messages = [executor.of_value(n, "work", value) for n, value in enumerate(values)]
         table = pa.Table.from_batches([executor.batch_of(messages)])
-        frame = self._session.createDataFrame(table, executor.MESSAGES)
+        with self._answering():
+            frame = self._session.createDataFrame(table, executor.MESSAGES)
         return frame.repartitionById(len(values), "number")
 
     def _step(self, run: Run, work: executor.Work, messages: DataFrame) -> DataFrame:

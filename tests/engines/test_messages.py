@@ -1,0 +1,84 @@
+"""What travels between the steps on a cluster arrives as it was sent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.samples import table
+from mondrian_ops.algorithms.planning import LeafCounts
+from mondrian_ops.core import errors
+from mondrian_ops.engines import executor
+from mondrian_ops.engines.executor import Message, Step
+
+
+@st.composite
+def leaf_counts(draw: st.DrawFn) -> LeafCounts:
+    leaves = draw(st.integers(1, 5))
+    numbers = st.sampled_from([0, 0, 1, 7, 2**40])
+
+    def drawn(*shape: int) -> np.ndarray:
+        size = int(np.prod(shape))
+        found = draw(st.lists(numbers, min_size=size, max_size=size))
+        return np.array(found, np.int64).reshape(shape)
+
+    widths = draw(st.lists(st.integers(1, 4), max_size=3))
+    return LeafCounts(drawn(leaves), [drawn(leaves, width) for width in widths])
+
+
+@given(leaf_counts(), st.integers(1, 3))
+def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
+    total = LeafCounts(
+        np.zeros_like(counts.rows), [np.zeros_like(each) for each in counts.sensitive]
+    )
+    message = executor.of_table(0, 0, "counts", executor.table_of_counts(counts))
+    for _ in range(times):
+        executor.add_counts(total, message.table)
+    assert total.rows.tolist() == (times * counts.rows).tolist()
+    for found, expected in zip(total.sensitive, counts.sensitive, strict=True):
+        assert found.tolist() == (times * expected).tolist()
+
+
+def test_rows_of_every_type() -> None:
+    sent = table()
+    batch = executor.batch_of([executor.of_table(3, 2**40, "rows", sent)])
+    (row,) = batch.to_pylist()
+    found = Message(**row)
+    assert (found.number, found.part, found.kind) == (3, 2**40, "rows")
+    assert found.table.schema.equals(sent.schema)
+    assert str(found.table.to_pylist()) == str(sent.to_pylist())
+
+
+@pytest.mark.parametrize("name", sorted({*errors.__all__} - {"did_you_mean"}))
+def test_an_error_that_is_final_is_raised_where_it_arrives(name: str) -> None:
+    kind = getattr(errors, name)
+
+    def work(_run: object, _messages: object) -> None:
+        raise kind("column 'x': ö")
+
+    run = '{"attempt": "a", "storage": {}, "work": "/nowhere"}'
+    (batch,) = Step(work, run)([])
+    (row,) = batch.to_pylist()
+    with pytest.raises(kind, match="column 'x': ö") as caught:
+        executor.raise_error(Message(**row))
+    assert type(caught.value) is kind
+    (again,) = Step(lambda _run, messages: iter(messages), run)([batch])  # the step after it
+    assert again.equals(batch)
+
+
+def test_an_error_that_nobody_foresaw_is_left_to_spark() -> None:
+    def work(_run: object, _messages: object) -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        list(Step(work, '{"attempt": "a", "storage": {}, "work": "/nowhere"}')([]))
+
+
+def test_no_rows_of_a_dictionary_that_differs_from_batch_to_batch_are_lost() -> None:
+    sent = pa.concat_tables(
+        pa.table({"x": pa.array(words).dictionary_encode()}) for words in (["a"], ["b", "a"], ["c"])
+    )
+    assert executor.of_table(0, 0, "rows", sent).table["x"].to_pylist() == ["a", "b", "a", "c"]
