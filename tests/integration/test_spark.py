@@ -268,6 +268,7 @@ def test_a_worker_that_is_lost_is_done_without(site, runs):
     data = site.root / "many.parquet"
     generate("people", rows=150_000, seed=1, output=str(data))
     job = site.spark_job(name, "connect", input=str(data), cut="lookahead")
+    job["spark"]["shape"] = "application"
     job["partitioning"] = {"fragments": 24}
     runs.start("retried", name, {"job": job})
     parts = site.output(name).parent

@@ -7,6 +7,7 @@ of its own (:mod:`mondrian_ops.hooks.spark_submit`).
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,7 +114,7 @@ def _reach(session: SparkSession, job: Job) -> None:
     except (PySparkException, OSError) as error:
         raise ConnectionError(
             f"spark.connection: the Spark Connect server of {job.spark.connection!r} cannot be "
-            f"reached, or refuses: {_first_line(error)}"
+            f"reached, or refuses: {_reason(error)}"
         ) from None
     session.client.set_retry_policies(patience)
 
@@ -145,5 +146,7 @@ def _provider() -> Iterator[None]:
         ) from None
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
+def _reason(error: BaseException) -> str:
+    """What gRPC gives as the reason, or the first line of another error."""
+    details = re.search(r'details = "(.*)"', str(error))
+    return details[1] if details else str(error).strip().partition("\n")[0]

@@ -171,8 +171,9 @@ class _Hook(SparkSubmitHook):
         order = self._ordered()
         shared = self._should_track_driver_status
         application = self._shared_package(order) if shared else str(_PROGRAM)
-        # What Airflow knows is not the cluster's business, to which the whole environment goes.
-        known = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "_AIRFLOW"))}
+        # The whole environment goes to the cluster, whose business is not what Airflow knows.
+        withheld = ("AIRFLOW", "_AIRFLOW", "SPARK_REMOTE")
+        known = {k: v for k, v in os.environ.items() if not k.startswith(withheld)}
         if not self._takes_files:
             known[spark_app.ORDER_VARIABLE] = order.to_json()
             return super().submit(application, env=known, **options)
