@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from airflow.sdk import DAG, AssetAlias, Param
+from airflow.sdk.definitions.param import DagParam
 
 from mondrian_ops.core import job as options
 from mondrian_ops.task_groups import anonymize_tasks
@@ -38,6 +39,17 @@ def choice(among: Any, **schema: Any) -> Param:
     """One of the words of a ``Literal``, the first unless another is chosen."""
     words = list(get_args(among) or among)
     return Param(words[0], type="string", enum=words, **schema)
+
+
+class Answer(DagParam):
+    """What the form says under a name, once the DAG runs.
+
+    Airflow writes it down as text among the arguments of mapped tasks, and takes a DAG whose text
+    is another one for a new version: so no address in memory may stand there.
+    """
+
+    def __repr__(self) -> str:
+        return f"params[{self._name!r}]"
 
 
 FORM = {
@@ -268,9 +280,9 @@ with DAG(
 ) as dag:
     anonymize_tasks(
         {
-            **{name: dag.param(name) for name in FORM if name not in IN_SECTIONS},
-            "partitioning": {name: dag.param(name) for name in OF_PARTITIONING},
-            "spark": {name: dag.param(f"spark_{name}") for name in OF_SPARK},
+            **{name: Answer(dag, name) for name in FORM if name not in IN_SECTIONS},
+            "partitioning": {name: Answer(dag, name) for name in OF_PARTITIONING},
+            "spark": {name: Answer(dag, f"spark_{name}") for name in OF_SPARK},
         },
         asset=AssetAlias("mondrian_release"),
     )

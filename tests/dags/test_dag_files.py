@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from airflow.serialization.serialized_objects import DagSerialization
 
 from mondrian_ops.core.job import Job, Partitioning, Spark
 
@@ -57,6 +58,12 @@ def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name):
     assert not imported & HEAVY
     assert not any(module.startswith("airflow.providers.apache") for module in told["modules"])
     assert not {"mondrian_ops.pipeline", "mondrian_ops.storage"} & set(told["modules"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dag_that_is_parsed_again_is_no_new_version(name):
+    first, second = (load(name)[0] for _ in range(2))
+    assert DagSerialization.to_dict(first) == DagSerialization.to_dict(second)
 
 
 def test_the_three_phases_have_the_promised_ids(anonymize):
