@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
