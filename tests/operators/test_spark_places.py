@@ -79,7 +79,7 @@ def test_without_the_provider_the_remedy_is_named(monkeypatch, connected, contex
 
 
 def test_a_server_that_is_not_there_may_be_there_for_a_retry(connected, context):
-    job = connected(conn_type="spark_connect", host="127.0.0.1", port=free_port(), password="hush")  # noqa: S106
+    job = connected(conn_type="spark_connect", host="127.0.0.1", port=free_port(), password="hush")
     with pytest.raises(ConnectionError, match=r"server of 'a_spark' cannot be reached") as caught:
         PartitionOperator(task_id="t", job=job).execute(context)
     assert "hush" not in str(caught.value)
