@@ -40,7 +40,9 @@ _NAME = "mondrian_ops"
 # Calls of a Spark Connect server that does not answer are repeated after ever longer pauses: about
 # a minute in all.
 _TRIES = 6
-_GONE = re.compile(r"StatusCode\.UNAVAILABLE|\[RETRIES_EXCEEDED]|\[INVALID_HANDLE\.SESSION")
+_GONE = re.compile(
+    r"StatusCode\.UNAVAILABLE|\[(RETRIES_EXCEEDED|NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION)"
+)
 
 
 def session_of(remote: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
