@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
+
 from servers.java import java_home
 from servers.processes import Process, ServerError, answers, free_port
 
@@ -27,6 +29,8 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
+
+_EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 # What executors run: the libraries that are installed here, but not this project, which the
 # environment of a checkout finds through a .pth file. -S reads no such file.
@@ -126,6 +130,21 @@ class SparkCluster:
     def kill_worker(self, number: int) -> None:
         """SIGKILL a worker, its executor and the Python processes there."""
         self._processes.pop(f"worker-{number}").kill()
+
+    def busy_workers(self) -> list[int]:
+        """The workers that run an executor, that of the oldest one first."""
+        numbers = {
+            process.pid: int(name.removeprefix("worker-"))
+            for name, process in self._processes.items()
+            if name.startswith("worker-")
+        }
+        executors = [
+            each.info
+            for each in psutil.process_iter(["ppid", "cmdline", "create_time"])
+            if each.info["ppid"] in numbers and _EXECUTOR in (each.info["cmdline"] or ())
+        ]
+        executors.sort(key=lambda each: each["create_time"])
+        return [numbers[each["ppid"]] for each in executors]
 
     def alive_workers(self) -> int:
         """How many workers the master knows of and can reach."""
