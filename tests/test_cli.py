@@ -157,6 +157,26 @@ class TestRun:
     def test_no_job_file(self, tmp_path: Path) -> None:
         assert "absent.yaml" in fails(mondrian_ops("run", tmp_path / "absent.yaml"))
 
+    def test_moments_that_python_cannot_hold(self, tmp_path: Path) -> None:
+        """No library may be needed for nanoseconds that this process does without."""
+        ticks = pa.array([10**18 + 7 * at for at in range(100)])
+        moments = ticks.cast(pa.timestamp("ns"))
+        pq.write_table(pa.table({"q0": moments, "q1": moments}), tmp_path / "people.parquet")
+        for retrieval in ("scatter", "pushdown"):
+            job = write_job(
+                tmp_path,
+                l=None,
+                sensitive=[],
+                identifiers=[],
+                quasi_identifiers=["q0", "q1=set"],
+                retrieval=retrieval,
+                partitioning={"fragments": 3, "sample": 1.0},
+            )
+            result = mondrian_ops("run", job, "--quiet")
+            assert (result.returncode, result.stderr) == (0, "")
+            released = set(pq.read_table(tmp_path / "out")["q0"].to_pylist())
+            assert "[2001-09-09 01:46:40.000000000, 2001-09-09 01:46:40.000000028]" in released
+
     def test_a_refused_run_leaves_the_last_release(self, job: Path, tmp_path: Path) -> None:
         assert mondrian_ops("run", job, "--quiet").returncode == 0
         before = (tmp_path / "out" / "_report.json").read_bytes()

@@ -393,9 +393,10 @@ def text_of(values: pa.Array) -> pa.Array:
 
 def json_value(value: pa.Scalar) -> int | float | str | bool:
     """A value as JSON can hold it: itself, or its text, which casts back to the value's type."""
-    plain = value.as_py()
-    if isinstance(plain, int | float | str):
-        return plain
+    if not pa.types.is_temporal(value.type):  # of which Python cannot hold every one
+        plain = value.as_py()
+        if isinstance(plain, int | float | str):
+            return plain
     return str(value.cast(pa.string()).as_py())
 
 

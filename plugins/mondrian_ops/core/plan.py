@@ -342,7 +342,7 @@ class Router:
         order = self._orders[name]
         values = [n.value for n in plan.nodes if isinstance(n, Branch) and n.column == name]
         scalars = pa.array(
-            [_scalar(value, order).as_py() for value in values if value is not None],
+            [_scalar(value, order) for value in values if value is not None],
             _value_type(order),
         ).unique()
         if order.leaves is not None:

@@ -155,13 +155,9 @@ class Surveyor:
         self._rows += batch.num_rows
         for name, ends in self._ranges.items():
             column = as_array(batch.column(name))
-            found = pc.min_max(column)
-            ends += [
-                pa.array([found["min"].as_py()], column.type),
-                pa.array([found["max"].as_py()], column.type),
-            ]
+            ends.append(_ends(column))
             if len(ends) > 64:
-                ends[:] = _ends(ends)
+                ends[:] = [_ends(pa.concat_arrays(ends))]
         for name, tally in self._tallies.items():
             tally.add(self._comparable(name, batch.column(name)))
 
@@ -188,7 +184,7 @@ class Surveyor:
         domains: dict[str, pa.Array] = {}
         counts: dict[str, pa.Array] = {}
         for name, ends in self._ranges.items():
-            domains[name] = pa.concat_arrays(_ends(ends)).drop_null()
+            domains[name] = _ends(pa.concat_arrays(ends)).drop_null()
             positions(domains[name], name)
         for name, tally in self._tallies.items():
             domains[name], occurrences = tally.finish(self._types[name])
@@ -299,9 +295,10 @@ def _of_list(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0).flatten()
 
 
-def _ends(ends: list[pa.Array]) -> list[pa.Array]:
-    found = pc.min_max(pa.concat_arrays(ends))
-    return [pa.array([found[end].as_py()], ends[0].type) for end in ("min", "max")]
+def _ends(values: pa.Array) -> pa.Array:
+    """The least and the greatest value; never as Python's, which cannot hold every one."""
+    found = pc.min_max(values)
+    return pa.array([found["min"], found["max"]], values.type)
 
 
 def _check_leaves(name: str, values: pa.Array, counts: pa.Array, hierarchy: Hierarchy) -> None:
