@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from mondrian_ops import datasets
 AIRFLOW = "http://airflow-api-server:8080"
 PASSWORD = Path("/opt/airflow/secrets/admin_password")
 NAMENODE = "http://namenode:9870"
+SPARK = "http://spark-connect:4040/api/v1/applications"
 USER = "airflow"
 DAG_ID = "mondrian_anonymize"
 ENGINES = ("local", "spark")
@@ -78,8 +80,28 @@ def run(airflow: AirflowApi, engine: str) -> None:
         "engine": engine,
         "fragments": 8,
     }
-    seconds = airflow.show(DAG_ID, airflow.trigger(DAG_ID, job), RUN_S)
-    say(f"published hdfs://namenode{OUTPUT.format(engine=engine)} in {seconds:.0f} s")
+    before = spark_tasks()
+    run_id = airflow.trigger(DAG_ID, job)
+    seconds = airflow.show(DAG_ID, run_id, RUN_S)
+    say(f"published {job['output']} in {seconds:.0f} s")
+    workers = {task["hostname"] for task in airflow.tasks(DAG_ID, run_id)}
+    on_spark = spark_tasks() - before
+    say(f"Celery workers that took part: {len(workers)}; tasks that Spark did: {on_spark}")
+    if (on_spark > 0) != (engine == "spark"):
+        raise DemoError(f"engine {engine} had {on_spark} tasks done by Spark")
+
+
+def spark_tasks() -> int:
+    """How many tasks the Connect server has had done so far, by all executors that it ever had."""
+    (application,) = fetched(SPARK)
+    executors = fetched(f"{SPARK}/{application['id']}/allexecutors")
+    return sum(each["completedTasks"] for each in executors)
+
+
+def fetched(url: str) -> Any:
+    """What a page of Spark's REST API says."""
+    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - http, by us
+        return json.load(answer)
 
 
 def compare(hdfs: InsecureClient) -> None:

@@ -24,6 +24,9 @@ fi
 rm --recursive --force -- "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/archives/*.deb
 tar --create --directory "$root" . | docker import - mondrian-ops-stand-in/debian:bookworm
 
+postgres=$(tag_of postgres)
+version=${postgres#*:}
 for name in python postgres redis; do
-    docker buildx build --tag "$(tag_of "$name")" --target "$name" .
+    docker buildx build --tag "$(tag_of "$name")" --target "$name" \
+        --build-arg POSTGRES_VERSION="${version%%-*}.0" .
 done

@@ -119,8 +119,9 @@ def test_workers_and_data_nodes_can_be_scaled() -> None:
 def test_images_are_pinned_and_ours_are_built_not_pulled(name: str) -> None:
     image = SERVICES[name]["image"]
     if image.startswith("mondrian-ops/"):
+        builders = [each for each in SERVICES.values() if "build" in each]
+        assert [each["image"] for each in builders].count(image) == 1
         assert SERVICES[name]["pull_policy"] == "never"
-        assert any("build" in SERVICES[each] for each in needed_by(name))
         return
     assert re.fullmatch(r"[a-z]+:\d+\.\d+(\.\d+)?-bookworm", image)
 
@@ -239,6 +240,14 @@ def test_hdfs_has_the_commands_that_are_started(name: str) -> None:
     used = set(re.findall(r"\bhdfs (\w+)", " ".join(command(name))))
     assert used
     assert used <= set(re.findall(r"^(\w+)\)", script, re.MULTILINE))
+
+
+@pytest.mark.parametrize("program", ["healthcheck", "connect-answers"])
+def test_health_checks_of_this_project_are_in_the_image(program: str) -> None:
+    (source,) = set(
+        re.findall(rf"COPY --chmod=755 (\S+) /usr/local/bin/{program}$", DOCKERFILE, re.M)
+    )
+    assert (CHECKOUT / source).is_file()
 
 
 @pytest.mark.parametrize("name", ["secrets", "demo"])
