@@ -172,7 +172,8 @@ class _Hook(SparkSubmitHook):
         shared = self._should_track_driver_status
         application = self._shared_package(order) if shared else str(_PROGRAM)
         # The whole environment goes to the cluster, whose business is not what Airflow knows.
-        withheld = ("AIRFLOW", "_AIRFLOW", "SPARK_REMOTE")
+        # A session with a Connect server has left SPARK_CONNECT_MODE_ENABLED: for itself alone.
+        withheld = ("AIRFLOW", "_AIRFLOW", "SPARK_REMOTE", "SPARK_CONNECT_MODE")
         known = {k: v for k, v in os.environ.items() if not k.startswith(withheld)}
         if not self._takes_files:
             known[spark_app.ORDER_VARIABLE] = order.to_json()
