@@ -102,6 +102,9 @@ def _answer_name(order: Order) -> str:
 def _done(order: Order, run: Run) -> Any:
     from mondrian_ops.engines.spark import SparkEngine, session_of
 
+    # What the machine that starts drivers was started with: this one has a cluster of its own.
+    for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):
+        os.environ.pop(name, None)
     session = session_of()
     try:
         engine = SparkEngine(session)
