@@ -247,7 +247,7 @@ class SparkCluster:
         try:
             with opener.open(f"http://127.0.0.1:{self._web}/json/", timeout=10) as page:
                 state: dict[str, Any] = json.load(page)
-        except urllib.error.URLError:
+        except (urllib.error.URLError, json.JSONDecodeError):
             return {}
         return state
 
