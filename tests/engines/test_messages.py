@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.samples import table
@@ -44,12 +44,33 @@ def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
 
 def test_rows_of_every_type() -> None:
     sent = table()
-    batch = executor.batch_of([executor.of_table(3, 2**40, "rows", sent)])
-    (row,) = batch.to_pylist()
-    found = Message(**row)
+    (piece,) = executor.pieces_of(executor.of_table(3, 2**40, "rows", sent))
+    (found,) = executor.messages_of([piece])
     assert (found.number, found.part, found.kind) == (3, 2**40, "rows")
     assert found.table.schema.equals(sent.schema)
     assert str(found.table.to_pylist()) == str(sent.to_pylist())
+
+
+@settings(max_examples=10)
+@given(st.permutations(range(10)))
+def test_large_messages_come_in_small_pieces_in_any_order(order: list[int]) -> None:
+    sent = [
+        Message(number, part, kind, bytes([number, part]) * (9 << 20 >> 1))
+        for number, part, kind in ((0, 1, "sample"), (0, 2, "sample"), (0, 1, "survey"))
+    ]
+    sent.append(Message(0, 1, "counts", b""))
+    pieces = [piece for message in sent for piece in executor.pieces_of(message)]
+    assert len(pieces) == 10
+    assert max(piece.nbytes for piece in pieces) < 5 << 20
+    found = executor.messages_of(pieces[at] for at in order)
+    assert sorted(found) == sorted(sent)
+
+
+@pytest.mark.parametrize(("heard", "told"), [([0, 1], "without some"), ([0, 1, 1], "twice")])
+def test_no_piece_is_missed_or_heard_twice(heard: list[int], told: str) -> None:
+    pieces = list(executor.pieces_of(Message(0, 1, "sample", bytes(9 << 20))))
+    with pytest.raises(RuntimeError, match=told):
+        list(executor.messages_of(pieces[at] for at in heard))
 
 
 @pytest.mark.parametrize("name", sorted({*errors.__all__} - {"did_you_mean"}))
@@ -61,9 +82,8 @@ def test_an_error_that_is_final_is_raised_where_it_arrives(name: str) -> None:
 
     run = '{"attempt": "a", "storage": {}, "work": "/nowhere"}'
     (batch,) = Step(work, run)([])
-    (row,) = batch.to_pylist()
     with pytest.raises(kind, match="column 'x': ö") as caught:
-        executor.raise_error(Message(**row))
+        list(executor.messages_of([batch]))
     assert type(caught.value) is kind
     (again,) = Step(lambda _run, messages: iter(messages), run)([batch])  # the step after it
     assert again.equals(batch)

@@ -1,9 +1,10 @@
 """What Spark's executors do: the steps of the phases, Arrow batches in and Arrow batches out.
 
-Every row between the steps is a message: ``number`` is the Spark partition it is for, ``part``
+Between the steps there are messages: ``number`` is the Spark partition that one is for, ``part``
 orders the messages of a partition, ``kind`` tells what ``content`` is, an Arrow IPC stream or JSON.
 Rows of the dataset travel in whole tables, so that their Arrow types stay what they were and no
-row is ever taken apart by the JVM. An error that is final travels as a message of its own.
+row is ever taken apart by the JVM. It sees pieces of messages, for of each it makes several copies.
+An error that is final travels as a message of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pyarrow as pa  # noqa: E402
 
 from mondrian_ops import storage  # noqa: E402
 from mondrian_ops.algorithms import planning  # noqa: E402
-from mondrian_ops.algorithms.planning import Draft, LeafCounts  # noqa: E402
+from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
 from mondrian_ops.core.survey import Surveyor, surveyed_columns  # noqa: E402
 from mondrian_ops.engines import fragment as fragments  # noqa: E402
@@ -32,15 +33,23 @@ from mondrian_ops.engines.local import Draw  # noqa: E402
 from mondrian_ops.engines.run import Run  # noqa: E402
 from mondrian_ops.storage import Split  # noqa: E402
 
-MESSAGES = "number int, part long, kind string, content binary"
+PIECES = "number int, part long, kind string, piece int, pieces int, content binary"
 _SCHEMA = pa.schema(
-    [("number", pa.int32()), ("part", pa.int64()), ("kind", pa.string()), ("content", pa.binary())]
+    [
+        ("number", pa.int32()),
+        ("part", pa.int64()),
+        ("kind", pa.string()),
+        ("piece", pa.int32()),
+        ("pieces", pa.int32()),
+        ("content", pa.binary()),
+    ]
 )
+_PIECE_BYTES = 4 << 20
 _ERROR = "error:"
 
 
 class Message(NamedTuple):
-    """A row between two steps."""
+    """What one step tells the next; one of several pieces has no twin but in its content."""
 
     number: int
     part: int
@@ -83,30 +92,51 @@ class Step:
         self._run = run
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Answer the messages of one Spark partition, one batch each: contents can be large."""
+        """Answer the messages of one Spark partition, a batch for each piece of an answer."""
         try:
-            for answer in self._work(_run(self._run), _messages(batches)):
-                yield batch_of([answer])
+            for answer in self._work(_run(self._run), messages_of(batches)):
+                yield from pieces_of(answer)
         except errors.MondrianOpsError as error:
             kind = _ERROR + type(error).__name__
-            yield batch_of([Message(0, 0, kind, str(error).encode())])
+            yield from pieces_of(Message(0, 0, kind, str(error).encode()))
 
 
-def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:
-    """The messages as rows."""
-    return pa.RecordBatch.from_pylist([message._asdict() for message in messages], _SCHEMA)
+def pieces_of(message: Message) -> Iterator[pa.RecordBatch]:
+    """The message in pieces, a row of a batch each."""
+    number, part, kind, content = message
+    pieces = max(1, -(-len(content) // _PIECE_BYTES))
+    for piece in range(pieces):
+        cut_out = content[piece * _PIECE_BYTES : (piece + 1) * _PIECE_BYTES]
+        row = (number, part, kind, piece, pieces, cut_out)
+        yield pa.RecordBatch.from_pylist([dict(zip(_SCHEMA.names, row, strict=True))], _SCHEMA)
 
 
-def _messages(batches: Batches) -> Iterator[Message]:
+def messages_of(batches: Batches) -> Iterator[Message]:
+    """The messages whose pieces come, in any order.
+
+    :raises MondrianOpsError: the one that a message holds.
+    :raises RuntimeError: a piece is missing, or there twice; a task done again brings it.
+    """
+    incomplete: dict[tuple[int, int, str], dict[int, bytes]] = {}
     for batch in batches:
         for row in batch.to_pylist():
-            message = Message(**row)
-            raise_error(message)
-            yield message
+            number, part, kind, piece, pieces, content = row.values()
+            found = incomplete.setdefault((number, part, kind), {})
+            if piece in found:
+                raise RuntimeError(
+                    f"piece {piece} of message {(number, part, kind)} is there twice"
+                )
+            found[piece] = content
+            if len(found) == pieces:
+                del incomplete[number, part, kind]
+                message = Message(number, part, kind, b"".join(found[at] for at in range(pieces)))
+                _raise_error(message)
+                yield message
+    if incomplete:
+        raise RuntimeError(f"messages {sorted(incomplete)} came without some of their pieces")
 
 
-def raise_error(message: Message) -> None:
-    """Raise the error that a message holds, if it does."""
+def _raise_error(message: Message) -> None:
     if message.kind.startswith(_ERROR):
         kind: type[Exception] = getattr(errors, message.kind.removeprefix(_ERROR))
         raise kind(message.content.decode())
@@ -150,7 +180,7 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 
 
 def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
-    """What is decided on all that the splits hold."""
+    """Decide on all that the splits hold; the draft goes to the working files."""
     dataset = run.dataset
     by_kind: dict[str, list[Message]] = {"survey": [], "sample": [], "pilot": []}
     for message in found:
@@ -165,8 +195,9 @@ def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
     for part in tables["survey"]:
         surveyor.add_found(part)
     drawn = [pa.concat_tables(tables[kind]) for kind in ("sample", "pilot")]
-    made = planning.draft(dataset.job, surveyor.finish(), dataset.hierarchies, *drawn)
-    yield of_table(0, 0, "draft", made.to_table())
+    run.draft = planning.draft(dataset.job, surveyor.finish(), dataset.hierarchies, *drawn)
+    run.save_draft()
+    yield of_value(0, "draft", run.draft.sample_rows)
 
 
 def count(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
@@ -277,8 +308,3 @@ def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:
     rows = pa.concat_tables([each.table for each in parts])
     fragment = run.state["fragments"][parts[0].number]
     yield of_value(0, "summary", fragments.release(run, fragment, rows, started))
-
-
-def draft_of(message: Message) -> Draft:
-    """The draft in a message."""
-    return Draft.from_table(message.table)

@@ -3,8 +3,8 @@
 A dataset is read in splits, each by one Spark task through the package's own readers, so that
 both engines see the same types and values. Fragments are anonymized by one Spark task each: mapped
 Airflow tasks bring theirs one by one, or one application does them all (the source's own shape,
-seed, section 6), its rows routed to them by Spark's shuffle. Nothing but counts, the domains of
-the columns and summaries ever comes back.
+seed, section 6), its rows routed to them by Spark's shuffle. Nothing but counts and summaries ever
+comes back, and through the working files the draft, with the domains of the columns.
 """
 
 from __future__ import annotations
@@ -139,16 +139,16 @@ class SparkEngine:
         self._split_rows = split_rows
         with self._answering():
             _configure(session, conf or {})
-            # A message can be large, and a batch of them must stay below 2 GiB.
+            # A batch of pieces, of which Spark would put thousands together, must stay small.
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
             session.addArtifacts(shipping.packed(), pyfile=True)
 
     def draft(self, run: Run, told: Told) -> Draft:
         """One pass over the source, and the decision, in Spark tasks."""
         surveyed = self._step(run, executor.survey, self._splits(run))
-        (made,) = self._answers(self._step(run, executor.draft, surveyed.repartition(1)))
+        (_sample_rows,) = self._answers(self._step(run, executor.draft, surveyed.repartition(1)))
         told(run.dataset.source.rows)
-        return executor.draft_of(made)
+        return run.draft
 
     def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:
         """One pass over the source: count it against the plan and, if asked, scatter it too."""
@@ -177,21 +177,19 @@ class SparkEngine:
     def _scheduled(self, values: Sequence[Any]) -> DataFrame:
         """A message per value, each in a Spark partition, and so a task, of its own."""
         messages = [executor.of_value(n, "work", value) for n, value in enumerate(values)]
-        table = pa.Table.from_batches([executor.batch_of(messages)])
+        pieces = (piece for message in messages for piece in executor.pieces_of(message))
         with self._answering():
-            frame = self._session.createDataFrame(table, executor.MESSAGES)
+            table = pa.Table.from_batches(pieces)
+            frame = self._session.createDataFrame(table, executor.PIECES)
         return frame.repartitionById(len(values), "number")
 
     def _step(self, run: Run, work: executor.Work, messages: DataFrame) -> DataFrame:
-        return messages.mapInArrow(Step(work, self._described(run)), executor.MESSAGES)
+        return messages.mapInArrow(Step(work, self._described(run)), executor.PIECES)
 
     def _answers(self, answers: DataFrame) -> Iterator[Message]:
         with self._answering():
             found = answers.toArrow()
-        for row in found.to_pylist():
-            message = Message(**row)
-            executor.raise_error(message)
-            yield message
+        return executor.messages_of(found.to_batches())
 
     def _described(self, run: Run) -> str:
         """What an executor must know to find the run."""
