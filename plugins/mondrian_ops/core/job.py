@@ -38,9 +38,10 @@ Strategy = Literal["multidimensional", "quantile"]
 LatticeChoice = Literal["first", "minimal", "optimal"]
 SparkShape = Literal["fragments", "application"]
 
-ALGORITHMS = ("mondrian",)
+ALGORITHMS = ("mondrian", "di_mondrian")
 ENGINES = ("local", "spark")
-_LATER_ALGORITHMS = ("di_mondrian", "samarati", "tds")
+_LATER_ALGORITHMS = ("samarati", "tds")
+MOST_CUT_POINTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Tds:
 
 @dataclass(frozen=True, slots=True)
 class DiMondrian:
-    """Options of DI-Mondrian: the cut points tried per attribute."""
+    """Options of DI-Mondrian: the points that an attribute is cut at, at most, in one step."""
 
     cut_points: int = 2
 
@@ -190,6 +191,8 @@ def _read(options: Options, paths_required: bool) -> Job:
     _check_one_role_each(options, identifiers, attributes, sensitive)
     cut = options.choice("cut", get_args(Cut), "auto")
     relaxed = options.flag("relaxed", False)
+    algorithm = _available(options, "algorithm", ALGORITHMS, _LATER_ALGORITHMS)
+    _check_cut_goes_with(options, algorithm, cut, relaxed)
     if relaxed and cut not in ("auto", "median"):
         raise options.error("relaxed", f"goes with cut: median, not {cut}; change one of them")
     diversity = options.choice("diversity", get_args(Diversity), "distinct")
@@ -209,7 +212,7 @@ def _read(options: Options, paths_required: bool) -> Job:
         quasi_identifiers=tuple(attributes.values()),
         sensitive=tuple(sensitive),
         unlisted=options.choice("unlisted", get_args(Unlisted), "publish"),
-        algorithm=_available(options, "algorithm", ALGORITHMS, _LATER_ALGORITHMS),
+        algorithm=algorithm,
         cut=cut,
         relaxed=relaxed,
         cut_budget_s=_cut_budget(options),
@@ -338,6 +341,15 @@ def _available(
     return value
 
 
+def _check_cut_goes_with(options: Options, algorithm: str, cut: str, relaxed: bool) -> None:
+    if algorithm == "mondrian":
+        return
+    if cut != "auto":
+        raise options.error("cut", f"goes with algorithm: mondrian, not {algorithm}; remove it")
+    if relaxed:
+        raise options.error("relaxed", f"goes with algorithm: mondrian, not {algorithm}; remove it")
+
+
 def _cut_budget(options: Options) -> float:
     value = options.number("cut_budget_s")
     if value is None:
@@ -411,7 +423,10 @@ def _tds(options: Options, k: int) -> Tds:
 
 def _di_mondrian(options: Options) -> DiMondrian:
     section = options.section("di_mondrian", known=_names(DiMondrian))
-    return DiMondrian(_or(section.whole("cut_points", least=1), DiMondrian().cut_points))
+    cut_points = _or(section.whole("cut_points", least=1), DiMondrian().cut_points)
+    if cut_points > MOST_CUT_POINTS:
+        raise section.error("cut_points", f"must be at most {MOST_CUT_POINTS}, not {cut_points}")
+    return DiMondrian(cut_points)
 
 
 def _or(value: int | None, default: int) -> int:
