@@ -1,8 +1,8 @@
 """Anonymize a data set on demand: the trigger form is the job.
 
 Every parameter is a key of the job (``docs/job.md``); those of its ``partitioning`` section stand
-beside the others, those of ``spark`` under names that begin so. The defaults anonymize the example
-that comes with this project.
+beside the others, those of other sections under names that begin with the section's. The defaults
+anonymize the example that comes with this project.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ FORM = {
         options.ALGORITHMS,
         section=ALGORITHM,
         title="Algorithm",
-        description="How equivalence classes are found.",
+        description="How equivalence classes are found. mondrian: cuts in two, as Cut says. "
+        "di_mondrian: cuts at several points at once.",
     ),
     "cut": choice(
         options.Cut,
@@ -182,6 +183,15 @@ FORM = {
         section=ALGORITHM,
         title="Relaxed",
         description="Rows of equal value may fall into different classes: smaller classes.",
+    ),
+    "di_mondrian_cut_points": Param(
+        options.DiMondrian().cut_points,
+        type="integer",
+        minimum=1,
+        maximum=options.MOST_CUT_POINTS,
+        section=ALGORITHM,
+        title="Cut points",
+        description="Of di_mondrian: the points that an attribute is cut at, at most, in one step.",
     ),
     "interval_style": choice(
         options.IntervalStyle,
@@ -266,7 +276,12 @@ FORM = {
 }
 OF_PARTITIONING = ("strategy", "fragments", "max_rows", "sample", "seed")
 OF_SPARK = ("connection", "shape", "conf")
-IN_SECTIONS = (*OF_PARTITIONING, *(f"spark_{name}" for name in OF_SPARK))
+OF_DI_MONDRIAN = ("cut_points",)
+IN_SECTIONS = (
+    *OF_PARTITIONING,
+    *(f"spark_{name}" for name in OF_SPARK),
+    *(f"di_mondrian_{name}" for name in OF_DI_MONDRIAN),
+)
 
 with DAG(
     dag_id="mondrian_anonymize",
@@ -283,6 +298,7 @@ with DAG(
             **{name: Answer(dag, name) for name in FORM if name not in IN_SECTIONS},
             "partitioning": {name: Answer(dag, name) for name in OF_PARTITIONING},
             "spark": {name: Answer(dag, f"spark_{name}") for name in OF_SPARK},
+            "di_mondrian": {name: Answer(dag, f"di_mondrian_{name}") for name in OF_DI_MONDRIAN},
         },
         asset=AssetAlias("mondrian_release"),
     )

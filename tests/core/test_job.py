@@ -312,6 +312,22 @@ WRONG = [
     ({"tds": {"partitions": 0}}, "tds.partitions: must be a whole number", []),
     ({"tds": {"k_intermediate": 4}}, "tds.k_intermediate: must be", ["at least 5"]),
     ({"di_mondrian": {"cut_points": 0}}, "di_mondrian.cut_points: must be", []),
+    ({"di_mondrian": {"cut_points": 101}}, "di_mondrian.cut_points: must be at most 100", []),
+    (
+        {"di_mondrian_cut_points": 3},
+        "di_mondrian_cut_points: does not stand here",
+        ["di_mondrian.cut_points"],
+    ),
+    (
+        {"algorithm": "di_mondrian", "cut": "median"},
+        "cut: goes with algorithm: mondrian, not di_mondrian",
+        ["remove it"],
+    ),
+    (
+        {"algorithm": "di_mondrian", "relaxed": True},
+        "relaxed: goes with algorithm: mondrian, not di_mondrian",
+        ["remove it"],
+    ),
 ]
 
 

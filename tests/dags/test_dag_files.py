@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.job import Job, Partitioning, Spark
+from mondrian_ops.core.job import DiMondrian, Job, Partitioning, Spark
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAGS = CHECKOUT / "dags"
@@ -79,12 +79,13 @@ def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anony
     _dag, form, _found = anonymize
     keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
     keys |= {f"spark_{each.name}" for each in fields(Spark)}
+    keys |= {f"di_mondrian_{each.name}" for each in fields(DiMondrian)}
     not_in_a_form = {
         "base_dir",  # where a job file lies
-        *("partitioning", "spark"),  # flattened
+        *("partitioning", "spark", "di_mondrian"),  # flattened
         "min_sample",
         "sensitive_hierarchy",  # a file per column
-        *("samarati", "tds", "di_mondrian"),  # other algorithms
+        *("samarati", "tds"),  # other algorithms
     }
     assert set(form) == keys - not_in_a_form
 
@@ -117,6 +118,8 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         ("sample", 2),
         ("cut", "best"),
         ("algorithm", "tds"),
+        ("di_mondrian_cut_points", 0),
+        ("di_mondrian_cut_points", 101),
         ("engine", "flink"),
         ("max_rows", 0),
         ("spark_shape", "stage"),
@@ -139,7 +142,9 @@ def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
     values = {name: param.resolve() for name, param in form.items()}
     partitioning = {name: values.pop(name) for name in found["OF_PARTITIONING"]}
     spark = {name: values.pop(f"spark_{name}") for name in found["OF_SPARK"]}
-    job = Job.from_dict({**values, "partitioning": partitioning, "spark": spark})
+    points = {name: values.pop(f"di_mondrian_{name}") for name in found["OF_DI_MONDRIAN"]}
+    sections = {"partitioning": partitioning, "spark": spark, "di_mondrian": points}
+    job = Job.from_dict({**values, **sections})
     assert job.spark == Spark()
     assert Path(job.input).is_file()
     named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]

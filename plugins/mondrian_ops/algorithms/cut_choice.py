@@ -29,7 +29,10 @@ def choose_cut(
     attributes come first is tried out on the ``pilot`` rows.
     """
     if job.algorithm == "di_mondrian":
-        return {"asked": "di_mondrian", "used": "di_mondrian", **asdict(job.di_mondrian)}
+        points = job.di_mondrian.cut_points
+        reason = f"at up to {points} point(s) of an attribute at once"
+        said = {"asked": "di_mondrian", "used": "di_mondrian", "reason": reason}
+        return {**said, "cut_points": points}
     if job.relaxed or job.cut == "median":
         used = "relaxed" if job.relaxed else "median"
         return {"asked": job.cut, "used": used, "reason": "asked for", **asdict(Cut(used))}

@@ -451,7 +451,9 @@ def _plain(value: Any) -> Any:
 _KEYS = tuple(name for name in _names(Job) if name != "base_dir")
 # The trigger form has these at its top level; in a job they have a section.
 _FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)} | {
-    f"spark_{name}": f"spark.{name}" for name in _names(Spark)
+    f"{section}_{name}": f"{section}.{name}"
+    for section, keys in (("spark", Spark), ("di_mondrian", DiMondrian))
+    for name in _names(keys)
 }
 _DEFAULTS = Job(input=None, output=None, k=0)
 _ALWAYS_DESCRIBED = {

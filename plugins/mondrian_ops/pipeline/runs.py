@@ -97,3 +97,4 @@ def warm_up() -> None:
             }
             run(load_job(job))
             run(load_job(job, ["relaxed=true"]))
+            run(load_job(job, ["algorithm=di_mondrian"]))

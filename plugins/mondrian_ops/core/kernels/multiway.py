@@ -13,7 +13,7 @@ from numba import njit
 
 from mondrian_ops.core.kernels.criteria import LEAN, group_holds, mark_valid, order_rows
 from mondrian_ops.core.kernels.grower import partition_rows, parts_missing
-from mondrian_ops.core.kernels.model import Floats, Ints
+from mondrian_ops.core.kernels.model import Ints
 from mondrian_ops.core.kernels.splitting import (
     INLINE,
     loss_below,
@@ -34,7 +34,6 @@ class PartsWork(NamedTuple):
     """Working memory of cuts into parts, beside `Work`."""
 
     point: Ints  # (cut points,): which of the node's distinct codes; once decided: the codes
-    fall: Floats  # (cut points,): the fall of loss of each
     counts: Ints  # (sensitive codes,), zero between uses
     waiting: Ints  # (2, nodes): start, stop of the nodes to be cut
 
@@ -44,7 +43,6 @@ def new_parts_work(rows: int, k: int, cut_points: int, sensitive_codes: int) -> 
     points = max(1, min(cut_points, rows // k))
     return PartsWork(
         point=np.zeros(points, np.int64),
-        fall=np.zeros(points),
         counts=np.zeros(sensitive_codes, np.int64),
         waiting=np.zeros((2, rows // k + 1), np.int64),  # they share no row, and have k or more
     )
@@ -65,27 +63,46 @@ def nearest_quantile(rank, n, points):
 
 
 @njit(**LEAN)
-def seek_points(rows, a, d, n, k, points, work, parts):
-    """For each quantile the cut of largest fall among those nearest to it, in ``parts.point``.
+def seek_point(rows, a, first, last, n, k, q, points, work):
+    """Of the cuts nearest to quantile ``q`` the one after which rows lose least; -1: none keeps k.
 
-    Of equal falls the cut nearer to the quantile wins, then the lower one; -1: none keeps k.
+    Only the rows of the distinct codes ``first`` to ``last`` are looked at. Of equal losses the cut
+    nearer to the quantile wins, then the lower one.
     """
-    losses_above(rows, a, d, work.value, work.right)
-    parts.point[:points] = -1
+    value, right = work.value[first : last + 1], work.right[first : last + 1]
+    losses_above(rows, a, last - first + 1, value, right)
+    before = work.below[first - 1] if first > 0 else 0
+    best = -1
+    best_rest = np.inf
+    best_away = 0
     loss = 0.0
-    for j in range(d - 1):
+    for j in range(first, last):
         rank = work.below[j]
-        loss = loss_below(rows, a, j, work.value, loss)
-        q, away = nearest_quantile(rank, n, points)
-        if q < 0 or q >= points or rank < k or n - rank < k:
+        loss = loss_below(rows, a, j - first, value, loss)
+        nearest, away = nearest_quantile(rank, n, points)
+        if nearest != q or rank < k or n - rank < k:
             continue
-        fall = -rank * loss - (n - rank) * work.right[j]
-        held = parts.point[q]
-        if held >= 0 and fall <= parts.fall[q]:
-            _, held_away = nearest_quantile(work.below[held], n, points)
-            if fall < parts.fall[q] or away >= held_away:
-                continue
-        parts.point[q], parts.fall[q] = j, fall
+        rest = (rank - before) * loss + (work.below[last] - rank) * right[j - first]
+        if rest < best_rest or (rest == best_rest and away < best_away):
+            best, best_rest, best_away = j, rest, away
+    return best
+
+
+@njit(**LEAN)
+def seek_points(rows, a, d, n, k, points, work, parts):
+    """For each quantile the best cut near it, in ``parts.point``; -1 where none keeps k.
+
+    A cut is judged by the rows between the two quantiles beside its own.
+    """
+    first = last = 0
+    for q in range(points):
+        while work.below[first] * (points + 1) <= q * n:
+            first += 1
+        while work.below[last] * (points + 1) < (q + 2) * n:
+            last += 1
+        parts.point[q] = -1
+        if first < last:
+            parts.point[q] = seek_point(rows, a, first, last, n, k, q, points, work)
 
 
 @njit(**LEAN)
