@@ -1,9 +1,10 @@
 """DI-Mondrian beside Mondrian, as its source evaluates it: loss, and classifiers trained on it.
 
 A classifier is trained on the anonymized rows and tested on original rows that it never saw, and
-predicts the sensitive column. Both kinds of rows are encoded alike: an interval is its middle; a
-node of a hierarchy is one column per leaf of the hierarchy, 1 / m for each of the m leaves under
-it. So an original value is an interval of one number, or a node of one leaf.
+predicts the sensitive column. Both kinds of rows are encoded alike: a node of a hierarchy is one
+column per leaf of the hierarchy, 1 / m for each of the m leaves under it; an interval is its
+middle, or, for naive Bayes, one column per value, 1 / m for each of the m values in it. So an
+original value is an interval of one number, or a node of one leaf.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.context import CARDS, Context
 from benchmarks.quality import ADULT_COLUMNS
-from benchmarks.tables import Table, millions
+from benchmarks.tables import Table
 
 K = (5, 10, 20)
 CUT_POINTS = (1, 2, 3, 4)
@@ -101,8 +102,8 @@ def compared(context: Context) -> Iterator[Table]:
             rows,
             note=f"Sensitive, and predicted: {study.sensitive}. Classifiers are trained on the "
             f"anonymized rows and tested on {study.test.num_rows:,} other rows as they are; F is "
-            "the mean of the classes' F-measures. Not a reproduction: only the abstract of the "
-            "source of DI-Mondrian is public.",
+            "the mean of the classes' F-measures; r is the most cut points. Not a reproduction: of "
+            "the source of DI-Mondrian only the abstract is public.",
         )  # fmt: skip
 
 
@@ -137,22 +138,33 @@ def _row(context: Context, study: Study, method: str, k: int, diversity: int) ->
     path.write_text(json.dumps(study.job(k=k, l=diversity, **METHODS[method])), encoding="utf-8")
     release, report = anonymize(study.train, path)
     found = report["metrics"]
-    return (name, millions(found["NCP"]), millions(found["DP"]), f"{found['LM']:.4f}",
-            *_scores(study, release))  # fmt: skip
+    losses = f"{found['NCP']:,.0f}", f"{found['DP']:,.0f}", f"{found['LM']:.4f}"
+    return (name, *losses, *_scores(study, release))
 
 
 # Classifiers
 
 
-def _classifiers() -> dict[str, Any]:
+@dataclass(frozen=True)
+class Classifier:
+    """``by_shares``: intervals are encoded as nodes are, not as their middle."""
+
+    model: Any
+    by_shares: bool
+
+
+def _classifiers() -> dict[str, Classifier]:
     from sklearn.ensemble import RandomForestClassifier
-    from sklearn.naive_bayes import GaussianNB
+    from sklearn.naive_bayes import MultinomialNB
     from sklearn.tree import DecisionTreeClassifier
 
+    tree = DecisionTreeClassifier(min_samples_leaf=10, random_state=1)
+    forest = RandomForestClassifier(25, min_samples_leaf=5, random_state=1, n_jobs=-1)
     return {
-        "tree": DecisionTreeClassifier(min_samples_leaf=10, random_state=1),
-        "forest": RandomForestClassifier(25, min_samples_leaf=5, random_state=1, n_jobs=-1),
-        "naive Bayes": GaussianNB(),
+        "tree": Classifier(tree, by_shares=False),
+        "forest": Classifier(forest, by_shares=False),
+        # On shares it is the naive Bayes of categories, counting fractions of a row.
+        "naive Bayes": Classifier(MultinomialNB(), by_shares=True),
     }
 
 
@@ -160,31 +172,39 @@ def _scores(study: Study, train: pa.Table) -> tuple[str, ...]:
     """Accuracy and mean F-measure of each classifier trained on ``train``."""
     from sklearn.metrics import accuracy_score, f1_score
 
-    known, asked = (_features(study, rows) for rows in (train, study.test))
     told, truth = (rows[study.sensitive].to_numpy() for rows in (train, study.test))
     cells = []
     for classifier in _classifiers().values():
-        said = classifier.fit(known, told).predict(asked)
+        known, asked = (_features(study, rows, classifier) for rows in (train, study.test))
+        said = classifier.model.fit(known, told).predict(asked)
         cells.append(f"{accuracy_score(truth, said):.4f}")
         cells.append(f"{f1_score(truth, said, average='macro', zero_division=0):.4f}")
     return tuple(cells)
 
 
-def _features(study: Study, rows: pa.Table) -> np.ndarray:
+def _features(study: Study, rows: pa.Table, classifier: Classifier) -> np.ndarray:
     """(rows, features): original rows or a release, encoded alike."""
     parts = []
     for name in study.quasi_identifiers:
         if name in study.trees:
-            parts.append(_shares(study.trees[name], rows[name].to_pylist()))
-        elif name in rows.column_names:
-            parts.append(rows[name].to_numpy()[:, None])
+            parts.append(_shares_of_nodes(study.trees[name], rows[name].to_pylist()))
+            continue
+        ends = [name, name] if name in rows.column_names else [f"{name}_min", f"{name}_max"]
+        low, high = (rows[end].to_numpy() for end in ends)
+        if classifier.by_shares:
+            parts.append(_shares_of_intervals(np.unique(study.table[name].to_numpy()), low, high))
         else:
-            ends = [rows[f"{name}_{end}"].to_numpy() for end in ("min", "max")]
-            parts.append(((ends[0] + ends[1]) / 2)[:, None])
+            parts.append(((low + high) / 2)[:, None])
     return np.hstack(parts).astype(np.float32)
 
 
-def _shares(tree: Path, labels: Sequence[str]) -> np.ndarray:
+def _shares_of_intervals(domain: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(rows, values): the share of each value of a column in the interval that a row has."""
+    inside = (domain >= low[:, None]) & (domain <= high[:, None])
+    return inside / inside.sum(axis=1, keepdims=True)
+
+
+def _shares_of_nodes(tree: Path, labels: Sequence[str]) -> np.ndarray:
     """(rows, leaves): the share of each leaf of a hierarchy in the node that a row has."""
     lines = [line.split(";") for line in tree.read_text(encoding="utf-8").splitlines()]
     below = {label: [label in line for line in lines] for line in lines for label in line}

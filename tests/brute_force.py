@@ -192,7 +192,6 @@ def _best(rows, attribute, a, node, cuts, policy):
 
 # DI-Mondrian (docs/algorithms.md)
 
-ROOM = 4
 NEAR = 1e-9  # choices that differ by less are equally good
 
 Parts = list[list[int]]
@@ -213,9 +212,10 @@ class DiMondrian:
     holds: Holds
     k: int
     cut_points: int
+    room: int
 
     def divisions(self, node: list[int]) -> list[tuple[int, Parts]]:
-        """Every division of a node that is as good as the best, by its attribute; none: final."""
+        """Every division of a node that may be the best, by its attribute; none: final."""
         if len(node) < 2 * self.k:
             return []
         for a in range(len(self.attributes)):
@@ -223,21 +223,22 @@ class DiMondrian:
             present = [i for i in node if self.rows[i][a] is not None]
             if missing and present and self.holds(missing) and self.holds(present):
                 return [(a, [missing, present])]
-        found = []
+        found, best = [], 0.0
         for a, attribute in enumerate(self.attributes):
             cuts = _cuts(self.rows, attribute, a, node)
             if any(all(map(self.holds, cut)) for cut in cuts):
-                found += [
+                offers = [
                     (self.score(node, a, parts), a, self._valid(node, a, parts))
                     for parts in self.by_size(node, a)
                 ]
-        best = max((score for score, _, _ in found), default=0.0)
+                best = max(best, min(score for score, _, _ in offers))
+                found += offers
         return [(a, parts) for score, a, parts in found if score >= best - NEAR]
 
     def by_size(self, node: list[int], a: int) -> list[Parts]:
-        """What an attribute cuts a node into when only k is asked: one or, of equals, several."""
+        """What an attribute cuts a node into when only k is asked; of equally good ones, each."""
         n = len(node)
-        points = max(1, min(self.cut_points, n // (ROOM * self.k) - 1))
+        points = max(1, min(self.cut_points, n // (self.room * self.k) - 1))
         cuts = _cuts(self.rows, self.attributes[a], a, node)
         best = []
         for quantile in range(1, points + 1):

@@ -41,6 +41,24 @@ def test_every_part_without_airflow_runs(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [results]
 
 
+def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--rows", 1000, "--only", "di_mondrian", "--data", tmp_path),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "give one with --data" in result.stderr
+    (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    head, (original, *others) = table["head"], table["rows"]
+    assert original[:4] == ["original rows", "", "", ""]
+    assert len(others) == 36
+    for row in others:
+        found = dict(zip(head[1:], row[1:], strict=True))
+        assert float(found["NCP"].replace(",", "")) > 0
+        assert all(0 < float(found[name]) < 1 for name in head[4:])
+
+
 def test_adult_needs_its_data(tmp_path: Path) -> None:
     result = benchmarks("--quick", "--only", "adult", "--data", tmp_path, "--results", tmp_path)
     assert result.returncode == 0, result.stderr

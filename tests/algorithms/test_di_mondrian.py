@@ -36,7 +36,13 @@ def places_of(kind, column):
     return {None: 0.0, **{value: at / max(1, len(order) - 1) for at, value in enumerate(order)}}
 
 
-def definition_of(kinds, columns, sensitive, keys, cut_points) -> brute_force.DiMondrian:
+@st.composite
+def multiway_cuts(draw):
+    """With little room, so that few rows are cut into many parts."""
+    return MultiwayCut(draw(st.sampled_from([1, 2, 3, 4, 100])), draw(st.integers(1, 3)))
+
+
+def definition_of(kinds, columns, sensitive, keys, cut) -> brute_force.DiMondrian:
     return brute_force.DiMondrian(
         rows=list(zip(*columns, strict=True)),
         attributes=reference_attributes(kinds, columns, "gain"),
@@ -44,7 +50,8 @@ def definition_of(kinds, columns, sensitive, keys, cut_points) -> brute_force.Di
         sensitive=sensitive,
         holds=privacy_of(sensitive, keys).of_rows(sensitive),
         k=keys["k"],
-        cut_points=cut_points,
+        cut_points=cut.cut_points,
+        room=cut.room,
     )
 
 
@@ -89,17 +96,16 @@ def as_sets(divisions):
     tables(max_rows=40),
     st.sampled_from([2, 2, 3, 4]),
     st.none() | requirements(),
-    st.integers(1, 4),
+    multiway_cuts(),
 )
-def test_every_node_is_cut_as_defined(table, k, asked, cut_points):
+def test_every_node_is_cut_as_defined(table, k, asked, cut):
     kinds, columns, sensitive = table
     keys = privacy_keys(sensitive, k, asked)
-    definition = definition_of(kinds, columns, sensitive, keys, cut_points)
+    definition = definition_of(kinds, columns, sensitive, keys, cut)
     assume(definition.holds(list(range(len(columns[0])))))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
     coded = anonymizer.encode(data)
     coded = replace(coded, criteria=coded.criteria._replace(k=k))  # as the definition has it
-    cut = MultiwayCut(cut_points)
     leaves = set()
     for node, a, parts in nodes_of(coded, cut):
         possible = definition.divisions(node)
@@ -112,23 +118,23 @@ def test_every_node_is_cut_as_defined(table, k, asked, cut_points):
 
 
 @settings(max_examples=150, deadline=None)
-@given(tables(max_rows=40), st.integers(2, 4), st.none() | requirements(), st.integers(1, 100))
-def test_classes_hold_and_none_can_be_cut(table, k, asked, cut_points):
+@given(tables(max_rows=40), st.integers(2, 4), st.none() | requirements(), multiway_cuts())
+def test_classes_hold_and_none_can_be_cut(table, k, asked, cut):
     kinds, columns, sensitive = table
     keys = privacy_keys(sensitive, k, asked)
     holds = privacy_of(sensitive, keys).of_rows(sensitive)
     assume(holds(list(range(len(columns[0])))))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
     coded = anonymizer.encode(data)
-    classes = classes_of(coded, MultiwayCut(cut_points))
+    classes = classes_of(coded, cut)
     assert all(holds(sorted(rows)) for rows in classes)
     assert all(is_final(rows, kinds, columns, holds) for rows in classes)
-    assert classes == classes_of(coded, MultiwayCut(cut_points))
+    assert classes == classes_of(coded, cut)
 
 
 @settings(max_examples=100, deadline=None)
-@given(tables(max_rows=30), st.integers(2, 4), st.integers(1, 4), st.randoms())
-def test_the_order_of_the_rows_does_not_matter(table, k, cut_points, random):
+@given(tables(max_rows=30), st.integers(2, 4), multiway_cuts(), st.randoms())
+def test_the_order_of_the_rows_does_not_matter(table, k, cut, random):
     kinds, columns, sensitive = table
     keys = privacy_keys(sensitive, k, None)
     assume(len(columns[0]) >= k)
@@ -139,7 +145,7 @@ def test_the_order_of_the_rows_does_not_matter(table, k, cut_points, random):
         taken = [[column[i] for i in order] for column in columns]
         others = [[column[i] for i in order] for column in sensitive]
         anonymizer, data = anonymizer_of(kinds, taken, others, keys, "gain")
-        classes = classes_of(anonymizer.encode(data), MultiwayCut(cut_points))
+        classes = classes_of(anonymizer.encode(data), cut)
         found.append({frozenset(order[i] for i in rows) for rows in classes})
     assert found[0] == found[1]
 
@@ -149,14 +155,13 @@ def test_the_order_of_the_rows_does_not_matter(table, k, cut_points, random):
     tables(max_rows=60),
     st.integers(2, 3),
     st.none() | requirements(),
-    st.integers(1, 4),
+    multiway_cuts(),
     st.integers(2, 9),
 )
-def test_fragments_of_a_whole_sample_are_nodes_of_the_tree(table, k, asked, cut_points, fragments):
+def test_fragments_of_a_whole_sample_are_nodes_of_the_tree(table, k, asked, cut, fragments):
     kinds, columns, sensitive = table
     keys = privacy_keys(sensitive, k, asked)
     assume(privacy_of(sensitive, keys).of_rows(sensitive)(list(range(len(columns[0])))))
-    cut = MultiwayCut(cut_points)
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
     coded = anonymizer.encode(data)
     plan = planning.partitioning.multidimensional(coded, anonymizer.attributes, fragments, cut)
@@ -169,7 +174,7 @@ def test_fragments_of_a_whole_sample_are_nodes_of_the_tree(table, k, asked, cut_
         part = anonymizer.encode(data.take(rows))
         together |= {frozenset(rows[list(each)].tolist()) for each in classes_of(part, cut)}
     assert together == classes_of(coded, cut)
-    assert plan.leaves <= fragments + cut_points - 1
+    assert plan.leaves <= fragments + cut.cut_points - 1
     if plan.leaves < fragments:
         assert plan.leaves == len(together)
 
@@ -182,9 +187,9 @@ def coded_of(kinds, columns, sensitive, k=2):
     return anonymizer.encode(data)
 
 
-def root(coded, cut_points):
+def root(coded, cut):
     """Attribute and sizes of the parts of the first cut."""
-    _, a, parts = next(nodes_of(coded, MultiwayCut(cut_points)))
+    _, a, parts = next(nodes_of(coded, cut))
     return a, [len(part) for part in parts]
 
 
@@ -194,25 +199,26 @@ def root(coded, cut_points):
 )
 def test_even_values_are_cut_at_their_quantiles(cut_points, sizes):
     """64 values of equal distance, k = 2: parts have 4 k rows at least, whatever is asked for."""
-    assert root(coded_of(["interval"], [list(range(64))], []), cut_points) == (0, sizes)
+    coded = coded_of(["interval"], [list(range(64))], [])
+    assert root(coded, MultiwayCut(cut_points, room=4)) == (0, sizes)
 
 
 def test_a_point_moves_to_the_gap_nearby():
     values = [*range(20), *range(100, 144)]
-    assert root(coded_of(["interval"], [values], []), 1) == (0, [20, 44])
+    assert root(coded_of(["interval"], [values], []), MultiwayCut(1)) == (0, [20, 44])
 
 
 def test_no_point_moves_past_the_middle_between_two_quantiles():
     """The gap after 8 of 64 rows is nearer to the end than to the median."""
     values = [*range(8), *range(100, 156)]
-    a, sizes = root(coded_of(["interval"], [values], []), 1)
+    a, sizes = root(coded_of(["interval"], [values], []), MultiwayCut(1))
     assert a == 0
     assert 16 <= sizes[0] <= 48
 
 
 def test_where_ties_leave_no_cut_near_a_quantile_the_most_balanced_is_taken():
     values = [0] * 58 + [1, 1, 2, 2, 3, 3]
-    assert root(coded_of(["interval"], [values], []), 1) == (0, [58, 6])
+    assert root(coded_of(["interval"], [values], []), MultiwayCut(1)) == (0, [58, 6])
 
 
 def test_values_that_vary_more_are_cut_first():
@@ -221,7 +227,7 @@ def test_values_that_vary_more_are_cut_first():
     inner = [value // 16 * 2 + 1 for value in range(64)]  # 1, 3, 5, 7: and 0, 8 elsewhere
     inner[:2] = [0, 8]
     for columns in ([ends, inner], [inner, ends]):
-        a, _ = root(coded_of(["interval"] * 2, columns, []), 1)
+        a, _ = root(coded_of(["interval"] * 2, columns, []), MultiwayCut(1))
         assert columns[a] is ends
 
 
@@ -231,7 +237,7 @@ def test_what_tells_of_the_sensitive_values_is_cut_first():
     telling, other = (generator.permutation(64).tolist() for _ in range(2))
     sensitive = ["x" if value < 32 else "y" for value in telling]
     for columns in ([telling, other], [other, telling]):
-        a, _ = root(coded_of(["interval"] * 2, columns, [sensitive]), 1)
+        a, _ = root(coded_of(["interval"] * 2, columns, [sensitive]), MultiwayCut(1))
         assert columns[a] is telling
 
 
@@ -258,7 +264,7 @@ def test_blocks_of_small_nodes_change_nothing(cut_points):
     ]
     sensitive = [generator.choice(["x", "y", "z"], rows, p=[0.8, 0.15, 0.05]).tolist()]
     coded = coded_of(["interval", "set", "tree"], columns, sensitive, k=800)
-    cut = MultiwayCut(cut_points)
+    cut = MultiwayCut(cut_points, room=2)
     leaves = {frozenset(node) for node, a, _ in nodes_of(coded, cut) if a < 0}
     assert len(leaves) > 10
     assert classes_of(coded, cut) == leaves

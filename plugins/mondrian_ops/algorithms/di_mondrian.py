@@ -27,9 +27,14 @@ _POLICY = kernels.Policy(kernels.MEDIAN, 0, 0)  # of the memory that nodes are w
 
 @dataclass(frozen=True)
 class MultiwayCut:
-    """Cuts at up to ``cut_points`` points of one attribute at once."""
+    """Cuts at up to ``cut_points`` points of one attribute at once.
+
+    At several only where the parts have ``room`` times k rows on average: further down, every cut
+    of an attribute is one less of the others, and what it leaves is published.
+    """
 
     cut_points: int
+    room: int = 16
 
     tree_order: ClassVar[bool] = True  # of a hierarchy's leaves; see mondrian.Cut
 
@@ -72,7 +77,9 @@ class MultiwayCut:
     def _parts_work(self, coded: CodedRows) -> kernels.PartsWork:
         codes = int(coded.rows.sensitive.max(initial=0)) + 1
         codes = max(codes, int(coded.criteria.codes.max(initial=1)))
-        return kernels.new_parts_work(coded.count, coded.criteria.k, self.cut_points, codes)
+        return kernels.new_parts_work(
+            coded.count, coded.criteria.k, self.cut_points, self.room, codes
+        )
 
 
 def _placed(coded: CodedRows) -> kernels.Rows:

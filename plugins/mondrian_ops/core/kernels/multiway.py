@@ -23,25 +23,29 @@ from mondrian_ops.core.kernels.splitting import (
     width,
 )
 
-ROOM = 4
-"""A node has several cut points only where its parts have this many times k rows on average."""
-
 # Sums of n ln n are of whole numbers, in these units: so the order of the rows does not matter.
 _UNIT = float(1 << 20)
 
 
 class PartsWork(NamedTuple):
-    """Working memory of cuts into parts, beside `Work`."""
+    """Working memory of cuts into parts, beside `Work`; its size is the most points of a cut.
 
+    A node has several points only where its parts have ``room`` times k rows on average.
+    """
+
+    room: int
     point: Ints  # (cut points,): which of the node's distinct codes; once decided: the codes
     counts: Ints  # (sensitive codes,), zero between uses
     waiting: Ints  # (2, nodes): start, stop of the nodes to be cut
 
 
-def new_parts_work(rows: int, k: int, cut_points: int, sensitive_codes: int) -> PartsWork:
+def new_parts_work(
+    rows: int, k: int, cut_points: int, room: int, sensitive_codes: int
+) -> PartsWork:
     """Working memory for at most ``cut_points`` cut points at once."""
     points = max(1, min(cut_points, rows // k))
     return PartsWork(
+        room=room,
         point=np.zeros(points, np.int64),
         counts=np.zeros(sensitive_codes, np.int64),
         waiting=np.zeros((2, rows // k + 1), np.int64),  # they share no row, and have k or more
@@ -114,7 +118,7 @@ def place_points(rows, a, d, n, k, work, parts):
     """
     if d < 2:
         return 0
-    points = max(1, min(parts.point.size, n // (ROOM * k) - 1))
+    points = max(1, min(parts.point.size, n // (parts.room * k) - 1))
     seek_points(rows, a, d, n, k, points, work, parts)
     count = 0
     last = 0
