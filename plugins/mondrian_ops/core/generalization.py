@@ -258,7 +258,7 @@ class TreeAttribute(Attribute):
             )
         count = len(leaves)
         meets = self.hierarchy.lca_of(self.order[:-1], self.order[1:])
-        step = (self.hierarchy.leaf_count[meets] - 1.0) / max(1, count - 1)
+        step = self.hierarchy.losses()[1][meets]
         return Encoded(
             codes=codes,
             size=count + 1,
@@ -274,11 +274,8 @@ class TreeAttribute(Attribute):
         star = (low == 0) & (high > 0)
         missing = high == 0
         node = self._common_ancestor(encoded.codes, classes, low)
-        leaves = self.hierarchy.leaf_count[node].astype(np.float64)
-        count = len(self.order)
         exact = low == high
-        ncp = np.where(exact, 0.0, leaves / count)
-        lm = np.where(exact, 0.0, (leaves - 1) / max(1, count - 1))
+        ncp, lm = (np.where(exact, 0.0, loss[node]) for loss in self.hierarchy.losses())
         ncp[star] = lm[star] = 1.0
         if self.prefix:
             labels = self._wildcards(encoded.codes, classes, node)
