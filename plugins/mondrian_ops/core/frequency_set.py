@@ -7,9 +7,10 @@ counted the cost of a search hardly depends on the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,12 +60,38 @@ class FrequencySet:
         """Rows of the dataset."""
         return int(self.rows.sum())
 
-    def codes(self) -> NDArray[np.int32]:
-        """(columns, m): the codes of each combination."""
-        found = np.empty((len(self.sizes), self.words.shape[1]), np.int32)
-        for at, (word, shift, bits) in enumerate(_places(self.sizes)):
-            found[at] = (self.words[word] >> np.uint64(shift)) & np.uint64((1 << bits) - 1)
+    def codes(self, first: int = 0) -> NDArray[np.int32]:
+        """(columns, m): the codes of each combination, from column ``first`` on."""
+        places = _places(self.sizes)[first:]
+        found = np.empty((len(places), self.words.shape[1]), np.int32)
+        for at, (word, shift, bits) in enumerate(places):
+            found[at] = (self.words[word] >> np.uint64(shift)) & _mask(bits)
         return found
+
+    def starts(self, columns: int) -> NDArray[np.intp]:
+        """Where each distinct combination of the first ``columns`` columns begins."""
+        keys = np.zeros((len(self.words), 1), np.uint64)
+        for word, shift, bits in _places(self.sizes)[:columns]:
+            keys[word] |= _mask(bits) << np.uint64(shift)
+        changes = np.zeros(len(self.rows), bool)
+        changes[:1] = True
+        for word, key in zip(self.words, keys, strict=True):
+            changes[1:] |= (word[1:] ^ word[:-1]) & key != 0
+        return np.flatnonzero(changes)
+
+    def recoded(self, tables: Mapping[int, NDArray[np.integer[Any]]]) -> FrequencySet:
+        """Counted anew with each code of a column replaced by ``tables[column][code]``.
+
+        The roll-up of LeFevre et al. 2005, section 3.1: coarser counts are sums of finer ones. The
+        new codes lie below the column's size.
+        """
+        words = self.words.copy()
+        places = _places(self.sizes)
+        for column, table in tables.items():
+            word, shift, bits = places[column]
+            codes = (words[word] >> np.uint64(shift)) & _mask(bits)
+            words[word] ^= (codes ^ table.astype(np.uint64)[codes]) << np.uint64(shift)
+        return FrequencySet(self.sizes, words, self.rows)._counted()
 
     def _counted(self) -> FrequencySet:
         order, starts = group(self.words)
@@ -94,6 +121,10 @@ def group(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         ordered = word[order]
         changes[1:] |= ordered[1:] != ordered[:-1]
     return order, np.flatnonzero(changes)
+
+
+def _mask(bits: int) -> np.uint64:
+    return np.uint64((1 << bits) - 1)
 
 
 def _widths(sizes: Sequence[int]) -> list[list[int]]:

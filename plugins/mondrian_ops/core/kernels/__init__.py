@@ -14,6 +14,7 @@ from mondrian_ops.core.kernels.classes import (
 )
 from mondrian_ops.core.kernels.criteria import group_holds
 from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
+from mondrian_ops.core.kernels.groups import groups_hold
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     DISTINCT,
@@ -62,6 +63,7 @@ __all__ = [
     "distinct_per_class",
     "extents",
     "group_holds",
+    "groups_hold",
     "grow",
     "new_work",
     "partition_rows",
