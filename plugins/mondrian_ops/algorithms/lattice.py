@@ -147,9 +147,7 @@ class Lattice:
         numbers = FrequencySet(
             counted.sizes, counted.words[:, starts], counted.rows[starts]
         ).codes()
-        nodes = [
-            self._levels[a][level].node[numbers[a]] for a, level in enumerate(levels)
-        ]
+        nodes = [self._levels[a][level].node[numbers[a]] for a, level in enumerate(levels)]
         return NodeClasses(np.stack(nodes), np.add.reduceat(counted.rows, starts), holds)
 
     def failing_rows(self, levels: Levels) -> int:
@@ -158,9 +156,7 @@ class Lattice:
         self.counted_nodes += 1
         return int(np.add.reduceat(counted.rows, starts)[~holds].sum())
 
-    def _checked(
-        self, levels: Levels
-    ) -> tuple[FrequencySet, NDArray[np.intp], NDArray[np.bool_]]:
+    def _checked(self, levels: Levels) -> tuple[FrequencySet, NDArray[np.intp], NDArray[np.bool_]]:
         """The counts of a node, where its classes begin in them, and which of these hold."""
         counted = self._counted(levels)
         starts = counted.starts(len(levels))

@@ -13,8 +13,8 @@ from mondrian_ops.core.kernels.classes import (
     shuffle_classes,
 )
 from mondrian_ops.core.kernels.criteria import group_holds
-from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
 from mondrian_ops.core.kernels.groups import groups_hold
+from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     DISTINCT,
