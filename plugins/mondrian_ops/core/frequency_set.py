@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["FrequencySet", "group"]
+__all__ = ["FrequencySet", "FrequencyTally", "group", "packed"]
 
 Words = NDArray[np.uint64]
 _BITS = 64
@@ -41,9 +41,7 @@ class FrequencySet:
     @classmethod
     def of(cls, columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> FrequencySet:
         """Count the rows of ``columns``, each (rows,) integers from 0 to its size less one."""
-        words = np.zeros((len(_widths(sizes)), len(columns[0])), np.uint64)
-        for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
-            words[word] |= column.astype(np.uint64) << np.uint64(shift)
+        words = packed(columns, sizes)
         return cls(tuple(sizes), words, np.ones(words.shape[1], np.int64))._counted()
 
     @classmethod
@@ -110,6 +108,37 @@ class FrequencySet:
         sizes = tuple(map(int, table.schema.metadata[b"sizes"].decode().split(",")))
         words = np.stack([column.to_numpy() for column in table.columns[1:]])
         return cls(sizes, words, table["rows"].to_numpy())
+
+
+class FrequencyTally:
+    """Frequency sets of parts of a dataset, added up."""
+
+    def __init__(self) -> None:
+        self._parts: list[FrequencySet] = []
+
+    def add(self, part: FrequencySet) -> None:
+        """Take in another part; each combination is sorted as often as the logarithm of parts."""
+        self._parts.append(part)
+        while len(self._parts) > 1 and 2 * len(self._parts[-1].rows) > len(self._parts[-2].rows):
+            self._parts[-2:] = [FrequencySet.merged(self._parts[-2:])]
+
+    def add_all(self, other: FrequencyTally) -> None:
+        """Take in the parts of another tally."""
+        for part in other._parts:
+            self.add(part)
+
+    def result(self) -> FrequencySet:
+        """All parts together; there must be one."""
+        self._parts = [FrequencySet.merged(self._parts)]
+        return self._parts[0]
+
+
+def packed(columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> Words:
+    """(words, rows): the rows of some columns of integers, in as many bits as they need."""
+    words = np.zeros((len(_widths(sizes)), len(columns[0])), np.uint64)
+    for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
+        words[word] |= column.astype(np.uint64) << np.uint64(shift)
+    return words
 
 
 def group(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
