@@ -27,6 +27,9 @@ def choose_cut(
     ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
     attributes come first is tried out on the ``pilot`` rows.
     """
+    if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
+        why = f"algorithm: {job.algorithm}"
+        return {"asked": job.cut, "used": "none", "reason": why, **asdict(Cut("balanced"))}
     if job.relaxed or job.cut == "median":
         used = "relaxed" if job.relaxed else "median"
         return {"asked": job.cut, "used": used, "reason": "asked for", **asdict(Cut(used))}
