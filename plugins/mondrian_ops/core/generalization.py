@@ -238,7 +238,7 @@ class TreeAttribute(Attribute):
     hierarchy: Hierarchy
     order: NDArray[np.int64]
     present: int = 0
-    generalization: str = "hierarchy"  # type: ignore[misc]
+    generalization: str = "hierarchy"
 
     @property
     def prefix(self) -> bool:
