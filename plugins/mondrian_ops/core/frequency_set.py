@@ -61,10 +61,17 @@ class FrequencySet:
 
     def codes(self) -> NDArray[np.int32]:
         """(columns, m): the codes of each combination."""
-        found = np.empty((len(self.sizes), self.words.shape[1]), np.int32)
-        for at, (word, shift, bits) in enumerate(_places(self.sizes)):
-            found[at] = (self.words[word] >> np.uint64(shift)) & np.uint64((1 << bits) - 1)
-        return found
+        return np.stack([self.column(at) for at in range(len(self.sizes))])
+
+    def column(self, at: int) -> NDArray[np.int32]:
+        """(m,): the codes of one column."""
+        word, shift, bits = self.places()[at]
+        codes = (self.words[word] >> np.uint64(shift)) & np.uint64((1 << bits) - 1)
+        return codes.astype(np.int32)
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """Where each column lies: word, bits to shift it down by, and bits it has."""
+        return _places(self.sizes)
 
     def _counted(self) -> FrequencySet:
         order, starts = group(self.words)
