@@ -60,11 +60,19 @@ class FrequencySet:
 
     def codes(self, first: int = 0) -> NDArray[np.int32]:
         """(columns, m): the codes of each combination, from column ``first`` on."""
-        places = _places(self.sizes)[first:]
-        found = np.empty((len(places), self.words.shape[1]), np.int32)
-        for at, (word, shift, bits) in enumerate(places):
-            found[at] = (self.words[word] >> np.uint64(shift)) & _mask(bits)
+        found = np.empty((len(self.sizes) - first, self.words.shape[1]), np.int32)
+        for at in range(first, len(self.sizes)):
+            found[at - first] = self.column(at)
         return found
+
+    def column(self, at: int) -> NDArray[np.int32]:
+        """(m,): the codes of one column."""
+        word, shift, bits = self.places()[at]
+        return ((self.words[word] >> np.uint64(shift)) & _mask(bits)).astype(np.int32)
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """Where each column lies: word, bits to shift it down by, and bits it has."""
+        return _places(self.sizes)
 
     def starts(self, columns: int) -> NDArray[np.intp]:
         """Where each distinct combination of the first ``columns`` columns begins."""
