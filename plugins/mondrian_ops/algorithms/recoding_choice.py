@@ -18,7 +18,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from mondrian_ops.algorithms.tds import Level
+    from mondrian_ops.algorithms.specialization import Level
 
 __all__ = ["choose_recoding", "parts", "specialized"]
 
@@ -90,7 +90,7 @@ def _top_down(
     found = tds.finish(frequencies, taxonomies, privacy, anonymizer.domains, k, levels)
     first = [len(level.steps) for level in levels]
     second = len(found.final.steps)
-    summary = f"{second} specializations"
+    summary = f"{second} specialization{'s' * (second != 1)}"
     if first:
         summary = (
             f"{min(first)} to {max(first)} specializations in each of {len(first)} parts for "

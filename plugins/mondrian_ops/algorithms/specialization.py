@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.information_gain import information_gains
@@ -40,6 +41,20 @@ class Level:
     cuts: Cuts
     steps: Nodes
     classes: int
+
+    def to_table(self) -> pa.Table:
+        """One row of lists, for Arrow IPC; `from_table` reads it back."""
+        lists = {f"cut:{at}": pa.array([cut]) for at, cut in enumerate(self.cuts)}
+        lists["steps"] = pa.array([self.steps.reshape(-1)])
+        counts = {"rows": str(self.rows), "classes": str(self.classes)}
+        return pa.table(lists).replace_schema_metadata(counts)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Level:
+        """The level that `to_table` gave."""
+        *cuts, steps = (column.chunk(0).flatten().to_numpy() for column in table.columns)
+        counts = {name: int(table.schema.metadata[name]) for name in (b"rows", b"classes")}
+        return cls(counts[b"rows"], tuple(cuts), steps.reshape(-1, 2), counts[b"classes"])
 
 
 def top(taxonomies: Sequence[Taxonomy]) -> Cuts:

@@ -26,7 +26,7 @@ from mondrian_ops import storage  # noqa: E402
 from mondrian_ops.algorithms import planning  # noqa: E402
 from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized  # noqa: E402
-from mondrian_ops.algorithms.tds import Level  # noqa: E402
+from mondrian_ops.algorithms.specialization import Level  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
 from mondrian_ops.core.frequency_set import FrequencySet  # noqa: E402
 from mondrian_ops.core.survey import Surveyor, surveyed_columns  # noqa: E402

@@ -96,4 +96,5 @@ def warm_up() -> None:
                 "partitioning": {"fragments": 2},
             }
             run(load_job(job))
-            run(load_job(job, ["relaxed=true"]))
+            for algorithm in ("relaxed=true", "algorithm=samarati", "algorithm=tds"):
+                run(load_job(job, [algorithm]))
