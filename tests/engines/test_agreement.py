@@ -85,7 +85,7 @@ JOBS: Mapping[str, dict[str, Any]] = {
         "unlisted": "drop",
     },
     "full-domain levels": {
-        "quasi_identifiers": [each for each in quasi_identifiers(2) if "grid" not in each],
+        "quasi_identifiers": [*FEW, "bool", "float=ladder:0.5/1", "large text=prefix"],
         "algorithm": "samarati",
         "samarati": {"max_suppressed": 0.05, "choice": "first"},
         "partitioning": {"fragments": 4, "sample": 1.0},
