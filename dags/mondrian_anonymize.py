@@ -154,8 +154,8 @@ FORM = {
         section=ALGORITHM,
         title="Algorithm",
         description="How equivalence classes are found. mondrian: least loss, class by class. "
-        "samarati: one level of generalization per column. tds: one cut through each column's "
-        "tree, kept useful for telling the sensitive values apart.",
+        "di_mondrian: cuts at several points at once. samarati: one level of generalization per "
+        "column. tds: one cut through each column's tree.",
     ),
     "cut": choice(
         options.Cut,
@@ -184,6 +184,15 @@ FORM = {
         section=ALGORITHM,
         title="Relaxed",
         description="Rows of equal value may fall into different classes: smaller classes.",
+    ),
+    "di_mondrian_cut_points": Param(
+        options.DiMondrian().cut_points,
+        type="integer",
+        minimum=1,
+        maximum=options.MOST_CUT_POINTS,
+        section=ALGORITHM,
+        title="Cut points",
+        description="Of di_mondrian: the points that an attribute is cut at, at most, in one step.",
     ),
     "interval_style": choice(
         options.IntervalStyle,
@@ -302,6 +311,7 @@ FORM = {
 # What each section of the job has in the form, and how the names begin there.
 SECTIONS = {
     "partitioning": ("", ("strategy", "fragments", "max_rows", "sample", "seed")),
+    "di_mondrian": ("di_mondrian_", ("cut_points",)),
     "samarati": ("samarati_", ("max_suppressed", "choice")),
     "tds": ("tds_", ("partitions", "k_intermediate")),
     "spark": ("spark_", ("connection", "shape", "conf")),

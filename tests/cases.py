@@ -90,6 +90,12 @@ def _arrow(column: Column) -> pa.Array:
     return pa.array(column.values, plain.value_type).dictionary_encode().cast(plain)
 
 
+WAYS_TO_CUT = [
+    *({"cut": cut} for cut in ("median", "gain", "lookahead")),
+    *({"algorithm": "di_mondrian", "di_mondrian": {"cut_points": r}} for r in (1, 2, 4)),
+]
+
+
 @st.composite
 def cases(draw, max_rows: int = 40, kinds: Sequence[str] = tuple(KINDS), grids: bool = True):
     count = draw(st.integers(2, max_rows))
@@ -109,7 +115,7 @@ def cases(draw, max_rows: int = 40, kinds: Sequence[str] = tuple(KINDS), grids: 
     sensitive = draw(st.lists(st.lists(grades, min_size=count, max_size=count), max_size=2))
     keys = {
         "k": draw(st.sampled_from([2, 2, 3, 4, max(2, count * 2 // 3)])),
-        "cut": draw(st.sampled_from(["median", "gain", "lookahead"])),
+        **draw(st.sampled_from(WAYS_TO_CUT)),
         **(draw(st.sampled_from(REQUIREMENTS)) if sensitive else {}),
     }
     return Case(columns, sensitive, keys)

@@ -194,7 +194,11 @@ def test_the_same_seed_gives_the_same_release_on_any_number_of_threads(case, pla
     assert releases[0].published(case.columns) == releases[2].published(case.columns)
 
 
-@pytest.mark.parametrize("keys", [{"cut": "median"}, {"cut": "gain"}, {"cut": "lookahead"}])
+@pytest.mark.parametrize(
+    "keys",
+    [{"cut": "median"}, {"cut": "gain"}, {"cut": "lookahead"}, {"algorithm": "di_mondrian"}],
+    ids=lambda keys: "-".join(keys.values()),
+)
 def test_distribution_costs_nothing_on_more_rows_than_a_block(keys, tmp_path):
     """Nodes above and below the size of a block, codes of 16 and of 32 bits."""
     generator = np.random.default_rng(11)
@@ -222,7 +226,8 @@ def test_distribution_costs_nothing_on_more_rows_than_a_block(keys, tmp_path):
             **keys,
         }
         report = pipeline.run(pipeline.load_job(job))
-        assert len(report["fragments"]) == fragments
+        # The last cut of di_mondrian may make one part more than asked for.
+        assert fragments <= len(report["fragments"]) <= fragments + (fragments > 1)
         published.append(pq.read_table(tmp_path / "out").sort_by("row"))
     assert published[0].equals(published[1])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.job import Job, Partitioning, Samarati, Spark, Tds
+from mondrian_ops.core.job import DiMondrian, Job, Partitioning, Samarati, Spark, Tds
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAGS = CHECKOUT / "dags"
@@ -78,14 +78,13 @@ def test_the_three_phases_have_the_promised_ids(anonymize):
 def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anonymize):
     _dag, form, _found = anonymize
     keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
-    flattened = {"spark": Spark, "samarati": Samarati, "tds": Tds}
+    flattened = {"spark": Spark, "di_mondrian": DiMondrian, "samarati": Samarati, "tds": Tds}
     keys |= {f"{name}_{each.name}" for name, of in flattened.items() for each in fields(of)}
     not_in_a_form = {
         "base_dir",  # where a job file lies
         *("partitioning", *flattened),
         "min_sample",
         "sensitive_hierarchy",  # a file per column
-        "di_mondrian",  # not available
     }
     assert set(form) == keys - not_in_a_form
 
@@ -118,6 +117,8 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         ("sample", 2),
         ("cut", "best"),
         ("algorithm", "datafly"),
+        ("di_mondrian_cut_points", 0),
+        ("di_mondrian_cut_points", 101),
         ("samarati_choice", "best"),
         ("samarati_max_suppressed", -1),
         ("tds_partitions", 0),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops.algorithms import mondrian
+from mondrian_ops.algorithms.di_mondrian import MultiwayCut
+from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.encoding import as_array
@@ -30,11 +31,15 @@ REDACTED = "*"
 class Anonymizer:
     """Anonymizes parts of one dataset, all on the scale of the whole.
 
-    ``hierarchies`` by column; ``cut`` is the policy that ``auto`` was resolved to.
+    ``hierarchies`` by column; ``cut`` is the policy that the job was resolved to.
     """
 
     def __init__(
-        self, job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], cut: mondrian.Cut
+        self,
+        job: Job,
+        survey: Survey,
+        hierarchies: Mapping[str, Hierarchy],
+        cut: Cut | MultiwayCut,
     ) -> None:
         self.job = job
         self.survey = survey
@@ -44,12 +49,8 @@ class Anonymizer:
 
     @cached_property
     def attributes(self) -> list[Attribute]:
-        """The quasi-identifiers in the job's order.
-
-        Median cuts take a hierarchy's leaves in the order of its file, as the source does; the
-        policies that weigh losses take them in tree order, where subtrees are contiguous.
-        """
-        return self.survey.attributes(self.job, self._hierarchies, self.cut.greedy != "median")
+        """The quasi-identifiers in the job's order."""
+        return self.survey.attributes(self.job, self._hierarchies, self.cut.tree_order)
 
     @property
     def trees(self) -> list[TreeAttribute]:
@@ -71,11 +72,11 @@ class Anonymizer:
         """How the values of each quasi-identifier are compared."""
         return orders_of(self.attributes)
 
-    def encode(self, table: pa.Table, privacy: Privacy | None = None) -> mondrian.CodedRows:
+    def encode(self, table: pa.Table, privacy: Privacy | None = None) -> CodedRows:
         """The rows of ``table`` in codes; ``privacy`` replaces the job's criteria."""
         encoded = [each.encode(table[each.name]) for each in self.attributes]
         sensitive = [each.encode(as_array(table[each.name])) for each in self.domains]
-        return mondrian.CodedRows.of(encoded, sensitive, self.domains, privacy or self.privacy)
+        return CodedRows.of(encoded, sensitive, self.domains, privacy or self.privacy)
 
     def frequencies(self, table: pa.Table | pa.RecordBatch) -> FrequencySet:
         """The combinations of codes in ``table``: quasi-identifiers, then sensitive columns."""
@@ -106,7 +107,7 @@ class Anonymizer:
 
     def _cut(self, table: pa.Table) -> tuple[Classes, dict[str, Published]]:
         rows = self.encode(table)
-        classes = mondrian.anonymize(rows, self.cut)
+        classes = self.cut.classes(rows)
         published = {
             attribute.name: attribute.publish(encoded, classes)
             for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)

@@ -60,6 +60,7 @@ class Encoded:
     low: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for intervals
     high: Floats = field(default_factory=lambda: np.zeros(0))
     span: float = 0.0
+    origin: float = 0.0  # of intervals: the lower end of the range over the whole dataset
     domain: float = 1.0  # distinct values, leaves, of the domain
     present: float = 1.0  # distinct values in the whole dataset
     step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, see kernels.Rows
@@ -179,6 +180,7 @@ class IntervalAttribute(Attribute):
             low=np.concatenate([[0.0], low]),
             high=np.concatenate([[0.0], high]),
             span=self.high - self.low,
+            origin=self.low,
             values=values,
         )
 

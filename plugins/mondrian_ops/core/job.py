@@ -38,10 +38,10 @@ Strategy = Literal["multidimensional", "quantile"]
 LatticeChoice = Literal["first", "minimal", "optimal"]
 SparkShape = Literal["fragments", "application"]
 
-ALGORITHMS = ("mondrian", "samarati", "tds")
+ALGORITHMS = ("mondrian", "di_mondrian", "samarati", "tds")
 RECODING_ALGORITHMS = ("samarati", "tds")
 ENGINES = ("local", "spark")
-_LATER_ALGORITHMS = ("di_mondrian",)
+MOST_CUT_POINTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Tds:
 
 @dataclass(frozen=True, slots=True)
 class DiMondrian:
-    """Options of DI-Mondrian: the cut points tried per attribute."""
+    """Options of DI-Mondrian: the points that an attribute is cut at, at most, in one step."""
 
     cut_points: int = 2
 
@@ -202,14 +202,15 @@ def _read(options: Options, paths_required: bool) -> Job:
     attributes = _quasi_identifiers(options)
     sensitive = options.columns("sensitive")
     _check_one_role_each(options, identifiers, attributes, sensitive)
-    algorithm = _available(options, "algorithm", ALGORITHMS, _LATER_ALGORITHMS)
+    algorithm = options.choice("algorithm", ALGORITHMS, ALGORITHMS[0])
     cut = options.choice("cut", get_args(Cut), "auto")
     relaxed = options.flag("relaxed", False)
+    _check_cut_goes_with(options, algorithm, cut, relaxed)
     if relaxed and cut not in ("auto", "median"):
         raise options.error("relaxed", f"goes with cut: median, not {cut}; change one of them")
     style = options.choice("interval_style", get_args(IntervalStyle), "text")
     if algorithm in RECODING_ALGORITHMS:
-        _check_recoding(options, algorithm, attributes, cut, relaxed, style)
+        _check_recoding(options, algorithm, attributes, style)
     diversity = options.choice("diversity", get_args(Diversity), "distinct")
     distance = options.choice("t_distance", get_args(Distance), "equal")
     return Job(
@@ -282,19 +283,12 @@ def _check_recoding(
     options: Options,
     algorithm: str,
     attributes: Mapping[str, QuasiIdentifier],
-    cut: Cut,
-    relaxed: bool,
     style: IntervalStyle,
 ) -> None:
     """Refuse what only algorithms that cut classes can do."""
-    remedy = "remove it, or use algorithm: mondrian"
-    if cut != "auto":
-        raise options.error("cut", f"{cut} has no meaning for algorithm: {algorithm}; {remedy}")
-    if relaxed:
-        raise options.error("relaxed", f"has no meaning for algorithm: {algorithm}; {remedy}")
     if style != "text":
         raise options.error(
-            "interval_style", f"{style} cannot be had with algorithm: {algorithm}; {remedy}"
+            "interval_style", f"{style} cannot be had with algorithm: {algorithm}; remove it"
         )
     for path, attribute in attributes.items():
         if attribute.grid is not None:
@@ -370,15 +364,13 @@ def _sensitive_hierarchy(
     return files
 
 
-def _available(
-    options: Options, key: str, available: tuple[str, ...], later: tuple[str, ...]
-) -> str:
-    value = options.choice(key, available + later, available[0])
-    if value in later:
-        raise options.error(
-            key, f"{value!r} is not available in this version; use {', '.join(available)}"
-        )
-    return value
+def _check_cut_goes_with(options: Options, algorithm: str, cut: str, relaxed: bool) -> None:
+    if algorithm == "mondrian":
+        return
+    if cut != "auto":
+        raise options.error("cut", f"goes with algorithm: mondrian, not {algorithm}; remove it")
+    if relaxed:
+        raise options.error("relaxed", f"goes with algorithm: mondrian, not {algorithm}; remove it")
 
 
 def _cut_budget(options: Options) -> float:
@@ -460,7 +452,10 @@ def _tds(options: Options, k: int) -> Tds:
 
 def _di_mondrian(options: Options) -> DiMondrian:
     section = options.section("di_mondrian", known=_names(DiMondrian))
-    return DiMondrian(_or(section.whole("cut_points", least=1), DiMondrian().cut_points))
+    cut_points = _or(section.whole("cut_points", least=1), DiMondrian().cut_points)
+    if cut_points > MOST_CUT_POINTS:
+        raise section.error("cut_points", f"must be at most {MOST_CUT_POINTS}, not {cut_points}")
+    return DiMondrian(cut_points)
 
 
 def _or(value: int | None, default: int) -> int:
@@ -486,7 +481,12 @@ _KEYS = tuple(name for name in _names(Job) if name != "base_dir")
 # The trigger form has these at its top level; in a job they have a section.
 _FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)} | {
     f"{prefix}_{name}": f"{prefix}.{name}"
-    for prefix, section in (("spark", Spark), ("samarati", Samarati), ("tds", Tds))
+    for prefix, section in (
+        ("spark", Spark),
+        ("di_mondrian", DiMondrian),
+        ("samarati", Samarati),
+        ("tds", Tds),
+    )
     for name in _names(section)
 }
 _DEFAULTS = Job(input=None, output=None, k=0)

@@ -212,7 +212,8 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
             f"{run.draft.sample_rows} rows could be cut into {planned}"
         )
     if planned > asked.fragments:
-        return f"{asked.fragments} fragments were asked for, max_rows made them {planned}"
+        why = "max_rows" if asked.max_rows < run.dataset.source.rows else "a cut into several parts"
+        return f"{asked.fragments} fragments were asked for, {why} made them {planned}"
     return ""
 
 
