@@ -74,7 +74,7 @@ def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> dict[st
     seed = run.dataset.job.partitioning.seed
     leaves = _evenly(run.draft.plan.leaves, size.drawn, seed)
     kept = _keep(run, leaves, progress)
-    run.save_state({"leaves": leaves})
+    run.save_state({"leaves": leaves, "fragments": run.draft.plan.leaves})
     return {"measured": kept, "fragments": run.draft.plan.leaves, "drawn": len(leaves)}
 
 
@@ -92,12 +92,16 @@ def measure(job: Job, work: str) -> dict[str, Any]:
         counter.add(released)
         summaries.append(summary)
     if counter is None:
-        raise PrivacyError("the drawn fragments together do not satisfy what is asked; ask for less")
+        raise PrivacyError(
+            "the drawn fragments together do not satisfy what is asked; ask for less"
+        )
     count = counter.result()
     verdict = verification.check(count, job)
     if not verdict.passed:
         raise PrivacyError("the release would be refused: " + "; ".join(verdict.failures))
-    return _figures(job, run.draft.survey.rows, summaries, count, verdict)
+    share = len(drawn) / run.state["fragments"]
+    figures = _figures(job, run.draft.survey.rows, summaries, count, verdict)
+    return figures | {"GCP_error": _standard_error(job, summaries, share)}
 
 
 def _lenient(job: Job, size: Size) -> Job:
@@ -209,7 +213,6 @@ def _figures(
         "equivalence_classes": round(count.classes * scale),
         "NCP": ncp * scale,
         "GCP": ncp / values,
-        "GCP_error": _standard_error(job, summaries),
         "LM": lm / values,
         "DP": round(count.dp * scale),
         "C_avg": count.c_avg(job.k),
@@ -218,12 +221,12 @@ def _figures(
     }
 
 
-def _standard_error(job: Job, summaries: Sequence[Summary]) -> float | None:
-    """Of GCP, as a ratio of two sums over fragments; None where there is but one."""
+def _standard_error(job: Job, summaries: Sequence[Summary], share: float) -> float | None:
+    """Of GCP, a ratio of two sums over a ``share`` of the fragments; None where there is one."""
     n = len(summaries)
     if n < 2:
         return None
     rows = np.array([summary["rows"] for summary in summaries], np.float64)
     lost = np.array([summary["NCP"] for summary in summaries]) / len(job.quasi_identifiers)
     off = lost - lost.sum() / rows.sum() * rows
-    return math.sqrt(n / (n - 1) * float(off @ off)) / float(rows.sum())
+    return math.sqrt((1 - share) * n / (n - 1) * float(off @ off)) / float(rows.sum())

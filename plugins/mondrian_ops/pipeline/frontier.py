@@ -125,8 +125,10 @@ def measure(
     there = job_at(job, point)
     try:
         check_rows(there, drawn["rows"])
-        found = drawing.measure(there, drawn["work"]) if drawn["drawn"] else _whole(
-            there, drawn["work"], progress
+        found = (
+            drawing.measure(there, drawn["work"])
+            if drawn["drawn"]
+            else _whole(there, drawn["work"], progress)
         )
     except PrivacyError as error:
         found = {"reason": str(error)}
@@ -134,7 +136,7 @@ def measure(
 
 
 def gather(job: Job, drawn: Drawn, measured: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """All points as one value, in the order of the grid; see :mod:`mondrian_ops.report.frontier`."""
+    """All points as one value, in order, as :mod:`mondrian_ops.report.frontier` shows it."""
     return {
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
