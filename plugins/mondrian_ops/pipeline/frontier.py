@@ -56,7 +56,7 @@ def points(ks: Iterable[float], ls: Iterable[float]) -> list[dict[str, Any]]:
     Raises JobError where there is none.
     """
     grid = [
-        {"k": k, "l": None if l == 1 else l}
+        {"k": _plain(k), "l": None if l == 1 else _plain(l)}
         for l in sorted(set(ls))  # noqa: E741 - as every paper calls it
         for k in sorted(set(ks))
     ]
@@ -66,7 +66,7 @@ def points(ks: Iterable[float], ls: Iterable[float]) -> list[dict[str, Any]]:
 
 
 def job_at(job: Job, point: Point) -> Job:
-    """``job`` with the k and l of ``point``, by the local engine.
+    """``job`` with the k and l of ``point``, by the local engine, without what changes no class.
 
     Raises JobError where they make no sense for it.
     """
@@ -77,7 +77,7 @@ def job_at(job: Job, point: Point) -> Job:
         found = Job.from_dict(asked, paths_required=False)
     except JobError as error:
         raise JobError(f"k = {shown(point['k'])}, l = {shown(point['l'] or 1)}: {error}") from None
-    return replace(found, base_dir=job.base_dir, engine="local")
+    return replace(found, base_dir=job.base_dir, engine="local", unlisted="drop")
 
 
 def draw(
@@ -204,6 +204,11 @@ def trace(
     finally:
         discard(work)
     return gather(job, drawn, measured)
+
+
+def _plain(number: float) -> float:
+    """A whole number without a decimal point."""
+    return int(number) if number == int(number) else number
 
 
 def _can_be_drawn(job: Job) -> bool:

@@ -54,7 +54,7 @@ def frontier_text(frontier: Frontier, width: int = 100) -> str:
     lines = [
         "  ".join(cell.rjust(size) for cell, size in zip(row, wide, strict=True)) for row in rows
     ]
-    said = [f"{_asked(p)}: not attainable. {p['reason']}" for p in _refused(frontier)]
+    said = [f"Not attainable: {asked}. {reason}" for asked, reason in _refused(frontier)]
     for note in (*said, *notes(frontier)):
         lines += ["", *textwrap.wrap(figures.printable(note), width)]
     return "\n".join(lines)
@@ -112,8 +112,13 @@ def _attained(frontier: Frontier) -> list[Point]:
     return [point for point in frontier["points"] if "reason" not in point]
 
 
-def _refused(frontier: Frontier) -> list[Point]:
-    return [point for point in frontier["points"] if "reason" in point]
+def _refused(frontier: Frontier) -> list[tuple[str, str]]:
+    """The points that cannot be had and why; those of one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for point in frontier["points"]:
+        if "reason" in point:
+            by_reason.setdefault(point["reason"], []).append(_asked(point))
+    return [("; ".join(asked), reason) for reason, asked in by_reason.items()]
 
 
 def _asked(point: Point) -> str:
@@ -179,7 +184,7 @@ def _table(frontier: Frontier) -> str:
     head = tuple(name for name, _ in columns)
     rows = [tuple(write(point) for _, write in columns) for point in _attained(frontier)]
     table = markup.table(head, rows, right=range(len(head)))
-    refused = [(_asked(point), point["reason"]) for point in _refused(frontier)]
+    refused = _refused(frontier)
     return table + (markup.table(("not attainable", "why"), refused) if refused else "")
 
 
