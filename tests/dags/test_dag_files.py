@@ -16,7 +16,7 @@ from mondrian_ops.core.job import DiMondrian, Job, Partitioning, Samarati, Spark
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAGS = CHECKOUT / "dags"
-NAMES = ["mondrian_anonymize", "mondrian_etl_example", "mondrian_nightly"]
+NAMES = ["mondrian_anonymize", "mondrian_etl_example", "mondrian_frontier", "mondrian_nightly"]
 
 PARSE = """
 import json, runpy, sys, time
@@ -154,6 +154,41 @@ def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
     header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
     roles = [*job.identifiers, *job.quasi_identifier_names, *job.sensitive]
     assert sorted(roles) == sorted(header)
+
+
+def test_the_frontier_maps_over_its_grid_and_cleans_up():
+    dag, _found = load("mondrian_frontier")
+    assert {task.task_id for task in dag.tasks if task.is_mapped} == {"point"}
+    assert dag.get_task("sample").downstream_task_ids == {"point", "frontier", "clean_up"}
+    assert dag.get_task("point").downstream_task_ids == {"frontier", "clean_up"}
+    assert dag.get_task("frontier").downstream_task_ids == {"clean_up"}
+    assert dag.get_task("clean_up").is_teardown
+
+
+def test_the_form_of_the_frontier_explains_itself_and_is_a_job_over_data_that_is_there():
+    dag, found = load("mondrian_frontier")
+    for name, param in found["FORM"].items():
+        assert param.schema["title"], name
+        assert param.description.endswith((".", "`")), name
+        assert param.schema.get("section") in (None, "More"), name
+    values = {name: param.resolve() for name, param in found["FORM"].items()}
+    in_job = {name: values[name] for name in dag.get_task("sample").job if name in values}
+    job = Job.from_dict({**in_job, "k": 2, "partitioning": {"seed": values["seed"]}})
+    assert Path(job.input).is_file()
+    header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
+    assert {*job.quasi_identifier_names, *job.sensitive} <= set(header)
+    assert set(values) == {*in_job, *found["OF_THE_GRID"], "k", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("k", []), ("l", []), ("k", [2]), ("rows", 0), ("sample", 0), ("seed", -1)]
+)
+def test_the_form_of_the_frontier_refuses_what_makes_no_sense(name, value):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    _dag, found = load("mondrian_frontier")
+    with pytest.raises(ParamValidationError):
+        found["FORM"][name].resolve(value)
 
 
 def test_what_follows_a_group_follows_its_wrap_up():
