@@ -28,6 +28,9 @@ def choose_cut(
     ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
     attributes come first is tried out on the ``pilot`` rows.
     """
+    if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
+        why = f"algorithm: {job.algorithm}"
+        return {"asked": job.cut, "used": "none", "reason": why, **asdict(Cut("balanced"))}
     if job.algorithm == "di_mondrian":
         points = job.di_mondrian.cut_points
         reason = f"at up to {points} point(s) of an attribute at once"

@@ -99,6 +99,8 @@ def divide(
     )
     merged = planning.merged(run.anonymizer, run.draft.plan, counts)
     fragments = _fragments(run, merged, counts)
+    if job.recodes_columns:
+        engine.recode(run, counts)
     state = _state(run, merged, fragments, retrieval)
     state["timings_s"] = {"partition": time.perf_counter() - started}
     run.save_state(state)
@@ -178,6 +180,7 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
         "rows": source.rows,
         "columns": column_roles(job, source.schema.names),
         "cut": run.draft.cut,
+        "recoding": run.recoding.told if run.recoding is not None else {},
         "retrieval": {"asked": job.retrieval, "used": retrieval},
         "stamp": source.fingerprint(),
         "leaves": [list(leaves) for leaves in merged.fragments],

@@ -135,6 +135,7 @@ def _rest(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     said.append(("algorithm", str(report["job"].get("algorithm", "mondrian"))))
     if cut:
         said.append(("cut", ": ".join(filter(None, (cut.get("used"), cut.get("reason"))))))
+    said.append(("recoding", report.get("recoding", {}).get("summary", "")))
     if parts.get("note"):
         said.append(("partitioning", parts["note"]))
     if columns.get("unlisted"):

@@ -13,6 +13,7 @@ from mondrian_ops.core.kernels.classes import (
     shuffle_classes,
 )
 from mondrian_ops.core.kernels.criteria import group_holds
+from mondrian_ops.core.kernels.groups import groups_hold
 from mondrian_ops.core.kernels.grower import (
     BLOCK,
     block_of,
@@ -78,6 +79,7 @@ __all__ = [
     "distinct_per_class",
     "extents",
     "group_holds",
+    "groups_hold",
     "grow",
     "new_parts_work",
     "new_work",
