@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.job import Job, Partitioning, Spark
+from mondrian_ops.core.job import DiMondrian, Job, Partitioning, Samarati, Spark, Tds
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAGS = CHECKOUT / "dags"
@@ -78,13 +78,13 @@ def test_the_three_phases_have_the_promised_ids(anonymize):
 def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anonymize):
     _dag, form, _found = anonymize
     keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
-    keys |= {f"spark_{each.name}" for each in fields(Spark)}
+    flattened = {"spark": Spark, "di_mondrian": DiMondrian, "samarati": Samarati, "tds": Tds}
+    keys |= {f"{name}_{each.name}" for name, of in flattened.items() for each in fields(of)}
     not_in_a_form = {
         "base_dir",  # where a job file lies
-        *("partitioning", "spark"),  # flattened
+        *("partitioning", *flattened),
         "min_sample",
         "sensitive_hierarchy",  # a file per column
-        *("samarati", "tds", "di_mondrian"),  # other algorithms
     }
     assert set(form) == keys - not_in_a_form
 
@@ -116,7 +116,13 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         ("sample", 0),
         ("sample", 2),
         ("cut", "best"),
-        ("algorithm", "tds"),
+        ("algorithm", "datafly"),
+        ("di_mondrian_cut_points", 0),
+        ("di_mondrian_cut_points", 101),
+        ("samarati_choice", "best"),
+        ("samarati_max_suppressed", -1),
+        ("tds_partitions", 0),
+        ("tds_k_intermediate", 1),
         ("engine", "flink"),
         ("max_rows", 0),
         ("spark_shape", "stage"),
@@ -137,10 +143,10 @@ def test_the_form_refuses_what_the_job_would(anonymize, name, value):
 def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
     _dag, form, found = anonymize
     values = {name: param.resolve() for name, param in form.items()}
-    partitioning = {name: values.pop(name) for name in found["OF_PARTITIONING"]}
-    spark = {name: values.pop(f"spark_{name}") for name in found["OF_SPARK"]}
-    job = Job.from_dict({**values, "partitioning": partitioning, "spark": spark})
-    assert job.spark == Spark()
+    for section, (prefix, names) in found["SECTIONS"].items():
+        values[section] = {name: values.pop(prefix + name) for name in names}
+    job = Job.from_dict(values)
+    assert (job.spark, job.samarati, job.tds) == (Spark(), Samarati(), Tds())
     assert Path(job.input).is_file()
     named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]
     assert named

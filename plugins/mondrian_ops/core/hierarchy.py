@@ -8,7 +8,7 @@ order of the attribute, then the inner nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from mondrian_ops.core.scale import Scale
 __all__ = ["Hierarchy"]
 
 Nodes = NDArray[np.int32]
+Floats = NDArray[np.float64]
 
 _TOP = "*"
 
@@ -48,6 +49,9 @@ class Hierarchy:
         (L,) int32, position of each leaf in a depth-first walk that takes children in the order
         of their first leaf. It differs from 0..L-1 where branches interleave. The lowest common
         ancestor of a set of leaves is that of the two with the least and greatest position.
+    share
+        (nodes,) float64, share of the domain's width that a node of ordered values spans; None
+        where nodes are measured by their leaves.
     """
 
     name: str
@@ -57,6 +61,7 @@ class Hierarchy:
     leaf_count: Nodes
     ancestors: Nodes
     tree_order: Nodes
+    share: Floats | None = None
 
     @property
     def depth(self) -> int:
@@ -77,6 +82,14 @@ class Hierarchy:
         meets = self.ancestors[:, a] == self.ancestors[:, b]
         lowest: Nodes = self.ancestors[np.argmax(meets, axis=0), a]
         return lowest
+
+    def losses(self) -> tuple[Floats, Floats]:
+        """NCP and LM of publishing each node, two (nodes,) arrays; a single value loses nothing."""
+        if self.share is not None:
+            return self.share, self.share
+        leaves, count = self.leaf_count, len(self.leaves)
+        lm = (leaves - 1) / max(1, count - 1)
+        return np.where(leaves > 1, leaves / count, 0.0), lm
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[str]], name: str) -> Hierarchy:
@@ -153,6 +166,44 @@ class Hierarchy:
                 f"{name}: the numbers are too large for intervals this narrow; use wider ones"
             )
         return _laddered(values, ladder, origin, name, scale)
+
+    @classmethod
+    def flat(cls, values: Sequence[str], name: str) -> Hierarchy:
+        """Distinct values right under one root."""
+        root = np.array([-1], dtype=np.int32)
+        return _assembled(name, list(values), [_TOP], np.zeros(len(values), np.int32), root)
+
+    @classmethod
+    def from_order(cls, texts: Sequence[str], line: Floats, name: str) -> Hierarchy:
+        """A binary tree over ordered values: each level joins neighbours of the one below.
+
+        ``texts`` and ``line`` (L,) are the distinct values in ascending order and where they lie;
+        a node spans from its first to its last value, "[18, 25]".
+        """
+        count = len(texts)
+        first, last = np.arange(count), np.arange(count)
+        labels: list[str] = []
+        child_of: list[Nodes] = []
+        shares = [np.zeros(count)]
+        width = float(line[-1] - line[0]) or 1.0
+        offset = 0
+        while len(first) > 1:
+            child_of.append((np.arange(len(first)) // 2 + offset).astype(np.int32))
+            last = np.append(last[1::2], last[-1:] if len(last) % 2 else last[:0])
+            first = first[::2]
+            offset += len(first)
+            labels += [
+                texts[a] if a == b else f"[{texts[a]}, {texts[b]}]"
+                for a, b in zip(first.tolist(), last.tolist(), strict=True)
+            ]
+            shares.append((line[last] - line[first]) / width)
+        if not child_of:
+            child_of, labels = [np.zeros(count, np.int32)], [_TOP]
+            shares.append(np.zeros(1))
+        labels[-1] = _TOP
+        inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
+        tree = _assembled(name, list(texts), labels, child_of[0], inner_parent)
+        return replace(tree, share=np.concatenate(shares))
 
     @classmethod
     def from_prefixes(cls, values: Sequence[str], name: str) -> Hierarchy:
@@ -353,6 +404,7 @@ def _laddered(
     bins = _finest_bins(values, widths[0], start, scale, whole)
     child_of: list[Nodes] = []
     labels: list[str] = []
+    spans = [np.zeros(len(values))]
     offset = 0
     finest = widths[0]
     for width in widths:
@@ -362,11 +414,15 @@ def _laddered(
         bins, index = np.unique(bins, return_inverse=True)
         child_of.append((index + offset).astype(np.int32))
         labels += _interval_labels(bins, width, start, scale, whole)
+        is_value = whole and width == 1
+        spans.append(np.full(len(bins), 0.0 if is_value else float(width)))
         offset += len(bins)
+    extent = float(bins[-1] - bins[0] + 1) * widths[-1]  # of the widest intervals in use
     child_of.append(np.full(len(bins), offset, dtype=np.int32))
     inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
     leaves = [str(value) for value in values.tolist()]
-    return _assembled(name, leaves, [*labels, _TOP], child_of[0], inner_parent)
+    tree = _assembled(name, leaves, [*labels, _TOP], child_of[0], inner_parent)
+    return replace(tree, share=np.concatenate([*spans, [extent]]) / extent)
 
 
 def _finest_bins(

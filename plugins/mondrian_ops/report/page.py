@@ -332,6 +332,8 @@ def _making(report: Mapping[str, Any]) -> str:
     rows.append(("Algorithm", str(job.get("algorithm", "mondrian"))))
     if cut:
         rows.append(("Choice of cuts", _used(cut)))
+    if report.get("recoding"):
+        rows.append(("Recoding", report["recoding"]["summary"]))
     if parts:
         said = f"{parts.get('strategy')}: {parts.get('fragments')} fragments, asked for "
         said += f"{parts.get('asked')}; decided on a sample of {number(parts.get('sample_rows'))}"

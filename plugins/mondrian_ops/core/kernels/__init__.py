@@ -13,7 +13,15 @@ from mondrian_ops.core.kernels.classes import (
     shuffle_classes,
 )
 from mondrian_ops.core.kernels.criteria import group_holds
-from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
+from mondrian_ops.core.kernels.groups import groups_hold
+from mondrian_ops.core.kernels.grower import (
+    BLOCK,
+    block_of,
+    cut_of,
+    grow,
+    partition_rows,
+    total_loss,
+)
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     DISTINCT,
@@ -36,6 +44,12 @@ from mondrian_ops.core.kernels.model import (
     Work,
     new_work,
 )
+from mondrian_ops.core.kernels.multiway import (
+    PartsWork,
+    cut_into_parts,
+    new_parts_work,
+    parts_of,
+)
 
 __all__ = [
     "BALANCED",
@@ -55,16 +69,22 @@ __all__ = [
     "T_TREE",
     "WIDEST_GAIN",
     "Criteria",
+    "PartsWork",
     "Policy",
     "Rows",
     "Work",
+    "block_of",
+    "cut_into_parts",
     "cut_of",
     "distinct_per_class",
     "extents",
     "group_holds",
+    "groups_hold",
     "grow",
+    "new_parts_work",
     "new_work",
     "partition_rows",
+    "parts_of",
     "route_rows",
     "shuffle_classes",
     "total_loss",

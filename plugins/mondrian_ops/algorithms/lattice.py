@@ -1,0 +1,204 @@
+"""The lattice of full-domain generalizations, and what the classes of its nodes are.
+
+A node is one level per quasi-identifier (Samarati 2001, section 3). What is asked of a node is
+answered from counts: those of a node are sums of the counts of any node below it (the roll-up of
+LeFevre et al. 2005, section 3.1), so that the dataset itself is never looked at again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.core import kernels
+from mondrian_ops.core.criteria import Privacy, SensitiveDomain
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.taxonomy import Taxonomy
+
+__all__ = ["MAX_NODES", "Lattice", "Levels", "NodeClasses"]
+
+Levels = tuple[int, ...]
+
+MAX_NODES = 2**24
+"""Nodes of the largest lattice that is searched: a few arrays with an entry per node."""
+_KEPT = 2**20  # combinations that are always worth keeping; 16 MiB
+
+
+@dataclass(frozen=True)
+class NodeClasses:
+    """The equivalence classes of one node.
+
+    nodes
+        (attributes, classes) int32, the taxonomy nodes that each class is generalized to.
+    rows
+        (classes,) int64, rows of each class.
+    holds
+        (classes,) bool, whether the class satisfies every criterion.
+    """
+
+    nodes: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    holds: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Level:
+    """One level of a taxonomy: its nodes numbered from 0 in the order of their first code."""
+
+    number: NDArray[np.int64]  # (codes,)
+    node: NDArray[np.int32]  # (numbers,)
+
+    @classmethod
+    def of(cls, above: NDArray[np.int32]) -> _Level:
+        node, first, inverse = np.unique(above, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return cls(np.argsort(order)[inverse], node[order])
+
+    def to(self, other: _Level) -> NDArray[np.int64]:
+        """(numbers,): the numbers on a level further up."""
+        table = np.empty(len(self.node), np.int64)
+        table[self.number] = other.number
+        return table
+
+
+class Lattice:
+    """All levels that the ``taxonomies`` of a dataset's quasi-identifiers can be generalized to.
+
+    Raises JobError when there are more than `MAX_NODES` of them.
+    """
+
+    def __init__(
+        self,
+        frequencies: FrequencySet,
+        taxonomies: Sequence[Taxonomy],
+        privacy: Privacy,
+        domains: Sequence[SensitiveDomain],
+    ) -> None:
+        self.shape = tuple(taxonomy.height + 1 for taxonomy in taxonomies)
+        if self.size > MAX_NODES:
+            raise JobError(
+                f"quasi_identifiers: their levels can be combined in {self.size} ways, and at most "
+                f"{MAX_NODES} are searched; give hierarchies or ladders with fewer levels, fewer "
+                "quasi-identifiers, or another algorithm"
+            )
+        self.counted_nodes = 0
+        self._criteria = privacy.kernel(domains)
+        self._frequencies = frequencies
+        self._taxonomies = taxonomies
+        self._levels = [[_Level.of(above) for above in each.levels] for each in taxonomies]
+        # What is generalized first shrinks the counts most.
+        self._order = sorted(range(len(taxonomies)), key=lambda a: -frequencies.sizes[a])
+        self._kept: OrderedDict[Levels, FrequencySet] = OrderedDict()
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return math.prod(self.shape)
+
+    @property
+    def top(self) -> Levels:
+        """Every quasi-identifier at its root."""
+        return tuple(depth - 1 for depth in self.shape)
+
+    def node(self, place: int) -> Levels:
+        """The node at a place of the flattened lattice."""
+        return tuple(map(int, np.unravel_index(place, self.shape)))
+
+    def above(self, levels: Levels) -> list[Levels]:
+        """The nodes one step up."""
+        return [
+            (*levels[:a], level + 1, *levels[a + 1 :])
+            for a, level in enumerate(levels)
+            if level + 1 < self.shape[a]
+        ]
+
+    @cached_property
+    def heights(self) -> NDArray[np.int16]:
+        """The sum of each node's levels, shaped like the lattice."""
+        return reduce(np.add.outer, [np.arange(depth, dtype=np.int16) for depth in self.shape])
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """LM of each node when nothing is suppressed, shaped like the lattice.
+
+        Summed over the attributes, each averaged over the rows: it needs the counts of each
+        attribute by itself only. It never falls from a node to one above it.
+        """
+        return reduce(np.add.outer, self._attribute_losses())
+
+    def _attribute_losses(self) -> list[NDArray[np.float64]]:
+        rows = self._frequencies.rows
+        found = []
+        for taxonomy, codes in zip(self._taxonomies, self._frequencies.codes(), strict=False):
+            share = np.bincount(codes, rows, taxonomy.levels.shape[1]) / self._frequencies.total
+            found.append(taxonomy.lm[taxonomy.levels] @ share)
+        return found
+
+    def classes(self, levels: Levels) -> NodeClasses:
+        """The classes of a node."""
+        counted, starts, holds = self._checked(levels)
+        numbers = FrequencySet(
+            counted.sizes, counted.words[:, starts], counted.rows[starts]
+        ).codes()
+        nodes = [self._levels[a][level].node[numbers[a]] for a, level in enumerate(levels)]
+        return NodeClasses(np.stack(nodes), np.add.reduceat(counted.rows, starts), holds)
+
+    def failing_rows(self, levels: Levels) -> int:
+        """Rows in classes of a node that do not satisfy every criterion."""
+        counted, starts, holds = self._checked(levels)
+        self.counted_nodes += 1
+        return int(np.add.reduceat(counted.rows, starts)[~holds].sum())
+
+    def _checked(self, levels: Levels) -> tuple[FrequencySet, NDArray[np.intp], NDArray[np.bool_]]:
+        """The counts of a node, where its classes begin in them, and which of these hold."""
+        counted = self._counted(levels)
+        starts = counted.starts(len(levels))
+        holds = kernels.groups_hold(
+            np.arange(len(counted.rows)),
+            starts,
+            counted.codes(len(levels)),
+            counted.rows,
+            self._criteria,
+        )
+        return counted, starts, holds
+
+    def _counted(self, levels: Levels) -> FrequencySet:
+        """The counts of a node, from those of a node halfway to the bottom."""
+        if not any(levels):
+            return self._frequencies
+        if levels in self._kept:
+            self._kept.move_to_end(levels)
+            return self._kept[levels]
+        halfway = self._halfway(levels)
+        tables = {
+            a: self._levels[a][low].to(self._levels[a][high])
+            for a, (low, high) in enumerate(zip(halfway, levels, strict=True))
+            if low < high
+        }
+        return self._keep(levels, self._counted(halfway).recoded(tables))
+
+    def _halfway(self, levels: Levels) -> Levels:
+        """With every other one of the attributes that are generalized back at its values.
+
+        Nodes have such nodes in common, and they theirs: few counts start from the dataset's.
+        """
+        raised = [a for a in self._order if levels[a]]
+        back = raised[len(raised) // 2 :]
+        return tuple(0 if a in back else level for a, level in enumerate(levels))
+
+    def _keep(self, levels: Levels, counted: FrequencySet) -> FrequencySet:
+        """Keep what was counted last, within about the size of the dataset's own counts."""
+        self._kept[levels] = counted
+        allowed = max(_KEPT, len(self._frequencies.rows))
+        total = sum(len(each.rows) for each in self._kept.values())
+        while total > allowed and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            total -= len(dropped.rows)
+        return counted

@@ -1,0 +1,248 @@
+"""Samarati's search: one level of generalization per quasi-identifier, a few rows suppressed.
+
+Samarati 2001 (TKDE 13(6)), as the source has it (samarati_and_mondrian, algorithm 1 and section 4):
+a node of the lattice is good when at most MaxSup rows lie in classes that break a criterion; these
+are suppressed. The choices are the first good node at the least height, the one of least loss at
+that height ("refined"), and the one of least loss in the whole lattice.
+
+Loss is the source's: LM summed over the attributes, each averaged over all rows, and one per
+attribute *added* for every suppressed row, whose generalized loss remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.algorithms.lattice import Lattice, Levels
+from mondrian_ops.core.criteria import DistinctDiversity, Privacy, SensitiveDomain
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.taxonomy import Taxonomy
+
+__all__ = ["Found", "search"]
+
+Rank = tuple[float, int, Levels]
+"""Loss, suppressed rows, levels."""
+
+_DIGITS = 12  # losses are sums of rounded numbers: closer ones are equal
+_ROUNDING = 10.0**-_DIGITS
+
+
+@dataclass(frozen=True)
+class Found:
+    """The node that was chosen, and what it took to find it.
+
+    levels
+        One per quasi-identifier; 0 are the values themselves.
+    suppressed
+        (attributes, classes) int32, the taxonomy nodes of the classes that are not published.
+    suppressed_rows, classes
+        Rows in those; classes that are published.
+    loss
+        LM summed over the attributes, with one per attribute added for each suppressed row, over
+        all rows.
+    height, nodes, checked
+        The sum of the levels; nodes of the lattice, and of how many the classes were counted.
+    """
+
+    levels: Levels
+    suppressed: NDArray[np.int32]
+    suppressed_rows: int
+    classes: int
+    loss: float
+    height: int
+    nodes: int
+    checked: int
+
+
+def search(
+    frequencies: FrequencySet,
+    taxonomies: Sequence[Taxonomy],
+    privacy: Privacy,
+    domains: Sequence[SensitiveDomain],
+    max_suppressed: int,
+    choice: str,
+) -> Found:
+    """The levels to generalize to: ``choice`` is first, minimal or optimal.
+
+    At least one row is published, whatever ``max_suppressed``. Nodes of equal loss are told apart
+    by their suppressed rows, then by their levels.
+
+    Raises PrivacyError when no node is good, JobError when the lattice is too large to search.
+    """
+    lattice = Lattice(frequencies, taxonomies, privacy, domains)
+    allowed = min(max_suppressed, frequencies.total - 1)
+    nodes = _Nodes(lattice, frequencies.total, allowed, _is_monotone(privacy, allowed))
+    levels = _CHOICES[choice](nodes)
+    if levels is None:
+        raise PrivacyError(
+            f"samarati.max_suppressed: whatever the levels of generalization, more than {allowed} "
+            f"of {frequencies.total} rows are in classes without {' and '.join(privacy.describe())}"
+            "; raise samarati.max_suppressed, or ask for less (a lower k or l, a higher t)"
+        )
+    classes = lattice.classes(levels)
+    return Found(
+        levels=levels,
+        suppressed=classes.nodes[:, ~classes.holds],
+        suppressed_rows=int(classes.rows[~classes.holds].sum()),
+        classes=int(np.count_nonzero(classes.holds)),
+        loss=nodes.rank(levels)[0],
+        height=sum(levels),
+        nodes=lattice.size,
+        checked=lattice.counted_nodes,
+    )
+
+
+def _is_monotone(privacy: Privacy, allowed: int) -> bool:
+    """Whether every node above a good one is good.
+
+    Going up, classes are united. A union of classes that hold holds: it has the rows and the
+    values of both, entropy is concave, distances from the whole are convex (Machanavajjhala et al.
+    2006, section 4.3; Li et al. 2007, section 4.1). So with nothing suppressed goodness is monotone
+    for every criterion. With suppression a class that holds may be united with one that fails: k
+    rows and l distinct values stay what they are, but entropy, the weight of the most frequent
+    value and the distance from the whole may get worse, and rows that were published would not be.
+    """
+    return allowed == 0 or all(isinstance(each, DistinctDiversity) for each in privacy.criteria)
+
+
+class _Nodes:
+    """What is known of the nodes of a lattice; a node is counted only where that does not say."""
+
+    def __init__(self, lattice: Lattice, rows: int, allowed: int, monotone: bool) -> None:
+        self.lattice = lattice
+        self.monotone = monotone
+        self.bad = np.zeros(lattice.shape, np.bool_)
+        self.good = np.zeros(lattice.shape, np.bool_)
+        self._allowed = allowed
+        self._failing: dict[Levels, int] = {}
+        self._per_row = len(lattice.shape) / rows
+
+    def is_good(self, levels: Levels) -> bool:
+        """Whether few enough rows are in classes that fail."""
+        if not self.good[levels] and not self.bad[levels]:
+            self.lowest_good(levels)
+        return bool(self.good[levels])
+
+    def rank(self, levels: Levels) -> Rank:
+        """Orders nodes by loss; of equal ones fewer suppressed rows, then lower levels first."""
+        failing = self._failing_rows(levels)
+        loss = float(self.lattice.losses[levels]) + self._per_row * failing
+        return round(loss, _DIGITS), failing, levels
+
+    def _failing_rows(self, levels: Levels) -> int:
+        if levels not in self._failing:
+            found = self.lattice.failing_rows(levels)
+            self._failing[levels] = found
+            self._learn(levels, found <= self._allowed)
+        return self._failing[levels]
+
+    def _learn(self, levels: Levels, is_good: bool) -> None:
+        known = self.good if is_good else self.bad
+        if not self.monotone:
+            known[levels] = True
+        elif is_good:
+            known[tuple(slice(level, None) for level in levels)] = True
+        else:
+            known[tuple(slice(level + 1) for level in levels)] = True
+
+    def at_height(self, height: int) -> list[Levels]:
+        """Nodes of a height that are not known to be bad, in the order of nested loops."""
+        found = np.argwhere((self.lattice.heights == height) & ~self.bad)
+        return [tuple(levels) for levels in found.tolist()]
+
+    def lowest_good(self, levels: Levels, most: float = np.inf) -> Levels | None:
+        """The lowest good node, if any, of a path from ``levels`` upwards.
+
+        A path is decided by bisection, as Flash does (Kohlmayer et al. 2012): most of the lattice
+        lies below one of the bad nodes or above one of the good ones so found, and is not counted.
+        """
+        path = self._path(levels, most) if self.monotone else [levels]
+        low, high = 0, len(path)
+        while low < high:
+            middle = (low + high) // 2
+            if self._failing_rows(path[middle]) <= self._allowed:
+                high = middle
+            else:
+                low = middle + 1
+        return path[low] if low < len(path) else None
+
+    def _path(self, levels: Levels, most: float) -> list[Levels]:
+        """From ``levels`` up to the nodes known to be good, or to a loss of ``most``.
+
+        Each step is the one that loses least.
+        """
+        losses, path = self.lattice.losses, [levels]
+        while True:
+            above = [
+                each
+                for each in self.lattice.above(path[-1])
+                if losses[each] <= most and not self.good[each]
+            ]
+            if not above:
+                return path
+            path.append(min(above, key=losses.__getitem__))
+
+
+def _first(nodes: _Nodes) -> Levels | None:
+    at_height = nodes.at_height(_least_height(nodes))
+    return next(filter(nodes.is_good, at_height), None)
+
+
+def _minimal(nodes: _Nodes) -> Levels | None:
+    losses = nodes.lattice.losses
+    at_height = nodes.at_height(_least_height(nodes))
+    best: Rank | None = None
+    for levels in sorted(at_height, key=losses.__getitem__):
+        if best is not None and losses[levels] > best[0] + _ROUNDING:
+            break  # suppression only adds to this
+        if nodes.is_good(levels):
+            best = _better(best, nodes.rank(levels))
+    return best and best[2]
+
+
+def _optimal(nodes: _Nodes) -> Levels | None:
+    losses = nodes.lattice.losses
+    best: Rank | None = None
+    for place in np.argsort(losses, axis=None, kind="stable").tolist():
+        levels = nodes.lattice.node(place)
+        most = np.inf if best is None else best[0] + _ROUNDING
+        if losses[levels] > most:
+            break
+        if nodes.bad[levels]:
+            continue
+        good = levels if nodes.good[levels] else nodes.lowest_good(levels, most)
+        if good is not None:
+            best = _better(best, nodes.rank(good))
+    return best and best[2]
+
+
+_CHOICES = {"first": _first, "minimal": _minimal, "optimal": _optimal}
+
+
+def _better(best: Rank | None, rank: Rank) -> Rank:
+    return rank if best is None else min(best, rank)
+
+
+def _least_height(nodes: _Nodes) -> int:
+    """The least height with a good node; that of the top where none is below it.
+
+    The binary search of algorithm 1. Where goodness is not monotone it could miss that height, and
+    all are tried from below.
+    """
+
+    def has_good(height: int) -> bool:
+        return any(map(nodes.is_good, nodes.at_height(height)))
+
+    low, high = 0, sum(nodes.lattice.top)
+    while low < high:
+        middle = (low + high) // 2 if nodes.monotone else low
+        if has_good(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,186 @@
+"""The frequency set: every distinct combination of codes in a dataset, and how many rows have it.
+
+What generalizes a whole column alike (full-domain levels, cuts through taxonomies) depends on the
+rows only through it (LeFevre, DeWitt and Ramakrishnan 2005, section 1.1), so that once it is
+counted the cost of a search hardly depends on the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["FrequencySet", "FrequencyTally", "group", "packed"]
+
+Words = NDArray[np.uint64]
+_BITS = 64
+
+
+@dataclass(frozen=True)
+class FrequencySet:
+    """Distinct combinations in ascending order, so that it tells nothing of the order of rows.
+
+    sizes
+        codes of each column: quasi-identifiers first, then sensitive columns.
+    words
+        (words, m) uint64, each combination packed, the first column in the highest bits.
+    rows
+        (m,) int64, rows that have the combination.
+    """
+
+    sizes: tuple[int, ...]
+    words: Words
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> FrequencySet:
+        """Count the rows of ``columns``, each (rows,) integers from 0 to its size less one."""
+        words = packed(columns, sizes)
+        return cls(tuple(sizes), words, np.ones(words.shape[1], np.int64))._counted()
+
+    @classmethod
+    def merged(cls, parts: Sequence[FrequencySet]) -> FrequencySet:
+        """What several parts of a dataset hold together."""
+        if len(parts) == 1:
+            return parts[0]
+        words = np.concatenate([part.words for part in parts], axis=1)
+        rows = np.concatenate([part.rows for part in parts])
+        return cls(parts[0].sizes, words, rows)._counted()
+
+    @property
+    def total(self) -> int:
+        """Rows of the dataset."""
+        return int(self.rows.sum())
+
+    def codes(self, first: int = 0) -> NDArray[np.int32]:
+        """(columns, m): the codes of each combination, from column ``first`` on."""
+        found = np.empty((len(self.sizes) - first, self.words.shape[1]), np.int32)
+        for at in range(first, len(self.sizes)):
+            found[at - first] = self.column(at)
+        return found
+
+    def column(self, at: int) -> NDArray[np.int32]:
+        """(m,): the codes of one column."""
+        word, shift, bits = self.places()[at]
+        return ((self.words[word] >> np.uint64(shift)) & _mask(bits)).astype(np.int32)
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """Where each column lies: word, bits to shift it down by, and bits it has."""
+        return _places(self.sizes)
+
+    def starts(self, columns: int) -> NDArray[np.intp]:
+        """Where each distinct combination of the first ``columns`` columns begins."""
+        keys = np.zeros((len(self.words), 1), np.uint64)
+        for word, shift, bits in _places(self.sizes)[:columns]:
+            keys[word] |= _mask(bits) << np.uint64(shift)
+        changes = np.zeros(len(self.rows), bool)
+        changes[:1] = True
+        for word, key in zip(self.words, keys, strict=True):
+            changes[1:] |= (word[1:] ^ word[:-1]) & key != 0
+        return np.flatnonzero(changes)
+
+    def recoded(self, tables: Mapping[int, NDArray[np.integer[Any]]]) -> FrequencySet:
+        """Counted anew with each code of a column replaced by ``tables[column][code]``.
+
+        The roll-up of LeFevre et al. 2005, section 3.1: coarser counts are sums of finer ones. The
+        new codes lie below the column's size.
+        """
+        words = self.words.copy()
+        places = _places(self.sizes)
+        for column, table in tables.items():
+            word, shift, bits = places[column]
+            codes = (words[word] >> np.uint64(shift)) & _mask(bits)
+            words[word] ^= (codes ^ table.astype(np.uint64)[codes]) << np.uint64(shift)
+        return FrequencySet(self.sizes, words, self.rows)._counted()
+
+    def _counted(self) -> FrequencySet:
+        order, starts = group(self.words)
+        rows = np.add.reduceat(self.rows[order], starts) if len(starts) else self.rows
+        return FrequencySet(self.sizes, self.words[:, order[starts]], rows)
+
+    def to_table(self) -> pa.Table:
+        """For Arrow IPC; `from_table` reads it back."""
+        columns = {f"word:{at}": word for at, word in enumerate(self.words)}
+        sizes = ",".join(map(str, self.sizes))
+        return pa.table({"rows": self.rows, **columns}).replace_schema_metadata({"sizes": sizes})
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> FrequencySet:
+        """The frequency set that `to_table` gave."""
+        sizes = tuple(map(int, table.schema.metadata[b"sizes"].decode().split(",")))
+        words = np.stack([column.to_numpy() for column in table.columns[1:]])
+        return cls(sizes, words, table["rows"].to_numpy())
+
+
+class FrequencyTally:
+    """Frequency sets of parts of a dataset, added up."""
+
+    def __init__(self) -> None:
+        self._parts: list[FrequencySet] = []
+
+    def add(self, part: FrequencySet) -> None:
+        """Take in another part; each combination is sorted as often as the logarithm of parts."""
+        self._parts.append(part)
+        while len(self._parts) > 1 and 2 * len(self._parts[-1].rows) > len(self._parts[-2].rows):
+            self._parts[-2:] = [FrequencySet.merged(self._parts[-2:])]
+
+    def add_all(self, other: FrequencyTally) -> None:
+        """Take in the parts of another tally."""
+        for part in other._parts:
+            self.add(part)
+
+    def result(self) -> FrequencySet:
+        """All parts together; there must be one."""
+        self._parts = [FrequencySet.merged(self._parts)]
+        return self._parts[0]
+
+
+def packed(columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> Words:
+    """(words, rows): the rows of some columns of integers, in as many bits as they need."""
+    words = np.zeros((len(_widths(sizes)), len(columns[0])), np.uint64)
+    for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
+        words[word] |= column.astype(np.uint64) << np.uint64(shift)
+    return words
+
+
+def group(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """A stable order of ``words`` (words, n) that brings equal ones together; where each begins."""
+    order = np.lexsort(words[::-1]) if len(words) > 1 else np.argsort(words[0], kind="stable")
+    changes = np.zeros(len(order), bool)
+    changes[:1] = True
+    for word in words:
+        ordered = word[order]
+        changes[1:] |= ordered[1:] != ordered[:-1]
+    return order, np.flatnonzero(changes)
+
+
+def _mask(bits: int) -> np.uint64:
+    return np.uint64((1 << bits) - 1)
+
+
+def _widths(sizes: Sequence[int]) -> list[list[int]]:
+    """The bits of each column, word by word."""
+    words: list[list[int]] = [[]]
+    for size in sizes:
+        bits = max(1, int(size - 1).bit_length())
+        if sum(words[-1]) + bits > _BITS:
+            words.append([])
+        words[-1].append(bits)
+    return words
+
+
+def _places(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Word, shift and bits of each column."""
+    found = []
+    for number, widths in enumerate(_widths(sizes)):
+        ends = np.cumsum([0, *widths])
+        found += [
+            (number, int(ends[-1] - stop), int(stop - start)) for start, stop in pairwise(ends)
+        ]
+    return found

@@ -1,0 +1,55 @@
+"""The frequency set against a plain count of tuples."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mondrian_ops.core.frequency_set import FrequencySet
+
+SIZES = st.lists(st.sampled_from([1, 2, 3, 200, 2**16, 2**31]), min_size=1, max_size=6)
+
+
+@st.composite
+def coded(draw):
+    sizes = draw(SIZES)
+    rows = draw(
+        st.lists(st.tuples(*(st.integers(0, min(size - 1, 4)) for size in sizes)), max_size=30)
+    )
+    top = [size - 1 for size in sizes]
+    return sizes, [*rows, *[tuple(top)] * draw(st.integers(1, 3))]
+
+
+def frequency_set(sizes, rows):
+    return FrequencySet.of([np.array(column) for column in zip(*rows, strict=True)], sizes)
+
+
+def tally(found):
+    codes = found.codes()
+    return dict(zip(map(tuple, codes.T.tolist()), found.rows.tolist(), strict=True))
+
+
+@given(coded())
+def test_counts_every_combination(given_rows):
+    sizes, rows = given_rows
+    found = frequency_set(sizes, rows)
+    assert tally(found) == Counter(rows)
+    assert list(tally(found)) == sorted(set(rows))
+    assert found.total == len(rows)
+
+
+@given(coded(), st.data())
+def test_parts_come_to_the_same_as_the_whole(given_rows, data):
+    sizes, rows = given_rows
+    part = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    parts = [[row for row, p in zip(rows, part, strict=True) if p == number] for number in range(3)]
+    merged = FrequencySet.merged([frequency_set(sizes, each) for each in parts if each])
+    whole = frequency_set(sizes, data.draw(st.permutations(rows)))
+    assert np.array_equal(merged.words, whole.words)
+    assert np.array_equal(merged.rows, whole.rows)
+    again = FrequencySet.from_table(whole.to_table())
+    assert again.sizes == whole.sizes
+    assert np.array_equal(again.words, whole.words)
