@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from mondrian_ops.algorithms import tds
+from mondrian_ops.algorithms.information_gain import information_gains
 from mondrian_ops.core.criteria import (
     DistinctDiversity,
     EntropyDiversity,
@@ -370,6 +371,34 @@ def test_the_gain_of_the_source_per_row_lost():
     found = data.two_phase(1, None)
     assert found.final.steps.tolist() == [[1, data.taxonomies[1].root]]
     assert found.final.classes == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "asked", "k"),
+    [
+        (1000, 4, None, 50),
+        (1000, 1, None, 200),
+        (1000, 100, None, 5),
+        (1000, 4, 300, 300),
+        (10, 1, 2, 5),
+    ],
+)
+def test_the_k_of_the_first_phase(rows, parts, asked, k):
+    privacy = Privacy(KAnonymity(3), (DistinctDiversity("s", 5),))
+    assert tds.intermediate_k(rows, parts, privacy, asked) == k
+
+
+def test_many_sensitive_values_count_the_same_as_few():
+    """Pairs of codes and sensitive values are counted in a table or, where it is sparse, sorted."""
+    rng = np.random.default_rng(0)
+    code, label = rng.integers(0, 8, 200), rng.integers(0, 5, 200)
+    tree = TAXONOMIES["uneven"]
+    gains = [
+        information_gains(FrequencySet.of([code, label * step], [8, size]), 0, tree, range(1, 2))
+        for step, size in ((1, 5), (10**6, 5 * 10**6))
+    ]
+    assert gains[0].any()
+    assert np.array_equal(*gains)
 
 
 def test_iloss():
