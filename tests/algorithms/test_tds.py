@@ -228,6 +228,22 @@ def test_specializes_as_the_definitions_say(data):
     assert found.classes == len(classes(data, expected))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_long_ways_as_the_definitions_say(seed):
+    """Few drawn datasets are large enough for their order to depend on every term of the IGPL."""
+    rng = np.random.default_rng(seed)
+    names = ["uneven", "line", "flat", "chain"]
+    sizes = [TAXONOMIES[name].levels.shape[1] for name in names]
+    codes = [np.minimum(rng.geometric(0.35, 150), size - 1) for size in sizes]
+    label = (codes[0] + codes[1] * rng.integers(0, 2, 150)) % 3 + 1
+    data = Data(names, list(zip(*(c.tolist() for c in [*codes, label]), strict=True)), (), 2)
+    start = tds.top(data.taxonomies)
+    _, steps = by_definition(data, as_lists(start), 1)
+    found = tds.specialize(data.frequencies, *data.asked, 1, start)
+    assert list(map(tuple, found.steps.tolist())) == steps
+    assert len(steps) > 3
+
+
 @settings(max_examples=150, deadline=None)
 @given(datasets(), st.integers(1, 4), st.integers(1, 12), st.integers(0, 5))
 def test_two_phases_by_the_definitions(data, partitions, k_intermediate, seed):
