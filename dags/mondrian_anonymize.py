@@ -8,6 +8,7 @@ example that comes with this project.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 from airflow.sdk import DAG, AssetAlias, Param
 
