@@ -40,6 +40,7 @@ def test_the_job_runs_as_shown(tmp_path: Path) -> None:
         ("run", "people.yaml", "--set", "k=10", "--set", "partitioning.fragments=8"),
         ("plan", "people.yaml"),
         ("verify", "out/people", "--job", "people.yaml"),
+        ("frontier", "people.yaml", "--k", "2,5,10,25", "--l", "1,2"),
     ):
         result = mondrian_ops(*command, cwd=tmp_path)
         assert result.returncode == 0, (command, result.stderr)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from mondrian_ops.algorithms import tds
+from mondrian_ops.algorithms.information_gain import information_gains
 from mondrian_ops.core.criteria import (
     DistinctDiversity,
     EntropyDiversity,
@@ -227,6 +228,22 @@ def test_specializes_as_the_definitions_say(data):
     assert found.classes == len(classes(data, expected))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_long_ways_as_the_definitions_say(seed):
+    """Few drawn datasets are large enough for their order to depend on every term of the IGPL."""
+    rng = np.random.default_rng(seed)
+    names = ["uneven", "line", "flat", "chain"]
+    sizes = [TAXONOMIES[name].levels.shape[1] for name in names]
+    codes = [np.minimum(rng.geometric(0.35, 150), size - 1) for size in sizes]
+    label = (codes[0] + codes[1] * rng.integers(0, 2, 150)) % 3 + 1
+    data = Data(names, list(zip(*(c.tolist() for c in [*codes, label]), strict=True)), (), 2)
+    start = tds.top(data.taxonomies)
+    _, steps = by_definition(data, as_lists(start), 1)
+    found = tds.specialize(data.frequencies, *data.asked, 1, start)
+    assert list(map(tuple, found.steps.tolist())) == steps
+    assert len(steps) > 3
+
+
 @settings(max_examples=150, deadline=None)
 @given(datasets(), st.integers(1, 4), st.integers(1, 12), st.integers(0, 5))
 def test_two_phases_by_the_definitions(data, partitions, k_intermediate, seed):
@@ -370,6 +387,34 @@ def test_the_gain_of_the_source_per_row_lost():
     found = data.two_phase(1, None)
     assert found.final.steps.tolist() == [[1, data.taxonomies[1].root]]
     assert found.final.classes == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "asked", "k"),
+    [
+        (1000, 4, None, 50),
+        (1000, 1, None, 200),
+        (1000, 100, None, 5),
+        (1000, 4, 300, 300),
+        (10, 1, 2, 5),
+    ],
+)
+def test_the_k_of_the_first_phase(rows, parts, asked, k):
+    privacy = Privacy(KAnonymity(3), (DistinctDiversity("s", 5),))
+    assert tds.intermediate_k(rows, parts, privacy, asked) == k
+
+
+def test_many_sensitive_values_count_the_same_as_few():
+    """Pairs of codes and sensitive values are counted in a table or, where it is sparse, sorted."""
+    rng = np.random.default_rng(0)
+    code, label = rng.integers(0, 8, 200), rng.integers(0, 5, 200)
+    tree = TAXONOMIES["uneven"]
+    gains = [
+        information_gains(FrequencySet.of([code, label * step], [8, size]), 0, tree, range(1, 2))
+        for step, size in ((1, 5), (10**6, 5 * 10**6))
+    ]
+    assert gains[0].any()
+    assert np.array_equal(*gains)
 
 
 def test_iloss():

@@ -8,10 +8,11 @@ LeFevre et al. 2005, section 3.1), so that the dataset itself is never looked at
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import le
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ Levels = tuple[int, ...]
 
 MAX_NODES = 2**24
 """Nodes of the largest lattice that is searched: a few arrays with an entry per node."""
-_KEPT = 2**20  # combinations that are always worth keeping; 16 MiB
+_KEPT = 2**24  # combinations that are always worth keeping: 256 MiB where one word holds them
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Lattice:
         self._levels = [[_Level.of(above) for above in each.levels] for each in taxonomies]
         # What is generalized first shrinks the counts most.
         self._order = sorted(range(len(taxonomies)), key=lambda a: -frequencies.sizes[a])
-        self._kept: OrderedDict[Levels, FrequencySet] = OrderedDict()
+        self._kept = _Kept(max(_KEPT, 2 * len(frequencies.rows)))
 
     @property
     def size(self) -> int:
@@ -170,35 +171,65 @@ class Lattice:
         return counted, starts, holds
 
     def _counted(self, levels: Levels) -> FrequencySet:
-        """The counts of a node, from those of a node halfway to the bottom."""
+        """The counts of a node, by rolling up those of the node halfway down, or of a nearer one.
+
+        Nodes have the node halfway down in common, and those have theirs: few counts start from
+        the dataset's.
+        """
         if not any(levels):
             return self._frequencies
-        if levels in self._kept:
-            self._kept.move_to_end(levels)
-            return self._kept[levels]
-        halfway = self._halfway(levels)
-        tables = {
-            a: self._levels[a][low].to(self._levels[a][high])
-            for a, (low, high) in enumerate(zip(halfway, levels, strict=True))
-            if low < high
-        }
-        return self._keep(levels, self._counted(halfway).recoded(tables))
+        found = self._kept.get(levels)
+        if found is None:
+            halfway = self._halfway(levels)
+            nearer = [kept for kept in self._kept.over(halfway) if all(map(le, kept, levels))]
+            below = min(nearer, key=self._kept.combinations, default=halfway)
+            tables = {
+                a: self._levels[a][low].to(self._levels[a][high])
+                for a, (low, high) in enumerate(zip(below, levels, strict=True))
+                if low < high
+            }
+            found = self._counted(below).recoded(tables)
+            self._kept.keep(levels, halfway, found)
+        return found
 
     def _halfway(self, levels: Levels) -> Levels:
-        """With every other one of the attributes that are generalized back at its values.
-
-        Nodes have such nodes in common, and they theirs: few counts start from the dataset's.
-        """
-        raised = [a for a in self._order if levels[a]]
-        back = raised[len(raised) // 2 :]
+        """With the later half of the attributes that are generalized back at their values."""
+        stop = len(self._order)
+        while not any(levels[a] for a in self._order[stop // 2 : stop]):
+            stop //= 2
+        back = self._order[stop // 2 :]
         return tuple(0 if a in back else level for a, level in enumerate(levels))
 
-    def _keep(self, levels: Levels, counted: FrequencySet) -> FrequencySet:
-        """Keep what was counted last, within about the size of the dataset's own counts."""
-        self._kept[levels] = counted
-        allowed = max(_KEPT, len(self._frequencies.rows))
-        total = sum(len(each.rows) for each in self._kept.values())
-        while total > allowed and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
-            total -= len(dropped.rows)
-        return counted
+
+class _Kept:
+    """The counts of nodes that were asked for last, at most ``allowed`` combinations in all."""
+
+    def __init__(self, allowed: int) -> None:
+        self._allowed = allowed
+        self._held = 0
+        self._counts: OrderedDict[Levels, tuple[Levels, FrequencySet]] = OrderedDict()
+        self._over: defaultdict[Levels, set[Levels]] = defaultdict(set)
+
+    def get(self, levels: Levels) -> FrequencySet | None:
+        if levels not in self._counts:
+            return None
+        self._counts.move_to_end(levels)
+        return self._counts[levels][1]
+
+    def over(self, halfway: Levels) -> list[Levels]:
+        """The nodes that were kept as being over one, in their order."""
+        return sorted(self._over[halfway])
+
+    def combinations(self, levels: Levels) -> int:
+        """Size of the counts of a node that is kept."""
+        return len(self._counts[levels][1].rows)
+
+    def keep(self, levels: Levels, halfway: Levels, counts: FrequencySet) -> None:
+        """Keep the counts of a node over another, and drop what was not asked for longest."""
+        self._counts[levels] = halfway, counts
+        self._over[halfway].add(levels)
+        self._held += len(counts.rows)
+        while self._held > self._allowed and len(self._counts) > 1:
+            old, (below, dropped) = self._counts.popitem(last=False)
+            self._over[below].discard(old)
+            self._held -= len(dropped.rows)

@@ -34,7 +34,7 @@ def specialized(anonymizer: Anonymizer, frequencies: FrequencySet, part: int) ->
 
     job, privacy = anonymizer.job, anonymizer.privacy
     dealt = tds.partition(frequencies, part, parts(job), job.partitioning.seed)
-    k = tds.intermediate_k(frequencies.total, privacy, job.tds.k_intermediate)
+    k = tds.intermediate_k(frequencies.total, parts(job), privacy, job.tds.k_intermediate)
     return tds.partition_level(dealt, anonymizer.taxonomies, privacy, anonymizer.domains, k)
 
 
@@ -85,8 +85,9 @@ def _top_down(
 ) -> Recoding:
     from mondrian_ops.algorithms import tds
 
-    privacy, taxonomies = anonymizer.privacy, anonymizer.taxonomies
-    k = tds.intermediate_k(frequencies.total, privacy, anonymizer.job.tds.k_intermediate)
+    privacy, taxonomies, asked = anonymizer.privacy, anonymizer.taxonomies, anonymizer.job.tds
+    rows = frequencies.total
+    k = tds.intermediate_k(rows, asked.partitions, privacy, asked.k_intermediate)
     found = tds.finish(frequencies, taxonomies, privacy, anonymizer.domains, k, levels)
     first = [len(level.steps) for level in levels]
     second = len(found.final.steps)

@@ -104,7 +104,7 @@ def specialized(
 
 def _combinations(frequencies: FrequencySet) -> specializing.Combinations:
     """A copy, which the kernels permute."""
-    word, shift, bits = np.array(frequencies.places(), np.int64).T
+    word, shift, bits = np.array(frequencies.places(), np.int64).T.copy()
     mask = (np.uint64(1) << bits.astype(np.uint64)) - np.uint64(1)
     return specializing.Combinations(
         frequencies.words.copy(), frequencies.rows.copy(), word, shift.astype(np.uint64), mask

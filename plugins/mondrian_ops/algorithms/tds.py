@@ -39,8 +39,8 @@ __all__ = [
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Like `map`, perhaps several at a time."""
 
-INTERMEDIATE_SHARE = 100
-"""Unless asked for, k^I is the rows over this."""
+INTERMEDIATE_CLASSES = 5
+"""Unless asked for, k^I leaves room for so many classes in a part."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def two_phase(
     so that threads serve. One part is not specialized twice: for p = 1 the source has the result of
     the second phase alone. Raises PrivacyError where all rows as one class break what is asked.
     """
-    k = intermediate_k(frequencies.total, privacy, k_intermediate)
+    k = intermediate_k(frequencies.total, partitions, privacy, k_intermediate)
 
     def level(part: int) -> Level:
         dealt = partition(frequencies, part, partitions, seed)
@@ -102,10 +102,14 @@ def two_phase(
     return finish(frequencies, taxonomies, privacy, domains, k, levels)
 
 
-def intermediate_k(rows: int, privacy: Privacy, asked: int | None) -> int:
-    """The k of the first phase: what was ``asked``, else a hundredth of the rows of the dataset;
-    never less than the release needs."""
-    return max(privacy.min_class_size, rows // INTERMEDIATE_SHARE if asked is None else asked)
+def intermediate_k(rows: int, partitions: int, privacy: Privacy, asked: int | None) -> int:
+    """The k of the first phase, never less than that of the release.
+
+    Unless ``asked`` for, a fifth of the rows that a part has of the ``rows`` of the dataset: what
+    such parts agree on costs next to no information (docs/algorithms.md has figures).
+    """
+    chosen = rows // (INTERMEDIATE_CLASSES * partitions) if asked is None else asked
+    return max(privacy.min_class_size, chosen)
 
 
 def partition(frequencies: FrequencySet, part: int, parts: int, seed: int) -> FrequencySet:

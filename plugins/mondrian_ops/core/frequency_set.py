@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mondrian_ops.core import kernels
+
 __all__ = ["FrequencySet", "FrequencyTally", "group", "packed"]
 
 Words = NDArray[np.uint64]
@@ -100,9 +102,10 @@ class FrequencySet:
         return FrequencySet(self.sizes, words, self.rows)._counted()
 
     def _counted(self) -> FrequencySet:
-        order, starts = group(self.words)
-        rows = np.add.reduceat(self.rows[order], starts) if len(starts) else self.rows
-        return FrequencySet(self.sizes, self.words[:, order[starts]], rows)
+        first, rows = kernels.distinct(self.words, self.rows)
+        words = self.words[:, first]
+        order, _ = group(words)
+        return FrequencySet(self.sizes, words[:, order], rows[order])
 
     def to_table(self) -> pa.Table:
         """For Arrow IPC; `from_table` reads it back."""

@@ -37,11 +37,12 @@ __all__ = ["Size", "draw", "measure", "size_of"]
 _PILOT = "pilot.arrow"
 
 # A fragment has room for so many classes of the largest k, so that its borders weigh little.
-_CLASSES = 40
+_CLASSES = 100
 _LEAST_ROWS = 1_000
 # Fewer fragments say little about the others; more are more open files and larger plans.
 _LEAST_DRAWN, _MOST_DRAWN, _MOST_FRAGMENTS = 16, 400, 4_096
-_SAMPLE_PER_FRAGMENT = 20
+# The plan is made on so many rows for each: on fewer, its cuts are bad ones, and lose more.
+_SAMPLE_PER_FRAGMENT = 200
 
 
 class Size(NamedTuple):
@@ -55,7 +56,7 @@ def size_of(rows: int, wanted: int, k: int) -> Size | None:
     """The sample of about ``wanted`` rows for classes of up to ``k``; None: take all rows."""
     if wanted >= rows:
         return None
-    each = max(_CLASSES * k, _LEAST_ROWS, rows // _MOST_FRAGMENTS, wanted // _MOST_DRAWN)
+    each = max(_CLASSES * k, _LEAST_ROWS, -(-rows // _MOST_FRAGMENTS), -(-wanted // _MOST_DRAWN))
     size = Size(rows // each, max(_LEAST_DRAWN, round(wanted / each)))
     return size if size.drawn < size.fragments else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mondrian_ops.core.kernels.criteria import JIT, group_holds
+from mondrian_ops.core.kernels.criteria import JIT, LEAN, group_holds
 
 
 @njit(**JIT)
@@ -35,7 +35,7 @@ def _work(criteria):
     return np.zeros(codes, np.int64), np.zeros(nodes), np.zeros(nodes)
 
 
-@njit(**JIT)
+@njit(**LEAN)
 def _group_holds(index, start, stop, sensitive, rows, criteria, work):
     total = 0
     for i in range(start, stop):
@@ -44,15 +44,15 @@ def _group_holds(index, start, stop, sensitive, rows, criteria, work):
         return False
     counts, surplus, deficit = work
     for j in range(criteria.kind.size):
-        codes = sensitive[criteria.column[j]]
+        column = criteria.column[j]
         distinct = 0
         for i in range(start, stop):
-            s = codes[index[i]]
+            s = sensitive[column, index[i]]
             distinct += counts[s] == 0
             counts[s] += rows[index[i]]
         holds = group_holds(counts, total, distinct, criteria, j, surplus, deficit)
         for i in range(start, stop):  # what was counted only: there may be many codes
-            counts[codes[index[i]]] = 0
+            counts[sensitive[column, index[i]]] = 0
         if not holds:
             return False
     return True

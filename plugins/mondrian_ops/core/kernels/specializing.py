@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.kernels.criteria import JIT, LEAN, group_holds
 from mondrian_ops.core.kernels.model import Criteria, Floats, Ints
-from mondrian_ops.core.kernels.splitting import INLINE
 
 Nodes = NDArray[np.int32]
 Words = NDArray[np.uint64]
@@ -101,7 +100,7 @@ def new_work(forest: Forest, cut: Nodes, classes: int, criteria: Criteria) -> Wo
     )
 
 
-@njit(**INLINE)
+@njit(**LEAN)
 def code_of(combos, column, i):
     """The code of a column in a combination."""
     word = combos.words[combos.word[column], i]
@@ -384,7 +383,7 @@ def dealt(rows, part, parts, seed):
     return found
 
 
-@njit(**INLINE)
+@njit(**LEAN)
 def mixed(z):
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
