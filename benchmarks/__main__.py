@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import airflow_dag, quality, scale_out, speed
+from benchmarks import airflow_dag, quality, samarati, scale_out, speed
 from benchmarks.context import Context
 from benchmarks.measure import ROOT, machine
 from benchmarks.tables import Table
@@ -27,6 +27,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "loss": quality.losses,
     "distribution": quality.distribution,
     "adult": quality.adult,
+    "samarati": samarati.tables,
     "dag": airflow_dag.beside_empty_dag,
     "spark": scale_out.spark_engine,
     "fragments": scale_out.figure_10,
