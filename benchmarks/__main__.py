@@ -16,7 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import airflow_dag, quality, samarati, scale_out, speed
+from benchmarks import (
+    airflow_dag,
+    algorithms,
+    di_mondrian,
+    quality,
+    samarati,
+    scale_out,
+    speed,
+    tds,
+)
 from benchmarks.context import Context
 from benchmarks.measure import ROOT, machine
 from benchmarks.tables import Table
@@ -27,7 +36,10 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "loss": quality.losses,
     "distribution": quality.distribution,
     "adult": quality.adult,
+    "algorithms": algorithms.compared,
     "samarati": samarati.tables,
+    "di_mondrian": di_mondrian.compared,
+    "tds": tds.figures,
     "dag": airflow_dag.beside_empty_dag,
     "spark": scale_out.spark_engine,
     "fragments": scale_out.figure_10,
@@ -42,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scratch=scratch,
         rows=options.rows or (20_000 if options.quick else 1_000_000),
         sizes=tuple(options.sizes or ((5_000,) if options.quick else _SIZES)),
+        adult_sizes=tuple(options.adult_sizes or ((5_000,) if options.quick else _ADULT_SIZES)),
         rounds=1 if options.quick else options.rounds,
         seeds=1 if options.quick else options.seeds,
         data=options.data,
@@ -59,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+_ADULT_SIZES = (500_000, 5_000_000, 25_000_000)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all")
     parser.add_argument("--rows", type=int, help="rows for speed, loss, distribution and dag")
     parser.add_argument("--sizes", type=int, nargs="+", help="rows for the whole process")
+    parser.add_argument("--adult-sizes", type=int, nargs="+", help="rows of Adult enlarged (tds)")
     parser.add_argument("--rounds", type=int, default=3, help="runs to take the median of")
     parser.add_argument("--seeds", type=int, default=3, help="samples to average over")
     parser.add_argument(

@@ -24,6 +24,7 @@ class Context:
     scratch: Path
     rows: int
     sizes: tuple[int, ...]
+    adult_sizes: tuple[int, ...]
     rounds: int
     seeds: int
     data: Path | None
@@ -51,26 +52,29 @@ class Context:
         }
         return described | changes
 
-    def report(self, job: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:
-        """Run a job in this process; its report. Its hierarchies lie in `beside`."""
-        from mondrian_ops import pipeline
-
+    def job_file(self, job: dict[str, Any], beside: Path | None = None) -> Path:
+        """A job as a file; what lies in `beside` (hierarchies) lies next to it."""
         folder = self.scratch / "job"
         folder.mkdir(exist_ok=True)
         for file in beside.iterdir() if beside else ():
             shutil.copy(file, folder)
         path = folder / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
-        report: dict[str, Any] = pipeline.run(pipeline.load_job(path))
+        return path
+
+    def report(self, job: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:
+        """Run a job in this process; its report. Its hierarchies lie in `beside`."""
+        from mondrian_ops import pipeline
+
+        report: dict[str, Any] = pipeline.run(pipeline.load_job(self.job_file(job, beside)))
         return report
 
     def verdict(self, met: bool) -> str:
         """Whether a requirement is met; the figures are for a million rows and no other number."""
         return verdict(met) if self.rows == MILLION else ""
 
-    def run(self, job: dict[str, Any]) -> Run:
+    def run(self, job: dict[str, Any], beside: Path | None = None) -> Run:
         """Run a job as a process of its own, onto a place where no release stands."""
         shutil.rmtree(job["output"], ignore_errors=True)
-        path = self.scratch / "job.json"
-        path.write_text(json.dumps(job), encoding="utf-8")
+        path = self.job_file(job, beside)
         return process(python("-m", "mondrian_ops", "run", str(path), "--quiet"))

@@ -1,19 +1,19 @@
 """Anonymize a data set on demand: the trigger form is the job.
 
 Every parameter is a key of the job (``docs/job.md``); those of its ``partitioning`` section stand
-beside the others, those of ``spark`` under names that begin so. The defaults anonymize the example
-that comes with this project.
+beside the others, those of other sections under names that begin so. The defaults anonymize the
+example that comes with this project.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from airflow.sdk import DAG, AssetAlias, Param
-from airflow.sdk.definitions.param import DagParam
 
 from mondrian_ops.core import job as options
+from mondrian_ops.forms import Answer, choice, columns, text
 from mondrian_ops.task_groups import anonymize_tasks
 
 HOME = Path(__file__).resolve().parents[1]
@@ -23,33 +23,6 @@ PRIVACY = "More on privacy"
 ALGORITHM = "Algorithm"
 PARTITIONING = "Partitioning"
 SPARK = "Spark"
-
-
-def text(default: str, **schema: Any) -> Param:
-    """A text that must be given."""
-    return Param(default, type="string", minLength=1, **schema)
-
-
-def columns(default: list[str], **schema: Any) -> Param:
-    """A list of texts, one a line in the form."""
-    return Param(default, type="array", items={"type": "string"}, **schema)
-
-
-def choice(among: Any, **schema: Any) -> Param:
-    """One of the words of a ``Literal``, the first unless another is chosen."""
-    words = list(get_args(among) or among)
-    return Param(words[0], type="string", enum=words, **schema)
-
-
-class Answer(DagParam):
-    """What the form says under a name, once the DAG runs.
-
-    Airflow writes it down as text among the arguments of mapped tasks, and takes a DAG whose text
-    is another one for a new version: so no address in memory may stand there.
-    """
-
-    def __repr__(self) -> str:
-        return f"params[{self._name!r}]"
 
 
 FORM = {
@@ -153,7 +126,9 @@ FORM = {
         options.ALGORITHMS,
         section=ALGORITHM,
         title="Algorithm",
-        description="How equivalence classes are found.",
+        description="How equivalence classes are found. mondrian: least loss, class by class. "
+        "di_mondrian: cuts at several points at once. samarati: one level of generalization per "
+        "column. tds: one cut through each column's tree.",
     ),
     "cut": choice(
         options.Cut,
@@ -183,11 +158,53 @@ FORM = {
         title="Relaxed",
         description="Rows of equal value may fall into different classes: smaller classes.",
     ),
+    "di_mondrian_cut_points": Param(
+        options.DiMondrian().cut_points,
+        type="integer",
+        minimum=1,
+        maximum=options.MOST_CUT_POINTS,
+        section=ALGORITHM,
+        title="Cut points",
+        description="Of di_mondrian: the points that an attribute is cut at, at most, in one step.",
+    ),
     "interval_style": choice(
         options.IntervalStyle,
         section=ALGORITHM,
         title="Intervals are published as",
         description="text: `[25, 30]`. bounds: two columns, `age_min` and `age_max`.",
+    ),
+    "samarati_max_suppressed": Param(
+        0,
+        type="number",
+        minimum=0,
+        section=ALGORITHM,
+        title="Samarati: rows that may be suppressed",
+        description="A number of rows or, below 1, a share of them.",
+    ),
+    "samarati_choice": Param(
+        options.Samarati().choice,
+        type="string",
+        enum=list(get_args(options.LatticeChoice)),
+        section=ALGORITHM,
+        title="Samarati: choice",
+        description="first: the first node found at the least height. minimal: the one of least "
+        "loss at that height. optimal: the one of least loss of all.",
+    ),
+    "tds_partitions": Param(
+        options.Tds().partitions,
+        type="integer",
+        minimum=1,
+        section=ALGORITHM,
+        title="TDS: partitions",
+        description="Random parts of the rows that the first phase works on side by side.",
+    ),
+    "tds_k_intermediate": Param(
+        None,
+        type=["null", "integer"],
+        minimum=2,
+        section=ALGORITHM,
+        title="TDS: k of the first phase",
+        description="At least k. Empty: chosen by the number of rows.",
     ),
     "engine": choice(
         options.ENGINES,
@@ -264,9 +281,15 @@ FORM = {
         description="Spark properties, one a line: `spark.sql.shuffle.partitions=64`.",
     ),
 }
-OF_PARTITIONING = ("strategy", "fragments", "max_rows", "sample", "seed")
-OF_SPARK = ("connection", "shape", "conf")
-IN_SECTIONS = (*OF_PARTITIONING, *(f"spark_{name}" for name in OF_SPARK))
+# What each section of the job has in the form, and how the names begin there.
+SECTIONS = {
+    "partitioning": ("", ("strategy", "fragments", "max_rows", "sample", "seed")),
+    "di_mondrian": ("di_mondrian_", ("cut_points",)),
+    "samarati": ("samarati_", ("max_suppressed", "choice")),
+    "tds": ("tds_", ("partitions", "k_intermediate")),
+    "spark": ("spark_", ("connection", "shape", "conf")),
+}
+IN_SECTIONS = {prefix + name for prefix, names in SECTIONS.values() for name in names}
 
 with DAG(
     dag_id="mondrian_anonymize",
@@ -281,8 +304,10 @@ with DAG(
     anonymize_tasks(
         {
             **{name: Answer(dag, name) for name in FORM if name not in IN_SECTIONS},
-            "partitioning": {name: Answer(dag, name) for name in OF_PARTITIONING},
-            "spark": {name: Answer(dag, f"spark_{name}") for name in OF_SPARK},
+            **{
+                section: {name: Answer(dag, prefix + name) for name in names}
+                for section, (prefix, names) in SECTIONS.items()
+            },
         },
         asset=AssetAlias("mondrian_release"),
     )

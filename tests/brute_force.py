@@ -10,7 +10,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
+from statistics import mean, pstdev
 from typing import Any
 
 TOLERANCE = 1e-9
@@ -187,6 +188,148 @@ def _best(rows, attribute, a, node, cuts, policy):
     if policy == "gain":
         return fall(best), best
     return fall(best) / len(node) + loss(node), best
+
+
+# DI-Mondrian (docs/algorithms.md)
+
+NEAR = 1e-9  # choices that differ by less are equally good
+
+Parts = list[list[int]]
+
+
+@dataclass(frozen=True)
+class DiMondrian:
+    """The definition of DI-Mondrian: what a node may be cut into.
+
+    ``places``: where each value of an attribute lies, from 0 to 1, one mapping per attribute;
+    ``sensitive``: one sequence of values per sensitive column.
+    """
+
+    rows: Sequence[Row]
+    attributes: Sequence[Any]
+    places: Sequence[Mapping[Any, float]]
+    sensitive: Sequence[Sequence[Any]]
+    holds: Holds
+    k: int
+    cut_points: int
+    room: int
+
+    def divisions(self, node: list[int]) -> list[tuple[int, Parts]]:
+        """Every division of a node that may be the best, by its attribute; none: final."""
+        if len(node) < 2 * self.k:
+            return []
+        for a in range(len(self.attributes)):
+            missing = [i for i in node if self.rows[i][a] is None]
+            present = [i for i in node if self.rows[i][a] is not None]
+            if missing and present and self.holds(missing) and self.holds(present):
+                return [(a, [missing, present])]
+        found, best = [], 0.0
+        for a, attribute in enumerate(self.attributes):
+            cuts = _cuts(self.rows, attribute, a, node)
+            if any(all(map(self.holds, cut)) for cut in cuts):
+                offers = [
+                    (self.score(node, a, parts), a, self._valid(node, a, parts))
+                    for parts in self.by_size(node, a)
+                ]
+                best = max(best, min(score for score, _, _ in offers))
+                found += offers
+        return [(a, parts) for score, a, parts in found if score >= best - NEAR]
+
+    def by_size(self, node: list[int], a: int) -> list[Parts]:
+        """What an attribute cuts a node into when only k is asked; of equally good ones, each."""
+        n = len(node)
+        points = max(1, min(self.cut_points, n // (self.room * self.k) - 1))
+        cuts = _cuts(self.rows, self.attributes[a], a, node)
+        best = []
+        for quantile in range(1, points + 1):
+            rest = {}
+            for below, above in cuts:
+                nearest = math.floor(len(below) * (points + 1) / n + 0.5)
+                if nearest == quantile and min(len(below), len(above)) >= self.k:
+                    beside = self._beside(node, a, quantile, points)
+                    rest[tuple(below)] = self._rest(beside, a, below)
+            if rest:
+                best.append([list(b) for b in rest if rest[b] <= min(rest.values()) + NEAR])
+        found = []
+        for lower in product(*best):
+            kept: Parts = []
+            for below in lower:
+                if len(below) - (len(kept[-1]) if kept else 0) >= self.k:
+                    kept.append(below)
+            found.append(_parts(node, kept))
+        if len(found[0]) == 1:
+            return [self._balanced(node, a, lambda part: len(part) >= self.k)]
+        return found
+
+    def _beside(self, node: list[int], a: int, quantile: int, points: int) -> list[int]:
+        """The rows whose values occur between the two quantiles beside a quantile."""
+        n, found = len(node), []
+        ends = [[], *(below for below, _ in _cuts(self.rows, self.attributes[a], a, node)), node]
+        for start, end in pairwise(ends):
+            lowest, highest = len(start) * (points + 1), len(end) * (points + 1)
+            if highest > (quantile - 1) * n and lowest < (quantile + 1) * n:
+                found += [i for i in end if i not in set(start)]
+        return found
+
+    def _rest(self, some: list[int], a: int, below: list[int]) -> float:
+        """What some rows still lose on an attribute after a cut in two."""
+        lower = [i for i in some if i in set(below)]
+        above = [i for i in some if i not in set(below)]
+        return len(lower) * self._loss(a, lower) + len(above) * self._loss(a, above)
+
+    def _loss(self, a: int, some: list[int]) -> float:
+        values = {self.rows[i][a] for i in some}
+        if None in values:
+            return 0.0 if len(values) == 1 else 1.0
+        return float(self.attributes[a].loss(values))
+
+    def _balanced(self, node: list[int], a: int, holds: Holds) -> Parts:
+        """The median's cut, or the one that balances best of those whose sides hold."""
+        cuts = _cuts(self.rows, self.attributes[a], a, node)
+        valid = [cut for cut in cuts if all(map(holds, cut))]
+        if not valid:
+            return [node]
+        return list(_best(self.rows, self.attributes[a], a, node, valid, "median")[1])
+
+    def _valid(self, node: list[int], a: int, parts: Parts) -> Parts:
+        """The parts with those that do not hold joined to others; if it is one, a cut in two."""
+        kept: Parts = []
+        waiting: list[int] = []
+        for part in parts:
+            waiting = waiting + part
+            if self.holds(waiting):
+                kept.append(waiting)
+                waiting = []
+        while waiting and kept:
+            waiting = kept.pop() + waiting
+            if self.holds(waiting):
+                kept.append(waiting)
+                waiting = []
+        return kept if len(kept) > 1 else self._balanced(node, a, self.holds)
+
+    def score(self, node: list[int], a: int, parts: Parts) -> float:
+        """Variation, fall of loss and information gain."""
+        n = len(node)
+        places = [1 + self.places[a][self.rows[i][a]] for i in node]
+        fall = self._loss(a, node) - sum(len(p) * self._loss(a, p) for p in parts) / n
+        gains = [self.gain(node, parts, column) for column in self.sensitive]
+        return pstdev(places) / mean(places) + fall + (mean(gains) if gains else 0.0)
+
+    @staticmethod
+    def gain(node: list[int], parts: Parts, column: Sequence[Any]) -> float:
+        """Share of a column's entropy that the parts take away, less what chance would."""
+        n, counts = len(node), Counter(column[i] for i in node)
+        if len(counts) < 2:
+            return 0.0
+        inside = sum(len(p) / n * entropy(Counter(column[i] for i in p)) for p in parts)
+        chance = (len(parts) - 1) * (len(counts) - 1) * math.log(n) / (2 * n)
+        return max(0.0, entropy(counts) - inside - chance) / entropy(counts)
+
+
+def _parts(node: list[int], lower: Parts) -> Parts:
+    """A node's rows between growing sets of its lowest rows."""
+    ends = [[], *lower, node]
+    return [[i for i in end if i not in set(start)] for start, end in pairwise(ends)]
 
 
 # Criteria

@@ -220,7 +220,6 @@ class Column:
         if len({float(value) for value in present}) == 1:
             assert self.kind.parse(published) == present[0]
             return 0.0, 0.0
-        domain = self.present
         for width in map(Decimal, widths.split("/")):
 
             def step(value: Any, width: Decimal = width) -> int:
@@ -233,9 +232,14 @@ class Column:
             shown = [Decimal(end) for end in published[1:-1].split(", ")]
             is_closed = published[-1] == "]"
             assert shown == [low, low + width - (1 if is_closed else 0)]
-            below = sum(step(value) == step(present[0]) for value in domain)
-            break
-        else:
-            assert published == STAR
-            below = len(domain)
-        return below / len(domain), (below - 1) / max(1, len(domain) - 1)
+            return self._share(width)
+        assert published == STAR
+        return 1.0, 1.0
+
+    def _share(self, width: Decimal) -> tuple[float, float]:
+        """A ladder's interval loses its share of the widest intervals that hold values."""
+        widths, _, origin = self.way.partition(":")[2].partition("@")
+        widest, start = Decimal(widths.split("/")[-1]), Decimal(origin or 0)
+        steps = [math.floor((Decimal(str(value)) - start) / widest) for value in self.present]
+        loss = float(width / (widest * (max(steps) - min(steps) + 1)))
+        return loss, loss

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -41,10 +45,78 @@ def test_every_part_without_airflow_runs(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [results]
 
 
+def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--rows", 1000, "--only", "di_mondrian", "--data", tmp_path),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "give one with --data" in result.stderr
+    (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    head, (original, *others) = table["head"], table["rows"]
+    assert original[:4] == ["original rows", "", "", ""]
+    assert len(others) == 36
+    for row in others:
+        found = dict(zip(head[1:], row[1:], strict=True))
+        assert float(found["NCP"].replace(",", "")) > 0
+        assert all(0 < float(found[name]) < 1 for name in head[4:])
+
+
 def test_adult_needs_its_data(tmp_path: Path) -> None:
     result = benchmarks("--quick", "--only", "adult", "--data", tmp_path, "--results", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "give one with --data" in result.stderr
+
+
+def test_tds_on_adult_enlarged(tmp_path: Path) -> None:
+    """On a table that has Adult's columns and hierarchies of two leaves each."""
+    columns = [
+        "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
+        "occupation",
+    ]  # fmt: skip
+    hierarchies = tmp_path / "data" / "adult" / "hierarchies"
+    hierarchies.mkdir(parents=True)
+    for column in columns:
+        (hierarchies / f"{column}.csv").write_text("1;*\n2;*\n")
+    rows = [";".join([*columns, "salary-class"])]
+    rows += [";".join([*["1"] * 8, "low"]), ";".join([*["2"] * 8, "high"])]
+    (hierarchies.parent / "adult.csv").write_text("\n".join(rows) + "\n")
+    result = benchmarks(
+        *("--quick", "--only", "tds", "--adult-sizes", 300, "--data", tmp_path / "data"),
+        *("--results", tmp_path / "results"),
+    )
+    assert result.returncode == 0, result.stderr
+    size, against_k, against_parts = json.loads(
+        (tmp_path / "results" / "results.json").read_text("utf-8")
+    )["tables"]
+    assert [row[0] for row in size["rows"]] == ["300"]
+    assert [row[0] for row in against_k["rows"]] == ["p = 1", "k^I = 50"]
+    assert len(against_parts["rows"]) == 9
+    # k^I is above the rows: every part stays at the top.
+    assert {row[4:] == against_parts["rows"][0][4:] for row in against_parts["rows"]} == {True}
+
+
+def test_variations_of_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.enlarge import BLOCK_ROWS, enlarged
+
+    table = pa.table({"a": ["x", "y", "z"], "n": [1, 2, 3], "kept": ["k", "l", "m"]})
+    rows = BLOCK_ROWS + 7
+    made = pa.Table.from_batches(list(enlarged(table, ["a", "n"], rows, 5)))
+    assert made.num_rows == rows
+    assert made.slice(0, 3).to_pylist() == table.to_pylist()
+    record = np.arange(rows) % 3
+    kept = made["kept"].cast(pa.string()).to_pylist()
+    assert kept == [table["kept"][at].as_py() for at in record]
+    for name in ("a", "n"):
+        values = table[name].to_pylist()
+        same = np.array(made[name].to_pylist()) == np.array(values)[record]
+        assert set(made[name].to_pylist()) == set(values)
+        # An even chance of a random value of three: two in three are the record's own.
+        assert abs(same.mean() - 2 / 3) < 0.01
+    fewer = pa.Table.from_batches(list(enlarged(table, ["a", "n"], 100, 5)))
+    assert fewer.equals(made.slice(0, 100).combine_chunks())
 
 
 def test_an_unknown_part() -> None:

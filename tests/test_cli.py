@@ -80,13 +80,15 @@ class TestUsage:
     def test_help(self) -> None:
         result = mondrian_ops("--help")
         assert result.returncode == 0
-        for command in ("run", "plan", "verify", "generate", "warmup"):
+        for command in ("run", "plan", "verify", "frontier", "generate", "warmup"):
             assert command in result.stdout
 
     @pytest.mark.parametrize(
         "arguments",
         [[], ["nonsense"], ["run"], ["verify", "out"], ["generate", "cards", "--output", "x"],
-         ["generate", "poker", "--rows", "0", "--output", "x"], ["run", "job.yaml", "--k", "5"]],
+         ["generate", "poker", "--rows", "0", "--output", "x"], ["run", "job.yaml", "--k", "5"],
+         ["frontier"], ["frontier", "j", "--k", "2,x"],
+         ["frontier", "j", "--rows", "9", "--sample", "1"]],
     )  # fmt: skip
     def test_a_command_line_that_makes_no_sense(self, arguments: list[str]) -> None:
         result = mondrian_ops(*arguments)
@@ -106,6 +108,54 @@ class TestUsage:
         subprocess.run(
             [sys.executable, "-c", code], check=True, env=environment(), capture_output=True
         )
+
+
+class TestFrontier:
+    def test_prints_the_table_and_writes_the_files(self, job: Path, tmp_path: Path) -> None:
+        result = mondrian_ops("frontier", job, "--k", "2,5,401", "--l", "1,2")
+        assert result.returncode == 0, result.stderr
+        lines = result.stdout.splitlines()
+        assert [line.split()[:2] for line in lines[:5]] == [
+            *(["k", "l"], ["2", "–"], ["5", "–"], ["2", "2"], ["5", "2"]),
+        ]
+        assert "Not attainable: k = 401" in result.stdout
+        assert "Secret" not in result.stdout
+        folder = tmp_path / "out_frontier"
+        names = sorted(path.name for path in folder.iterdir())
+        assert names == ["frontier.csv", "frontier.html", "frontier.svg"]
+        assert all(str(folder / name) in result.stdout for name in names)
+        assert all(" s  " in line for line in result.stderr.splitlines())
+        here = sorted(path.name for path in tmp_path.iterdir())
+        assert here == ["job.yaml", "out_frontier", "people.parquet"]
+
+    def test_json_and_another_place(self, job: Path, tmp_path: Path) -> None:
+        place = tmp_path / "elsewhere"
+        result = mondrian_ops(
+            "frontier", job, "--k", "3", "--json", "--output", place, "--set", "cut=median"
+        )
+        found = json.loads(result.stdout)
+        assert found["cut"] == "median"
+        assert [point["k"] for point in found["points"]] == [3]
+        assert (place / "frontier.csv").exists()
+
+    def test_quiet(self, job: Path) -> None:
+        result = mondrian_ops("frontier", job, "--k", "3", "--quiet")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+    @pytest.mark.parametrize(
+        ("arguments", "named"),
+        [
+            (["--k", "1"], "k = 1"),
+            (["--l", "0.5"], "l = 0.5"),
+            (["--sample", "7"], "sample"),
+            (["--set", "input=nowhere.parquet"], "nowhere.parquet"),
+        ],
+    )
+    def test_what_makes_no_sense_is_one_clear_line(
+        self, job: Path, tmp_path: Path, arguments: list[str], named: str
+    ) -> None:
+        assert named in fails(mondrian_ops("frontier", job, "--quiet", *arguments))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["job.yaml", "people.parquet"]
 
 
 class TestRun:

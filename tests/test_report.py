@@ -218,7 +218,7 @@ def test_unlisted_columns_are_pointed_out() -> None:
 
 def test_full_domain_levels_are_shown() -> None:
     assert "Generalization levels: age 1, zip 2" in reports.render_html(
-        make(levels={"age": 1, "zip": 2})
+        make(recoding={"levels": {"age": 1, "zip": 2}, "summary": "the least height"})
     )
 
 

@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, generate, warmup.
+"""The command line: run, plan, verify, frontier, generate, warmup.
 
 Results go to standard output, progress and errors to standard error. Exit status: 0 when what was
 asked for is done (`run`: published; `verify`: passed), 1 when it is refused or fails, 2 for a
@@ -33,6 +33,7 @@ examples:
   python -m mondrian_ops generate poker --rows 1000000 --output data/poker.parquet
   python -m mondrian_ops run job.yaml --set k=10 --set partitioning.fragments=4
   python -m mondrian_ops verify out/poker --job job.yaml
+  python -m mondrian_ops frontier job.yaml --k 2,5,10,25,50,100 --l 1,2,3
 """
 
 
@@ -96,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--json", action="store_true", help="print the verdict as JSON")
     verify.set_defaults(command=_verify)
 
+    _add_frontier(commands)
+
     generate = commands.add_parser("generate", help="make synthetic data")
     generate.add_argument("kind", choices=("poker", "people"), help="poker hands, or a population")
     generate.add_argument("--rows", type=_rows, default=1_000_000, help="default: 1000000")
@@ -106,6 +109,32 @@ def _parser() -> argparse.ArgumentParser:
     warmup = commands.add_parser("warmup", help="compile the kernels now, into their cache")
     warmup.set_defaults(command=_warmup)
     return parser
+
+
+def _add_frontier(commands: Any) -> None:
+    frontier = commands.add_parser(
+        "frontier", help="loss and risk against k and l, to choose them by; publishes nothing"
+    )
+    _takes_job(frontier)
+    frontier.add_argument(
+        "--k",
+        type=_numbers,
+        default=(2, 5, 10, 25, 50, 100),
+        metavar="K,…",
+        help="default: 2,5,10,25,50,100",
+    )
+    frontier.add_argument(
+        "--l", type=_numbers, default=(1,), metavar="L,…", help="1: none asked for; default: 1"
+    )
+    size = frontier.add_mutually_exclusive_group()
+    size.add_argument("--sample", type=float, metavar="RATE", help="share of the rows to measure")
+    size.add_argument("--rows", type=_rows, metavar="N", help="about so many rows; default: 200000")
+    frontier.add_argument(
+        "--output", metavar="DIR", help="for CSV, SVG and HTML; default: the job's with _frontier"
+    )
+    frontier.add_argument("--quiet", action="store_true", help="no progress and no table")
+    frontier.add_argument("--json", action="store_true", help="print the figures as JSON")
+    frontier.set_defaults(command=_frontier)
 
 
 def _takes_job(parser: argparse.ArgumentParser) -> None:
@@ -132,6 +161,15 @@ def _rows(text: str) -> int:
     if rows < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows; give one from 1 on")
     return rows
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(int(part) if part.strip().isdigit() else float(part)
+                     for part in text.split(","))  # fmt: skip
+    except ValueError:
+        message = f"{text!r} is not a list of numbers; write it as 2,5,10"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -183,6 +221,32 @@ def _verify(options: argparse.Namespace) -> int:
         _write(f"failed    {printable(failure)}")
     _write("PASSED" if verdict["passed"] else "FAILED")
     return 0 if verdict["passed"] else _REFUSED
+
+
+def _frontier(options: argparse.Namespace) -> int:
+    from mondrian_ops import pipeline
+    from mondrian_ops.pipeline import frontier
+    from mondrian_ops.progress import display
+    from mondrian_ops.report import frontier_text
+
+    job = pipeline.load_job(options.job, options.overrides)
+    grid = frontier.points(options.k, options.l)
+    folder = frontier.folder_of(job, options.output)
+    with display(sys.stderr, options.quiet) as progress:
+        found = frontier.trace(
+            job,
+            grid,
+            rows=options.rows,
+            rate=options.sample,
+            progress=_SIGNALS.watched(progress),
+        )
+    written = frontier.write(found, folder)
+    if options.json:
+        _write_json(found)
+    elif not options.quiet:
+        _write(frontier_text(found, shutil.get_terminal_size().columns))
+        _write("\n" + "\n".join(written))
+    return 0
 
 
 def _generate(options: argparse.Namespace) -> int:

@@ -23,6 +23,9 @@ from airflow.sdk import Asset, AssetAlias, TaskGroup, TriggerRule, XComArg
 from mondrian_ops.operators import (
     AnonymizeFragmentOperator,
     CleanUpOperator,
+    FrontierOperator,
+    FrontierPointOperator,
+    FrontierSampleOperator,
     GatherFragmentsOperator,
     PartitionOperator,
     WrapUpOperator,
@@ -32,7 +35,7 @@ from mondrian_ops.operators.base import RETRIES, RETRY_DELAY
 if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-__all__ = ["anonymize_each", "anonymize_group", "anonymize_tasks"]
+__all__ = ["anonymize_each", "anonymize_group", "anonymize_tasks", "frontier_tasks"]
 
 JobSource = Mapping[str, Any] | str | os.PathLike[str] | XComArg
 
@@ -142,3 +145,51 @@ def anonymize_each(
     clean_up = CleanUpOperator(task_id="clean_up", job=jobs, **again).as_teardown()
     [partition, fragments, anonymize, wrap_up] >> clean_up
     return wrap_up
+
+
+def frontier_tasks(
+    job: JobSource,
+    *,
+    k: Any,
+    l: Any = (1,),  # noqa: E741 - the name of the parameter in every paper
+    rows: Any = None,
+    sample: Any = None,
+    folder: Any = None,
+    retries: int = RETRIES,
+    retry_delay: timedelta = RETRY_DELAY,
+) -> FrontierOperator:
+    """Loss and risk of a job against k and l: a mapped task a point, and one that gathers them.
+
+    ::
+
+        sample ──▶ point (mapped) ──▶ frontier
+           └──────────┴──────────────────┴──▶ clean_up (teardown)
+
+    :param job: as for :func:`anonymize_group`; its own k and l are not used.
+    :param k: the values of k, and ``l`` those of l; 1 asks for no diversity.
+    :param rows: about how many rows to measure, or ``sample``, the share of them.
+    :param folder: the directory of table, CSV, picture and page.
+
+    Returns ``frontier``.
+    """
+    again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
+    drawn = FrontierSampleOperator(
+        task_id="sample", job=job, k=k, l=l, rows=rows, sample=sample, **again
+    )
+    points = FrontierPointOperator.partial(
+        task_id="point",
+        job=job,
+        map_index_template=FrontierPointOperator.NAME_TEMPLATE,
+        **again,
+    ).expand(point=drawn.output)
+    frontier = FrontierOperator(
+        task_id="frontier",
+        job=job,
+        sample=drawn.output,
+        points=points.output,
+        folder=folder,
+        **again,
+    )
+    clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
+    [drawn, points, frontier] >> clean_up
+    return frontier

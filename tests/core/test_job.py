@@ -291,7 +291,16 @@ WRONG = [
     ),
     ({"identifier_policy": "hide"}, "identifier_policy: 'hide' is not one of drop, redact", []),
     ({"unlisted": "keep"}, "unlisted: 'keep' is not one of publish, drop", []),
-    ({"algorithm": "samarati"}, "algorithm: 'samarati' is not available", ["use mondrian"]),
+    ({"algorithm": "datafly"}, "algorithm: 'datafly' is not one of", ["tds"]),
+    ({"algorithm": "samarati", "cut": "gain"}, "cut: goes with algorithm: mondrian", ["samarati"]),
+    ({"algorithm": "tds", "relaxed": True}, "relaxed: goes with algorithm: mondrian", ["tds"]),
+    ({"algorithm": "tds", "interval_style": "bounds"}, "interval_style: bounds cannot", ["tds"]),
+    (
+        {"algorithm": "tds", "quasi_identifiers": ["zip=prefix", "age=grid:5"]},
+        "quasi_identifiers[1]: a grid cannot be had",
+        ["use a ladder"],
+    ),
+    ({"samarati": {"max_suppressed": 2.5}}, "samarati.max_suppressed: must be", ["2.5"]),
     ({"algorithm": "mondrain"}, "algorithm: 'mondrain' is not one of", ["mean 'mondrian'?"]),
     ({"cut": "medain"}, "cut: 'medain' is not one of", ["did you mean 'median'?"]),
     ({"cut": 1}, "cut: 1 is not one of", []),
@@ -312,6 +321,22 @@ WRONG = [
     ({"tds": {"partitions": 0}}, "tds.partitions: must be a whole number", []),
     ({"tds": {"k_intermediate": 4}}, "tds.k_intermediate: must be", ["at least 5"]),
     ({"di_mondrian": {"cut_points": 0}}, "di_mondrian.cut_points: must be", []),
+    ({"di_mondrian": {"cut_points": 101}}, "di_mondrian.cut_points: must be at most 100", []),
+    (
+        {"di_mondrian_cut_points": 3},
+        "di_mondrian_cut_points: does not stand here",
+        ["di_mondrian.cut_points"],
+    ),
+    (
+        {"algorithm": "di_mondrian", "cut": "median"},
+        "cut: goes with algorithm: mondrian, not di_mondrian",
+        ["remove it"],
+    ),
+    (
+        {"algorithm": "di_mondrian", "relaxed": True},
+        "relaxed: goes with algorithm: mondrian, not di_mondrian",
+        ["remove it"],
+    ),
 ]
 
 

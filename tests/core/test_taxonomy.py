@@ -25,6 +25,11 @@ def test_levels_and_losses():
     assert np.allclose(found.ncp, [0, 0, 0, 0, 2 / 3, 1])
 
 
+def test_parents():
+    rows = [["a", "x", "*"], ["b", "x", "*"], ["c", "*"]]
+    assert taxonomy(Hierarchy.from_rows(rows, "letters")).parents().tolist() == [5, 4, 4, 5, 5, -1]
+
+
 def test_the_order_of_the_codes_need_not_be_that_of_the_file():
     hierarchy = Hierarchy.from_rows([["a", "x", "*"], ["b", "*"], ["c", "x", "*"]], "letters")
     found = Taxonomy.of(hierarchy, np.array([0, 2, 1]))

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.job import Job, Partitioning, Spark
+from mondrian_ops.core.job import DiMondrian, Job, Partitioning, Samarati, Spark, Tds
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAGS = CHECKOUT / "dags"
-NAMES = ["mondrian_anonymize", "mondrian_etl_example", "mondrian_nightly"]
+NAMES = ["mondrian_anonymize", "mondrian_etl_example", "mondrian_frontier", "mondrian_nightly"]
 
 PARSE = """
 import json, runpy, sys, time
@@ -78,13 +78,13 @@ def test_the_three_phases_have_the_promised_ids(anonymize):
 def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anonymize):
     _dag, form, _found = anonymize
     keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
-    keys |= {f"spark_{each.name}" for each in fields(Spark)}
+    flattened = {"spark": Spark, "di_mondrian": DiMondrian, "samarati": Samarati, "tds": Tds}
+    keys |= {f"{name}_{each.name}" for name, of in flattened.items() for each in fields(of)}
     not_in_a_form = {
         "base_dir",  # where a job file lies
-        *("partitioning", "spark"),  # flattened
+        *("partitioning", *flattened),
         "min_sample",
         "sensitive_hierarchy",  # a file per column
-        *("samarati", "tds", "di_mondrian"),  # other algorithms
     }
     assert set(form) == keys - not_in_a_form
 
@@ -116,7 +116,13 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         ("sample", 0),
         ("sample", 2),
         ("cut", "best"),
-        ("algorithm", "tds"),
+        ("algorithm", "datafly"),
+        ("di_mondrian_cut_points", 0),
+        ("di_mondrian_cut_points", 101),
+        ("samarati_choice", "best"),
+        ("samarati_max_suppressed", -1),
+        ("tds_partitions", 0),
+        ("tds_k_intermediate", 1),
         ("engine", "flink"),
         ("max_rows", 0),
         ("spark_shape", "stage"),
@@ -137,10 +143,10 @@ def test_the_form_refuses_what_the_job_would(anonymize, name, value):
 def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
     _dag, form, found = anonymize
     values = {name: param.resolve() for name, param in form.items()}
-    partitioning = {name: values.pop(name) for name in found["OF_PARTITIONING"]}
-    spark = {name: values.pop(f"spark_{name}") for name in found["OF_SPARK"]}
-    job = Job.from_dict({**values, "partitioning": partitioning, "spark": spark})
-    assert job.spark == Spark()
+    for section, (prefix, names) in found["SECTIONS"].items():
+        values[section] = {name: values.pop(prefix + name) for name in names}
+    job = Job.from_dict(values)
+    assert (job.spark, job.samarati, job.tds) == (Spark(), Samarati(), Tds())
     assert Path(job.input).is_file()
     named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]
     assert named
@@ -148,6 +154,41 @@ def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
     header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
     roles = [*job.identifiers, *job.quasi_identifier_names, *job.sensitive]
     assert sorted(roles) == sorted(header)
+
+
+def test_the_frontier_maps_over_its_grid_and_cleans_up():
+    dag, _found = load("mondrian_frontier")
+    assert {task.task_id for task in dag.tasks if task.is_mapped} == {"point"}
+    assert dag.get_task("sample").downstream_task_ids == {"point", "frontier", "clean_up"}
+    assert dag.get_task("point").downstream_task_ids == {"frontier", "clean_up"}
+    assert dag.get_task("frontier").downstream_task_ids == {"clean_up"}
+    assert dag.get_task("clean_up").is_teardown
+
+
+def test_the_form_of_the_frontier_explains_itself_and_is_a_job_over_data_that_is_there():
+    dag, found = load("mondrian_frontier")
+    for name, param in found["FORM"].items():
+        assert param.schema["title"], name
+        assert param.description.endswith((".", "`")), name
+        assert param.schema.get("section") in (None, "More"), name
+    values = {name: param.resolve() for name, param in found["FORM"].items()}
+    in_job = {name: values[name] for name in dag.get_task("sample").job if name in values}
+    job = Job.from_dict({**in_job, "k": 2, "partitioning": {"seed": values["seed"]}})
+    assert Path(job.input).is_file()
+    header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
+    assert {*job.quasi_identifier_names, *job.sensitive} <= set(header)
+    assert set(values) == {*in_job, *found["OF_THE_GRID"], "k", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("k", []), ("l", []), ("k", [2]), ("rows", 0), ("sample", 0), ("seed", -1)]
+)
+def test_the_form_of_the_frontier_refuses_what_makes_no_sense(name, value):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    _dag, found = load("mondrian_frontier")
+    with pytest.raises(ParamValidationError):
+        found["FORM"][name].resolve(value)
 
 
 def test_what_follows_a_group_follows_its_wrap_up():

@@ -84,6 +84,20 @@ JOBS: Mapping[str, dict[str, Any]] = {
         "c": 2,
         "unlisted": "drop",
     },
+    "full-domain levels": {
+        "quasi_identifiers": [*FEW, "bool", "float=ladder:0.5/1", "large text=prefix"],
+        "algorithm": "samarati",
+        "samarati": {"max_suppressed": 0.05, "choice": "first"},
+        "partitioning": {"fragments": 4, "sample": 1.0},
+    },
+    "top-down specialization": {
+        "quasi_identifiers": [each for each in quasi_identifiers(1) if "grid" not in each],
+        "algorithm": "tds",
+        "tds": {"partitions": 3, "k_intermediate": 12},
+        "sensitive": ["word", "grade"],
+        "l": 2,
+        "spark": APPLICATION,
+    },
     "one fragment": {"quasi_identifiers": list(FEW), "partitioning": {"fragments": 1}},
     "CSV": {
         "source": "csv",

@@ -44,6 +44,18 @@ def runs(project):
             "mondrian_anonymize",
             form(project.job("odd", input=str(odd), quasi_identifiers=["sex", "age"])),
         ),
+        "levels": start(
+            "mondrian_anonymize",
+            form(
+                project.job("levels", algorithm="samarati", cut="auto"),
+                samarati_max_suppressed=0.05,
+                samarati_choice="optimal",
+            ),
+        ),
+        "top_down": start(
+            "mondrian_anonymize",
+            form(project.job("top_down", algorithm="tds", cut="auto"), tds_partitions=2),
+        ),
         "impossible": start("mondrian_anonymize", form(project.job("impossible", l=1000))),
         "fails_once": start("fails_once", nested(project.job("fails_once"))),
         "killed_once": start("killed_once", nested(project.job("killed_once"))),
@@ -88,6 +100,19 @@ def test_a_run_publishes_a_release(project, over):
     assert published(project.output("happy")) == 2000
     assert min(classes(project.output("happy")).values()) >= 5
     assert project.leftovers("happy") == []
+
+
+@pytest.mark.parametrize("name", ["levels", "top_down"])
+def test_columns_can_be_recoded_as_a_whole(project, over, name):
+    state, _tasks = over(name)
+    assert state == "success"
+    report = json.loads((project.output(name) / "_report.json").read_text())
+    rows = report["rows"]
+    assert published(project.output(name)) == rows["published"] == 2000 - rows["suppressed"]
+    assert rows["suppressed"] <= (100 if name == "levels" else 0)
+    assert min(classes(project.output(name)).values()) >= 5
+    assert report["recoding"]["summary"]
+    assert len(report["fragments"]) > 1
 
 
 def test_fragments_are_named_in_the_grid(over):

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops.algorithms import mondrian
+from mondrian_ops.algorithms.di_mondrian import MultiwayCut
+from mondrian_ops.algorithms.mondrian import CodedRows, Cut
+from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.encoding import as_array
-from mondrian_ops.core.generalization import Attribute, Classes, Published
+from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Order, orders_of
 from mondrian_ops.core.survey import Survey
+from mondrian_ops.core.taxonomy import Taxonomy
 
 __all__ = ["Anonymizer", "columns_to_read", "unlisted_columns"]
 
@@ -27,11 +31,15 @@ REDACTED = "*"
 class Anonymizer:
     """Anonymizes parts of one dataset, all on the scale of the whole.
 
-    ``hierarchies`` by column; ``cut`` is the policy that ``auto`` was resolved to.
+    ``hierarchies`` by column; ``cut`` is the policy that the job was resolved to.
     """
 
     def __init__(
-        self, job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], cut: mondrian.Cut
+        self,
+        job: Job,
+        survey: Survey,
+        hierarchies: Mapping[str, Hierarchy],
+        cut: Cut | MultiwayCut,
     ) -> None:
         self.job = job
         self.survey = survey
@@ -41,12 +49,18 @@ class Anonymizer:
 
     @cached_property
     def attributes(self) -> list[Attribute]:
-        """The quasi-identifiers in the job's order.
+        """The quasi-identifiers in the job's order."""
+        return self.survey.attributes(self.job, self._hierarchies, self.cut.tree_order)
 
-        Median cuts take a hierarchy's leaves in the order of its file, as the source does; the
-        policies that weigh losses take them in tree order, where subtrees are contiguous.
-        """
-        return self.survey.attributes(self.job, self._hierarchies, self.cut.greedy != "median")
+    @property
+    def trees(self) -> list[TreeAttribute]:
+        """The quasi-identifiers where columns are recoded as a whole: all are trees then."""
+        return [each for each in self.attributes if isinstance(each, TreeAttribute)]
+
+    @property
+    def taxonomies(self) -> list[Taxonomy]:
+        """Their taxonomies."""
+        return [each.taxonomy for each in self.trees]
 
     @cached_property
     def domains(self) -> list[SensitiveDomain]:
@@ -58,29 +72,56 @@ class Anonymizer:
         """How the values of each quasi-identifier are compared."""
         return orders_of(self.attributes)
 
-    def encode(self, table: pa.Table, privacy: Privacy | None = None) -> mondrian.CodedRows:
+    def encode(self, table: pa.Table, privacy: Privacy | None = None) -> CodedRows:
         """The rows of ``table`` in codes; ``privacy`` replaces the job's criteria."""
         encoded = [each.encode(table[each.name]) for each in self.attributes]
         sensitive = [each.encode(as_array(table[each.name])) for each in self.domains]
-        return mondrian.CodedRows.of(encoded, sensitive, self.domains, privacy or self.privacy)
+        return CodedRows.of(encoded, sensitive, self.domains, privacy or self.privacy)
 
-    def release(self, table: pa.Table) -> tuple[pa.Table, dict[str, Any]]:
+    def frequencies(self, table: pa.Table | pa.RecordBatch) -> FrequencySet:
+        """The combinations of codes in ``table``: quasi-identifiers, then sensitive columns."""
+        encoded = [each.encode(table.column(each.name)) for each in self.attributes]
+        sensitive = [each.encode(as_array(table.column(each.name))) for each in self.domains]
+        sizes = [*(each.size for each in encoded), *(len(each.counts) for each in self.domains)]
+        return FrequencySet.of([*(each.codes for each in encoded), *sensitive], sizes)
+
+    def release(
+        self, table: pa.Table, recoding: Recoding | None = None
+    ) -> tuple[pa.Table, dict[str, Any]]:
         """The released form of ``table``, class by class, and a summary of its loss.
 
-        The summary holds rows, classes as cut, sums of DP and NCP, and by attribute sums of NCP and
+        ``recoding`` is that of the dataset, where columns are recoded as a whole. The summary holds
+        rows, rows suppressed, classes as cut, sums of DP and NCP, and by attribute sums of NCP and
         LM and counts of rows published exactly and as "*".
         """
         started = time.perf_counter()
+        if recoding is None:
+            classes, published = self._cut(table)
+        else:
+            classes, published = self._recoded(table, recoding)
+        released = self._table(table, classes, published)
+        summary = _summary(classes, published)
+        summary["suppressed"] = table.num_rows - summary["rows"]
+        summary["seconds"] = round(time.perf_counter() - started, 3)
+        return released, summary
+
+    def _cut(self, table: pa.Table) -> tuple[Classes, dict[str, Published]]:
         rows = self.encode(table)
-        classes = mondrian.anonymize(rows, self.cut)
+        classes = self.cut.classes(rows)
         published = {
             attribute.name: attribute.publish(encoded, classes)
             for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
         }
-        released = self._table(table, classes, published)
-        summary = _summary(classes, published)
-        summary["seconds"] = round(time.perf_counter() - started, 3)
-        return released, summary
+        return classes, published
+
+    def _recoded(self, table: pa.Table, recoding: Recoding) -> tuple[Classes, dict[str, Published]]:
+        codes = [each.encode(table[each.name]).codes for each in self.attributes]
+        classes, nodes = recoding.classes(codes)
+        published = {
+            attribute.name: attribute.publish_nodes(of_attribute)
+            for attribute, of_attribute in zip(self.trees, nodes, strict=True)
+        }
+        return classes, published
 
     def _table(
         self, table: pa.Table, classes: Classes, published: Mapping[str, Published]
@@ -93,7 +134,7 @@ class Anonymizer:
                 for column, values in published[name].columns.items():
                     columns[column] = values.take(row_class)
             elif name in self.job.identifiers:
-                redacted = pa.array([REDACTED]).take(pa.array(np.zeros(table.num_rows, np.int32)))
+                redacted = pa.array([REDACTED]).take(pa.array(np.zeros(len(index), np.int32)))
                 columns[name] = redacted.dictionary_encode()
             else:
                 columns[name] = table[name].take(index)

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import Cut, better_gain
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -27,6 +28,14 @@ def choose_cut(
     ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
     attributes come first is tried out on the ``pilot`` rows.
     """
+    if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
+        why = f"algorithm: {job.algorithm}"
+        return {"asked": job.cut, "used": "none", "reason": why, **asdict(Cut("balanced"))}
+    if job.algorithm == "di_mondrian":
+        points = job.di_mondrian.cut_points
+        reason = f"at up to {points} point(s) of an attribute at once"
+        said = {"asked": "di_mondrian", "used": "di_mondrian", "reason": reason}
+        return {**said, "cut_points": points}
     if job.relaxed or job.cut == "median":
         used = "relaxed" if job.relaxed else "median"
         return {"asked": job.cut, "used": used, "reason": "asked for", **asdict(Cut(used))}
@@ -54,6 +63,8 @@ def choose_cut(
 _LEVEL_S = 2.5e-8
 
 
-def cut_of(resolved: Mapping[str, Any]) -> Cut:
+def cut_of(resolved: Mapping[str, Any]) -> Cut | MultiwayCut:
     """The cut that `choose_cut` described."""
+    if resolved["used"] == "di_mondrian":
+        return MultiwayCut(resolved["cut_points"])
     return Cut(resolved["greedy"], resolved["rollout_rows"])

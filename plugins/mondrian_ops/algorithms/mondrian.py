@@ -8,7 +8,7 @@ finished subtree loses least. See docs/algorithms.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,11 @@ from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.generalization import Classes, Encoded, kernel_rows
 
-__all__ = ["CodedRows", "Cut", "anonymize", "better_gain"]
+__all__ = ["CodedRows", "Cut", "Splitter", "anonymize", "better_gain", "shuffled"]
+
+Splitter = Callable[[NDArray[np.int32], int, int], tuple[int, list[int]]]
+"""From an index and a node, start and stop, to the attribute (-1: the node is final) and the codes
+that it is cut above, ascending."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,30 @@ class Cut:
     def policy(self) -> kernels.Policy:
         """The policy as the kernels take it."""
         return kernels.Policy(_POLICIES[self.greedy], CANDIDATES, self.rollout_rows)
+
+    @property
+    def tree_order(self) -> bool:
+        """Whether a hierarchy's leaves are taken in tree order, where subtrees are contiguous.
+
+        The policies that weigh losses do; median cuts take them in the order of the file, as the
+        source does.
+        """
+        return self.greedy != "median"
+
+    def classes(self, coded: CodedRows) -> Classes:
+        """The equivalence classes of the rows; no valid cut is left in any of them."""
+        return anonymize(coded, self)
+
+    def splitter(self, coded: CodedRows) -> Splitter:
+        """What cuts single nodes of the tree."""
+        policy = self.policy()
+        work = coded.work(policy)
+
+        def split(index: NDArray[np.int32], start: int, stop: int) -> tuple[int, list[int]]:
+            a, code = kernels.cut_of(coded.rows, index, start, stop, coded.criteria, policy, work)
+            return int(a), [int(code)]
+
+        return split
 
 
 _POLICIES = {
@@ -106,6 +134,11 @@ def anonymize(coded: CodedRows, cut: Cut) -> Classes:
     tells nothing of the source's.
     """
     index, starts = _grown(coded, cut)
+    return shuffled(coded, index, starts)
+
+
+def shuffled(coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]) -> Classes:
+    """Classes that start in the permuted ``index`` at ``starts``, their rows shuffled in place."""
     kernels.shuffle_classes(index, starts, _seed(coded.rows))
     return Classes(index, starts)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.core import kernels
 from mondrian_ops.core.errors import JobError
@@ -32,19 +33,20 @@ def multidimensional(
     coded: CodedRows,
     attributes: Sequence[Attribute],
     fragments: int,
-    cut: Cut,
+    cut: Cut | MultiwayCut,
     most: int | None = None,
 ) -> Plan:
     """M_PARTITION: ``fragments`` fragments, and more until none holds over ``most`` rows.
 
-    There are fewer, or larger ones, where no further cut is possible.
+    There are fewer, or larger ones, where no further cut is possible, and more where the last cut
+    made several parts.
 
     ``coded`` is the sample, ``coded.criteria`` what it can show of what is asked. Where the sample
     is the whole dataset, cut by the job's own policy, the fragments are nodes of the centralized
     tree; else ``cut`` is ``balanced``.
     """
-    policy = cut.policy()
-    work = coded.work(policy)
+    split = cut.splitter(coded)
+    order = np.empty(coded.count, np.int64)
     index = np.arange(coded.count, dtype=np.int32)
     nodes: list[Branch | None] = [None]
     waiting = [(-coded.count, 0, 0, coded.count)]
@@ -52,18 +54,20 @@ def multidimensional(
     final = 0
     while waiting and (len(waiting) + final < fragments or -waiting[0][0] > most):
         _, at, start, stop = heapq.heappop(waiting)
-        a, code = -1, 0
+        a, codes = -1, list[int]()
         if stop - start >= 2 * coded.criteria.k:
-            a, code = kernels.cut_of(coded.rows, index, start, stop, coded.criteria, policy, work)
+            a, codes = split(index, start, stop)
         if a < 0:
             final += 1
             continue
-        middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, code, work.order)
-        value = attributes[a].cut_value(coded.encoded[a], int(code))
-        nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
-        heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
-        heapq.heappush(waiting, (middle - stop, len(nodes) + 1, middle, stop))
-        nodes += [None, None]
+        for code in codes:  # several parts: a chain of cuts
+            middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, code, order)
+            value = attributes[a].cut_value(coded.encoded[a], code)
+            nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
+            heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
+            at, start = len(nodes) + 1, middle
+            nodes += [None, None]
+        heapq.heappush(waiting, (start - stop, at, start, stop))
     return _numbered(nodes)
 
 

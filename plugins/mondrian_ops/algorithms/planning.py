@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
 from mondrian_ops.algorithms.mondrian import Cut
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.frequency_set import FrequencyTally
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan
@@ -76,10 +77,12 @@ class LeafCounts:
     """What the real data holds in each leaf of a plan.
 
     ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
+    ``frequencies`` of the whole, where columns are recoded as a whole.
     """
 
     rows: NDArray[np.int64]
     sensitive: Sequence[NDArray[np.int64]]
+    frequencies: FrequencyTally = field(default_factory=FrequencyTally)
 
     @classmethod
     def zeros(cls, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
@@ -94,6 +97,7 @@ class LeafCounts:
         self.rows[:] += other.rows
         for total, part in zip(self.sensitive, other.sensitive, strict=True):
             total += part
+        self.frequencies.add_all(other.frequencies)
 
 
 def sample_size(job: Job, rows: int) -> int:

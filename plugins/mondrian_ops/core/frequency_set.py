@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core import kernels
 
-__all__ = ["FrequencySet", "group"]
+__all__ = ["FrequencySet", "FrequencyTally", "group", "packed"]
 
 Words = NDArray[np.uint64]
 _BITS = 64
@@ -43,9 +43,7 @@ class FrequencySet:
     @classmethod
     def of(cls, columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> FrequencySet:
         """Count the rows of ``columns``, each (rows,) integers from 0 to its size less one."""
-        words = np.zeros((len(_widths(sizes)), len(columns[0])), np.uint64)
-        for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
-            words[word] |= column.astype(np.uint64) << np.uint64(shift)
+        words = packed(columns, sizes)
         return cls(tuple(sizes), words, np.ones(words.shape[1], np.int64))._counted()
 
     @classmethod
@@ -64,11 +62,19 @@ class FrequencySet:
 
     def codes(self, first: int = 0) -> NDArray[np.int32]:
         """(columns, m): the codes of each combination, from column ``first`` on."""
-        places = _places(self.sizes)[first:]
-        found = np.empty((len(places), self.words.shape[1]), np.int32)
-        for at, (word, shift, bits) in enumerate(places):
-            found[at] = (self.words[word] >> np.uint64(shift)) & _mask(bits)
+        found = np.empty((len(self.sizes) - first, self.words.shape[1]), np.int32)
+        for at in range(first, len(self.sizes)):
+            found[at - first] = self.column(at)
         return found
+
+    def column(self, at: int) -> NDArray[np.int32]:
+        """(m,): the codes of one column."""
+        word, shift, bits = self.places()[at]
+        return ((self.words[word] >> np.uint64(shift)) & _mask(bits)).astype(np.int32)
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """Where each column lies: word, bits to shift it down by, and bits it has."""
+        return _places(self.sizes)
 
     def starts(self, columns: int) -> NDArray[np.intp]:
         """Where each distinct combination of the first ``columns`` columns begins."""
@@ -113,6 +119,37 @@ class FrequencySet:
         sizes = tuple(map(int, table.schema.metadata[b"sizes"].decode().split(",")))
         words = np.stack([column.to_numpy() for column in table.columns[1:]])
         return cls(sizes, words, table["rows"].to_numpy())
+
+
+class FrequencyTally:
+    """Frequency sets of parts of a dataset, added up."""
+
+    def __init__(self) -> None:
+        self._parts: list[FrequencySet] = []
+
+    def add(self, part: FrequencySet) -> None:
+        """Take in another part; each combination is sorted as often as the logarithm of parts."""
+        self._parts.append(part)
+        while len(self._parts) > 1 and 2 * len(self._parts[-1].rows) > len(self._parts[-2].rows):
+            self._parts[-2:] = [FrequencySet.merged(self._parts[-2:])]
+
+    def add_all(self, other: FrequencyTally) -> None:
+        """Take in the parts of another tally."""
+        for part in other._parts:
+            self.add(part)
+
+    def result(self) -> FrequencySet:
+        """All parts together; there must be one."""
+        self._parts = [FrequencySet.merged(self._parts)]
+        return self._parts[0]
+
+
+def packed(columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> Words:
+    """(words, rows): the rows of some columns of integers, in as many bits as they need."""
+    words = np.zeros((len(_widths(sizes)), len(columns[0])), np.uint64)
+    for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
+        words[word] |= column.astype(np.uint64) << np.uint64(shift)
+    return words
 
 
 def group(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -30,6 +30,7 @@ from mondrian_ops.core.encoding import (
 from mondrian_ops.core.errors import HierarchyError, InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.scale import Scale
+from mondrian_ops.core.taxonomy import MISSING, STAR, Taxonomy
 
 __all__ = [
     "Attribute",
@@ -44,7 +45,7 @@ __all__ = [
     "text_of",
 ]
 
-STAR = "*"
+STAR_TEXT = "*"
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +60,7 @@ class Encoded:
     low: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for intervals
     high: Floats = field(default_factory=lambda: np.zeros(0))
     span: float = 0.0
+    origin: float = 0.0  # of intervals: the lower end of the range over the whole dataset
     domain: float = 1.0  # distinct values, leaves, of the domain
     present: float = 1.0  # distinct values in the whole dataset
     step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, see kernels.Rows
@@ -178,6 +180,7 @@ class IntervalAttribute(Attribute):
             low=np.concatenate([[0.0], low]),
             high=np.concatenate([[0.0], high]),
             span=self.high - self.low,
+            origin=self.low,
             values=values,
         )
 
@@ -237,11 +240,17 @@ class TreeAttribute(Attribute):
     hierarchy: Hierarchy
     order: NDArray[np.int64]
     present: int = 0
-    prefix: bool = False
+    generalization: str = "hierarchy"
 
     @property
-    def generalization(self) -> str:
-        return "prefix" if self.prefix else "hierarchy"
+    def prefix(self) -> bool:
+        """Whether a node is published as its prefix with wildcards."""
+        return self.generalization == "prefix"
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        """The nodes above the codes."""
+        return Taxonomy.of(self.hierarchy, self.order)
 
     @property
     def leaves(self) -> pa.Array:
@@ -284,6 +293,26 @@ class TreeAttribute(Attribute):
             labels = _dictionary(np.where(missing | star, -1, node), texts)
         return Published({self.name: _starred(labels, star)}, ncp, lm, exact, star)
 
+    def publish_nodes(self, nodes: NDArray[np.int32]) -> Published:
+        """The value of each class where it is given: (classes,) nodes of `taxonomy`, or STAR."""
+        star, present = nodes == STAR, nodes > MISSING
+        at = np.maximum(nodes, MISSING)
+        ncp, lm = (np.where(star, 1.0, loss[at]) for loss in (self.taxonomy.ncp, self.taxonomy.lm))
+        texts = pa.array(self._wildcard_labels if self.prefix else self.hierarchy.labels)
+        labels = _dictionary(np.where(present, at - 1, -1), texts)
+        exact = ~star & (at <= len(self.order))
+        return Published({self.name: _starred(labels, star)}, ncp, lm, exact, star)
+
+    @cached_property
+    def _wildcard_labels(self) -> list[str]:
+        """The text of each node, a wildcard for every further character of its longest leaf."""
+        lengths = pc.utf8_length(pa.array(self.hierarchy.leaves, pa.string())).to_numpy()
+        longest = np.zeros(len(self.hierarchy.labels), np.int64)
+        for level in self.hierarchy.ancestors:
+            np.maximum.at(longest, level, lengths)
+        pairs = zip(self.hierarchy.labels, longest.tolist(), strict=True)
+        return [label.ljust(length, STAR_TEXT) for label, length in pairs]
+
     def _common_ancestor(
         self, codes: Codes, classes: Classes, low: NDArray[np.int64]
     ) -> NDArray[np.int64]:
@@ -313,7 +342,9 @@ class TreeAttribute(Attribute):
         texts = [
             None
             if key < 0
-            else labels[key // (int(length.max()) + 1)].ljust(key % (int(length.max()) + 1), STAR)
+            else labels[key // (int(length.max()) + 1)].ljust(
+                key % (int(length.max()) + 1), STAR_TEXT
+            )
             for key in unique.tolist()
         ]
         return _dictionary_of_texts(inverse, pa.array(texts, pa.string()))
@@ -448,7 +479,7 @@ def _labels_of_pairs(
     pair = pc.binary_join_element_wise("[", first, ", ", last, texts.close, "")
     single = pa.array((a == b) & (texts.high is None))
     labels = pc.if_else(single, first, pair)
-    labels = pc.if_else(pa.array((a == 0) & (b > 0)), STAR, labels)
+    labels = pc.if_else(pa.array((a == 0) & (b > 0)), STAR_TEXT, labels)
     return _dictionary_of_texts(inverse, labels)
 
 
@@ -471,7 +502,7 @@ def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictiona
     """``labels`` with "*" where ``star``."""
     if not star.any():
         return labels
-    texts = pa.concat_arrays([labels.dictionary, pa.array([STAR], pa.string())])
+    texts = pa.concat_arrays([labels.dictionary, pa.array([STAR_TEXT], pa.string())])
     last = pa.scalar(len(texts) - 1, pa.int32())
     return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(star), last, labels.indices), texts)
 

@@ -168,6 +168,12 @@ class Hierarchy:
         return _laddered(values, ladder, origin, name, scale)
 
     @classmethod
+    def flat(cls, values: Sequence[str], name: str) -> Hierarchy:
+        """Distinct values right under one root."""
+        root = np.array([-1], dtype=np.int32)
+        return _assembled(name, list(values), [_TOP], np.zeros(len(values), np.int32), root)
+
+    @classmethod
     def from_order(cls, texts: Sequence[str], line: Floats, name: str) -> Hierarchy:
         """A binary tree over ordered values: each level joins neighbours of the one below.
 

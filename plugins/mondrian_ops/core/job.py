@@ -38,9 +38,10 @@ Strategy = Literal["multidimensional", "quantile"]
 LatticeChoice = Literal["first", "minimal", "optimal"]
 SparkShape = Literal["fragments", "application"]
 
-ALGORITHMS = ("mondrian",)
+ALGORITHMS = ("mondrian", "di_mondrian", "samarati", "tds")
+RECODING_ALGORITHMS = ("samarati", "tds")
 ENGINES = ("local", "spark")
-_LATER_ALGORITHMS = ("di_mondrian", "samarati", "tds")
+MOST_CUT_POINTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,18 @@ class Spark:
 
 @dataclass(frozen=True, slots=True)
 class Samarati:
-    """Options of full-domain generalization: rows that may be suppressed, and which node wins."""
+    """Options of full-domain generalization: rows that may be suppressed, and which node wins.
 
-    max_suppressed: int = 0
+    ``max_suppressed`` is a number of rows or, below 1, a share of them.
+    """
+
+    max_suppressed: float = 0
     choice: LatticeChoice = "minimal"
+
+    def suppressible(self, rows: int) -> int:
+        """How many of ``rows`` rows may be suppressed."""
+        asked = self.max_suppressed
+        return int(asked * rows) if asked < 1 else int(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,7 @@ class Tds:
 
 @dataclass(frozen=True, slots=True)
 class DiMondrian:
-    """Options of DI-Mondrian: the cut points tried per attribute."""
+    """Options of DI-Mondrian: the points that an attribute is cut at, at most, in one step."""
 
     cut_points: int = 2
 
@@ -136,6 +145,11 @@ class Job:
     tds: Tds = Tds()
     di_mondrian: DiMondrian = DiMondrian()
     base_dir: str | None = field(default=None, compare=False)
+
+    @property
+    def recodes_columns(self) -> bool:
+        """Whether a value is generalized alike in all rows, not class by class."""
+        return self.algorithm in RECODING_ALGORITHMS
 
     @property
     def quasi_identifier_names(self) -> tuple[str, ...]:
@@ -188,10 +202,15 @@ def _read(options: Options, paths_required: bool) -> Job:
     attributes = _quasi_identifiers(options)
     sensitive = options.columns("sensitive")
     _check_one_role_each(options, identifiers, attributes, sensitive)
+    algorithm = options.choice("algorithm", ALGORITHMS, ALGORITHMS[0])
     cut = options.choice("cut", get_args(Cut), "auto")
     relaxed = options.flag("relaxed", False)
+    _check_cut_goes_with(options, algorithm, cut, relaxed)
     if relaxed and cut not in ("auto", "median"):
         raise options.error("relaxed", f"goes with cut: median, not {cut}; change one of them")
+    style = options.choice("interval_style", get_args(IntervalStyle), "text")
+    if algorithm in RECODING_ALGORITHMS:
+        _check_recoding(options, algorithm, attributes, style)
     diversity = options.choice("diversity", get_args(Diversity), "distinct")
     distance = options.choice("t_distance", get_args(Distance), "equal")
     return Job(
@@ -209,11 +228,11 @@ def _read(options: Options, paths_required: bool) -> Job:
         quasi_identifiers=tuple(attributes.values()),
         sensitive=tuple(sensitive),
         unlisted=options.choice("unlisted", get_args(Unlisted), "publish"),
-        algorithm=_available(options, "algorithm", ALGORITHMS, _LATER_ALGORITHMS),
+        algorithm=algorithm,
         cut=cut,
         relaxed=relaxed,
         cut_budget_s=_cut_budget(options),
-        interval_style=options.choice("interval_style", get_args(IntervalStyle), "text"),
+        interval_style=style,
         partitioning=_partitioning(options),
         retrieval=options.choice("retrieval", get_args(Retrieval), "auto"),
         engine=options.choice("engine", ENGINES, ENGINES[0]),
@@ -258,6 +277,24 @@ def _check_one_role_each(
                     "identifier, a quasi-identifier or sensitive, remove it from one of them",
                 )
         taken.update(role)
+
+
+def _check_recoding(
+    options: Options,
+    algorithm: str,
+    attributes: Mapping[str, QuasiIdentifier],
+    style: IntervalStyle,
+) -> None:
+    """Refuse what only algorithms that cut classes can do."""
+    if style != "text":
+        raise options.error(
+            "interval_style", f"{style} cannot be had with algorithm: {algorithm}; remove it"
+        )
+    for path, attribute in attributes.items():
+        if attribute.grid is not None:
+            raise options.error(
+                path, f"a grid cannot be had with algorithm: {algorithm}; use a ladder"
+            )
 
 
 def _l(options: Options, diversity: Diversity, sensitive: bool) -> float | None:
@@ -327,15 +364,13 @@ def _sensitive_hierarchy(
     return files
 
 
-def _available(
-    options: Options, key: str, available: tuple[str, ...], later: tuple[str, ...]
-) -> str:
-    value = options.choice(key, available + later, available[0])
-    if value in later:
-        raise options.error(
-            key, f"{value!r} is not available in this version; use {', '.join(available)}"
-        )
-    return value
+def _check_cut_goes_with(options: Options, algorithm: str, cut: str, relaxed: bool) -> None:
+    if algorithm == "mondrian":
+        return
+    if cut != "auto":
+        raise options.error("cut", f"goes with algorithm: mondrian, not {algorithm}; remove it")
+    if relaxed:
+        raise options.error("relaxed", f"goes with algorithm: mondrian, not {algorithm}; remove it")
 
 
 def _cut_budget(options: Options) -> float:
@@ -393,8 +428,14 @@ def _property(value: object) -> str:
 
 def _samarati(options: Options) -> Samarati:
     section = options.section("samarati", known=_names(Samarati))
+    suppressed = section.number("max_suppressed") or 0
+    if suppressed < 0 or (suppressed > 1 and suppressed != int(suppressed)):
+        raise section.error(
+            "max_suppressed",
+            f"must be a number of rows, or a share of them below 1, not {suppressed}",
+        )
     return Samarati(
-        max_suppressed=_or(section.whole("max_suppressed", least=0), 0),
+        max_suppressed=suppressed if suppressed < 1 else int(suppressed),
         choice=section.choice("choice", get_args(LatticeChoice), "minimal"),
     )
 
@@ -411,7 +452,10 @@ def _tds(options: Options, k: int) -> Tds:
 
 def _di_mondrian(options: Options) -> DiMondrian:
     section = options.section("di_mondrian", known=_names(DiMondrian))
-    return DiMondrian(_or(section.whole("cut_points", least=1), DiMondrian().cut_points))
+    cut_points = _or(section.whole("cut_points", least=1), DiMondrian().cut_points)
+    if cut_points > MOST_CUT_POINTS:
+        raise section.error("cut_points", f"must be at most {MOST_CUT_POINTS}, not {cut_points}")
+    return DiMondrian(cut_points)
 
 
 def _or(value: int | None, default: int) -> int:
@@ -436,7 +480,14 @@ def _plain(value: Any) -> Any:
 _KEYS = tuple(name for name in _names(Job) if name != "base_dir")
 # The trigger form has these at its top level; in a job they have a section.
 _FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)} | {
-    f"spark_{name}": f"spark.{name}" for name in _names(Spark)
+    f"{prefix}_{name}": f"{prefix}.{name}"
+    for prefix, section in (
+        ("spark", Spark),
+        ("di_mondrian", DiMondrian),
+        ("samarati", Samarati),
+        ("tds", Tds),
+    )
+    for name in _names(section)
 }
 _DEFAULTS = Job(input=None, output=None, k=0)
 _ALWAYS_DESCRIBED = {

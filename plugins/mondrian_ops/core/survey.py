@@ -65,7 +65,13 @@ class Survey:
     ) -> Attribute:
         name, type_ = quasi.name, self.types[quasi.name]
         domain = self.domains[name]
-        match generalization_of(quasi, type_):
+        how = generalization_of(quasi, type_)
+        match how:
+            case "interval" if job.recodes_columns:
+                line = positions(domain, name) if len(domain) else np.zeros(1)
+                hierarchy = Hierarchy.from_order(_texts(domain), line, name)
+            case "set" if job.recodes_columns:
+                hierarchy = Hierarchy.flat(_texts(domain), name)
             case "interval":
                 ends = positions(domain, name) if len(domain) else np.zeros(2)
                 grid = None if quasi.grid is None else Grid(quasi.grid, quasi.origin)
@@ -77,7 +83,7 @@ class Survey:
             case "set":
                 return SetAttribute(name, type_, domain)
             case "prefix":
-                hierarchy = Hierarchy.from_prefixes(domain.to_pylist() or [""], name)
+                hierarchy = Hierarchy.from_prefixes(_texts(domain), name)
             case _ if quasi.ladder is not None:
                 values = domain.to_numpy() if len(domain) else np.zeros(1)
                 hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
@@ -89,8 +95,7 @@ class Survey:
             )
         leaves = len(hierarchy.leaves)
         order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
-        is_prefix = quasi.generalization == "prefix"
-        return TreeAttribute(name, type_, hierarchy, order, len(domain), is_prefix)
+        return TreeAttribute(name, type_, hierarchy, order, len(domain), how)
 
     def _sensitive(self, name: str, hierarchy: Hierarchy | None) -> SensitiveDomain:
         values, counts = self.domains[name], self.counts[name].to_numpy()
@@ -145,7 +150,7 @@ class Surveyor:
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
         }
         self._ranges: dict[str, list[pa.Array]] = {
-            n: [] for n, how in self._how.items() if how == "interval"
+            n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_columns
         }
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted}
@@ -284,6 +289,11 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
 def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
     """``hierarchy`` with the texts of its leaves as they are published elsewhere."""
     return replace(hierarchy, leaves=leaves, labels=[*leaves, *hierarchy.labels[len(leaves) :]])
+
+
+def _texts(domain: pa.Array) -> list[str]:
+    """The values as they are published; an empty text where there is none."""
+    return text_of(domain).to_pylist() or [""]
 
 
 def _as_list(values: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.hierarchy import Hierarchy
 
-__all__ = ["MISSING", "STAR", "Taxonomy"]
+__all__ = ["MISSING", "STAR", "Nodes", "Taxonomy"]
 
 MISSING = 0
 """The node of the missing value."""
@@ -57,6 +57,13 @@ class Taxonomy:
             lm=np.concatenate([[0.0], lm]),
             leaves=np.concatenate([[0], hierarchy.leaf_count]).astype(np.int64),
         )
+
+    def parents(self) -> Nodes:
+        """(nodes,) the node above each; -1 above the root and above nodes that no code is under."""
+        parent = np.full(self.nodes, -1, np.int32)
+        for child, above in zip(self.levels[:-1], self.levels[1:], strict=True):
+            parent[child] = np.where(child == above, parent[child], above)
+        return parent
 
     @property
     def height(self) -> int:

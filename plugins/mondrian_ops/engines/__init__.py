@@ -32,6 +32,12 @@ class Engine(Protocol):
     def count(self, run: Run, scatter: bool, told: Callable[[int], None]) -> LeafCounts:
         """One pass over the source: count it against the draft's plan; scatter it if asked."""
 
+    def recode(self, run: Run, counts: LeafCounts) -> None:
+        """Decide what the values of each column become, where columns are recoded as a whole.
+
+        The recoding is left in the working files.
+        """
+
     def anonymize(self, run: Run, chosen: Sequence[Fragment]) -> Iterator[Summary]:
         """Turn fragments into parts of the release; summaries as they come."""
 

@@ -34,6 +34,8 @@ class Counting:
         """Those of the source's columns that batches must have, in its order."""
         needed = {*self._router.columns, *self._anonymizer.job.sensitive}
         needed |= set(self._scattered or ())
+        if self._anonymizer.job.recodes_columns:
+            needed |= set(self._anonymizer.job.quasi_identifier_names)
         return [name for name in names if name in needed]
 
     def zeros(self) -> LeafCounts:
@@ -51,6 +53,8 @@ class Counting:
             pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
             sensitive.append(pairs.reshape(self._leaves, width))
         counts = LeafCounts(rows, sensitive)
+        if self._anonymizer.job.recodes_columns:
+            counts.frequencies.add(self._anonymizer.frequencies(batch))
         if self._scattered is None:
             return counts, []
         return counts, _routed(batch.select(self._scattered), leaf, rows)

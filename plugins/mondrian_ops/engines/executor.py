@@ -25,7 +25,10 @@ import pyarrow as pa  # noqa: E402
 from mondrian_ops import storage  # noqa: E402
 from mondrian_ops.algorithms import planning  # noqa: E402
 from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
+from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized  # noqa: E402
+from mondrian_ops.algorithms.specialization import Level  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
+from mondrian_ops.core.frequency_set import FrequencySet  # noqa: E402
 from mondrian_ops.core.survey import Surveyor, surveyed_columns  # noqa: E402
 from mondrian_ops.engines import fragment as fragments  # noqa: E402
 from mondrian_ops.engines.counting import Counting  # noqa: E402
@@ -46,6 +49,7 @@ _SCHEMA = pa.schema(
 )
 _PIECE_BYTES = 4 << 20
 _ERROR = "error:"
+_FREQUENCIES = "frequencies.arrow"
 
 
 class Message(NamedTuple):
@@ -203,7 +207,7 @@ def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
 def count(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     """What each split holds in each leaf of the plan."""
     for message in splits:
-        yield _counted(run, Counting(run.anonymizer, run.draft.plan), message, None)
+        yield from _counted(run, Counting(run.anonymizer, run.draft.plan), message, None)
 
 
 def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
@@ -211,30 +215,62 @@ def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     for message in splits:
         with storage.FragmentWriter(run.work, f"{message.number:06d}") as writer:
             counting = Counting(run.anonymizer, run.draft.plan, run.columns)
-            yield _counted(run, counting, message, writer)
+            yield from _counted(run, counting, message, writer)
 
 
 def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
-    """What all splits hold: nobody else has to see the counts of each."""
+    """What all splits hold: nobody else has to see the counts of each.
+
+    The combinations of codes, which can be as many as the rows, go to the working files.
+    """
     counts = LeafCounts.zeros(run.draft.plan.leaves, run.anonymizer)
     nothing = True
     for message in counted:
-        add_counts(counts, message.table)
+        if message.kind == "frequencies":
+            counts.frequencies.add(FrequencySet.from_table(message.table))
+        else:
+            add_counts(counts, message.table)
         nothing = False
-    if not nothing:
-        yield of_table(0, 0, "counts", table_of_counts(counts))
+    if nothing:
+        return
+    if run.dataset.job.recodes_columns:
+        run.work.write_arrow(_FREQUENCIES, counts.frequencies.result().to_table())
+    yield of_table(0, 0, "counts", table_of_counts(counts))
+
+
+def specialize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
+    """What the rows of each chosen part by themselves allow; the levels are small."""
+    for message in chosen:
+        level = specialized(run.anonymizer, _frequencies(run), message.value)
+        yield of_table(0, message.value, "level", level.to_table())
+
+
+def recode(run: Run, levels: Iterable[Message]) -> Iterator[Message]:
+    """Decide what the values of each column become; that goes to the working files, too."""
+    found = sorted(levels, key=lambda message: message.part)
+    if not found:
+        return
+    of_parts = [Level.from_table(each.table) for each in found if each.kind == "level"]
+    run.save_recoding(choose_recoding(run.anonymizer, _frequencies(run), of_parts))
+    yield of_value(0, "recoding", len(of_parts))
+
+
+def _frequencies(run: Run) -> FrequencySet:
+    return FrequencySet.from_table(run.work.read_arrow(_FREQUENCIES))
 
 
 def _counted(
     run: Run, counting: Counting, message: Message, writer: storage.FragmentWriter | None
-) -> Message:
+) -> Iterator[Message]:
     counts = counting.zeros()
     for counted, routed in _split_counted(run, counting, message):
         counts.add(counted)
         if writer is not None:
             for leaf, rows in routed:
                 writer.append(leaf, rows)
-    return of_table(0, message.number, "counts", table_of_counts(counts))
+    yield of_table(0, message.number, "counts", table_of_counts(counts))
+    if run.dataset.job.recodes_columns:
+        yield of_table(0, message.number, "frequencies", counts.frequencies.result().to_table())
 
 
 def _split_counted(

@@ -43,7 +43,7 @@ def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Sum
             f"fragment {fragment['id']}: has {rows.num_rows} rows, {fragment['rows']} were "
             "counted; the input changed while it was read, run again from the partition task"
         )
-    released, summary = run.anonymizer.release(rows)
+    released, summary = run.anonymizer.release(rows, run.recoding)
     storage.write_part(run.work.part_path(fragment["id"]), released)
     finished = time.time()
     return {

@@ -12,6 +12,7 @@ import pyarrow as pa
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.planning import Draft
+from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 
@@ -19,6 +20,7 @@ __all__ = ["Dataset", "Run"]
 
 _DATASET = "dataset.json"
 _DRAFT = "draft.arrow"
+_RECODING = "recoding.arrow"
 _STATE = "run.json"
 
 
@@ -86,6 +88,13 @@ class Run:
         """What turns the run's rows into rows of its release."""
         return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
 
+    @cached_property
+    def recoding(self) -> Recoding | None:
+        """What the values of each column become, where columns are recoded as a whole."""
+        if not self.dataset.job.recodes_columns:
+            return None
+        return Recoding.from_table(self.work.read_arrow(_RECODING))
+
     @property
     def columns(self) -> list[str]:
         """The columns that a release needs of the source."""
@@ -99,6 +108,11 @@ class Run:
     def save_draft(self) -> None:
         """Keep what was decided on a sample in the working files."""
         self.work.write_arrow(_DRAFT, self.draft.to_table())
+
+    def save_recoding(self, recoding: Recoding) -> None:
+        """Keep the recoding in the working files."""
+        self.recoding = recoding
+        self.work.write_arrow(_RECODING, recoding.to_table())
 
     def save_state(self, state: dict[str, Any]) -> None:
         """Keep what the partition task found out in the working files."""

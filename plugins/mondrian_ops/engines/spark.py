@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
+from mondrian_ops.algorithms.recoding_choice import parts
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import executor, shipping
 from mondrian_ops.engines.executor import Message, Step
@@ -159,6 +160,13 @@ class SparkEngine:
         executor.add_counts(counts, message.table)
         told(int(counts.rows.sum()))
         return counts
+
+    def recode(self, run: Run, counts: LeafCounts) -> None:
+        """Decide in a Spark task, after one for each part of a first phase."""
+        found = self._scheduled(range(max(1, parts(run.dataset.job))))
+        if parts(run.dataset.job):
+            found = self._step(run, executor.specialize, found).repartition(1)
+        (_parts,) = self._answers(self._step(run, executor.recode, found))
 
     def anonymize(self, run: Run, chosen: Sequence[Fragment]) -> Iterator[Summary]:
         """The fragments, each in a Spark task of its own."""

@@ -38,7 +38,11 @@ def assembled(
             told[key] = storage.shown(told[key])
     return reports.build(
         job=told,
-        rows={"input": state["rows"], "published": count.rows, "suppressed": 0},
+        rows={
+            "input": state["rows"],
+            "published": count.rows,
+            "suppressed": sum(summary["suppressed"] for summary in summaries),
+        },
         class_sizes=count.histogram,
         achieved=verdict.achieved,
         verification={
@@ -51,7 +55,8 @@ def assembled(
         columns=state["columns"],
         generalizations=state["generalizations"],
         partitioning=state["partitioning"],
-        cut=state["cut"],
+        cut={} if job.recodes_columns else state["cut"],
+        recoding=state["recoding"],
         retrieval=state["retrieval"],
         timings_s=timings,
         notes=notes,

@@ -11,7 +11,7 @@ from mondrian_ops.core.errors import InputError, JobError, PrivacyError, did_you
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 
-__all__ = ["check_columns", "check_rows", "column_roles", "hierarchies_of"]
+__all__ = ["check_columns", "check_rows", "column_roles", "hierarchies_of", "lost_rows"]
 
 
 def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]:
@@ -53,6 +53,21 @@ def check_rows(job: Job, rows: int) -> None:
             f"k: the input has {rows} rows, fewer than k = {job.k}; no release of it can be "
             "k-anonymous, lower k or wait for more rows"
         )
+
+
+def lost_rows(job: Job, rows: int, published: int, suppressed: int) -> list[str]:
+    """What is wrong with the number of rows in a release; nothing where every row is accounted for.
+
+    ``suppressed``: rows that were left out on purpose.
+    """
+    wrong = []
+    if published + suppressed != rows:
+        left_out = f", {suppressed} were suppressed" if suppressed else ""
+        wrong.append(f"{rows} rows came in, {published} are in the release{left_out}")
+    allowed = job.samarati.suppressible(rows) if job.algorithm == "samarati" else 0
+    if suppressed > allowed:
+        wrong.append(f"{suppressed} rows are suppressed, {allowed} may be")
+    return wrong
 
 
 def column_roles(job: Job, names: Sequence[str]) -> dict[str, Any]:

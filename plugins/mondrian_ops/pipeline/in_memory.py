@@ -18,8 +18,15 @@ from mondrian_ops.core import verification
 from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.engines.local import recoding_of
 from mondrian_ops.pipeline.assembly import Report, assembled, partitioning_note
-from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
+from mondrian_ops.pipeline.checks import (
+    check_columns,
+    check_rows,
+    column_roles,
+    hierarchies_of,
+    lost_rows,
+)
 
 __all__ = ["anonymize"]
 
@@ -50,17 +57,25 @@ def anonymize(
     anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
     check_attainable(anonymizer)
     read = source.select(columns_to_read(job, source.column_names))
-    released, summary = anonymizer.release(read)
+    recoding = None
+    if job.recodes_columns:
+        recoding = recoding_of(anonymizer, anonymizer.frequencies(source))
+    released, summary = anonymizer.release(read, recoding)
     surveyed = time.perf_counter()
     counter = verification.counter_of(job, released.column_names)
     part = counter.add(released)
     count = counter.result()
     verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
-    if not verdict.passed or count.rows != source.num_rows:
-        raise PrivacyError("the release is refused: " + "; ".join(verdict.failures))
+    failures = [
+        *verdict.failures,
+        *lost_rows(job, source.num_rows, count.rows, summary["suppressed"]),
+    ]
+    if failures:
+        raise PrivacyError("the release is refused: " + "; ".join(failures))
     state = {
         "rows": source.num_rows,
         "cut": cut,
+        "recoding": recoding.told if recoding is not None else {},
         "columns": column_roles(job, source.column_names),
         "retrieval": {"asked": job.retrieval, "used": "memory"},
         "generalizations": {each.name: each.generalization for each in anonymizer.attributes},

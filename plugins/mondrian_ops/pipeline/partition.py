@@ -99,6 +99,8 @@ def divide(
     )
     merged = planning.merged(run.anonymizer, run.draft.plan, counts)
     fragments = _fragments(run, merged, counts)
+    if job.recodes_columns:
+        engine.recode(run, counts)
     state = _state(run, merged, fragments, retrieval)
     state["timings_s"] = {"partition": time.perf_counter() - started}
     run.save_state(state)
@@ -178,6 +180,7 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
         "rows": source.rows,
         "columns": column_roles(job, source.schema.names),
         "cut": run.draft.cut,
+        "recoding": run.recoding.told if run.recoding is not None else {},
         "retrieval": {"asked": job.retrieval, "used": retrieval},
         "stamp": source.fingerprint(),
         "leaves": [list(leaves) for leaves in merged.fragments],
@@ -209,7 +212,8 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
             f"{run.draft.sample_rows} rows could be cut into {planned}"
         )
     if planned > asked.fragments:
-        return f"{asked.fragments} fragments were asked for, max_rows made them {planned}"
+        why = "max_rows" if asked.max_rows < run.dataset.source.rows else "a cut into several parts"
+        return f"{asked.fragments} fragments were asked for, {why} made them {planned}"
     return ""
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from mondrian_ops import storage
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.core.job import Job
+from mondrian_ops.core.job import ALGORITHMS, Job
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.run import Run
@@ -96,4 +96,5 @@ def warm_up() -> None:
                 "partitioning": {"fragments": 2},
             }
             run(load_job(job))
-            run(load_job(job, ["relaxed=true"]))
+            for others in ("relaxed=true", *(f"algorithm={name}" for name in ALGORITHMS[1:])):
+                run(load_job(job, [others]))

@@ -17,7 +17,7 @@ from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.local import in_threads
 from mondrian_ops.engines.run import Run
 from mondrian_ops.pipeline.assembly import Report, assembled
-from mondrian_ops.pipeline.checks import hierarchies_of
+from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.progress import Display, Progress
 
 __all__ = ["wrap_up"]
@@ -46,9 +46,8 @@ def wrap_up(
         )
     count, parts = _recounted(job, directory, summaries, progress)
     verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
-    failures = [*verdict.failures]
-    if count.rows != state["rows"]:
-        failures.append(f"{state['rows']} rows came in, {count.rows} are in the release")
+    suppressed = sum(summary["suppressed"] for summary in summaries)
+    failures = [*verdict.failures, *lost_rows(job, state["rows"], count.rows, suppressed)]
     if failures:
         raise PrivacyError("the release is refused and not published: " + "; ".join(failures))
     for summary, part in zip(summaries, parts, strict=True):

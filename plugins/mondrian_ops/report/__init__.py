@@ -6,6 +6,7 @@ Only the standard library is imported here, so the web pages and the command lin
 from __future__ import annotations
 
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
+from mondrian_ops.report.frontier import frontier_files, frontier_text
 from mondrian_ops.report.page import render_html
 from mondrian_ops.report.text import render_text
 from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, parsed
@@ -16,6 +17,8 @@ __all__ = [
     "LIMITS",
     "build",
     "files",
+    "frontier_files",
+    "frontier_text",
     "merge_attributes",
     "parsed",
     "render_html",

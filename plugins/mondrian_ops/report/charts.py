@@ -7,16 +7,30 @@ Colours come from classes of the page's style sheet.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import count
+from itertools import count, pairwise
 
 from mondrian_ops.report import figures
 
 _ROW = 40
 _LABEL_CHARS = 22
+# A chart of lines: px from above, and per cent from the left, where the labels of levels stand.
+_TOP, _FLOOR, _LEFT = 44, 274, 11
+_MARKERS = (
+    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
+    "M-4-4h8v8h-8z",
+    "M0-5.5L5 4H-5z",
+    "M0-5.5L5.5 0 0 5.5-5.5 0z",
+)
+_STYLES = len(_MARKERS)
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+Ticks = Sequence[tuple[float, str]]
+"""Places along an axis, as shares of it, and their labels."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,32 @@ class Bar:
     parts: tuple[Part, ...]
     mark: float | None = None
     more: str = ""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A point of a line: shares of the width and the height, and what it says on hover.
+
+    `error` is how far the truth may lie above and below, as a share of the height.
+    """
+
+    x: float
+    y: float
+    says: str
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through its spots. `style` numbers colour, dashes and marker, the same on every chart.
+
+    Where there is no spot to draw, `crosses` are marks at the upper edge: x and what it says.
+    """
+
+    label: str
+    style: int
+    spots: tuple[Spot, ...]
+    crosses: tuple[tuple[float, str], ...] = ()
 
 
 def text(value: object) -> str:
@@ -97,6 +137,34 @@ class Drawing:
         drawn.append(f'<text class="tick middle" x="50%" y="{height - 4}">rows in a class</text>')
         return self._svg(title, description, height, "".join(drawn))
 
+    def lines(
+        self,
+        title: str,
+        description: str,
+        lines: Sequence[Line],
+        axes: tuple[Ticks, Ticks],
+        axis: str,
+        bound: Line | None = None,
+    ) -> str:
+        """Lines over two axes, the horizontal one first and named `axis`; `bound` is a
+        thin line to compare with.
+
+        Each line has a colour, a pattern of dashes and a marker of its own.
+        """
+        across, upward = axes
+        shown = [*lines, *([bound] if bound else ())]
+        drawn = [_key(line, at, line is bound) for at, line in enumerate(shown)]
+        drawn += [_level(share, label) for share, label in upward]
+        drawn += [_position(share, label, wide) for share, label, wide in _spaced(across)]
+        drawn.append(
+            f'<line class="axis" x1="{_LEFT}%" x2="100%" y1="{_FLOOR}" y2="{_FLOOR}"/>'
+            f'<text class="tick middle" x="{_x(0.5)}" y="{_FLOOR + 36}">{text(axis)}</text>'
+        )
+        if bound is not None:
+            drawn.append(_polyline(bound, "bound"))
+        drawn += [_line(line) for line in lines]
+        return self._svg(title, description, _FLOOR + 40, "".join(drawn))
+
     def _svg(self, title: str, description: str, height: int, body: str) -> str:
         number = next(self._ids)
         return (
@@ -105,6 +173,14 @@ class Drawing:
             f'<title id="c{number}t">{text(title)}</title>'
             f'<desc id="c{number}d">{text(description)}</desc>{body}</svg>'
         )
+
+
+def ticks(most: float) -> list[float]:
+    """Round numbers from 0 on, four or a few more steps, the last one not below `most`."""
+    most = most or 1.0
+    unit = 10.0 ** math.floor(math.log10(most / 4))
+    step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= most / 5)
+    return [step * at for at in range(math.ceil(most / step - 1e-9) + 1)]
 
 
 def nice_limit(shares: Sequence[float]) -> float:
@@ -136,6 +212,85 @@ def _bar(bar: Bar, top: int) -> str:
         x = f"{100 * min(max(bar.mark, 0.0), 1.0):.3f}%"
         pieces.append(f'<line class="mark" x1="{x}" x2="{x}" y1="{top + 18}" y2="{top + 35}"/>')
     return "".join(pieces) + "</g>"
+
+
+def _line(line: Line) -> str:
+    style = f"series{line.style % _STYLES}"
+    drawn = [f'<g class="{style}">', _polyline(line, "")]
+    for spot in line.spots:
+        mark = f'<path d="{_MARKERS[line.style % _STYLES]}"/>'
+        if spot.error > 0:
+            reach = spot.error * (_FLOOR - _TOP)
+            mark += f'<path class="error" d="M-4 {-reach:.1f}h8m-4 0v{2 * reach:.1f}m-4 0h8"/>'
+        drawn.append(_marked(spot.x, _y(spot.y), f"{line.label}: {spot.says}", mark))
+    for x, says in line.crosses:
+        mark = '<path class="cross" d="M-5-5l10 10M-5 5l10-10"/>'
+        y = _TOP + 8 + 15 * (line.style % _STYLES)
+        drawn.append(_marked(x, y, f"{line.label}: {says}", mark))
+    return "".join(drawn) + "</g>"
+
+
+def _polyline(line: Line, style: str) -> str:
+    """The line piece by piece: the points of a polyline cannot be per cent."""
+    return "".join(
+        f'<line class="{style or "line"}" x1="{_x(one.x)}" y1="{_y(one.y):.1f}" '
+        f'x2="{_x(other.x)}" y2="{_y(other.y):.1f}"/>'
+        for one, other in pairwise(line.spots)
+    )
+
+
+def _marked(x: float, y: float, says: str, mark: str) -> str:
+    return (
+        f'<svg x="{_x(x)}" y="{y:.1f}" overflow="visible"><title>{text(says)}</title>{mark}</svg>'
+    )
+
+
+def _key(line: Line, at: int, is_bound: bool) -> str:
+    """The line's entry in the legend; four to a row."""
+    x, y = at % 4 * 82, 9 + at // 4 * 16
+    style = "bound" if is_bound else "line"
+    marker = "" if is_bound else f'<path d="{_MARKERS[line.style % _STYLES]}"/>'
+    return (
+        f'<g class="series{line.style % _STYLES}"><svg x="{x}" y="{y}" overflow="visible">'
+        f'<line class="{style}" x1="0" x2="26" y1="0" y2="0"/>'
+        f'<svg x="13" overflow="visible">{marker}</svg></svg></g>'
+        f'<text class="tick" x="{x + 32}" y="{y + 4}">{text(line.label)}</text>'
+    )
+
+
+def _level(share: float, label: str) -> str:
+    y = _y(share)
+    return (
+        f'<line class="grid" x1="{_LEFT}%" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="tick" x="0" y="{y + 4:.1f}">{text(label)}</text>'
+    )
+
+
+def _position(share: float, label: str, wide: bool) -> str:
+    style = "tick middle wide" if wide else "tick middle"
+    return f'<text class="{style}" x="{_x(share)}" y="{_FLOOR + 16}">{text(label)}</text>'
+
+
+def _spaced(across: Ticks) -> list[tuple[float, str, bool]]:
+    """The labels that do not touch, and whether it takes a wide screen for one not to."""
+    found: list[tuple[float, str, bool]] = []
+    last, last_narrow = -1.0, -1.0
+    for share, label in across:
+        if share - last < 0.05:
+            continue
+        wide = share - last_narrow < 0.1
+        found.append((share, label, wide))
+        last, last_narrow = share, last_narrow if wide else share
+    return found
+
+
+def _x(share: float) -> str:
+    """Within the plot, with room for half a marker at both ends."""
+    return f"{_LEFT + 2 + (96 - _LEFT) * share:.3f}%"
+
+
+def _y(share: float) -> float:
+    return _FLOOR - share * (_FLOOR - _TOP)
 
 
 def _gridline(y: float, classes: float) -> str:

@@ -36,7 +36,7 @@ def build(
     cut: Mapping[str, Any],
     retrieval: Mapping[str, Any],
     timings_s: Mapping[str, float],
-    levels: Mapping[str, int] | None = None,
+    recoding: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
     created: str | None = None,
 ) -> Report:
@@ -53,7 +53,9 @@ def build(
     columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
         "unlisted_policy"}``, lists of column names and the two policies.
     generalizations: how each quasi-identifier was generalized, by name.
-    levels: the generalization level of each attribute, for full-domain algorithms only.
+    recoding: how columns were recoded as a whole, for algorithms that do: ``levels``, the
+        generalization level of each attribute, ``metrics`` of their own, a ``summary`` in words,
+        and what else they tell.
 
     In the report an attribute's NCP and LM are means per row, in [0, 1]; NCP of the whole is the
     sum of the seed's eq. 3-4 and DP its eq. 2.
@@ -61,6 +63,8 @@ def build(
     sizes = sorted((int(size), int(count)) for size, count in class_sizes)
     k = int(job["k"])
     attributes = merge_attributes(summaries, generalizations, rows["published"])
+    told = dict(recoding or {})
+    own = {name: told.pop(name) for name in ("levels", "metrics") if name in told}
     return {
         "version": __version__,
         "created": created or datetime.now(UTC).isoformat(timespec="seconds"),
@@ -71,9 +75,10 @@ def build(
         "achieved": dict(achieved),
         "equivalence_classes": sum(count for _, count in sizes),
         "class_sizes": [list(pair) for pair in sizes],
-        "metrics": _metrics(sizes, summaries, attributes, rows, k),
+        "metrics": _metrics(sizes, summaries, attributes, rows, k) | own.get("metrics", {}),
         "risk": _risk(sizes),
-        **({"levels": dict(levels)} if levels is not None else {}),
+        **({"levels": own["levels"]} if "levels" in own else {}),
+        **({"recoding": told} if told else {}),
         "attributes": attributes,
         "fragments": [_fragment(summary) for summary in summaries],
         "partitioning": dict(partitioning),

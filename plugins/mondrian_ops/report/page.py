@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from string import Template
+from collections.abc import Mapping
 from typing import Any
 
 from mondrian_ops.report import figures
 from mondrian_ops.report.charts import Bar, Drawing, Part, nice_limit, text
 from mondrian_ops.report.figures import number, percent
+from mondrian_ops.report.markup import details as _details
+from mondrian_ops.report.markup import document
+from mondrian_ops.report.markup import figure as _figure
+from mondrian_ops.report.markup import legend as _legend
+from mondrian_ops.report.markup import section as _section
+from mondrian_ops.report.markup import table as _table
 
 MAX_FRAGMENT_BARS = 16
 
@@ -34,11 +35,6 @@ _TERMS = (
 )  # fmt: skip
 
 
-@cache
-def _resource(name: str) -> str:
-    return files(__package__ or "").joinpath(name).read_text(encoding="utf-8")
-
-
 def render_html(report: Mapping[str, Any]) -> str:
     """Return the page; what the report lacks (an older or a refused run) is left out."""
     draw = Drawing()
@@ -55,15 +51,13 @@ def render_html(report: Mapping[str, Any]) -> str:
         _limits(report),
         _reference(report),
     )
-    style = _resource("page.css")
     release = report["job"].get("output") or "in-memory table"
-    return Template(_resource("page.html")).substitute(
-        style=style,
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        title=f"Anonymization report: {text(release)}",
-        subtitle=f"{text(release)}<br>{text(_when(report))}",
+    return document(
+        heading="Anonymization report",
+        title=str(release),
+        subtitle=(str(release), _when(report)),
         body="\n".join(section for section in sections if section),
-        footer=f"Made by mondrian_ops {text(report.get('version', ''))} from _report.json beside "
+        footer=f"Made by mondrian_ops {report.get('version', '')} from _report.json beside "
         "this page. It holds counts and conditions, and no person's values.",
     )
 
@@ -74,40 +68,6 @@ def passed(report: Mapping[str, Any]) -> bool:
 
 def _when(report: Mapping[str, Any]) -> str:
     return str(report.get("created", "")).replace("T", " ").replace("+00:00", " UTC")
-
-
-def _section(title: str, lead: str, body: str, style: str = "") -> str:
-    kind = f' class="{style}"' if style else ""
-    lead = f'<p class="lead">{lead}</p>' if lead else ""
-    return f"<section{kind}><h2>{text(title)}</h2>{lead}{body}</section>"
-
-
-def _figure(title: str, caption: str, body: str, legend: str = "") -> str:
-    return (
-        f"<figure><figcaption><h3>{text(title)}</h3><p>{text(caption)}</p>{legend}</figcaption>"
-        f"<div>{body}</div></figure>"
-    )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """A table; cells are escaped here, `right` names the columns of figures."""
-
-    def cell(tag: str, index: int, value: str) -> str:
-        scope = ' scope="col"' if tag == "th" else ""
-        style = "n" if index in right else "any"
-        return f'<{tag}{scope} class="{style}">{text(value)}</{tag}>'
-
-    top = "".join(cell("th", index, value) for index, value in enumerate(head))
-    body = "".join(
-        "<tr>" + "".join(cell("td", index, value) for index, value in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    top = f"<thead><tr>{top}</tr></thead>" if head else ""
-    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
-
-
-def _details(summary: str, body: str) -> str:
-    return f"<details><summary>{text(summary)}</summary>{body}</details>"
 
 
 def _banner(report: Mapping[str, Any]) -> str:
@@ -289,15 +249,6 @@ def _shares_bar(name: str, exact: float, general: float, star: float) -> Bar:
     return Bar(name, value, parts, more=more)
 
 
-def _legend(entries: Iterable[tuple[str, str]]) -> str:
-    items = "".join(
-        f'<li><svg aria-hidden="true"><rect class="{style}" width="12" height="12" rx="2"/></svg>'
-        f"{text(label)}</li>"
-        for style, label in entries
-    )
-    return f'<ul class="legend">{items}</ul>'
-
-
 def _classes(report: Mapping[str, Any], draw: Drawing) -> str:
     sizes = report.get("class_sizes")
     if not sizes:
@@ -381,6 +332,8 @@ def _making(report: Mapping[str, Any]) -> str:
     rows.append(("Algorithm", str(job.get("algorithm", "mondrian"))))
     if cut:
         rows.append(("Choice of cuts", _used(cut)))
+    if report.get("recoding"):
+        rows.append(("Recoding", report["recoding"]["summary"]))
     if parts:
         said = f"{parts.get('strategy')}: {parts.get('fragments')} fragments, asked for "
         said += f"{parts.get('asked')}; decided on a sample of {number(parts.get('sample_rows'))}"

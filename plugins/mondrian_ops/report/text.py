@@ -132,8 +132,10 @@ def _rest(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     cut, parts = report.get("cut", {}), report.get("partitioning", {})
     columns = report.get("columns", {})
     said: list[tuple[str, str]] = [("warning", figures.warning(report))]
+    said.append(("algorithm", str(report["job"].get("algorithm", "mondrian"))))
     if cut:
         said.append(("cut", ": ".join(filter(None, (cut.get("used"), cut.get("reason"))))))
+    said.append(("recoding", report.get("recoding", {}).get("summary", "")))
     if parts.get("note"):
         said.append(("partitioning", parts["note"]))
     if columns.get("unlisted"):

@@ -15,7 +15,14 @@ from mondrian_ops.core.kernels.classes import (
 from mondrian_ops.core.kernels.counting import distinct
 from mondrian_ops.core.kernels.criteria import group_holds
 from mondrian_ops.core.kernels.groups import groups_hold
-from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
+from mondrian_ops.core.kernels.grower import (
+    BLOCK,
+    block_of,
+    cut_of,
+    grow,
+    partition_rows,
+    total_loss,
+)
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     DISTINCT,
@@ -38,6 +45,12 @@ from mondrian_ops.core.kernels.model import (
     Work,
     new_work,
 )
+from mondrian_ops.core.kernels.multiway import (
+    PartsWork,
+    cut_into_parts,
+    new_parts_work,
+    parts_of,
+)
 
 __all__ = [
     "BALANCED",
@@ -57,9 +70,12 @@ __all__ = [
     "T_TREE",
     "WIDEST_GAIN",
     "Criteria",
+    "PartsWork",
     "Policy",
     "Rows",
     "Work",
+    "block_of",
+    "cut_into_parts",
     "cut_of",
     "distinct",
     "distinct_per_class",
@@ -67,8 +83,10 @@ __all__ = [
     "group_holds",
     "groups_hold",
     "grow",
+    "new_parts_work",
     "new_work",
     "partition_rows",
+    "parts_of",
     "route_rows",
     "shuffle_classes",
     "total_loss",

@@ -1,0 +1,107 @@
+"""Global recoding: every value of a column generalized alike in all rows.
+
+What full-domain levels and cuts through taxonomies come to: a node for each code, and the
+combinations of nodes whose rows are suppressed. Rows then become classes by looking them up, in any
+part of the dataset and without regard to the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.core import kernels
+from mondrian_ops.core.encoding import Codes
+from mondrian_ops.core.frequency_set import FrequencySet, group, packed
+from mondrian_ops.core.generalization import Classes
+from mondrian_ops.core.taxonomy import MISSING, STAR, Taxonomy
+
+__all__ = ["Recoding"]
+
+Nodes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """What each code is published as.
+
+    nodes
+        by attribute: (codes,) int32, node of its taxonomy, or STAR.
+    suppressed
+        (attributes, combinations) int32, nodes that rows are not published with.
+    told
+        what a report says of it, a JSON value.
+    """
+
+    nodes: tuple[Nodes, ...]
+    suppressed: Nodes
+    told: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        frequencies: FrequencySet,
+        taxonomies: Sequence[Taxonomy],
+        nodes: Sequence[Nodes],
+        suppressed: Nodes,
+        told: dict[str, Any],
+    ) -> Recoding:
+        """A recoding to nodes of the taxonomies; a root over missing values is published "*"."""
+        nodes, suppressed = [each.copy() for each in nodes], suppressed.copy()
+        for a, (taxonomy, codes) in enumerate(
+            zip(taxonomies, frequencies.codes(), strict=False)  # sensitive columns follow
+        ):
+            if (codes == MISSING).any():
+                nodes[a][nodes[a] == taxonomy.root] = STAR
+                suppressed[a][suppressed[a] == taxonomy.root] = STAR
+        return cls(tuple(nodes), suppressed, told)
+
+    def classes(self, codes: Sequence[Codes]) -> tuple[Classes, Nodes]:
+        """The classes of some rows, and the nodes of each, (attributes, classes).
+
+        ``codes``: (rows,) of each attribute. Suppressed rows are in no class. Rows lie shuffled
+        within their class: their order tells nothing of the source's.
+        """
+        chosen = [nodes[column] for nodes, column in zip(self.nodes, codes, strict=True)]
+        gone = self.suppressed.shape[1]
+        columns = [np.concatenate(pair) + 1 for pair in zip(self.suppressed, chosen, strict=True)]
+        words = packed(columns, [int(column.max(initial=0)) + 1 for column in columns])
+        order, starts = group(words)
+        published = order[starts] >= gone  # the order is stable: what is suppressed comes first
+        sizes = np.diff(starts, append=len(order))
+        index = (order[np.repeat(published, sizes)] - gone).astype(np.int32)
+        sizes = sizes[published]
+        starts = np.cumsum(sizes) - sizes
+        kernels.shuffle_classes(index, starts, _seed(codes))
+        first = index[starts]
+        return Classes(index, starts), np.array([nodes[first] for nodes in chosen])
+
+    def to_table(self) -> pa.Table:
+        """One row of lists, for Arrow IPC; `from_table` reads it back."""
+        columns = {}
+        for a, nodes in enumerate(self.nodes):
+            columns[f"nodes:{a}"] = pa.array([nodes])
+            columns[f"suppressed:{a}"] = pa.array([self.suppressed[a]])
+        return pa.table(columns).replace_schema_metadata({"told": json.dumps(self.told)})
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Recoding:
+        """The recoding that `to_table` gave."""
+        lists = [column.chunk(0).flatten().to_numpy() for column in table.columns]
+        told = json.loads(table.schema.metadata[b"told"])
+        return cls(tuple(lists[::2]), np.array(lists[1::2]), told)
+
+
+def _seed(codes: Sequence[Codes]) -> np.uint64:
+    """A seed that only the source's own row order gives, so that none can undo the shuffle."""
+    digest = hashlib.blake2b(digest_size=8)
+    for column in codes:
+        digest.update(np.ascontiguousarray(column).data)
+    return np.uint64(int.from_bytes(digest.digest(), "little"))

@@ -1,0 +1,158 @@
+"""Top-down specialization of one dataset: MRTDS(D, k, AL) of Zhang et al., TPDS 2014, section 5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.algorithms.information_gain import information_gains
+from mondrian_ops.core.criteria import Privacy, SensitiveDomain
+from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.kernels import specializing
+from mondrian_ops.core.taxonomy import Nodes, Taxonomy
+
+__all__ = ["Cuts", "Level", "specialized", "top"]
+
+Cuts = tuple[Nodes, ...]
+"""The source's anonymization level (definition 1): one (codes,) int32 array per attribute, the node
+that each code is generalized to. A cut holds one node of every way from a leaf to the root."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """What top-down specialization of a dataset, or of a part of it, came to.
+
+    rows
+        Rows specialized.
+    cuts
+        The level; no specialization of it is valid.
+    steps
+        (steps, 2) int32, the specializations performed in order: attribute and node.
+    classes
+        Equivalence classes.
+    """
+
+    rows: int
+    cuts: Cuts
+    steps: Nodes
+    classes: int
+
+    def to_table(self) -> pa.Table:
+        """One row of lists, for Arrow IPC; `from_table` reads it back."""
+        lists = {f"cut:{at}": pa.array([cut]) for at, cut in enumerate(self.cuts)}
+        lists["steps"] = pa.array([self.steps.reshape(-1)])
+        counts = {"rows": str(self.rows), "classes": str(self.classes)}
+        return pa.table(lists).replace_schema_metadata(counts)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Level:
+        """The level that `to_table` gave."""
+        *cuts, steps = (column.chunk(0).flatten().to_numpy() for column in table.columns)
+        counts = {name: int(table.schema.metadata[name]) for name in (b"rows", b"classes")}
+        return cls(counts[b"rows"], tuple(cuts), steps.reshape(-1, 2), counts[b"classes"])
+
+
+def top(taxonomies: Sequence[Taxonomy]) -> Cuts:
+    """The most general level, every attribute at its root (AL^0)."""
+    return tuple(taxonomy.levels[-1] for taxonomy in taxonomies)
+
+
+def specialized(
+    frequencies: FrequencySet,
+    taxonomies: Sequence[Taxonomy],
+    privacy: Privacy,
+    domains: Sequence[SensitiveDomain],
+    k: int,
+    start: Cuts,
+) -> Level | None:
+    """The level reached from ``start``; None where a class of ``start`` breaks what is asked.
+
+    A specialization is valid where every class after it has ``k`` rows, or as many as ``privacy``
+    asks if those are more, and satisfies its criteria. While there is a valid one, that of greatest
+    IGPL is performed (equation 1); of equal ones that of the first attribute, then of the first
+    node.
+    """
+    criteria = privacy.kernel(domains)
+    criteria = criteria._replace(k=max(k, criteria.k))
+    if frequencies.total < criteria.k:
+        return None
+    forest = _forest(frequencies, taxonomies)
+    offsets = _offsets(taxonomies)[:-1]
+    cut = np.concatenate([nodes + offset for nodes, offset in zip(start, offsets, strict=True)])
+    room = min(len(frequencies.rows), frequencies.total // criteria.k)
+    work = specializing.new_work(forest, cut, room, criteria)
+    count, classes = specializing.specialize(_combinations(frequencies), forest, criteria, work)
+    if not classes:
+        return None
+    nodes = work.steps[:count]
+    attributes = forest.attribute[nodes]
+    return Level(
+        rows=frequencies.total,
+        cuts=tuple(
+            codes - offset
+            for codes, offset in zip(np.split(work.cut, forest.first[1:-1]), offsets, strict=True)
+        ),
+        steps=np.stack([attributes, nodes - offsets[attributes]], axis=1),
+        classes=int(classes),
+    )
+
+
+def _combinations(frequencies: FrequencySet) -> specializing.Combinations:
+    """A copy, which the kernels permute."""
+    word, shift, bits = np.array(frequencies.places(), np.int64).T.copy()
+    mask = (np.uint64(1) << bits.astype(np.uint64)) - np.uint64(1)
+    return specializing.Combinations(
+        frequencies.words.copy(), frequencies.rows.copy(), word, shift.astype(np.uint64), mask
+    )
+
+
+def _offsets(taxonomies: Sequence[Taxonomy]) -> Nodes:
+    """(attributes + 1,): how many nodes come before those of each taxonomy."""
+    return np.cumsum([0, *(taxonomy.nodes for taxonomy in taxonomies)], dtype=np.int32)
+
+
+def _forest(frequencies: FrequencySet, taxonomies: Sequence[Taxonomy]) -> specializing.Forest:
+    """The taxonomies as the kernels take them, their nodes numbered through."""
+    offsets = _offsets(taxonomies)
+    first = np.cumsum([0, *(taxonomy.levels.shape[1] for taxonomy in taxonomies)])
+    sensitive = range(len(taxonomies), len(frequencies.sizes))
+    parents, walks, gains = [], [], []
+    for at, taxonomy in enumerate(taxonomies):
+        parent = taxonomy.parents()
+        parents.append(np.where(parent < 0, parent, parent + offsets[at]))
+        walks.append(_walk(taxonomy, int(first[at])))
+        gains.append(information_gains(frequencies, at, taxonomy, sensitive))
+    parent = np.concatenate(parents)
+    below = np.flatnonzero(parent >= 0)
+    child = below[np.argsort(parent[below], kind="stable")]
+    members, member_first, member_stop = map(np.concatenate, zip(*walks, strict=True))
+    return specializing.Forest(
+        first=first,
+        attribute=np.repeat(np.arange(len(taxonomies), dtype=np.int32), np.diff(offsets)),
+        child_first=np.searchsorted(parent[child], np.arange(len(parent) + 1)),
+        children=child.astype(np.int32),
+        member_first=member_first,
+        member_stop=member_stop,
+        members=members,
+        gain=np.concatenate(gains),
+    )
+
+
+def _walk(
+    taxonomy: Taxonomy, offset: int
+) -> tuple[Nodes, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
+    """The codes in the order of a walk through the tree, and from where to where each node has its
+    own; all counted from ``offset``."""
+    order = np.lexsort(taxonomy.levels)
+    first = np.zeros(taxonomy.nodes, np.int64)
+    stop = np.zeros(taxonomy.nodes, np.int64)
+    for level in taxonomy.levels[:, order]:
+        heads = np.flatnonzero(np.diff(level, prepend=-1))
+        first[level[heads]] = heads
+        stop[level[heads]] = np.append(heads[1:], len(level))
+    return (order + offset).astype(np.int32), first + offset, stop + offset

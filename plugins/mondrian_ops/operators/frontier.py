@@ -1,0 +1,168 @@
+"""The frontier: draw what is measured, measure each point of the grid, gather them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.options import as_number, shown
+from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
+from mondrian_ops.operators.partition import check_map_length
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["FrontierOperator", "FrontierPointOperator", "FrontierSampleOperator"]
+
+
+class FrontierSampleOperator(MondrianOperator):
+    """Draw the rows that a grid of k and l is measured on; returns the points to map over.
+
+    Working files hold the drawn rows until :class:`CleanUpOperator` removes them.
+
+    :param k: the values of k, numbers or their texts (templated).
+    :param l: the values of l; 1 asks for no diversity (templated).
+    :param rows: about how many rows to measure; by default 200,000 (templated).
+    :param sample: the share of the rows to measure, instead (templated).
+    """
+
+    template_fields: Sequence[str] = ("job", "k", "l", "rows", "sample")
+
+    def __init__(
+        self,
+        *,
+        k: Any,
+        l: Any = (1,),  # noqa: E741 - the name of the parameter in every paper
+        rows: Any = None,
+        sample: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.k = k
+        self.l = l
+        self.rows = rows
+        self.sample = sample
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Draw, where not all rows are measured; every point carries what was drawn."""
+        from mondrian_ops.pipeline import frontier
+
+        with final_errors():
+            job = read_job(self.job)
+            grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
+            check_map_length(len(grid), "k, l")
+            drawn = frontier.draw(
+                job,
+                grid,
+                work=work_of(job, self, context),
+                rows=_whole("rows", self.rows),
+                rate=_number("sample", self.sample),
+                progress=self.log_progress(),
+            )
+        self.log.info("%d points on %d of %d rows", len(grid), drawn["measured"], drawn["rows"])
+        return [{**point, "drawn": drawn} for point in grid]
+
+
+class FrontierPointOperator(MondrianOperator):
+    """Measure one point of the grid; made to be mapped. Returns its figures, or why there are none.
+
+    :param point: one of the points that :class:`FrontierSampleOperator` returned (templated).
+    """
+
+    template_fields: Sequence[str] = ("job", "point")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json", "point": "json"}
+    NAME_TEMPLATE: ClassVar[str] = "{{ task.point_name }}"
+
+    def __init__(self, *, point: Mapping[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.point = point
+
+    @property
+    def point_name(self) -> str:
+        """The point's k and l, as the grid has room for."""
+        return f"k = {self.point['k']}, l = {self.point['l'] or 1}"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Anonymize, measure, throw away."""
+        from mondrian_ops.pipeline import frontier
+
+        with final_errors():
+            if not isinstance(self.point, Mapping):
+                raise JobError(
+                    f"point: must be one point of the sample task, not "
+                    f"{type(self.point).__name__}; map this task over its output"
+                )
+            point = dict(self.point)
+            drawn = point.pop("drawn")
+            figures = frontier.measure(read_job(self.job), point, drawn, self.log_progress())
+        self.log.info("%s: %s", self.point_name, figures.get("reason", "measured"))
+        return figures
+
+
+class FrontierOperator(MondrianOperator):
+    """Gather the points and write table, CSV, picture and page.
+
+    :param sample: what :class:`FrontierSampleOperator` returned (templated).
+    :param points: what the :class:`FrontierPointOperator` tasks returned (templated).
+    :param folder: the directory to write to (templated); by default that of the job's release with
+        ``_frontier`` after its name.
+    """
+
+    template_fields: Sequence[str] = ("job", "sample", "points", "folder")
+
+    def __init__(
+        self, *, sample: Any, points: Any, folder: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sample = sample
+        self.points = points
+        self.folder = folder
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Write the files; returns where they are, and how many points can be had."""
+        from mondrian_ops import storage
+        from mondrian_ops.pipeline import frontier
+        from mondrian_ops.report import frontier_text
+
+        with final_errors():
+            job = read_job(self.job)
+            folder = frontier.folder_of(job, self.folder)
+            found = frontier.gather(job, self.sample[0]["drawn"], self.points[:])
+            written = frontier.write(found, folder)
+        self.log.info("%s\n%s", storage.shown(folder), frontier_text(found))
+        return {
+            "output": storage.shown(folder),
+            "files": [storage.shown(file) for file in written],
+            "points": len(found["points"]),
+            "attainable": sum("reason" not in point for point in found["points"]),
+        }
+
+
+def _numbers(name: str, values: object) -> list[float]:
+    """The numbers of a list, or of a text that separates them by commas; blanks are left out."""
+    if isinstance(values, str):
+        values = values.split(",")
+    if not isinstance(values, Iterable):
+        values = [values]
+    given = [value for value in values if not (isinstance(value, str) and not value.strip())]
+    found = [_number(f"{name}[{at}]", value) for at, value in enumerate(given)]
+    return [number for number in found if number is not None]
+
+
+def _number(name: str, value: object) -> float | None:
+    if value is None or value == "":
+        return None
+    number = as_number(value)
+    if number is None:
+        raise JobError(f"{name}: must be a number, not {shown(value)}")
+    return number
+
+
+def _whole(name: str, value: object) -> int | None:
+    number = _number(name, value)
+    if number is None:
+        return None
+    if number != int(number):
+        raise JobError(f"{name}: must be a whole number, not {shown(value)}")
+    return int(number)

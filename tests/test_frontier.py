@@ -1,0 +1,413 @@
+"""The frontier: its points are runs, its samples are as dense as the dataset, nothing stays."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mondrian_ops import anonymize, datasets, pipeline, storage
+from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError, StorageError
+from mondrian_ops.core.job import Job
+from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.pipeline import drawing, frontier
+from mondrian_ops.pipeline.checks import hierarchies_of
+from mondrian_ops.progress import Display
+from mondrian_ops.report import frontier_files, frontier_text
+from mondrian_ops.report.charts import ticks
+
+HANDS = 40_000
+FIGURES = ("NCP", "GCP", "LM", "DP", "C_avg")
+
+
+@pytest.fixture(scope="module")
+def hands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Poker hands, far more than the samples of the tests."""
+    path = tmp_path_factory.mktemp("hands") / "hands.parquet"
+    datasets.generate("poker", rows=HANDS, seed=0, output=str(path))
+    return path
+
+
+def job_over(path: Path, folder: Path, **keys: Any) -> Job:
+    described = {
+        "input": str(path),
+        "output": str(folder / "release"),
+        "k": 5,
+        "quasi_identifiers": [f"{kind}{card}" for card in range(1, 6) for kind in "sr"],
+        "sensitive": ["hand"],
+        "cut": "median",
+        **keys,
+    }
+    return storage.load_job(described)
+
+
+def people(folder: Path, count: int = 300) -> Path:
+    """A small table with missing values, a skewed sensitive column, and secrets."""
+    chosen = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "name": [f"Secret{i}" for i in range(count)],
+            "age": pa.array([None if i % 17 == 0 else 20 + i % 50 for i in range(count)]),
+            "town": [f"Secretown{i}" for i in chosen.integers(0, 12, count)],
+            "illness": ["Secretitis" if i % 10 else f"Secret{i % 3}" for i in range(count)],
+        }
+    )
+    path = folder / "people.parquet"
+    pq.write_table(table, path)
+    return path
+
+
+def small_job(folder: Path, **keys: Any) -> Job:
+    own = {"quasi_identifiers": ["age", "town"], "sensitive": ["illness"], "identifiers": ["name"]}
+    return job_over(people(folder), folder, **(own | keys))
+
+
+def dataset_of(job: Job) -> Dataset:
+    return Dataset(job, storage.open_source(str(job.input)), hierarchies_of(job))
+
+
+class TestGrid:
+    def test_each_combination_once_in_order_and_l_of_one_asks_for_nothing(self) -> None:
+        assert frontier.points([5, 2, 5.0], [2, 1]) == [
+            {"k": 2, "l": None},
+            {"k": 5, "l": None},
+            {"k": 2, "l": 2},
+            {"k": 5, "l": 2},
+        ]
+
+    @pytest.mark.parametrize(("ks", "ls"), [([], [1]), ([2], [])])
+    def test_an_empty_grid_is_refused(self, ks: list[float], ls: list[float]) -> None:
+        with pytest.raises(JobError, match="at least one k and one l"):
+            frontier.points(ks, ls)
+
+    def test_a_point_is_the_job_with_other_k_and_l(self, tmp_path: Path) -> None:
+        job = small_job(tmp_path, l=2, diversity="recursive", c=3)
+        strict = frontier.job_at(job, {"k": 7, "l": 3})
+        assert (strict.k, strict.l, strict.diversity, strict.c) == (7, 3, "recursive", 3)
+        assert strict.quasi_identifiers == job.quasi_identifiers
+        loose = frontier.job_at(job, {"k": 7, "l": None})
+        assert (loose.l, loose.diversity, loose.c) == (None, "distinct", None)
+
+    @pytest.mark.parametrize("point", [{"k": 1, "l": None}, {"k": 2, "l": 0.5}, {"k": 2.5, "l": 2}])
+    def test_a_point_that_makes_no_sense_ends_it_before_any_work(
+        self, tmp_path: Path, point: dict[str, Any]
+    ) -> None:
+        job = small_job(tmp_path)
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(JobError, match=f"k = {point['k']}, l = {point['l'] or 1}"):
+            frontier.trace(job, [{"k": 2, "l": None}, point])
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_l_needs_sensitive_columns(self, tmp_path: Path) -> None:
+        with pytest.raises(JobError, match="l: needs sensitive"):
+            frontier.trace(small_job(tmp_path, sensitive=[]), frontier.points([2], [2]))
+
+
+class TestAllRows:
+    @pytest.mark.parametrize("keys", [{}, {"t": 0.5}, {"interval_style": "bounds"}])
+    def test_a_point_has_the_figures_of_a_run(self, tmp_path: Path, keys: dict[str, Any]) -> None:
+        job = small_job(tmp_path, **keys)
+        found = frontier.trace(job, frontier.points([2, 9], [1, 2]))
+        assert found["measured"] == found["rows"] == 300
+        for point in found["points"]:
+            report = pipeline.run(replace(job, k=point["k"], l=point["l"]))
+            assert {each: point[each] for each in FIGURES} == report["metrics"]
+            assert point["achieved"] == report["achieved"]
+            assert point["equivalence_classes"] == report["equivalence_classes"]
+            assert point["risk_max"] == report["risk"]["prosecutor_max"]
+            assert point["risk_avg"] == report["risk"]["prosecutor_avg"]
+            assert (point["rows"], point["suppressed"]) == (300, 0)
+
+    def test_points_that_cannot_be_had_say_why_and_leave_the_others_alone(
+        self, tmp_path: Path
+    ) -> None:
+        found = frontier.trace(small_job(tmp_path), frontier.points([5, 301], [1, 2, 9]))
+        reasons = {(p["k"], p["l"]): p.get("reason", "") for p in found["points"]}
+        assert reasons[5, None] == reasons[5, 2] == ""
+        assert "fewer than k = 301" in reasons[301, None]
+        assert "distinct value(s), fewer than l = 9" in reasons[5, 9]
+        assert len(reasons) == 6
+
+    def test_nothing_is_published_and_nothing_stays(self, tmp_path: Path) -> None:
+        job = small_job(tmp_path)
+        before = sorted(tmp_path.iterdir())
+        frontier.trace(job, frontier.points([2, 301], [1]))
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_an_earlier_release_stays_as_it_is(self, tmp_path: Path) -> None:
+        job = small_job(tmp_path)
+        pipeline.run(job)
+        before = {path: path.read_bytes() for path in (tmp_path / "release").iterdir()}
+        frontier.trace(job, frontier.points([3], [1]))
+        assert {path: path.read_bytes() for path in (tmp_path / "release").iterdir()} == before
+
+    def test_no_value_of_a_person_is_in_any_output(self, tmp_path: Path) -> None:
+        job = small_job(tmp_path)
+        found = frontier.trace(job, frontier.points([2, 301], [1, 2]))
+        files = frontier_files(found)
+        told = frontier_text(found) + b"".join(files.values()).decode() + str(found)
+        assert "Secret" not in told.replace(str(tmp_path), "")
+
+
+class TestSize:
+    @given(st.integers(1, 10**9), st.integers(1, 10**9), st.integers(2, 10**4))
+    def test_a_sample_is_a_part_in_fragments_that_hold_many_classes(
+        self, rows: int, wanted: int, k: int
+    ) -> None:
+        size = drawing.size_of(rows, wanted, k)
+        if size is None:
+            least = max(100 * k, 1000, -(-rows // 4096), -(-wanted // 400))
+            assert wanted >= rows or max(16, round(wanted / least)) >= rows // least
+            return
+        assert 16 <= size.drawn < size.fragments <= 4096
+        assert size.drawn <= 400
+        assert rows / size.fragments >= max(100 * k, 1000)
+
+    @pytest.mark.parametrize("asked", [{"rows": 0}, {"rate": 0.0}, {"rate": 1.5}])
+    def test_a_size_that_makes_no_sense(self, tmp_path: Path, asked: dict[str, Any]) -> None:
+        with pytest.raises(JobError, match="must be"):
+            frontier.trace(small_job(tmp_path), frontier.points([2], [1]), **asked)
+
+    def test_one_size_at_a_time(self, tmp_path: Path) -> None:
+        with pytest.raises(JobError, match="give one of them"):
+            frontier.trace(small_job(tmp_path), frontier.points([2], [1]), rows=9, rate=0.5)
+
+    @given(st.integers(1, 500), st.integers(1, 500), st.integers(0, 2**32))
+    def test_fragments_are_drawn_evenly(self, fragments: int, drawn: int, seed: int) -> None:
+        found = drawing._evenly(fragments, drawn, seed)
+        assert len(found) == min(drawn, fragments)
+        assert found[0] >= 0 and found[-1] < fragments
+        step = fragments / len(found)
+        gaps = np.diff(found)
+        assert np.all((gaps >= math.floor(step)) & (gaps <= math.ceil(step)))
+
+    def test_each_fragment_is_as_likely_as_any_other(self) -> None:
+        drawn = Counter(at for seed in range(4000) for at in drawing._evenly(10, 3, seed))
+        assert all(abs(drawn[at] - 1200) < 120 for at in range(10))
+
+
+class TestSample:
+    def test_drawing_all_fragments_takes_every_row_once(self, hands: Path, tmp_path: Path) -> None:
+        job = job_over(hands, tmp_path)
+        work = storage.WorkDir(str(tmp_path / "work"))
+        work.create()
+        drawn = drawing.draw(dataset_of(job), drawing.Size(20, 20), work.root, Display())
+        assert drawn == {"measured": HANDS, "fragments": 20, "drawn": 20}
+        kept = pa.concat_tables([storage.read_fragment(work, leaf) for leaf in range(20)])
+        source = pq.read_table(hands).select(kept.column_names)
+        order = [(name, "ascending") for name in kept.column_names]
+        assert kept.sort_by(order).equals(source.sort_by(order))
+
+    def test_all_fragments_lose_what_a_run_loses(self, hands: Path, tmp_path: Path) -> None:
+        job = job_over(hands, tmp_path, k=10, l=2)
+        work = storage.WorkDir(str(tmp_path / "work"))
+        work.create()
+        drawing.draw(dataset_of(job), drawing.Size(20, 20), work.root, Display())
+        point = drawing.measure(job, work.root)
+        metrics = pipeline.run(job)["metrics"]
+        assert point["GCP_error"] == 0
+        assert point["NCP"] == pytest.approx(metrics["NCP"], rel=0.02)
+        assert point["DP"] == pytest.approx(metrics["DP"], rel=0.02)
+
+    def test_drawn_fragments_tell_what_a_sample_of_rows_does_not(
+        self, hands: Path, tmp_path: Path
+    ) -> None:
+        job = job_over(hands, tmp_path)
+        grid = frontier.points([2, 5, 10], [1, 2])
+        truth = frontier.trace(job, grid, rate=1.0)
+        found = frontier.trace(job, grid, rows=HANDS // 4)
+        assert found["drawn"] < found["fragments"]
+        assert found["measured"] < HANDS / 2
+        rows = pq.read_table(hands).slice(0, found["measured"])
+        for point, true in zip(found["points"], truth["points"], strict=True):
+            assert point["GCP"] == pytest.approx(true["GCP"], rel=0.03)
+            assert point["risk_avg"] == pytest.approx(true["risk_avg"], rel=0.1)
+            assert point["NCP"] == pytest.approx(true["NCP"], rel=0.03)
+            assert point["rows"] == true["rows"] == HANDS
+            _released, report = anonymize(rows, frontier.job_at(job, point))
+            assert report["metrics"]["GCP"] > 1.1 * true["GCP"]
+
+    def test_the_truth_is_mostly_within_two_standard_errors(
+        self, hands: Path, tmp_path: Path
+    ) -> None:
+        grid = frontier.points([10], [1])
+        truth = frontier.trace(job_over(hands, tmp_path), grid, rate=1.0)["points"][0]["GCP"]
+        off = []
+        for seed in range(8):
+            job = job_over(hands, tmp_path, partitioning={"seed": seed})
+            (point,) = frontier.trace(job, grid, rows=HANDS // 4)["points"]
+            off.append(abs(point["GCP"] - truth) / point["GCP_error"])
+        assert sum(each <= 2 for each in off) >= 6
+
+    def test_same_seed_same_figures(self, hands: Path, tmp_path: Path) -> None:
+        def figures() -> list[dict[str, Any]]:
+            points = frontier.trace(
+                job_over(hands, tmp_path), frontier.points([5, 10], [1, 3]), rows=HANDS // 4
+            )["points"]
+            return [{key: p[key] for key in p if key != "seconds"} for p in points]
+
+        assert figures() == figures()
+
+    def test_the_standard_error_is_that_of_a_ratio(self) -> None:
+        job = Job.from_dict({"k": 2, "quasi_identifiers": ["a", "b"]}, paths_required=False)
+        rows, ncp = [10, 20, 30, 25], [4.0, 9.0, 10.0, 12.0]
+        summaries = [{"rows": n, "NCP": lost} for n, lost in zip(rows, ncp, strict=True)]
+        ratio = sum(ncp) / 2 / sum(rows)
+        spread = sum((lost / 2 - ratio * n) ** 2 for n, lost in zip(rows, ncp, strict=True)) / 3
+        mean = sum(rows) / 4
+        expected = math.sqrt((1 - 0.25) / 4 * spread) / mean
+        assert drawing._standard_error(job, summaries, 0.25) == pytest.approx(expected)
+        assert drawing._standard_error(job, summaries[:1], 0.25) is None
+
+    def test_a_fragment_that_cannot_stand_is_merged(self, tmp_path: Path) -> None:
+        """Half of the space has one sensitive value only."""
+        count = 40_000
+        at = np.random.default_rng(3).integers(0, 1000, count)
+        other = np.random.default_rng(4).integers(0, 1000, count)
+        illness = np.where(at < 500, 0, at % 7)
+        path = tmp_path / "rows.parquet"
+        pq.write_table(pa.table({"x": at, "y": other, "illness": illness}), path)
+        job = job_over(path, tmp_path, quasi_identifiers=["x", "y"], sensitive=["illness"])
+        found = frontier.trace(job, frontier.points([5], [1, 3, 8]), rows=8_000)
+        loose, strict, impossible = found["points"]
+        assert found["drawn"] and loose["achieved"]["l"] == 1
+        assert strict["achieved"]["l"] >= 3
+        assert strict["GCP"] > loose["GCP"]
+        assert "distinct value(s), fewer than l = 8" in impossible["reason"]
+
+    def test_missing_and_skewed_values(self, tmp_path: Path) -> None:
+        count = 40_000
+        chosen = np.random.default_rng(5)
+        table = pa.table(
+            {
+                "age": pa.array(chosen.gamma(9, 5, count).round(), mask=chosen.random(count) < 0.3),
+                "height": pa.array(chosen.normal(170, 9, count), mask=chosen.random(count) < 0.1),
+                "town": [f"t{at}" for at in np.minimum(chosen.geometric(0.2, count), 12)],
+                "ill": np.minimum(chosen.geometric(0.5, count), 6),
+            }
+        )
+        path = tmp_path / "rows.parquet"
+        pq.write_table(table, path)
+        names = ["age", "height", "town"]
+        job = job_over(path, tmp_path, quasi_identifiers=names, sensitive=["ill"])
+        grid = frontier.points([5, 10], [1, 2])
+        truth = frontier.trace(job, grid, rate=1.0)["points"]
+        found = frontier.trace(job, grid, rows=10_000)
+        assert found["drawn"]
+        for point, true in zip(found["points"], truth, strict=True):
+            assert point["achieved"]["k"] >= point["k"]
+            assert abs(point["GCP"] - true["GCP"]) <= 4 * point["GCP_error"]
+
+    def test_closeness_is_measured_on_all_rows(self, hands: Path, tmp_path: Path) -> None:
+        job = job_over(hands, tmp_path, t=0.6)
+        found = frontier.trace(job, frontier.points([50], [1]), rows=HANDS // 4)
+        assert (found["measured"], found["drawn"]) == (HANDS, 0)
+
+    @pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt(), PrivacyError("k")])
+    def test_nothing_stays_when_it_breaks_down(
+        self, hands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    ) -> None:
+        seen = []
+
+        def break_down(*_arguments: object) -> None:
+            seen.extend(tmp_path.iterdir())
+            raise error
+
+        monkeypatch.setattr(drawing, "_keep", break_down)
+        with pytest.raises((OSError, KeyboardInterrupt, MondrianOpsError)):
+            frontier.trace(job_over(hands, tmp_path), frontier.points([5], [1]), rows=HANDS // 4)
+        assert len(seen) == 1
+        assert seen[0].name.startswith(".release.mondrian_ops-")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_drawn_rows_are_private(self, hands: Path, tmp_path: Path) -> None:
+        job = job_over(hands, tmp_path)
+        grid = frontier.points([5], [1])
+        drawn = frontier.draw(job, grid, work=str(tmp_path / "work"), rows=HANDS // 4)
+        assert (tmp_path / "work").stat().st_mode & 0o777 == 0o700
+        kept = Run(storage.WorkDir(str(tmp_path / "work"))).state["leaves"]
+        assert len(kept) == drawn["drawn"]
+        pipeline.discard(str(tmp_path / "work"))
+
+
+class TestFiles:
+    @pytest.fixture
+    def found(self, tmp_path: Path) -> dict[str, Any]:
+        return frontier.trace(small_job(tmp_path), frontier.points([2, 5, 301], [1, 2]))
+
+    def test_the_csv_has_a_row_for_every_point(self, found: dict[str, Any]) -> None:
+        rows = list(csv.DictReader(io.StringIO(frontier_files(found)["frontier.csv"].decode())))
+        assert [(row["k"], row["l"]) for row in rows] == [
+            *(("2", "1"), ("5", "1"), ("301", "1")),
+            *(("2", "2"), ("5", "2"), ("301", "2")),
+        ]
+        assert [row["attainable"] for row in rows] == ["1", "1", "0"] * 2
+        for row, point in zip(rows, found["points"], strict=True):
+            if row["attainable"] == "1":
+                assert float(row["GCP"]) == point["GCP"]
+                assert int(row["achieved_k"]) == point["achieved"]["k"] >= point["k"]
+                assert row["reason"] == ""
+            else:
+                assert row["GCP"] == ""
+                assert "301" in row["reason"]
+
+    def test_the_picture_is_well_formed_and_says_what_it_shows(self, found: dict[str, Any]) -> None:
+        root = ET.fromstring(frontier_files(found)["frontier.svg"])  # noqa: S314 - our own
+        space = "{http://www.w3.org/2000/svg}"
+        assert root.tag == f"{space}svg"
+        assert root.findtext(f"{space}title") == "Privacy frontier"
+        assert "k = 5, l = 2: lost" in str(root.findtext(f"{space}desc"))
+        ids = [each.get("id") for each in root.iter() if each.get("id")]
+        assert len(ids) == len(set(ids))
+        titles = [str(each.text) for each in root.iter(f"{space}title")]
+        assert sum("not attainable" in title for title in titles) == 4  # two points, two charts
+
+    def test_the_table_fits_what_is_there(self, found: dict[str, Any]) -> None:
+        lines = frontier_text(found, 80).splitlines()
+        assert [line.split()[0] for line in lines[:5]] == ["k", "2", "5", "2", "5"]
+        assert len({len(line) for line in lines[:5]}) == 1
+        assert sum(line.startswith("Not attainable: k = 301, no l; k = 301") for line in lines) == 1
+
+    def test_a_grid_without_any_attainable_point_is_shown(self, tmp_path: Path) -> None:
+        found = frontier.trace(small_job(tmp_path), frontier.points([301], [1]))
+        files = frontier_files(found)
+        assert b"not attainable" in files["frontier.svg"]
+        assert "not attainable" in frontier_text(found).lower()
+
+    def test_files_replace_earlier_ones_and_leave_others(
+        self, found: dict[str, Any], tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "deep" / "frontier"
+        frontier.write(found, str(folder))
+        (folder / "mine.txt").write_text("mine")
+        written = frontier.write(found, str(folder))
+        assert sorted(each.name for each in folder.iterdir()) == [
+            *("frontier.csv", "frontier.html", "frontier.svg", "mine.txt"),
+        ]
+        assert all(Path(each).is_file() for each in written)
+
+    def test_no_release_is_written_into(self, tmp_path: Path) -> None:
+        job = small_job(tmp_path)
+        assert frontier.folder_of(job) == f"{job.output}_frontier"
+        pipeline.run(job)
+        with pytest.raises(StorageError, match="holds a release"):
+            frontier.folder_of(job, job.output)
+
+    @given(st.floats(1e-6, 1.0))
+    def test_levels_of_an_axis_are_few_and_hold_what_is_drawn(self, most: float) -> None:
+        found = ticks(most)
+        assert found[0] == 0
+        assert 4 <= len(found) <= 7
+        assert found[-2] < most <= found[-1] * (1 + 1e-9)
