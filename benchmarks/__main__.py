@@ -16,7 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import airflow_dag, algorithms, di_mondrian, quality, scale_out, speed, tds
+from benchmarks import (
+    airflow_dag,
+    algorithms,
+    di_mondrian,
+    quality,
+    samarati,
+    scale_out,
+    speed,
+    tds,
+)
 from benchmarks.context import Context
 from benchmarks.measure import ROOT, machine
 from benchmarks.tables import Table
@@ -28,6 +37,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "distribution": quality.distribution,
     "adult": quality.adult,
     "algorithms": algorithms.compared,
+    "samarati": samarati.tables,
     "di_mondrian": di_mondrian.compared,
     "tds": tds.figures,
     "dag": airflow_dag.beside_empty_dag,
