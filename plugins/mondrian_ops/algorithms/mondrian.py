@@ -28,15 +28,20 @@ class Cut:
     ``greedy`` is ``median``, ``gain``, ``widest gain`` or, for fragments drawn from a sample,
     ``balanced``: medians, but missing values are not parted first. ``relaxed`` takes medians too,
     and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
-    of at most ``rollout_rows`` rows are cut by looking ahead.
+    of at most ``rollout_rows`` rows are cut by looking ahead; those of at most ``group_rows``,
+    never more than a block, also by groups: one value or subtree amid the others, or fewer than k
+    rows, topped up with those that fit best.
     """
 
     greedy: str
     rollout_rows: int = 0
+    group_rows: int = 0
 
     def policy(self) -> kernels.Policy:
         """The policy as the kernels take it."""
-        return kernels.Policy(_POLICIES[self.greedy], CANDIDATES, self.rollout_rows)
+        return kernels.Policy(
+            _POLICIES[self.greedy], CANDIDATES, self.rollout_rows, self.group_rows
+        )
 
 
 _POLICIES = {

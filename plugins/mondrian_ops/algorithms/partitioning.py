@@ -46,6 +46,8 @@ def multidimensional(
     policy = cut.policy()
     work = coded.work(policy)
     index = np.arange(coded.count, dtype=np.int32)
+    if policy.group_rows:
+        kernels.arrange(coded.rows, index, 0, coded.count, work)
     nodes: list[Branch | None] = [None]
     waiting = [(-coded.count, 0, 0, coded.count)]
     most = coded.count if most is None else most
@@ -58,7 +60,9 @@ def multidimensional(
         if a < 0:
             final += 1
             continue
-        middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, code, work.order)
+        middle = kernels.partition_rows(
+            coded.rows.codes, a, index, start, stop, 0, code, work.order
+        )
         value = attributes[a].cut_value(coded.encoded[a], int(code))
         nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
         heapq.heappush(waiting, (start - middle, len(nodes), start, middle))

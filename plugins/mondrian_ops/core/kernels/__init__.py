@@ -13,6 +13,7 @@ from mondrian_ops.core.kernels.classes import (
     shuffle_classes,
 )
 from mondrian_ops.core.kernels.criteria import group_holds
+from mondrian_ops.core.kernels.groups import arrange
 from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
 from mondrian_ops.core.kernels.model import (
     BALANCED,
@@ -58,6 +59,7 @@ __all__ = [
     "Policy",
     "Rows",
     "Work",
+    "arrange",
     "cut_of",
     "distinct_per_class",
     "extents",
