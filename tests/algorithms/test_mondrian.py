@@ -276,20 +276,35 @@ def test_lookahead_loses_no_more_than_gain_on_real_sizes(k):
     assert losses[Cut("gain", 1500)] < min(losses[Cut("gain")], losses[Cut("widest gain")])
 
 
-def test_groups_lose_less_than_ordered_cuts_on_real_sizes():
+def skewed_table(seed: int, rows: int):
+    """Few frequent and many rare values, as of countries or occupations."""
+    generator = np.random.default_rng(seed)
+    rare = np.array([0.02, 0.6, 0.02, 0.3, 0.02, 0.04])
+    kinds = ["interval", "tree", "tree", "set"]
+    columns = [
+        generator.integers(17, 90, rows).tolist(),
+        generator.choice(sorted(CHAINS), rows, p=rare).tolist(),
+        generator.choice(sorted(CHAINS), rows, p=rare[::-1]).tolist(),
+        generator.choice(["p", "q", "r", "s"], rows, p=[0.7, 0.03, 0.25, 0.02]).tolist(),
+    ]
+    return kinds, columns
+
+
+@pytest.mark.parametrize("k", [5, 20])
+def test_groups_lose_less_than_ordered_cuts_where_values_are_rare(k):
+    """On the whole: after a first cut that looked better a single dataset may fare worse."""
     losses = []
-    for seed in range(6):
-        kinds, columns = random_table(seed, rows=800)
-        anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 8}, "gain")
+    for seed in range(5):
+        kinds, columns = skewed_table(seed, rows=800)
+        anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
         losses.append(
             [
                 loss_of(classes_of(anonymizer, data, Cut("gain", 800, groups)), kinds, columns)
                 for groups in (0, 800)
             ]
         )
-    ordered, grouped = np.array(losses).T
-    assert np.all(grouped < ordered)
-    assert grouped.sum() < 0.98 * ordered.sum()
+    ordered, grouped = np.array(losses).sum(axis=0)
+    assert grouped < 0.95 * ordered
 
 
 def test_better_gain_is_the_one_that_loses_less():

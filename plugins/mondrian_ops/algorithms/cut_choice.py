@@ -47,7 +47,11 @@ def choose_cut(
     levels -= _GROUP_LEVELS if groups else 0
     reach = min(least << min(max(0, int(levels)), 40), max(least, survey.rows))
     seconds = level * (1.5 + math.log2(reach / least) + (_GROUP_LEVELS if groups else 0))
-    cut = Cut(greedy, reach, min(_GROUPS * job.k, reach, BLOCK) if groups else 0)
+    cut = Cut(
+        greedy,
+        reach,
+        min(_GROUPS * job.k, reach, BLOCK, job.partitioning.max_rows) if groups else 0,
+    )
     why += f"; looks ahead in nodes of up to {reach:,} rows"
     if groups:
         why += f", in those of up to {cut.group_rows:,} at groups too"

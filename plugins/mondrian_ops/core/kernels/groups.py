@@ -25,7 +25,7 @@ def arrange(rows, index, start, stop, work):
     """
     for s in range(rows.sensitive.shape[0]):
         values = rows.sensitive[s]
-        most = np.int32(0)
+        most = 0
         for i in range(start, stop):
             most = max(most, values[index[i]])
         place = np.zeros(most + 2, np.int64)
@@ -98,8 +98,8 @@ def add_widening(rows, index, start, middle, stop, a, work):
     inside = 0.0
     if rows.kind[a] == SET:  # codes between those of the group are not in it
         inside = width(rows, a, low, high, d + 1) - now
-    for v in range(low, high + 1):
-        work.right[v] = inside
+    for code in range(low, high + 1):
+        work.right[code] = inside
     for j in range(d):
         work.right[work.value[j]] = 0.0
     widen_down(rows, a, first, low, high, d, now, work.right)
