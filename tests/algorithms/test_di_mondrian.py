@@ -63,13 +63,12 @@ def classes_of(coded, cut) -> set[frozenset[int]]:
 
 def nodes_of(coded, cut):
     """The tree that a cut grows: (node, attribute or -1, its parts), as lists of rows."""
-    split = cut.splitter(coded)
     waiting = [list(range(coded.count))]
     while waiting:
         node = waiting.pop()
         a, codes = (-1, [])
         if len(node) >= 2 * coded.criteria.k:
-            a, codes = split(np.array(node, np.int32), 0, len(node))
+            a, codes = cut.splitter(coded, np.array(node, np.int32))(0, len(node))
         if a < 0:
             yield node, a, []
             continue

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mondrian_ops.algorithms import partitioning
+from mondrian_ops.algorithms import mondrian, partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import Cut
 from mondrian_ops.core import kernels
@@ -210,3 +212,40 @@ def test_every_merged_fragment_stands_and_holds_its_rows(fragments, least, data)
     assert sorted(leaf for leaves in merged.fragments for leaf in leaves) == list(range(fragments))
     sums = [rows[list(leaves)].sum() for leaves in merged.fragments]
     assert len(sums) == 1 or min(sums) >= least
+
+
+@pytest.mark.parametrize("k", [3, 10])
+@pytest.mark.parametrize("group_rows", [0, 200, 1500])
+def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, k):
+    """Whatever cuts a class, a group or a topped-up one, it does so within one fragment."""
+    generator = np.random.default_rng(4)
+    leaves = [leaf for leaf in WORLD.leaves for _ in range(1 + (leaf == "USA") * 30)]
+    table = pa.table(
+        {
+            "a": generator.integers(0, 60, 1500),
+            "b": generator.choice(["p", "q", "r"], 1500, p=[0.9, 0.08, 0.02]),
+            "Country": generator.choice(leaves, 1500),
+        }
+    )
+    anonymizer = anonymizer_of(table, "a", "b", "Country=hierarchy:w.csv", greedy="gain", k=k)
+    cut = Cut("gain", 1500, group_rows)
+    whole = contents_of(anonymizer, table, cut)
+    made = []
+    for fragments in (2, 3, 7, 20):
+        plan = partitioning.multidimensional(
+            anonymizer.encode(table), anonymizer.attributes, fragments, cut
+        )
+        leaf = Router(plan, anonymizer.orders).route(table)
+        parts = [table.filter(pa.array(np.isin(leaf, each))) for each in plan.fragments]
+        made.append(len(parts))
+        assert sum((contents_of(anonymizer, part, cut) for part in parts), Counter()) == whole
+    assert made[0] == 2 or group_rows == 1500
+
+
+def contents_of(anonymizer: Anonymizer, table: pa.Table, cut: Cut) -> Counter:
+    """The classes by what their rows say."""
+    classes = mondrian.anonymize(anonymizer.encode(table), cut)
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    return Counter(
+        tuple(sorted(rows[i] for i in each)) for each in np.split(classes.index, classes.starts[1:])
+    )

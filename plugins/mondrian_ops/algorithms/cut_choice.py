@@ -15,6 +15,7 @@ from mondrian_ops.algorithms.mondrian import Cut, better_gain
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.kernels import BLOCK
 from mondrian_ops.core.survey import Survey
 
 __all__ = ["choose_cut", "cut_of"]
@@ -25,8 +26,9 @@ def choose_cut(
 ) -> dict[str, Any]:
     """The cut policy and why; it depends on the job and the dataset, never on its fragments.
 
-    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it. Whether wide
-    attributes come first is tried out on the ``pilot`` rows.
+    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it; what they
+    carry beyond the least is spent on groups first, then on looking ahead in larger nodes. Whether
+    wide attributes come first is tried out on the ``pilot`` rows.
     """
     if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
         why = f"algorithm: {job.algorithm}"
@@ -50,21 +52,30 @@ def choose_cut(
         if job.cut == "auto":
             why += f"; looking ahead would take {1.5 * level:.0f} s of one core, over cut_budget_s"
         return {"asked": job.cut, "used": "gain", "reason": why, **asdict(Cut(greedy))}
+    groups = levels >= _GROUP_LEVELS
+    levels -= _GROUP_LEVELS if groups else 0
     reach = min(least << min(max(0, int(levels)), 40), max(least, survey.rows))
-    seconds = level * (1.5 + math.log2(reach / least))
-    why += (
-        f"; looks ahead in nodes of up to {reach:,} rows, estimated at {seconds:.1f} s of one core "
-        f"(cut_budget_s: {job.cut_budget_s:g})"
+    seconds = level * (1.5 + math.log2(reach / least) + (_GROUP_LEVELS if groups else 0))
+    cut = Cut(
+        greedy,
+        reach,
+        min(_GROUPS * job.k, reach, BLOCK, job.partitioning.max_rows) if groups else 0,
     )
-    return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(Cut(greedy, reach))}
+    why += f"; looks ahead in nodes of up to {reach:,} rows"
+    if groups:
+        why += f", in those of up to {cut.group_rows:,} at groups too"
+    why += f", estimated at {seconds:.1f} s of one core (cut_budget_s: {job.cut_budget_s:g})"
+    return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(cut)}
 
 
 # Seconds of one core per row, squared number of attributes, and doubling of the nodes' rows.
 _LEVEL_S = 2.5e-8
+_GROUPS = 64  # rows of the largest nodes that groups are tried in, over k
+_GROUP_LEVELS = 7  # what groups cost, in such doublings: there, each costs 2.5 times as much
 
 
 def cut_of(resolved: Mapping[str, Any]) -> Cut | MultiwayCut:
     """The cut that `choose_cut` described."""
     if resolved["used"] == "di_mondrian":
         return MultiwayCut(resolved["cut_points"])
-    return Cut(resolved["greedy"], resolved["rollout_rows"])
+    return Cut(resolved["greedy"], resolved["rollout_rows"], resolved["group_rows"])

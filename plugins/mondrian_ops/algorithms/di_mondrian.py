@@ -43,12 +43,12 @@ class MultiwayCut:
         index, starts = self._grown(coded)
         return shuffled(coded, index, starts)
 
-    def splitter(self, coded: CodedRows) -> Splitter:
-        """What cuts single nodes of the tree."""
+    def splitter(self, coded: CodedRows, index: NDArray[np.int32]) -> Splitter:
+        """What cuts single nodes of the tree, views of ``index``."""
         rows = _placed(coded)
         work, parts = coded.work(_POLICY), self._parts_work(coded)
 
-        def split(index: NDArray[np.int32], start: int, stop: int) -> tuple[int, list[int]]:
+        def split(start: int, stop: int) -> tuple[int, list[int]]:
             a, count = kernels.parts_of(rows, index, start, stop, coded.criteria, work, parts)
             return int(a), parts.point[:count].tolist()
 

@@ -20,8 +20,8 @@ from mondrian_ops.core.generalization import Classes, Encoded, kernel_rows
 
 __all__ = ["CodedRows", "Cut", "Splitter", "anonymize", "better_gain", "shuffled"]
 
-Splitter = Callable[[NDArray[np.int32], int, int], tuple[int, list[int]]]
-"""From an index and a node, start and stop, to the attribute (-1: the node is final) and the codes
+Splitter = Callable[[int, int], tuple[int, list[int]]]
+"""From a node, start and stop in an index, to the attribute (-1: the node is final) and the codes
 that it is cut above, ascending."""
 
 
@@ -32,15 +32,20 @@ class Cut:
     ``greedy`` is ``median``, ``gain``, ``widest gain`` or, for fragments drawn from a sample,
     ``balanced``: medians, but missing values are not parted first. ``relaxed`` takes medians too,
     and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
-    of at most ``rollout_rows`` rows are cut by looking ahead.
+    of at most ``rollout_rows`` rows are cut by looking ahead; those of at most ``group_rows``,
+    never more than a block, also by groups: one value or subtree amid the others, or fewer than k
+    rows, topped up with those that fit best.
     """
 
     greedy: str
     rollout_rows: int = 0
+    group_rows: int = 0
 
     def policy(self) -> kernels.Policy:
         """The policy as the kernels take it."""
-        return kernels.Policy(_POLICIES[self.greedy], CANDIDATES, self.rollout_rows)
+        return kernels.Policy(
+            _POLICIES[self.greedy], CANDIDATES, self.rollout_rows, self.group_rows
+        )
 
     @property
     def tree_order(self) -> bool:
@@ -55,12 +60,14 @@ class Cut:
         """The equivalence classes of the rows; no valid cut is left in any of them."""
         return anonymize(coded, self)
 
-    def splitter(self, coded: CodedRows) -> Splitter:
-        """What cuts single nodes of the tree."""
+    def splitter(self, coded: CodedRows, index: NDArray[np.int32]) -> Splitter:
+        """What cuts single nodes of the tree, views of ``index``."""
         policy = self.policy()
         work = coded.work(policy)
+        if policy.group_rows:
+            kernels.arrange(coded.rows, index, 0, coded.count, work)
 
-        def split(index: NDArray[np.int32], start: int, stop: int) -> tuple[int, list[int]]:
+        def split(start: int, stop: int) -> tuple[int, list[int]]:
             a, code = kernels.cut_of(coded.rows, index, start, stop, coded.criteria, policy, work)
             return int(a), [int(code)]
 

@@ -45,9 +45,9 @@ def multidimensional(
     is the whole dataset, cut by the job's own policy, the fragments are nodes of the centralized
     tree; else ``cut`` is ``balanced``.
     """
-    split = cut.splitter(coded)
-    order = np.empty(coded.count, np.int64)
     index = np.arange(coded.count, dtype=np.int32)
+    split = cut.splitter(coded, index)
+    order = np.empty(coded.count, np.int64)
     nodes: list[Branch | None] = [None]
     waiting = [(-coded.count, 0, 0, coded.count)]
     most = coded.count if most is None else most
@@ -56,12 +56,12 @@ def multidimensional(
         _, at, start, stop = heapq.heappop(waiting)
         a, codes = -1, list[int]()
         if stop - start >= 2 * coded.criteria.k:
-            a, codes = split(index, start, stop)
+            a, codes = split(start, stop)
         if a < 0:
             final += 1
             continue
         for code in codes:  # several parts: a chain of cuts
-            middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, code, order)
+            middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, 0, code, order)
             value = attributes[a].cut_value(coded.encoded[a], code)
             nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
             heapq.heappush(waiting, (start - middle, len(nodes), start, middle))

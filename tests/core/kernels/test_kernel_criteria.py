@@ -107,7 +107,7 @@ def test_sweeps_find_what_counting_anew_finds(node):
         left = members[rows.codes[0, members] <= value]
         right = members[rows.codes[0, members] > value]
         sides = side_holds(rows, criteria, left) and side_holds(rows, criteria, right)
-        found = cut_holds(rows, index, start, stop, 0, int(value), criteria, work)
+        found = cut_holds(rows, index, start, stop, 0, 0, int(value), criteria, work)
         assert found == sides
         expected.append(sides and min(len(left), len(right)) >= criteria.k)
     work.value[: len(values)] = values

@@ -14,7 +14,8 @@ from mondrian_ops.core.kernels.classes import (
 )
 from mondrian_ops.core.kernels.counting import distinct
 from mondrian_ops.core.kernels.criteria import group_holds
-from mondrian_ops.core.kernels.groups import groups_hold
+from mondrian_ops.core.kernels.group_criteria import groups_hold
+from mondrian_ops.core.kernels.groups import arrange
 from mondrian_ops.core.kernels.grower import (
     BLOCK,
     block_of,
@@ -74,6 +75,7 @@ __all__ = [
     "Policy",
     "Rows",
     "Work",
+    "arrange",
     "block_of",
     "cut_into_parts",
     "cut_of",

@@ -91,7 +91,7 @@ def distance(counts, total, criteria, j, surplus, deficit):
 
 
 @njit(**LEAN)
-def both_diverse(rows, index, start, stop, a, cut, column, need, work):
+def both_diverse(rows, index, start, stop, a, low, high, column, need, work):
     """Whether both sides of a cut have ``need`` distinct sensitive codes; stops when they have."""
     work.clock[0] += 1
     stamp = work.clock[0]
@@ -99,7 +99,7 @@ def both_diverse(rows, index, start, stop, a, cut, column, need, work):
     for i in range(start, stop):
         row = index[i]
         s = rows.sensitive[column, row]
-        if rows.codes[a, row] <= cut:
+        if low <= rows.codes[a, row] <= high:
             if work.left_seen[s] != stamp:
                 work.left_seen[s] = stamp
                 left += 1
@@ -112,12 +112,14 @@ def both_diverse(rows, index, start, stop, a, cut, column, need, work):
 
 
 @njit(**LEAN)
-def cut_holds(rows, index, start, stop, a, cut, criteria, work):
-    """Whether both sides of a cut satisfy every criterion on the sensitive attributes."""
+def cut_holds(rows, index, start, stop, a, low, high, criteria, work):
+    """Whether rows with codes ``low`` to ``high``, and the others, satisfy every criterion on the
+    sensitive attributes."""
     for j in range(criteria.kind.size):
         column = criteria.column[j]
         if criteria.kind[j] == DISTINCT:
-            if not both_diverse(rows, index, start, stop, a, cut, column, criteria.level[j], work):
+            need = criteria.level[j]
+            if not both_diverse(rows, index, start, stop, a, low, high, column, need, work):
                 return False
             continue
         left, right = work.left_counts, work.right_counts
@@ -126,7 +128,7 @@ def cut_holds(rows, index, start, stop, a, cut, criteria, work):
         below = 0
         for i in range(start, stop):
             row = index[i]
-            if rows.codes[a, row] <= cut:
+            if low <= rows.codes[a, row] <= high:
                 left[rows.sensitive[column, row]] += 1
                 below += 1
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from mondrian_ops.core.kernels.candidates import collect_candidates
 from mondrian_ops.core.kernels.criteria import (
     JIT,
     LEAN,
@@ -17,6 +18,7 @@ from mondrian_ops.core.kernels.criteria import (
     mark_valid,
     order_rows,
 )
+from mondrian_ops.core.kernels.groups import arrange, copy, top_up
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     GAIN,
@@ -27,11 +29,9 @@ from mondrian_ops.core.kernels.model import (
 )
 from mondrian_ops.core.kernels.splitting import (
     INLINE,
-    allowed,
     gain_cut,
+    gain_group,
     highest_step,
-    loss_below,
-    losses_above,
     median_cut,
     tally,
     width,
@@ -41,8 +41,8 @@ BLOCK = 1 << 15  # rows of a block; its codes fit in 16 bits
 
 
 @njit(**LEAN)
-def partition_rows(codes, a, index, start, stop, cut, order):
-    """Bring the rows with code <= ``cut`` to the front; returns where the others start.
+def partition_rows(codes, a, index, start, stop, low, high, order):
+    """Bring the rows with codes ``low`` to ``high`` to the front; returns where the others start.
 
     Stable, so that rows stay in ascending order and are read in it; without a branch that the
     processor could mispredict. ``order`` is working memory for the rows.
@@ -51,7 +51,7 @@ def partition_rows(codes, a, index, start, stop, cut, order):
     right = 0
     for i in range(start, stop):
         row = index[i]
-        goes_left = int(codes[a, row] <= cut)
+        goes_left = int(codes[a, row] >= low) & int(codes[a, row] <= high)
         index[left] = row
         order[right] = row
         left += goes_left
@@ -62,8 +62,9 @@ def partition_rows(codes, a, index, start, stop, cut, order):
 
 
 @njit(**LEAN)
-def examine(rows, index, start, stop, k, greedy, work):
-    """Fill ``work.cut``, ``score``, ``distinct``: the best cut that keeps k of each attribute.
+def examine(rows, index, start, stop, k, greedy, groups, work):
+    """Fill ``work.low``, ``cut``, ``score``, ``distinct``: the best cut that keeps k of each
+    attribute, among ordered cuts and, if ``groups``, those of a group amid the others.
 
     Returns the loss per row of the node, and the first attribute whose missing values can be parted
     from the present ones (-1: none).
@@ -72,7 +73,7 @@ def examine(rows, index, start, stop, k, greedy, work):
     loss = 0.0
     parts_missing = -1
     for a in range(rows.kind.size):
-        work.cut[a] = -1
+        work.low[a], work.cut[a] = 0, -1
         d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
         work.distinct[a] = d
         if d < 2:
@@ -85,6 +86,10 @@ def examine(rows, index, start, stop, k, greedy, work):
             j, fall, whole = gain_cut(
                 rows, a, d, n, k, False, work.value, work.below, work.right, work.valid
             )
+            if groups and rows.kind[a] != INTERVAL:
+                first, last, more = gain_group(rows, a, d, k, n - k, whole, work.value, work.below)
+                if more > fall:
+                    work.low[a], j, fall = work.value[first], last, more
             work.score[a] = score(fall, n, whole, greedy)
         else:
             j = median_cut(d, n, k, False, work.below, work.valid)
@@ -133,28 +138,29 @@ def best_valid(rows, index, start, stop, a, criteria, greedy, work):
         work.score[a] = score(fall, n, whole, greedy)
     else:
         j = median_cut(d, n, criteria.k, True, work.below, work.valid)
-    work.cut[a] = work.value[j] if j >= 0 else -1
+    work.low[a], work.cut[a] = 0, work.value[j] if j >= 0 else -1
 
 
 @njit(**LEAN)
-def decide(rows, index, start, stop, criteria, greedy, work):
-    """Attribute and code of a node's cut (rows <= code go left; attribute -1: none), and its loss.
+def decide(rows, index, start, stop, criteria, greedy, groups, work):
+    """Attribute of a node's cut (-1: none), first and last code that it parts, and the node's loss.
 
-    The loss is per row. An attribute whose best cut breaks a criterion offers its best one that
-    does not; the node is final only when no attribute has any.
+    The loss is per row. An attribute whose best cut breaks a criterion offers its best ordered one
+    that does not; the node is final only when no attribute has any.
     """
-    loss, missing = examine(rows, index, start, stop, criteria.k, greedy, work)
+    loss, missing = examine(rows, index, start, stop, criteria.k, greedy, groups, work)
     if missing >= 0 and greedy != BALANCED:
         for a in range(missing, rows.kind.size):
             if parts_missing(rows, index, start, stop, a, criteria, work):
-                return a, np.int64(0), loss
+                return a, np.int64(0), np.int64(0), loss
     work.checked[:] = False
     while True:
         a = leading(work)
         if a < 0:
-            return a, np.int64(0), loss
-        if work.checked[a] or cut_holds(rows, index, start, stop, a, work.cut[a], criteria, work):
-            return a, work.cut[a], loss
+            return a, np.int64(0), np.int64(0), loss
+        low, high = work.low[a], work.cut[a]
+        if work.checked[a] or cut_holds(rows, index, start, stop, a, low, high, criteria, work):
+            return a, low, high, loss
         best_valid(rows, index, start, stop, a, criteria, greedy, work)
         work.checked[a] = True
 
@@ -167,7 +173,7 @@ def parts_missing(rows, index, start, stop, a, criteria, work):
         missing += rows.codes[a, index[i]] == 0
     if missing < criteria.k or stop - start - missing < criteria.k:
         return False
-    return cut_holds(rows, index, start, stop, a, 0, criteria, work)
+    return cut_holds(rows, index, start, stop, a, 0, 0, criteria, work)
 
 
 @njit(**LEAN)
@@ -181,9 +187,10 @@ def loss_of(rows, index, start, stop, work):
 
 
 @njit(**LEAN)
-def rollout(rows, index, start, stop, limit, criteria, greedy, work):
+def rollout(rows, index, start, stop, limit, criteria, policy, work):
     """Loss of a node when it is cut greedily to the end; gives up above ``limit``."""
     total = 0.0
+    groups = policy.group_rows > 0
     stack = work.stack
     stack[0, 0], stack[1, 0] = start, stop
     top = 0
@@ -193,11 +200,11 @@ def rollout(rows, index, start, stop, limit, criteria, greedy, work):
         if stop - start < 2 * criteria.k:
             total += loss_of(rows, index, start, stop, work)
             continue
-        a, cut, loss = decide(rows, index, start, stop, criteria, greedy, work)
+        a, low, high, loss = decide(rows, index, start, stop, criteria, policy.greedy, groups, work)
         if a < 0:
             total += loss * (stop - start)
             continue
-        middle = partition_rows(rows.codes, a, index, start, stop, cut, work.order)
+        middle = partition_rows(rows.codes, a, index, start, stop, low, high, work.order)
         small_left = middle - start < stop - middle
         for side in range(2):  # the smaller side on top
             left = (side == 1) == small_left
@@ -208,70 +215,88 @@ def rollout(rows, index, start, stop, limit, criteria, greedy, work):
 
 
 @njit(**LEAN)
-def collect_candidates(rows, index, start, stop, k, candidates, work):
-    """Put the cuts of largest fall of each attribute into ``work.try_*``; returns how many."""
-    n = stop - start
-    count = 0
-    for a in range(rows.kind.size):
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
-        if d < 2:
-            continue
-        losses_above(rows, a, d, work.value, work.right)
-        begin = count
-        loss = 0.0
-        for j in range(d - 1):
-            loss = loss_below(rows, a, j, work.value, loss)
-            if not allowed(j, n, k, False, work.below, work.valid):
-                continue
-            rest = work.below[j] * loss + (n - work.below[j]) * work.right[j]
-            if count - begin < candidates:
-                count += 1
-            elif -rest <= work.try_fall[count - 1]:
-                continue
-            at = count - 1
-            while at > begin and work.try_fall[at - 1] < -rest:
-                work.try_fall[at] = work.try_fall[at - 1]
-                work.try_cut[at] = work.try_cut[at - 1]
-                work.try_attribute[at] = work.try_attribute[at - 1]
-                at -= 1
-            work.try_fall[at] = -rest
-            work.try_cut[at] = work.value[j]
-            work.try_attribute[at] = a
-    return count
+def apply(rows, index, start, stop, a, low, high, k, work):
+    """Bring the rows that a cut parts to the front, topped up to k; returns where they end."""
+    middle = partition_rows(rows.codes, a, index, start, stop, low, high, work.order)
+    if middle - start < k:
+        middle = top_up(rows, index, start, middle, stop, k, work)
+    return middle
 
 
 @njit(**LEAN)
 def look_ahead(rows, index, start, stop, criteria, policy, work):
     """The candidate cut whose sides, finished greedily, lose least; attribute -1: none holds."""
-    count = collect_candidates(rows, index, start, stop, criteria.k, policy.candidates, work)
+    n = stop - start
+    groups = n <= policy.group_rows
+    count = collect_candidates(
+        rows, index, start, stop, criteria.k, policy.candidates, groups, work
+    )
+    ordered = policy.group_rows > 0
+    if ordered:
+        copy(index, start, work.before, 0, n)
     best, least = -1, np.inf
     for t in range(count):
-        a, cut = work.try_attribute[t], work.try_cut[t]
-        if not cut_holds(rows, index, start, stop, a, cut, criteria, work):
-            continue
-        middle = partition_rows(rows.codes, a, index, start, stop, cut, work.order)
-        loss = rollout(rows, index, start, middle, least, criteria, policy.greedy, work)
-        if loss < least:
-            loss += rollout(rows, index, middle, stop, least - loss, criteria, policy.greedy, work)
+        loss = loss_ahead(rows, index, start, stop, t, least, criteria, policy, work)
         if loss < least:
             best, least = t, loss
+        if ordered:
+            copy(work.before, 0, index, start, n)
     if best < 0:
-        return np.int64(-1), np.int64(0)
-    return work.try_attribute[best], work.try_cut[best]
+        return np.int64(-1), np.int64(0), np.int64(0)
+    return work.try_attribute[best], work.try_low[best], work.try_cut[best]
+
+
+@njit(**LEAN)
+def loss_ahead(rows, index, start, stop, t, limit, criteria, policy, work):
+    """Loss of a node cut by candidate ``t`` and then greedily to the end; infinite where the cut
+    breaks a criterion; gives up above ``limit``."""
+    a, low, high = work.try_attribute[t], work.try_low[t], work.try_cut[t]
+    middle = partition_rows(rows.codes, a, index, start, stop, low, high, work.order)
+    if middle - start < criteria.k:
+        middle = top_up(rows, index, start, middle, stop, criteria.k, work)
+        holds = halves_hold(rows, index, start, middle, stop, criteria, work)
+    else:
+        holds = cut_holds(rows, index, start, stop, a, low, high, criteria, work)
+    if not holds:
+        return np.inf
+    loss = rollout(rows, index, start, middle, limit, criteria, policy, work)
+    if loss < limit:
+        loss += rollout(rows, index, middle, stop, limit - loss, criteria, policy, work)
+    return loss
+
+
+@njit(**LEAN)
+def chosen_cut(rows, index, start, stop, criteria, policy, work):
+    """The cut of a node by ``policy``: attribute (-1: the node is final), first and last code of
+    the rows that it parts from the others; if they are fewer than k, it tops them up."""
+    n = stop - start
+    if n <= policy.rollout_rows:
+        for a in range(rows.kind.size):
+            if parts_missing(rows, index, start, stop, a, criteria, work):
+                return a, np.int64(0), np.int64(0)
+        a, low, high = look_ahead(rows, index, start, stop, criteria, policy, work)
+        if a >= 0:
+            return a, low, high
+    groups = n <= policy.group_rows
+    a, low, high, _ = decide(rows, index, start, stop, criteria, policy.greedy, groups, work)
+    return a, low, high
 
 
 @njit(**LEAN)
 def cut_of(rows, index, start, stop, criteria, policy, work):
-    """The cut of a node by ``policy``: attribute (-1: the node is final) and code."""
-    if stop - start <= policy.rollout_rows:
-        for a in range(rows.kind.size):
-            if parts_missing(rows, index, start, stop, a, criteria, work):
-                return a, np.int64(0)
-        a, cut = look_ahead(rows, index, start, stop, criteria, policy, work)
-        if a >= 0:
-            return a, cut
-    a, cut, _ = decide(rows, index, start, stop, criteria, policy.greedy, work)
-    return a, cut
+    """The ordered cut of a node by ``policy``: attribute and code (rows <= code go left).
+
+    Attribute -1: the node is final, or cut by a group, which no comparison with a value tells.
+    """
+    a, low, high = chosen_cut(rows, index, start, stop, criteria, policy, work)
+    if a < 0 or low > 0:
+        return np.int64(-1), np.int64(0)
+    below = 0
+    for i in range(start, stop):
+        below += rows.codes[a, index[i]] <= high
+    if below < criteria.k:
+        return np.int64(-1), np.int64(0)
+    return a, high
 
 
 @njit(**LEAN)
@@ -284,8 +309,8 @@ def halve(rows, index, start, stop, criteria, work):
     """
     for a in range(rows.kind.size):
         if parts_missing(rows, index, start, stop, a, criteria, work):
-            return partition_rows(rows.codes, a, index, start, stop, 0, work.order)
-    examine(rows, index, start, stop, criteria.k, RELAXED, work)
+            return partition_rows(rows.codes, a, index, start, stop, 0, 0, work.order)
+    examine(rows, index, start, stop, criteria.k, RELAXED, False, work)
     middle = start + (stop - start) // 2
     while True:
         a = -1
@@ -320,9 +345,9 @@ def cut_down(rows, index, floor, criteria, policy, work, marks):
             if policy.greedy == RELAXED:
                 middle = halve(rows, index, start, stop, criteria, work)
             else:
-                a, cut = cut_of(rows, index, start, stop, criteria, policy, work)
+                a, low, high = chosen_cut(rows, index, start, stop, criteria, policy, work)
                 if a >= 0:
-                    middle = partition_rows(rows.codes, a, index, start, stop, cut, work.order)
+                    middle = apply(rows, index, start, stop, a, low, high, criteria.k, work)
         if middle < 0:
             marks[start] = 1
             continue
@@ -383,6 +408,8 @@ def grow(rows, index, criteria, policy, work, block_work):
         while stop < count and marks[stop] == 0:
             stop += 1
         if 2 * criteria.k <= stop - start <= BLOCK:
+            if policy.group_rows > 0:
+                arrange(rows, index, start, stop, work)
             block = block_of(rows, index, start, stop, work)
             inner = np.arange(stop - start).astype(np.int32)
             found = np.zeros(stop - start, np.uint8)

@@ -63,6 +63,7 @@ class Policy(NamedTuple):
     greedy: int  # also finishes the subtrees that are compared when looking ahead
     candidates: int  # cuts of each attribute whose subtrees are compared
     rollout_rows: int  # 0: never look ahead
+    group_rows: int = 0  # nodes of at most these may be cut by groups; never more than above
 
 
 class Work(NamedTuple):
@@ -75,12 +76,16 @@ class Work(NamedTuple):
     valid: NDArray[np.bool_]  # (codes,): which cuts keep every criterion
     order: Ints  # (rows,)
     score: Floats  # (attributes,)
-    cut: Ints  # (attributes,): best cut of each attribute, -1 without one
+    low: Ints  # (attributes,): first code of the rows that the best cut parts from the others
+    cut: Ints  # (attributes,): last code of them, -1 without a cut
     distinct: Ints  # (attributes,)
     checked: NDArray[np.bool_]  # (attributes,)
-    try_cut: Ints  # (candidates * attributes,)
+    try_low: Ints  # (candidates,): the same of the cuts that are compared by looking ahead
+    try_cut: Ints
     try_attribute: Ints
     try_fall: Floats
+    before: NDArray[np.int32]  # (rollout rows,): a node's rows before any cut was tried
+    widening: Floats  # (group rows,): loss that a row adds to each of a group
     waiting: Ints  # (2, nodes): start, stop of the nodes to be cut
     stack: Ints  # (2, nodes): the same for a rollout
     left_counts: Ints  # (sensitive codes,)
@@ -94,7 +99,7 @@ class Work(NamedTuple):
 
 def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy: Policy) -> Work:
     """Working memory for ``rows`` rows of at most ``codes`` codes per attribute."""
-    tried = max(1, policy.candidates) * attributes
+    tried = 2 * max(1, policy.candidates) * attributes
     sensitive = int(criteria.codes.max(initial=1))
     nodes = int(np.diff(criteria.parent_first).max(initial=1))
     return Work(
@@ -105,12 +110,16 @@ def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy:
         valid=np.zeros(codes, np.bool_),
         order=np.zeros(rows, np.int64),
         score=np.zeros(attributes),
+        low=np.zeros(attributes, np.int64),
         cut=np.zeros(attributes, np.int64),
         distinct=np.zeros(attributes, np.int64),
         checked=np.zeros(attributes, np.bool_),
+        try_low=np.zeros(tried, np.int64),
         try_cut=np.zeros(tried, np.int64),
         try_attribute=np.zeros(tried, np.int64),
         try_fall=np.zeros(tried),
+        before=np.zeros(min(rows, policy.rollout_rows), np.int32),
+        widening=np.zeros(min(rows, policy.group_rows)),
         waiting=np.zeros((2, MAX_WAITING), np.int64),
         stack=np.zeros((2, MAX_WAITING), np.int64),
         left_counts=np.zeros(sensitive, np.int64),

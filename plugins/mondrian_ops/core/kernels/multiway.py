@@ -355,7 +355,9 @@ def cut_into_parts(rows, index, floor, criteria, work, parts, marks):
             marks[start] = 1
             continue
         for p in range(count):
-            middle = partition_rows(rows.codes, a, index, start, stop, parts.point[p], work.order)
+            middle = partition_rows(
+                rows.codes, a, index, start, stop, 0, parts.point[p], work.order
+            )
             top += 1
             waiting[0, top], waiting[1, top] = start, middle
             start = middle

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_ops.core.kernels.criteria import LEAN
-from mondrian_ops.core.kernels.model import INTERVAL, SET
+from mondrian_ops.core.kernels.model import INTERVAL, SET, TREE
 
 INLINE = {**LEAN, "inline": "always"}
 
@@ -141,3 +141,33 @@ def gain_cut(rows, a, d, n, k, only_valid, value, below, right, valid):
             if fall > best_fall or (fall == best_fall and imbalance < best_imbalance):
                 best, best_fall, best_imbalance = j, fall, imbalance
     return best, best_fall, whole
+
+
+@njit(**LEAN)
+def gain_group(rows, a, d, least, most, whole, value, below):
+    """The group amid the others whose parting lets loss fall most: (first, last) of the distinct
+    codes and the fall; (-1, -1, 0) without one.
+
+    One code by itself or, of a TREE, those of a subtree right below the node's own; neither holds
+    the lowest or the highest code, so that the others lose what all lost, ``whole`` per row. It has
+    ``least`` to ``most`` rows; of equal falls the lower one is taken.
+    """
+    best_first, best_last, best_fall = -1, -1, 0.0
+    first = 0
+    loss = 0.0
+    for j in range(d - 1):
+        alone = below[j] - below[j - 1] if j > 0 else 0
+        if least <= alone <= most and alone * whole > best_fall:
+            best_first, best_last, best_fall = j, j, alone * whole
+        if rows.kind[a] != TREE:
+            continue
+        step = highest_step(rows.step, rows.first[a], value[j], value[j + 1])
+        if step < whole:
+            loss = max(loss, step)
+            continue
+        size = below[j] - below[first - 1] if first > 0 else 0
+        if least <= size <= most and size * (whole - loss) > best_fall:
+            best_first, best_last, best_fall = first, j, size * (whole - loss)
+        first = j + 1
+        loss = 0.0
+    return best_first, best_last, best_fall
