@@ -53,7 +53,8 @@ def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "give one with --data" in result.stderr
-    (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    losses, table = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert len(losses["rows"]) == 18
     head, (original, *others) = table["head"], table["rows"]
     assert original[:4] == ["original rows", "", "", ""]
     assert len(others) == 36

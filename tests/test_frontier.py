@@ -29,6 +29,7 @@ from mondrian_ops.report import frontier_files, frontier_text
 from mondrian_ops.report.charts import ticks
 
 HANDS = 40_000
+RECODED = {"cut": "auto", "quasi_identifiers": ["age=ladder:10/20", "town=prefix"]}
 FIGURES = ("NCP", "GCP", "LM", "DP", "C_avg")
 
 
@@ -116,19 +117,33 @@ class TestGrid:
 
 
 class TestAllRows:
-    @pytest.mark.parametrize("keys", [{}, {"t": 0.5}, {"interval_style": "bounds"}])
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            {},
+            {"t": 0.5},
+            {"interval_style": "bounds"},
+            {"algorithm": "di_mondrian", "cut": "auto"},
+            {"algorithm": "samarati", **RECODED},
+            {"algorithm": "samarati", "samarati": {"max_suppressed": 20}, **RECODED},
+            {"algorithm": "tds", **RECODED},
+        ],
+    )
     def test_a_point_has_the_figures_of_a_run(self, tmp_path: Path, keys: dict[str, Any]) -> None:
         job = small_job(tmp_path, **keys)
         found = frontier.trace(job, frontier.points([2, 9], [1, 2]))
         assert found["measured"] == found["rows"] == 300
         for point in found["points"]:
             report = pipeline.run(replace(job, k=point["k"], l=point["l"]))
-            assert {each: point[each] for each in FIGURES} == report["metrics"]
+            assert [point[each] for each in FIGURES] == [
+                report["metrics"][each] for each in FIGURES
+            ]
             assert point["achieved"] == report["achieved"]
             assert point["equivalence_classes"] == report["equivalence_classes"]
             assert point["risk_max"] == report["risk"]["prosecutor_max"]
             assert point["risk_avg"] == report["risk"]["prosecutor_avg"]
-            assert (point["rows"], point["suppressed"]) == (300, 0)
+            assert point["rows"] == report["rows"]["published"]
+            assert point["suppressed"] == report["rows"]["suppressed"]
 
     def test_points_that_cannot_be_had_say_why_and_leave_the_others_alone(
         self, tmp_path: Path
@@ -310,8 +325,29 @@ class TestSample:
             assert point["achieved"]["k"] >= point["k"]
             assert abs(point["GCP"] - true["GCP"]) <= 4 * point["GCP_error"]
 
-    def test_closeness_is_measured_on_all_rows(self, hands: Path, tmp_path: Path) -> None:
-        job = job_over(hands, tmp_path, t=0.6)
+    def test_other_algorithms_of_fragments_are_drawn_too(self, hands: Path, tmp_path: Path) -> None:
+        job = job_over(hands, tmp_path, algorithm="di_mondrian", cut="auto")
+        grid = frontier.points([10], [2])
+        (true,) = frontier.trace(job, grid, rate=1.0)["points"]
+        found = frontier.trace(job, grid, rows=HANDS // 4)
+        assert found["drawn"]
+        assert found["points"][0]["GCP"] == pytest.approx(true["GCP"], rel=0.05)
+
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            {"t": 0.6},
+            {
+                "algorithm": "samarati",
+                "cut": "auto",
+                "quasi_identifiers": ["r1=ladder:2/4/8", "r2=ladder:5"],
+            },
+        ],
+    )
+    def test_what_fragments_cannot_tell_is_measured_on_all_rows(
+        self, hands: Path, tmp_path: Path, keys: dict[str, Any]
+    ) -> None:
+        job = job_over(hands, tmp_path, **keys)
         found = frontier.trace(job, frontier.points([50], [1]), rows=HANDS // 4)
         assert (found["measured"], found["drawn"]) == (HANDS, 0)
 

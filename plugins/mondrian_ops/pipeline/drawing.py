@@ -24,7 +24,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.core import verification
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.job import Job
+from mondrian_ops.core.job import Job, Partitioning
 from mondrian_ops.core.survey import surveyed_columns
 from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.fragment import Summary
@@ -107,10 +107,9 @@ def measure(job: Job, work: str) -> dict[str, Any]:
 
 def _lenient(job: Job, size: Size) -> Job:
     """The job without its requirements: what the points ask for is none of the plan's business."""
-    partitioning = replace(
-        job.partitioning,
-        strategy="multidimensional",
+    partitioning = Partitioning(
         fragments=size.fragments,
+        seed=job.partitioning.seed,
         min_sample=size.fragments * _SAMPLE_PER_FRAGMENT,
     )
     return replace(
@@ -119,6 +118,7 @@ def _lenient(job: Job, size: Size) -> Job:
         l=None,
         diversity="distinct",
         c=None,
+        algorithm="mondrian",
         cut="gain",
         relaxed=False,
         engine="local",

@@ -40,9 +40,6 @@ __all__ = [
 SAMPLE_ROWS = 200_000
 """Rows above which a sample is measured, of about so many, unless another size is asked for."""
 
-# Each class of these lies in one fragment; the others recode all rows at once.
-_FRAGMENTWISE = ("mondrian", "di_mondrian")
-
 Point = Mapping[str, Any]
 """``{"k", "l"}``; l is None where no diversity is asked for."""
 
@@ -213,7 +210,7 @@ def _plain(number: float) -> float:
 
 def _can_be_drawn(job: Job) -> bool:
     """Whether fragments are anonymized alone, and can be: none is distributed as all rows are."""
-    return job.algorithm in _FRAGMENTWISE and job.t is None
+    return not job.recodes_columns and job.t is None
 
 
 def _wanted(rows: int, asked: int | None, rate: float | None) -> int:

@@ -317,9 +317,10 @@ def _fragments(report: Mapping[str, Any], draw: Drawing) -> str:
                   losses, axis=("0 %", percent(limit, 0))),
     )  # fmt: skip
     head = ("fragment", "rows where", "rows", "classes", "lost", "DP", "time")
+    how = "recoded alike" if report.get("recoding") else "anonymized on its own"
     return _section(
         "Fragments",
-        "The data was split by these conditions, and each part was anonymized on its own.",
+        f"The data was split by these conditions, and each part was {how}.",
         f'<div class="two">{left}{right}</div>'
         + _details("All fragments and their conditions", _table(head, rows, right=range(2, 7))),
     )

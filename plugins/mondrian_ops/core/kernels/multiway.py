@@ -93,7 +93,7 @@ def seek_point(rows, a, first, last, n, k, q, points, work):
 
 
 @njit(**LEAN)
-def seek_points(rows, a, d, n, k, points, work, parts):
+def seek_points(rows, a, n, k, points, work, parts):
     """For each quantile the best cut near it, in ``parts.point``; -1 where none keeps k.
 
     A cut is judged by the rows between the two quantiles beside its own.
@@ -119,7 +119,7 @@ def place_points(rows, a, d, n, k, work, parts):
     if d < 2:
         return 0
     points = max(1, min(parts.point.size, n // (parts.room * k) - 1))
-    seek_points(rows, a, d, n, k, points, work, parts)
+    seek_points(rows, a, n, k, points, work, parts)
     count = 0
     last = 0
     for q in range(points):

@@ -108,13 +108,15 @@ def code_of(combos, column, i):
 
 
 @njit(**LEAN)
-def tally_nodes(combos, forest, a, start, stop, table, work):
-    """Rows of a class by node, ``table`` (codes,) of attribute ``a``: in ``size`` of the nodes that
-    are ``touched``; returns how many."""
+def tally_children(combos, forest, a, start, stop, work):
+    """Rows of a class that each child of its node has: ``size`` of the ``touched`` nodes.
+
+    Returns how many children have any.
+    """
     first = forest.first[a]
     found = 0
     for i in range(start, stop):
-        node = table[first + code_of(combos, a, i)]
+        node = work.below[first + code_of(combos, a, i)]
         before = work.size[node]
         if before == 0:
             work.touched[found] = node
@@ -204,7 +206,7 @@ def weigh(combos, forest, c, criteria, work):
         node = work.cut[forest.first[a] + code_of(combos, a, start)]
         if not work.valid[node]:
             continue
-        found = tally_nodes(combos, forest, a, start, stop, work.below, work)
+        found = tally_children(combos, forest, a, start, stop, work)
         least = work.least[node]
         for t in range(found):
             child = work.touched[t]
