@@ -36,7 +36,7 @@ def figures(context: Context) -> Iterator[Table]:
     yield _against_size(context, datasets)
     swept = max((d for d in datasets if d.rows <= SWEEP_ROWS), key=lambda d: d.rows, default=None)
     if swept is not None:
-        whole = _Run.mean(swept, 1, None, 1)
+        whole = _Run.mean(swept, 1, None, context.seeds)
         yield _against_k(context, swept, whole)
         yield _against_parts(context, swept, whole)
 
@@ -128,8 +128,8 @@ class _Run:
 
     @classmethod
     def mean(cls, data: _Enlarged, parts: int, k: int | None, seeds: int) -> _Run:
-        """The mean of several runs, each with another partition; a single part has but one."""
-        runs = [data.run(parts, k, seed) for seed in range(seeds if parts > 1 else 1)]
+        """The mean of several runs, each with another partition."""
+        runs = [data.run(parts, k, seed) for seed in range(seeds)]
         return cls(*(statistics.mean(each) for each in zip(*map(astuple, runs), strict=True)))
 
     def cells(self, base: _Run) -> tuple[str, ...]:

@@ -204,7 +204,7 @@ FORM = {
         minimum=2,
         section=ALGORITHM,
         title="TDS: k of the first phase",
-        description="At least k. Empty: chosen by the number of rows.",
+        description="At least k. Empty: a fifth of the rows of a part.",
     ),
     "engine": choice(
         options.ENGINES,

@@ -64,10 +64,42 @@ def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
         assert all(0 < float(found[name]) < 1 for name in head[4:])
 
 
-def test_adult_needs_its_data(tmp_path: Path) -> None:
-    result = benchmarks("--quick", "--only", "adult", "--data", tmp_path, "--results", tmp_path)
+@pytest.mark.parametrize("part", ["adult", "samarati"])
+def test_adult_needs_its_data(part: str, tmp_path: Path) -> None:
+    result = benchmarks("--quick", "--only", part, "--data", tmp_path, "--results", tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "give one with --data" in result.stderr
+    assert f"{part}: no data folder" in result.stderr
+
+
+def test_samarati_on_a_small_adult(tmp_path: Path) -> None:
+    columns = [
+        "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
+        "occupation",
+    ]  # fmt: skip
+    values = [["Male", "Female"], ["17", "44", "80"], ["White", "Black"], ["Widowed", "Divorced"]]
+    values += [["1", "2"]] * 4
+    hierarchies = tmp_path / "data" / "adult" / "hierarchies"
+    hierarchies.mkdir(parents=True)
+    for name, leaves in zip(columns, values, strict=True):
+        (hierarchies / f"{name}.csv").write_text("".join(f"{leaf};*\n" for leaf in leaves))
+    random = np.random.default_rng(1)
+    rows = zip(*(random.choice(leaves, 200).tolist() for leaves in values), strict=True)
+    text = "\n".join(";".join(row) for row in [columns, *rows])
+    (hierarchies.parent / "adult.csv").write_text(f"{text}\n")
+    uci = "".join(f"{17 + at % 70},{at % 16}\n" for at in range(1100)) + "30,?\n"
+    (hierarchies.parent / "adult_uci.csv").write_text(f"age,education-num\n{uci}")
+    result = benchmarks(
+        *("--quick", "--only", "samarati", "--data", tmp_path / "data"),
+        *("--results", tmp_path / "results"),
+    )
+    assert result.returncode == 0, result.stderr
+    kept = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
+    printed, times, mondrian = kept["tables"]
+    assert len(printed["rows"]) == 9
+    assert len(times["rows"]) == 15
+    assert all(row[-1].endswith(" of 256") for row in times["rows"])
+    assert [row[0] for row in mondrian["rows"]] == ["k = 10", "k = 50", "k = 100", "k = 1000"]
+    assert "1,100 rows" in mondrian["title"]
 
 
 def test_tds_on_adult_enlarged(tmp_path: Path) -> None:

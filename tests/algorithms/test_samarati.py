@@ -36,7 +36,7 @@ ADULT = Path(__file__).resolve().parents[3] / "shared/data/adult/adult.csv"
 EVEN = {"a1": "AM*", "a2": "AM*", "a3": "BM*", "a4": "BM*", "a5": "CN*", "a6": "CN*"}
 UNEVEN = {"b1": "PQ*", "b2": "PQ*", "b3": "Q*", "b4": "*"}
 FLAT = {"c1": "*", "c2": "*"}
-TREES = [EVEN, UNEVEN, FLAT]
+TREES = [EVEN, UNEVEN, FLAT, {"d1": "*"}]
 SENSITIVE = ["x", "y", "z"]
 ASKED = [
     {},
@@ -104,10 +104,12 @@ def way_up(chains, value) -> list:
     return [value] * (depth - len(chains[value]) + 1) + list(chains[value])
 
 
-def node_loss(chains, label) -> Fraction:
+def node_loss(chains, column, label) -> Fraction:
     if label is None:
         return Fraction(0)
-    return Fraction(brute_force.leaves_below(chains, label) - 1, len(chains) - 1)
+    if label == "*" and None in column:
+        return Fraction(1)
+    return Fraction(brute_force.leaves_below(chains, label) - 1, max(1, len(chains) - 1))
 
 
 def walk(trees, columns, holds) -> dict:
@@ -125,7 +127,8 @@ def walk(trees, columns, holds) -> dict:
         failing = {label: len(some) for label, some in classes.items() if not holds(some)}
         suppressed = sum(failing.values())
         generalized = sum(
-            len(some) * sum(map(node_loss, trees, label)) for label, some in classes.items()
+            len(some) * sum(map(node_loss, trees, columns, label))
+            for label, some in classes.items()
         )
         loss = Fraction(generalized + len(trees) * suppressed, len(rows))
         found[levels] = (loss, suppressed, len(classes) - len(failing), set(failing))

@@ -53,3 +53,34 @@ def test_parts_come_to_the_same_as_the_whole(given_rows, data):
     again = FrequencySet.from_table(whole.to_table())
     assert again.sizes == whole.sizes
     assert np.array_equal(again.words, whole.words)
+
+
+@given(coded(), st.data())
+def test_recoding_is_counting_the_recoded_rows(given_rows, data):
+    sizes, rows = given_rows
+    tables = {
+        at: np.array(data.draw(st.permutations(range(5)))) % data.draw(st.integers(1, 5))
+        for at, size in enumerate(sizes)
+        if 5 < size < 2**16 and data.draw(st.booleans())
+    }
+    tables = {at: np.resize(table, sizes[at]) for at, table in tables.items()}
+    recoded = [
+        tuple(int(tables[at][code]) if at in tables else code for at, code in enumerate(row))
+        for row in rows
+    ]
+    assert tally(frequency_set(sizes, rows).recoded(tables)) == Counter(recoded)
+
+
+@given(coded(), st.data())
+def test_groups_agree_in_the_first_columns(given_rows, data):
+    sizes, rows = given_rows
+    columns = data.draw(st.integers(0, len(sizes)))
+    found = frequency_set(sizes, rows)
+    index, starts = found.grouped(columns)
+    codes = [tuple(code) for code in found.codes()[:columns].T.tolist()]
+    groups = [group.tolist() for group in np.split(index, starts[1:])]
+    assert sorted(index.tolist()) == list(range(len(found.rows)))
+    assert [len({codes[at] for at in group}) for group in groups] == [1] * len(set(codes))
+    assert all(group == sorted(group) for group in groups)
+    for at in range(len(sizes)):
+        assert np.array_equal(found.column(at), found.codes(at)[0])

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import le
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.taxonomy import Taxonomy
+from mondrian_ops.core.taxonomy import MISSING, Taxonomy
 
 __all__ = ["MAX_NODES", "Lattice", "Levels", "NodeClasses"]
 
@@ -30,6 +31,11 @@ Levels = tuple[int, ...]
 MAX_NODES = 2**24
 """Nodes of the largest lattice that is searched: a few arrays with an entry per node."""
 _KEPT = 2**24  # combinations that are always worth keeping: 256 MiB where one word holds them
+
+
+Places = NDArray[np.signedinteger[Any]]
+_Checked = tuple[FrequencySet, Places, Places, NDArray[np.bool_]]
+"""The counts of a node, an index that brings classes together, their starts, which of them hold."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ class Lattice:
             )
         self.counted_nodes = 0
         self._criteria = privacy.kernel(domains)
+        if not privacy.criteria:
+            frequencies = _insensitive(frequencies, len(taxonomies))
         self._frequencies = frequencies
         self._taxonomies = taxonomies
         self._levels = [[_Level.of(above) for above in each.levels] for each in taxonomies]
@@ -135,40 +143,38 @@ class Lattice:
         return reduce(np.add.outer, self._attribute_losses())
 
     def _attribute_losses(self) -> list[NDArray[np.float64]]:
-        rows = self._frequencies.rows
-        found = []
-        for taxonomy, codes in zip(self._taxonomies, self._frequencies.codes(), strict=False):
-            share = np.bincount(codes, rows, taxonomy.levels.shape[1]) / self._frequencies.total
-            found.append(taxonomy.lm[taxonomy.levels] @ share)
+        counted, found = self._frequencies, []
+        for a, taxonomy in enumerate(self._taxonomies):
+            codes = taxonomy.levels.shape[1]
+            share = np.bincount(counted.column(a), counted.rows, codes) / counted.total
+            lost = taxonomy.lm[taxonomy.levels]
+            if share[MISSING]:
+                lost[-1] = 1.0  # a root over missing values is published "*"
+            found.append(lost @ share)
         return found
 
     def classes(self, levels: Levels) -> NodeClasses:
         """The classes of a node."""
-        counted, starts, holds = self._checked(levels)
-        numbers = FrequencySet(
-            counted.sizes, counted.words[:, starts], counted.rows[starts]
-        ).codes()
-        nodes = [self._levels[a][level].node[numbers[a]] for a, level in enumerate(levels)]
-        return NodeClasses(np.stack(nodes), np.add.reduceat(counted.rows, starts), holds)
+        counted, index, starts, holds = self._checked(levels)
+        codes = counted.codes()[: len(levels), index[starts]]
+        nodes = [self._levels[a][level].node[codes[a]] for a, level in enumerate(levels)]
+        return NodeClasses(np.stack(nodes), np.add.reduceat(counted.rows[index], starts), holds)
 
     def failing_rows(self, levels: Levels) -> int:
         """Rows in classes of a node that do not satisfy every criterion."""
-        counted, starts, holds = self._checked(levels)
+        counted, index, starts, holds = self._checked(levels)
         self.counted_nodes += 1
-        return int(np.add.reduceat(counted.rows, starts)[~holds].sum())
+        return int(np.add.reduceat(counted.rows[index], starts)[~holds].sum())
 
-    def _checked(self, levels: Levels) -> tuple[FrequencySet, NDArray[np.intp], NDArray[np.bool_]]:
-        """The counts of a node, where its classes begin in them, and which of these hold."""
+    def _checked(self, levels: Levels) -> _Checked:
         counted = self._counted(levels)
-        starts = counted.starts(len(levels))
-        holds = kernels.groups_hold(
-            np.arange(len(counted.rows)),
-            starts,
-            counted.codes(len(levels)),
-            counted.rows,
-            self._criteria,
-        )
-        return counted, starts, holds
+        if not self._criteria.kind.size:  # a combination is a class
+            every = np.arange(len(counted.rows))
+            return counted, every, every, counted.rows >= self._criteria.k
+        index, starts = counted.grouped(len(levels))
+        sensitive = counted.codes(len(levels))
+        holds = kernels.groups_hold(index, starts, sensitive, counted.rows, self._criteria)
+        return counted, index, starts, holds
 
     def _counted(self, levels: Levels) -> FrequencySet:
         """The counts of a node, by rolling up those of the node halfway down, or of a nearer one.
@@ -199,6 +205,14 @@ class Lattice:
             stop //= 2
         back = self._order[stop // 2 :]
         return tuple(0 if a in back else level for a, level in enumerate(levels))
+
+
+def _insensitive(frequencies: FrequencySet, columns: int) -> FrequencySet:
+    """The counts of the first ``columns`` columns by themselves: the others become one value."""
+    sizes = frequencies.sizes
+    return frequencies.recoded(
+        {a: np.zeros(sizes[a], np.int64) for a in range(columns, len(sizes))}
+    )
 
 
 class _Kept:

@@ -26,7 +26,7 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class FrequencySet:
-    """Distinct combinations in ascending order, so that it tells nothing of the order of rows.
+    """Distinct combinations; counted from rows they ascend, and tell nothing of the rows' order.
 
     sizes
         codes of each column: quasi-identifiers first, then sensitive columns.
@@ -76,36 +76,40 @@ class FrequencySet:
         """Where each column lies: word, bits to shift it down by, and bits it has."""
         return _places(self.sizes)
 
-    def starts(self, columns: int) -> NDArray[np.intp]:
-        """Where each distinct combination of the first ``columns`` columns begins."""
-        keys = np.zeros((len(self.words), 1), np.uint64)
+    def grouped(self, columns: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """An index that brings combinations together which agree in the first ``columns`` columns.
+
+        Also where each group begins in it.
+        """
+        keys = np.zeros(len(self.words), np.uint64)
         for word, shift, bits in _places(self.sizes)[:columns]:
             keys[word] |= _mask(bits) << np.uint64(shift)
-        changes = np.zeros(len(self.rows), bool)
-        changes[:1] = True
-        for word, key in zip(self.words, keys, strict=True):
-            changes[1:] |= (word[1:] ^ word[:-1]) & key != 0
-        return np.flatnonzero(changes)
+        return kernels.grouped(self.words, keys)
 
     def recoded(self, tables: Mapping[int, NDArray[np.integer[Any]]]) -> FrequencySet:
         """Counted anew with each code of a column replaced by ``tables[column][code]``.
 
         The roll-up of LeFevre et al. 2005, section 3.1: coarser counts are sums of finer ones. The
-        new codes lie below the column's size.
+        new codes lie below the column's size. Combinations come in the order of the first of those
+        that became them.
         """
-        words = self.words.copy()
         places = _places(self.sizes)
-        for column, table in tables.items():
-            word, shift, bits = places[column]
-            codes = (words[word] >> np.uint64(shift)) & _mask(bits)
-            words[word] ^= (codes ^ table.astype(np.uint64)[codes]) << np.uint64(shift)
-        return FrequencySet(self.sizes, words, self.rows)._counted()
+        where = [
+            (word, shift, (1 << bits) - 1) for word, shift, bits in map(places.__getitem__, tables)
+        ]
+        words, rows = kernels.recounted(
+            self.words,
+            self.rows,
+            np.array(where, np.uint64).reshape(-1, 3).T,
+            np.concatenate([np.zeros(0), *tables.values()]).astype(np.uint64),
+            np.cumsum([0, *map(len, tables.values())])[:-1],
+        )
+        return FrequencySet(self.sizes, words, rows)
 
     def _counted(self) -> FrequencySet:
-        first, rows = kernels.distinct(self.words, self.rows)
-        words = self.words[:, first]
-        order, _ = group(words)
-        return FrequencySet(self.sizes, words[:, order], rows[order])
+        found = self.recoded({})
+        order, _ = group(found.words)
+        return FrequencySet(self.sizes, found.words[:, order], found.rows[order])
 
     def to_table(self) -> pa.Table:
         """For Arrow IPC; `from_table` reads it back."""

@@ -12,7 +12,7 @@ from mondrian_ops.core.kernels.classes import (
     route_rows,
     shuffle_classes,
 )
-from mondrian_ops.core.kernels.counting import distinct
+from mondrian_ops.core.kernels.counting import grouped, recounted
 from mondrian_ops.core.kernels.criteria import group_holds
 from mondrian_ops.core.kernels.group_criteria import groups_hold
 from mondrian_ops.core.kernels.groups import arrange
@@ -79,16 +79,17 @@ __all__ = [
     "block_of",
     "cut_into_parts",
     "cut_of",
-    "distinct",
     "distinct_per_class",
     "extents",
     "group_holds",
+    "grouped",
     "groups_hold",
     "grow",
     "new_parts_work",
     "new_work",
     "partition_rows",
     "parts_of",
+    "recounted",
     "route_rows",
     "shuffle_classes",
     "total_loss",
