@@ -13,7 +13,6 @@ from mondrian_ops.core.kernels.classes import (
     shuffle_classes,
 )
 from mondrian_ops.core.kernels.criteria import group_holds
-from mondrian_ops.core.kernels.groups import arrange
 from mondrian_ops.core.kernels.grower import BLOCK, cut_of, grow, partition_rows, total_loss
 from mondrian_ops.core.kernels.model import (
     BALANCED,
@@ -37,6 +36,7 @@ from mondrian_ops.core.kernels.model import (
     Work,
     new_work,
 )
+from mondrian_ops.core.kernels.topping import arrange
 
 __all__ = [
     "BALANCED",
