@@ -14,8 +14,7 @@ from mondrian_ops.core.kernels.classes import (
 )
 from mondrian_ops.core.kernels.counting import grouped, recounted
 from mondrian_ops.core.kernels.criteria import group_holds
-from mondrian_ops.core.kernels.group_criteria import groups_hold
-from mondrian_ops.core.kernels.groups import arrange
+from mondrian_ops.core.kernels.groups import groups_hold
 from mondrian_ops.core.kernels.grower import (
     BLOCK,
     block_of,
@@ -52,6 +51,7 @@ from mondrian_ops.core.kernels.multiway import (
     new_parts_work,
     parts_of,
 )
+from mondrian_ops.core.kernels.topping import arrange
 
 __all__ = [
     "BALANCED",

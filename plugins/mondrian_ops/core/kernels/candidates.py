@@ -3,7 +3,7 @@
 A cut parts the rows whose codes of one attribute lie in a range from the others. An ordered cut
 takes the lowest codes, and leaves k rows on both sides. In small nodes two more are tried: a group
 amid the others (one value or a subtree of theirs), and a group of fewer than k rows, which
-`groups.top_up` fills with those that fit best.
+`topping.top_up` fills with those that fit best.
 """
 
 from __future__ import annotations

@@ -96,10 +96,11 @@ def both_diverse(rows, index, start, stop, a, low, high, column, need, work):
     work.clock[0] += 1
     stamp = work.clock[0]
     left = right = 0
+    span = np.uint64(high - low)
     for i in range(start, stop):
         row = index[i]
         s = rows.sensitive[column, row]
-        if low <= rows.codes[a, row] <= high:
+        if np.uint64(rows.codes[a, row] - low) <= span:
             if work.left_seen[s] != stamp:
                 work.left_seen[s] = stamp
                 left += 1
@@ -115,6 +116,7 @@ def both_diverse(rows, index, start, stop, a, low, high, column, need, work):
 def cut_holds(rows, index, start, stop, a, low, high, criteria, work):
     """Whether rows with codes ``low`` to ``high``, and the others, satisfy every criterion on the
     sensitive attributes."""
+    span = np.uint64(high - low)  # one comparison: what lies below low wraps around
     for j in range(criteria.kind.size):
         column = criteria.column[j]
         if criteria.kind[j] == DISTINCT:
@@ -128,7 +130,7 @@ def cut_holds(rows, index, start, stop, a, low, high, criteria, work):
         below = 0
         for i in range(start, stop):
             row = index[i]
-            if low <= rows.codes[a, row] <= high:
+            if np.uint64(rows.codes[a, row] - low) <= span:
                 left[rows.sensitive[column, row]] += 1
                 below += 1
             else:

@@ -18,7 +18,6 @@ from mondrian_ops.core.kernels.criteria import (
     mark_valid,
     order_rows,
 )
-from mondrian_ops.core.kernels.groups import arrange, copy, top_up
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     GAIN,
@@ -36,6 +35,7 @@ from mondrian_ops.core.kernels.splitting import (
     tally,
     width,
 )
+from mondrian_ops.core.kernels.topping import arrange, copy, top_up
 
 BLOCK = 1 << 15  # rows of a block; its codes fit in 16 bits
 
@@ -49,9 +49,10 @@ def partition_rows(codes, a, index, start, stop, low, high, order):
     """
     left = start
     right = 0
+    span = np.uint64(high - low)  # one comparison: what lies below low wraps around
     for i in range(start, stop):
         row = index[i]
-        goes_left = int(codes[a, row] >= low) & int(codes[a, row] <= high)
+        goes_left = int(np.uint64(codes[a, row] - low) <= span)
         index[left] = row
         order[right] = row
         left += goes_left
