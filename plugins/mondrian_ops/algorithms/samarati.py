@@ -11,7 +11,7 @@ attribute *added* for every suppressed row, whose generalized loss remains.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ Rank = tuple[float, int, Levels]
 
 _DIGITS = 12  # losses are sums of rounded numbers: closer ones are equal
 _ROUNDING = 10.0**-_DIGITS
+_BLOCK = 1024  # nodes that are looked at together: most are known to be bad
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,16 @@ class _Nodes:
         found = np.argwhere((self.lattice.heights == height) & ~self.bad)
         return [tuple(levels) for levels in found.tolist()]
 
+    def by_loss(self) -> Iterator[Levels]:
+        """Nodes not known to be bad when their turn comes, least loss first."""
+        order = np.argsort(self.lattice.losses, axis=None, kind="stable")
+        bad = self.bad.reshape(-1)  # the same memory
+        for start in range(0, len(order), _BLOCK):
+            block = order[start : start + _BLOCK]
+            for place in block[~bad[block]].tolist():
+                if not bad[place]:
+                    yield self.lattice.node(place)
+
     def lowest_good(self, levels: Levels, most: float = np.inf) -> Levels | None:
         """The lowest good node, if any, of a path from ``levels`` upwards.
 
@@ -208,13 +219,10 @@ def _minimal(nodes: _Nodes) -> Levels | None:
 def _optimal(nodes: _Nodes) -> Levels | None:
     losses = nodes.lattice.losses
     best: Rank | None = None
-    for place in np.argsort(losses, axis=None, kind="stable").tolist():
-        levels = nodes.lattice.node(place)
+    for levels in nodes.by_loss():
         most = np.inf if best is None else best[0] + _ROUNDING
         if losses[levels] > most:
-            break
-        if nodes.bad[levels]:
-            continue
+            break  # suppression only adds to this
         good = levels if nodes.good[levels] else nodes.lowest_good(levels, most)
         if good is not None:
             best = _better(best, nodes.rank(good))
