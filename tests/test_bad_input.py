@@ -66,6 +66,7 @@ class Site:
             "identifiers": ["ssn"],
             "quasi_identifiers": ["age", "country=set", "zip=prefix"],
             "sensitive": ["illness"],
+            "cut": "gain",
             "partitioning": {"fragments": 3, "sample": 1.0},
             **keys,
         }

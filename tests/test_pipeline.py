@@ -268,6 +268,7 @@ def test_phases_can_be_repeated(tmp_path):
             "l": 2,
             "quasi_identifiers": ["x"],
             "sensitive": ["s"],
+            "cut": "gain",
             "partitioning": {"fragments": 3, "sample": 1.0},
             "retrieval": "scatter",
         }
@@ -310,6 +311,7 @@ def test_csv_and_parquet_give_the_same_release(tmp_path):
                 "k": 6,
                 "quasi_identifiers": ["x", "t"],
                 "retrieval": retrieval,
+                "cut": "gain",
                 "partitioning": {"fragments": 4, "sample": 1.0},
             }
             pipeline.run(pipeline.load_job(job))
