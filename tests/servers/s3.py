@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -13,11 +13,12 @@ __all__ = ["S3", "Request"]
 
 @dataclass
 class Request:
-    """One request that the server answered."""
+    """One request, and how much was answered to it so far."""
 
     method: str
     path: str
-    bytes: int
+    bytes: int = 0
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 class S3:
@@ -80,14 +81,22 @@ class S3:
         self._server.server_close()
         self._thread.join()
 
+    def settle(self) -> None:
+        """Wait until every request so far is carried out, those of a killed client too."""
+        for request in self.requests:
+            request.ended.wait()
+
     def _counting(self, application: Callable[..., Iterable[bytes]]) -> Callable[..., Any]:
         def counted(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
-            told = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"], 0)
+            told = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"])
             self.requests.append(told)
-            if self.watch:
-                self.watch(told)
-            for chunk in application(environ, start_response):
-                told.bytes += len(chunk)
-                yield chunk
+            try:
+                if self.watch:
+                    self.watch(told)
+                for chunk in application(environ, start_response):
+                    told.bytes += len(chunk)
+                    yield chunk
+            finally:
+                told.ended.set()
 
         return counted

@@ -63,6 +63,7 @@ def publish_and_kill(folder: S3Folder, token: str, number: int) -> int:
         return killer.process.wait()
     finally:
         folder.server.watch = None
+        folder.server.settle()
 
 
 @pytest.mark.parametrize("has_old", [True, False])
