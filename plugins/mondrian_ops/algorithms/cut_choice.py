@@ -56,11 +56,7 @@ def choose_cut(
     levels -= _GROUP_LEVELS if groups else 0
     reach = min(least << min(max(0, int(levels)), 40), max(least, survey.rows))
     seconds = level * (1.5 + math.log2(reach / least) + (_GROUP_LEVELS if groups else 0))
-    cut = Cut(
-        greedy,
-        reach,
-        min(_GROUPS * job.k, reach, BLOCK, job.partitioning.max_rows) if groups else 0,
-    )
+    cut = Cut(greedy, reach, _group_rows(job, survey, reach) if groups else 0)
     why += f"; looks ahead in nodes of up to {reach:,} rows"
     if groups:
         why += f", in those of up to {cut.group_rows:,} at groups too"
@@ -68,9 +64,20 @@ def choose_cut(
     return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(cut)}
 
 
+def _group_rows(job: Job, survey: Survey, reach: int) -> int:
+    """Rows of the largest nodes that are cut by groups.
+
+    Such a node stays in one fragment: it is an eighth of the rows at most, and no more than
+    ``max_rows``.
+    """
+    share = survey.rows // _SHARES
+    return min(_GROUPS * job.k, share, job.partitioning.max_rows, reach, BLOCK)
+
+
 # Seconds of one core per row, squared number of attributes, and doubling of the nodes' rows.
 _LEVEL_S = 2.5e-8
 _GROUPS = 64  # rows of the largest nodes that groups are tried in, over k
+_SHARES = 8
 _GROUP_LEVELS = 7  # what groups cost, in such doublings: there, each costs 2.5 times as much
 
 
