@@ -33,9 +33,10 @@ def wrap_up(
     """
     progress = progress or Display()
     started = time.perf_counter()
-    directory = storage.WorkDir(work)
+    directory = storage.WorkDir.entered(work)
     state = Run(directory).state
     if storage.published(str(job.output), directory.token):  # by an attempt that then was killed
+        storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
         return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
     summaries = _by_fragment(summaries)
     lacking = len(state["leaves"]) - len({summary["id"] for summary in summaries})
