@@ -39,17 +39,6 @@ _NOTE = (
     "and scheduler, API server and Spark's processes share them: beyond two fragments only the "
     "cost of more tasks shows, and what twelve machines would save does not."
 )
-ENGINES = ("local", "spark")
-K, L = (5, 10, 20), (2, 3, 4)  # as in the source's figure 10
-
-_NOTE = (
-    "Wall time of the DAG run as Airflow records it, LocalExecutor on SQLite, cut: median, one "
-    "run each; engine spark through a Spark Connect server that is already running, two workers "
-    "of one core. In parentheses what is saved against the centralized run (one fragment, engine "
-    "local), or how many times as long it takes. Two cores do two fragments at once and no more, and scheduler, API server and Spark's "
-    "processes share them: beyond two fragments only the cost of more tasks shows, and what twelve "
-    "machines would save does not."
-)
 
 
 def figure_10(context: Context) -> Iterator[Table]:
