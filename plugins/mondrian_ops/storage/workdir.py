@@ -213,14 +213,18 @@ class FragmentWriter:
             stream.append(table)
 
     def close(self) -> None:
-        """Write what is gathered and put the files under their names."""
-        with self._work.there(), self._lock:
-            for stream in self._streams.values():
-                stream.close()
-            self._work.check_attempt()
-            for stream in self._streams.values():
-                stream.commit()
-            self._streams.clear()
+        """Write what is gathered and put the files under their names; on failure, leave nothing."""
+        try:
+            with self._work.there(), self._lock:
+                for stream in self._streams.values():
+                    stream.close()
+                self._work.check_attempt()
+                for stream in self._streams.values():
+                    stream.commit()
+                self._streams.clear()
+        except BaseException:
+            self.abandon()
+            raise
 
     def abandon(self) -> None:
         """Leave nothing of what was written."""
