@@ -68,7 +68,8 @@ def choose_cut(
 
 def pilot_k(job: Job, survey: Survey, pilot: pa.Table) -> int:
     """The k by which the ``pilot`` rows are cut as deep as all rows are by the job's."""
-    return max(2, round(job.k * pilot.num_rows / survey.rows))
+    share = int(pilot.num_rows) / survey.rows
+    return max(2, round(job.k * share))
 
 
 def _level_seconds(distinct: NDArray[np.float64]) -> float:
