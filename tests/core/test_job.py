@@ -318,6 +318,16 @@ WRONG = [
     ({"partitioning": {"strategy": "random"}}, "partitioning.strategy: 'random'", []),
     ({"samarati": {"choice": "best"}}, "samarati.choice: 'best' is not one of", []),
     ({"samarati": {"max_suppressed": -1}}, "samarati.max_suppressed: must be", []),
+    (
+        {
+            "algorithm": "samarati",
+            "samarati": {"max_suppressed": 5},
+            "sensitive": ["income"],
+            "t": 0.2,
+        },
+        "samarati.max_suppressed: cannot be had with t",
+        ["set 0, or remove t"],
+    ),
     ({"tds": {"partitions": 0}}, "tds.partitions: must be a whole number", []),
     ({"tds": {"k_intermediate": 4}}, "tds.k_intermediate: must be", ["at least 5"]),
     ({"di_mondrian": {"cut_points": 0}}, "di_mondrian.cut_points: must be", []),
@@ -460,3 +470,15 @@ def test_whatever_is_given_is_read_or_refused(changes: dict[str, Any]) -> None:
         assert ": " in str(error)
         return
     assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"), [(0.29, 29), (0.57, 57), (0.2, 20), (0.999, 99), (0, 0), (7, 7)]
+)
+def test_a_share_of_rows_is_not_one_row_short(asked: float, rows: int) -> None:
+    keys = {"algorithm": "samarati", "samarati": {"max_suppressed": asked}}
+    assert Job.from_dict(minimal(**keys)).suppressible(100) == rows
+
+
+def test_only_samarati_suppresses() -> None:
+    assert Job.from_dict(minimal(samarati={"max_suppressed": 7})).suppressible(100) == 0

@@ -6,6 +6,7 @@ Python. DAG files import this module, so it needs the standard library only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
@@ -89,7 +90,7 @@ class Samarati:
     def suppressible(self, rows: int) -> int:
         """How many of ``rows`` rows may be suppressed."""
         asked = self.max_suppressed
-        return int(asked * rows) if asked < 1 else int(asked)
+        return math.floor(asked * rows + 1e-9) if asked < 1 else int(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,10 @@ class Job:
     def recodes_columns(self) -> bool:
         """Whether a value is generalized alike in all rows, not class by class."""
         return self.algorithm in RECODING_ALGORITHMS
+
+    def suppressible(self, rows: int) -> int:
+        """How many of ``rows`` rows may be left out of the release."""
+        return self.samarati.suppressible(rows) if self.algorithm == "samarati" else 0
 
     @property
     def quasi_identifier_names(self) -> tuple[str, ...]:
@@ -237,7 +242,7 @@ def _read(options: Options, paths_required: bool) -> Job:
         retrieval=options.choice("retrieval", get_args(Retrieval), "auto"),
         engine=options.choice("engine", ENGINES, ENGINES[0]),
         spark=_spark(options),
-        samarati=_samarati(options),
+        samarati=_samarati(options, algorithm),
         tds=_tds(options, k),
         di_mondrian=_di_mondrian(options),
     )
@@ -426,13 +431,19 @@ def _property(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _samarati(options: Options) -> Samarati:
+def _samarati(options: Options, algorithm: str) -> Samarati:
     section = options.section("samarati", known=_names(Samarati))
     suppressed = section.number("max_suppressed") or 0
     if suppressed < 0 or (suppressed > 1 and suppressed != int(suppressed)):
         raise section.error(
             "max_suppressed",
             f"must be a number of rows, or a share of them below 1, not {suppressed}",
+        )
+    if suppressed and algorithm == "samarati" and options.number("t") is not None:
+        raise section.error(
+            "max_suppressed",
+            "cannot be had with t, which compares each class with the release as a whole: "
+            "without some of its rows it is another; set 0, or remove t",
         )
     return Samarati(
         max_suppressed=suppressed if suppressed < 1 else int(suppressed),
