@@ -119,7 +119,7 @@ def _lenient(job: Job, size: Size) -> Job:
         diversity="distinct",
         c=None,
         algorithm="mondrian",
-        cut="gain",
+        cut="median" if job.cut == "median" else "gain",
         relaxed=False,
         engine="local",
         partitioning=partitioning,
