@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
 from mondrian_ops.report.frontier import frontier_files, frontier_text
+from mondrian_ops.report.markdown import escaped, render_markdown
 from mondrian_ops.report.page import render_html
 from mondrian_ops.report.text import render_text
 from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, parsed
@@ -16,11 +17,13 @@ __all__ = [
     "JSON_NAME",
     "LIMITS",
     "build",
+    "escaped",
     "files",
     "frontier_files",
     "frontier_text",
     "merge_attributes",
     "parsed",
     "render_html",
+    "render_markdown",
     "render_text",
 ]

@@ -16,6 +16,7 @@ from mondrian_ops.storage.release import (
     read_release,
     write_part,
 )
+from mondrian_ops.storage.seal import seal_of
 from mondrian_ops.storage.source import Source, Split, open_source
 from mondrian_ops.storage.workdir import FragmentWriter, WorkDir, read_fragment, work_path
 
@@ -43,6 +44,7 @@ __all__ = [
     "read_job",
     "read_release",
     "s3_endpoint",
+    "seal_of",
     "shown",
     "use_options",
     "work_path",
