@@ -8,11 +8,25 @@ from typing import Any
 import pytest
 
 
+class Store(dict):
+    """What a task keeps over its tries."""
+
+    def set(self, key, value):
+        self[key] = value
+
+
 @pytest.fixture
 def context() -> dict[str, Any]:
     """As much of a task's context as the operators use."""
-    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1")
-    return {"dag_run": run, "outlet_events": {}}
+    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1", start_date=None)
+    tags = {"dag_id": run.dag_id, "task_id": "wrap_up"}
+    return {
+        "dag": SimpleNamespace(dagrun_timeout=None),
+        "dag_run": run,
+        "outlet_events": {},
+        "task_state_store": Store(),
+        "ti": SimpleNamespace(id="its id", map_index=-1, stats_tags=tags),
+    }
 
 
 @pytest.fixture

@@ -113,17 +113,23 @@ def _patience(job: Job, context: Context) -> timedelta:
     return max(min(patience, left), timedelta(seconds=1))
 
 
-def remember(context: Context, token: str, approval: Approval) -> None:
-    """Keep an approval for the next try of the task; ``token`` names the working files."""
-    context["task_state_store"].set(_GIVEN, {"token": token, "approval": list(approval)})
+def remember(context: Context, work: str, approval: Approval) -> None:
+    """Keep an approval for the next try of the task, which has the same working files."""
+    from mondrian_ops.storage import WorkDir
+
+    kept = {"token": WorkDir(work).token, "approval": list(approval)}
+    context["task_state_store"].set(_GIVEN, kept)
 
 
-def given(context: Context, token: str) -> Approval | None:
+def given(context: Context, work: str) -> Approval | None:
     """The approval that an earlier try of the task was given for these working files."""
     from mondrian_ops.pipeline import Approval
+    from mondrian_ops.storage import WorkDir
 
     kept: Any = context["task_state_store"].get(_GIVEN)
-    return Approval(*kept["approval"]) if kept and kept["token"] == token else None
+    if not kept or kept["token"] != WorkDir(work).token:
+        return None
+    return Approval(*kept["approval"])
 
 
 def skip_followers(operator: BaseOperator, context: Context) -> None:

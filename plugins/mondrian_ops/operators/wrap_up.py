@@ -79,21 +79,23 @@ class WrapUpOperator(MondrianOperator):
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
-            with self._refusal_told(job, context):
-                report = pipeline.published_report(job, work)
-                if report is None:
-                    report = self._published(job, work, context)
+            summaries = self._own_summaries(work)
+            report = pipeline.published_report(job, work)
+            if report is None:
+                with self._refusal_told(job, context):
+                    report = self._published(job, work, summaries, context)
         return self._concluded(job, report, context)
 
-    def _published(self, job: Job, work: str, context: Context) -> dict[str, Any]:
+    def _published(
+        self, job: Job, work: str, summaries: list[dict[str, Any]], context: Context
+    ) -> dict[str, Any]:
         """The report of the release once it is published; one that needs approval ends the task."""
-        from mondrian_ops import pipeline, storage
+        from mondrian_ops import pipeline
 
-        token = storage.WorkDir(work).token
-        given = approval.given(context, token) if job.may_ask else None
+        given = approval.given(context, work) if job.may_ask else None
         if given is None:
             checked = pipeline.check(
-                job, work=work, summaries=self._own_summaries(work), progress=self.log_progress()
+                job, work=work, summaries=summaries, progress=self.log_progress()
             )
             if pipeline.asks(job, checked.report):
                 self._ask(job, work, checked.report, context)
@@ -135,7 +137,7 @@ class WrapUpOperator(MondrianOperator):
 
     def decided(self, context: Context, seal: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Publish or discard the release that waited; ``event`` is Airflow's answer."""
-        from mondrian_ops import pipeline, storage
+        from mondrian_ops import pipeline
 
         decision = approval.Decision.of(event)
         with final_errors():
@@ -143,7 +145,7 @@ class WrapUpOperator(MondrianOperator):
             work = work_of(job, self, context)
             if decision.approved:
                 given = pipeline.Approval(seal, decision.by, decision.at)
-                approval.remember(context, storage.WorkDir(work).token, given)
+                approval.remember(context, work, given)
                 with self._refusal_told(job, context):
                     report = pipeline.publish(job, work=work, approval=given)
                 return self._concluded(job, report, context)
