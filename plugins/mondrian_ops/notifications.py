@@ -54,7 +54,10 @@ class WebhookNotifier(BaseNotifier):
         self.message = message
 
     def notify(self, context: Context) -> None:
-        """Post it; raises httpx.HTTPError where that fails."""
+        """Post it; raises ConnectionError where the webhook does not take it.
+
+        Its URL is a secret, for whoever has it may post: no error names it.
+        """
         import httpx
 
         connection = BaseHook.get_connection(self.connection)
@@ -65,7 +68,11 @@ class WebhookNotifier(BaseNotifier):
             headers=_headers(connection),
             timeout=_PATIENCE_S,
         )
-        answer.raise_for_status()
+        if answer.is_error:
+            raise ConnectionError(
+                f"the webhook of connection {self.connection!r} answered {answer.status_code}; "
+                "see to the URL in its host"
+            )
 
 
 def _url(connection: Any) -> str:

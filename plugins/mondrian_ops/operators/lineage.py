@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 import attr
 from airflow.providers.openlineage.extractors import OperatorLineage
+from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import (
     DatasetFacet,
-    InputDataset,
-    OutputDataset,
     column_lineage_dataset,
     output_statistics_output_dataset,
     schema_dataset,
