@@ -12,7 +12,16 @@ import pytest
 def context() -> dict[str, Any]:
     """As much of a task's context as the operators use."""
     run = SimpleNamespace(dag_id="a_dag", run_id="manual__1")
-    return {"dag_run": run, "outlet_events": {}}
+    instance = SimpleNamespace(task_id="t", map_index=-1)
+    return {"dag_run": run, "ti": instance, "outlet_events": {}}
+
+
+@pytest.fixture(autouse=True)
+def reports(tmp_path_factory, monkeypatch) -> str:
+    """Where the operators of a test leave what became of its releases."""
+    location = str(tmp_path_factory.mktemp("reports"))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", location)
+    return location
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from airflow.sdk import conf
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
 from mondrian_ops.operators.places import place_of
+from mondrian_ops.operators.records import refusal_recorded
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,7 +34,8 @@ class PartitionOperator(MondrianOperator):
             check_fragments(job)
             self._work = work_of(job, self, context)
             self.place = place_of(job, self, context)
-            fragments = self.place.partition(job, self._work, self.log_progress())
+            with refusal_recorded(context, job):
+                fragments = self.place.partition(job, self._work, self.log_progress())
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))
         return fragments

@@ -17,6 +17,7 @@ from mondrian_ops.operators.base import (
     release_name,
     work_of,
 )
+from mondrian_ops.operators.records import record, refusal_recorded
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -59,11 +60,13 @@ class WrapUpOperator(MondrianOperator):
                     f"{release_name(self.job)}: no fragment of it was anonymized; the log of its "
                     "partition or anonymize_fragment task tells why"
                 )
-            report = pipeline.wrap_up(
-                job, work=work, summaries=summaries, progress=self.log_progress()
-            )
+            with refusal_recorded(context, job):
+                report = pipeline.wrap_up(
+                    job, work=work, summaries=summaries, progress=self.log_progress()
+                )
         output = storage.shown(str(job.output))
         self.log.info("published %s\n%s", output, render_text(report, 100))
+        record(context, job, "published", report)
         summary = _summary(output, report)
         self._announce(summary, context)
         return summary
