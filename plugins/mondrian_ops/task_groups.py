@@ -89,7 +89,7 @@ def anonymize_tasks(
     Returns ``wrap_up``: what needs the release follows it.
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
-    partition = PartitionOperator(task_id="partition", job=job, **again)
+    partition = PartitionOperator(task_id="partition", job=job, on_refusal=on_refusal, **again)
     anonymize = AnonymizeFragmentOperator.partial(
         task_id="anonymize_fragment",
         job=job,
@@ -136,7 +136,10 @@ def anonymize_each(
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
     partition = PartitionOperator.partial(
-        task_id="partition", map_index_template="{{ task.release_name }}", **again
+        task_id="partition",
+        map_index_template="{{ task.release_name }}",
+        on_refusal=Telling.by(on_refusal),
+        **again,
     ).expand(job=jobs)
     fragments = GatherFragmentsOperator(
         task_id="fragments",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
-from mondrian_ops.core.errors import PrivacyError, StorageError
+from mondrian_ops.core.errors import StorageError
 from mondrian_ops.operators import approval
 from mondrian_ops.operators.anonymize_fragment import SUMMARIES
 from mondrian_ops.operators.base import (
@@ -20,9 +19,10 @@ from mondrian_ops.operators.base import (
     release_name,
     work_of,
 )
+from mondrian_ops.operators.links import ReleaseLink, release_url
 from mondrian_ops.operators.metrics import count_release, send_figures
-from mondrian_ops.operators.records import record, release_link
-from mondrian_ops.operators.telling import Notifiers, Telling
+from mondrian_ops.operators.records import record
+from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told, tell
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -53,7 +53,11 @@ class WrapUpOperator(MondrianOperator):
     """
 
     template_fields: Sequence[str] = ("job", "summaries")
+    operator_extra_links = (ReleaseLink(),)
     inherits_from_skipmixin = True  # type: ignore[assignment]  # what it skipped stays skipped
+
+    release_url = ""
+    """Where the release is shown, once there is something to show."""
 
     _report: dict[str, Any] | None = None
 
@@ -82,7 +86,8 @@ class WrapUpOperator(MondrianOperator):
             summaries = self._own_summaries(work)
             report = pipeline.published_report(job, work)
             if report is None:
-                with self._refusal_told(job, context):
+                self.release_url = release_url(context)
+                with refusal_told(self.on_refusal, context, job):
                     report = self._published(job, work, summaries, context)
         return self._concluded(job, report, context)
 
@@ -124,21 +129,22 @@ class WrapUpOperator(MondrianOperator):
         storage.WorkDir(work).remove_fragments()
         dataset = storage.shown(str(job.output))
         record(context, job, "waiting", report=report)
-        link = release_link(context)
+        link = f"[The release]({self.release_url})"
         approval.ask(
             context,
             subject=f"Publish {dataset}?",
-            body=f"{escaped(dataset)}\n\n{render_markdown(report)}\n\n[The release]({link})",
+            body=f"{escaped(dataset)}\n\n{render_markdown(report)}\n\n{link}",
             stewards=self.stewards,
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
         reason = "; ".join(pipeline.exceeded(job, report).values())
-        self._tell(self.on_waiting, job, "waiting", reason or "require_approval is set", context)
+        tell(self.on_waiting, context, job, "waiting", reason or "require_approval is set")
 
     def decided(self, context: Context, seal: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Publish or discard the release that waited; ``event`` is Airflow's answer."""
         from mondrian_ops import pipeline
 
+        self.release_url = release_url(context)
         decision = approval.Decision.of(event)
         with final_errors():
             job = read_job(self.job)
@@ -146,14 +152,13 @@ class WrapUpOperator(MondrianOperator):
             if decision.approved:
                 given = pipeline.Approval(seal, decision.by, decision.at)
                 approval.remember(context, work, given)
-                with self._refusal_told(job, context):
-                    report = pipeline.publish(job, work=work, approval=given)
+                report = pipeline.publish(job, work=work, approval=given)
                 return self._concluded(job, report, context)
             approval.skip_followers(self, context)
             report = pipeline.deny(work, **decision._asdict())
         reason = f"{decision}: the release is discarded, nothing is published"
         record(context, job, decision.decision, report=report, reason=reason)
-        self._tell(self.on_refusal, job, decision.decision, reason, context)
+        tell(self.on_refusal, context, job, decision.decision, reason)
         raise AirflowSkipException(reason)
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -161,7 +166,7 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops import storage
         from mondrian_ops.report import render_text
 
-        self._report = report
+        self._report, self.release_url = report, release_url(context)
         output = storage.shown(str(job.output))
         self.log.info("published %s\n%s", output, render_text(report, 100))
         record(context, job, "published", report=report)
@@ -170,23 +175,6 @@ class WrapUpOperator(MondrianOperator):
         summary = _summary(output, report)
         self._announce(summary, context)
         return summary
-
-    @contextmanager
-    def _refusal_told(self, job: Job, context: Context) -> Iterator[None]:
-        try:
-            yield
-        except PrivacyError as error:
-            record(context, job, "refused", report=error.report, reason=str(error))
-            self._tell(self.on_refusal, job, "refused", str(error), context)
-            raise
-
-    def _tell(self, telling: Telling, job: Job, state: str, reason: str, context: Context) -> None:
-        from mondrian_ops import storage
-
-        count_release(context, job, state)
-        dataset = storage.shown(str(job.output))
-        link = release_link(context)
-        telling(context, {"dataset": dataset, "state": state, "reason": reason, "link": link})
 
     def _announce(self, summary: dict[str, Any], context: Context) -> None:
         uri = _uri(summary["output"])

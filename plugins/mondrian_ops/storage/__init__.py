@@ -4,6 +4,7 @@ What a location may be, and how a remote store is reached: :mod:`mondrian_ops.st
 :mod:`mondrian_ops.storage.connections`.
 """
 
+from mondrian_ops.storage.archive import Archive
 from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.files import names_in, read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
@@ -21,6 +22,7 @@ from mondrian_ops.storage.source import Source, Split, open_source
 from mondrian_ops.storage.workdir import FragmentWriter, WorkDir, read_fragment, work_path
 
 __all__ = [
+    "Archive",
     "FragmentWriter",
     "Source",
     "Split",
