@@ -14,8 +14,8 @@ import urllib.error
 from urllib.parse import quote, urlsplit
 
 import pytest
-from conftest import HERE, Project, copied
 
+from conftest import HERE, Project, copied
 from local_airflow import LocalAirflow
 from mondrian_ops.storage import Archive
 from observing import nested, published, states, tries
