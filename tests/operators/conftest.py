@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
 
 
 class Store(dict):
@@ -21,7 +22,7 @@ def context() -> dict[str, Any]:
     run = SimpleNamespace(dag_id="a_dag", run_id="manual__1", start_date=None)
     tags = {"dag_id": run.dag_id, "task_id": "t"}
     return {
-        "dag": SimpleNamespace(dagrun_timeout=None),
+        "dag": DAG(run.dag_id, schedule=None),
         "dag_run": run,
         "outlet_events": {},
         "task_state_store": Store(),
