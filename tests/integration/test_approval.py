@@ -322,6 +322,7 @@ def test_a_run_that_is_marked_failed_while_it_waits_leaves_nothing(watched, runs
     watched.airflow.request("PATCH", path_of(run), {"state": "failed"})
     watched.airflow.finish(*run)
     assert watched.airflow.comes_true(lambda: watched.leftovers("stopped") == [])
+    assert watched.entry(run[1])["state"] == "failed"
     assert not watched.output("stopped").exists()
 
 

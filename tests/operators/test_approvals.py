@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from airflow.sdk.execution_time import hitl, task_runner
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import ApprovalError, PrivacyError
-from mondrian_ops.operators import PartitionOperator, WrapUpOperator, approval
+from mondrian_ops.operators import CleanUpOperator, PartitionOperator, WrapUpOperator, approval
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import escaped, render_markdown
@@ -242,6 +243,25 @@ def test_a_denied_one_is_skipped_with_all_that_follows(release, context, reports
     ]
     assert Archive(reports).entries()[0]["state"] == state
     assert release.noting.told[0]["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("decision", "states"), [("asked", {0: "failed"}), ("approved", {}), (None, {})]
+)
+def test_a_release_that_still_waits_when_its_run_is_over_has_failed(
+    context, job, reports, decision, states
+):
+    clean_up = CleanUpOperator(task_id="t", job=[job, {**job, "output": job["output"] + "2"}])
+    work = storage.WorkDir(work_of(read_job(job), clean_up, context))
+    work.create()
+    if decision:
+        told = json.dumps({**REPORT, "approval": {"decision": decision}})
+        storage.write_file(f"{work.staging}/_report.json", told.encode())
+    clean_up.execute(context)
+    entries = Archive(reports).entries()
+    assert {each["map_index"]: each["state"] for each in entries} == states
+    with pytest.raises(FileNotFoundError):
+        storage.names_in(work.root)
 
 
 def test_refusals_are_told_with_their_figures(release, context, monkeypatch, reports):

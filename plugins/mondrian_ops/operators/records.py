@@ -38,12 +38,14 @@ def record(
     state: str,
     report: Mapping[str, Any] | None = None,
     reason: str | None = None,
+    map_index: int | None = None,
 ) -> None:
     """Keep what became of a release, with its report where there is one.
 
     :param state: published, refused, waiting, rejected, expired or failed; replaces what was kept
         of this release before.
     :param reason: why it was not published; names no person's value.
+    :param map_index: that of the release's ``wrap_up``, for a task that is not mapped with it.
 
     What cannot be kept is a warning in the task's log: the release is none the worse.
     """
@@ -55,7 +57,7 @@ def record(
         if report is not None:
             told |= reports.overview(report)
             files[reports.JSON_NAME] = reports.files(report)[reports.JSON_NAME]
-        _archive().keep({**_entry(context, job), **told}, files)
+        _archive().keep({**_entry(context, job, map_index), **told}, files)
 
 
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:
@@ -93,13 +95,14 @@ def _archive() -> Archive:
     return Archive(settings.reports())
 
 
-def _entry(context: Context, job: Job) -> dict[str, Any]:
+def _entry(context: Context, job: Job, map_index: int | None = None) -> dict[str, Any]:
     """What is known of a release before it is made."""
     from mondrian_ops import storage
 
     run, instance = context["dag_run"], context["ti"]
     group = instance.task_id.rpartition(".")[0]
-    map_index = -1 if instance.map_index is None else instance.map_index
+    if map_index is None:
+        map_index = -1 if instance.map_index is None else instance.map_index
     return {
         "id": release_id(run.dag_id, run.run_id, group, map_index),
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),

@@ -6,6 +6,7 @@ Only the standard library is imported here, so the web pages and the command lin
 from __future__ import annotations
 
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
+from mondrian_ops.report.figures import waits
 from mondrian_ops.report.frontier import frontier_files, frontier_text
 from mondrian_ops.report.markdown import escaped, render_markdown
 from mondrian_ops.report.overview import overview
@@ -28,4 +29,5 @@ __all__ = [
     "render_html",
     "render_markdown",
     "render_text",
+    "waits",
 ]

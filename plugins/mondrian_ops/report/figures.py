@@ -144,7 +144,7 @@ def waits(report: Mapping[str, Any]) -> bool:
 
 def denied(report: Mapping[str, Any]) -> bool:
     """Whether an approval was asked for and did not come."""
-    return report.get("approval", {}).get("decision") in ("rejected", "expired")
+    return report.get("approval", {}).get("decision") in ("rejected", "expired", "abandoned")
 
 
 def approval(report: Mapping[str, Any]) -> str:
