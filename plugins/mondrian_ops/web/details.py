@@ -23,7 +23,7 @@ Chart = dict[str, Any]
 Section = dict[str, Any]
 """A chart and its figures as a table: ``title, lead, chart, head, rows``."""
 
-DAMAGE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What a report raises here that is not one."""
 
 MAX_FRAGMENTS = 1000
