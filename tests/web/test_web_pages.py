@@ -172,7 +172,7 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ar
         ("no l", 2),
         ("l = 2", 1),
     ]
-    assert "1 releases" in page_at(client, "releases").text
+    assert "1 release." in page_at(client, "releases").text
     page_at(client, f"releases/{entry_id(90)}", 404)
 
 
