@@ -29,7 +29,7 @@ def test_whatever_an_entry_holds_it_can_be_listed(changed):
     assert found.when is None or found.when.year
     for sort in SORTS:
         assert page_of([found, release(2)], Choice(sort=sort)).total == 2
-    nights_of([found, release(0)], found.series)
+    nights_of([found, release(0)], [found.series])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_loss_and_rows_far_from_the_nights_before_are_drift():
     nights = [release(at, GCP=loss, rows_published=1000) for at, loss in enumerate(losses)]
     nights.append(release(len(nights), GCP=0.11, rows_published=400))
     others = [release(50, state="refused", GCP=9.0), release(51, dataset="out/visits", GCP=9.0)]
-    found = nights_of([*others, *reversed(nights)], "out/people/*")
+    (found,) = nights_of([*others, *reversed(nights)], ["out/people/*"]).values()
     marked = {int(each.id, 16): drift.beyond(0.25) for each, drift in found}
     assert [at for at, drift in marked.items() if drift] == [5, 7]
     assert marked[5] == [("loss", pytest.approx(2.0))]

@@ -26,7 +26,7 @@ from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.report import figures
 from mondrian_ops.storage import Archive
 from mondrian_ops.web import comparison, details, links
-from mondrian_ops.web.reader import Reader
+from mondrian_ops.web.reader import Listing, Reader
 from mondrian_ops.web.releases import NIGHTS, SORTS, Choice, Release, nights_of, page_of
 
 __all__ = ["create"]
@@ -93,7 +93,7 @@ class Pages:
     """The routes. Links are paths below where Airflow, and in it this application, is mounted."""
 
     def __init__(self, archive: Archive, drift: float) -> None:
-        self._archive = archive
+        self._listing = Listing(archive)
         self._drift = drift
         self._templates = _templates()
 
@@ -108,13 +108,13 @@ class Pages:
         choice: Annotated[Choice, Depends()],
     ) -> Response:
         """The list of releases."""
-        reader = Reader(self._archive, user)
+        reader = Reader(self._listing, user)
         if choice.dag_id:
             reader.require(choice.dag_id)
         releases = reader.releases()
         page = page_of(releases, choice)
         series = list(dict.fromkeys(release.series for release in page.rows))
-        nights = {name: nights_of(releases, name) for name in series}
+        nights = nights_of(releases, series)
         drifts = {
             release.id: drift.beyond(self._drift)
             for told in nights.values()
@@ -136,7 +136,7 @@ class Pages:
 
     def run(self, request: Request, user: GetUserDep, dag_id: str, run_id: str) -> Response:
         """The release of a DAG run, or the list of its releases."""
-        reader = Reader(self._archive, user)
+        reader = Reader(self._listing, user)
         reader.require(dag_id)
         choice = Choice(dag_id=dag_id, run_id=run_id)
         found = [release for release in reader.releases() if choice.takes(release)]
@@ -146,11 +146,11 @@ class Pages:
 
     def release(self, request: Request, user: GetUserDep, entry_id: str) -> Response:
         """One release."""
-        reader = Reader(self._archive, user)
+        reader = Reader(self._listing, user)
         release = reader.release(entry_id)
         report = reader.report(release)
-        nights = [each for each, _ in nights_of(reader.releases(), release.series)]
-        before = [each for each in nights if each.time < release.time]
+        nights = nights_of(reader.releases(), [release.series])[release.series]
+        before = [each for each, _ in nights if each.time < release.time]
         return self._page(
             request,
             "release.html",
@@ -163,13 +163,13 @@ class Pages:
 
     def report_json(self, user: GetUserDep, entry_id: str) -> Response:
         """The report as it is kept."""
-        reader = Reader(self._archive, user)
+        reader = Reader(self._listing, user)
         content = reader.content(reader.release(entry_id))
         return _download(content, "application/json", f"{entry_id}.json")
 
     def report_html(self, user: GetUserDep, entry_id: str) -> Response:
         """The report as one page for filing, made anew: nothing that is kept is taken as markup."""
-        reader = Reader(self._archive, user)
+        reader = Reader(self._listing, user)
         report = reader.report(reader.release(entry_id))
         try:
             page = reports.render_html(report or {})
@@ -186,7 +186,7 @@ class Pages:
         """Two releases side by side."""
         if len(id) != 2:
             raise HTTPException(400, "Choose two releases to compare.")
-        reader = Reader(self._archive, user)
+        reader = Reader(self._listing, user)
         pair = [reader.release(each) for each in id]
         told = [reader.report(release) for release in pair]
         try:

@@ -21,11 +21,28 @@ FRONTIER_NAME = "frontier.json"
 _FRONTIER = "frontier"
 
 
+class Listing:
+    """What the archive holds, as releases; those that were read before are not read anew."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self._known: dict[tuple[str, str], Release] = {}
+
+    def all(self) -> list[Release]:
+        """Everything in the archive, frontiers too, newest first."""
+        known, found = self._known, {}
+        for entry in self.archive.entries():
+            key = entry["id"], entry["time"]
+            found[key] = known.get(key) or Release.of(entry)
+        self._known = found
+        return list(found.values())
+
+
 class Reader:
     """The archive as a user sees it: only what comes from DAGs that they may read."""
 
-    def __init__(self, archive: Archive, user: BaseUser) -> None:
-        self._archive = archive
+    def __init__(self, listing: Listing, user: BaseUser) -> None:
+        self._listing = listing
         self._user = user
 
     def releases(self) -> list[Release]:
@@ -34,12 +51,11 @@ class Reader:
 
     def release(self, entry_id: str) -> Release:
         """One release; raises HTTPException 404 where there is none, 403 where it is not theirs."""
-        entry = self._archive.entry(entry_id)
-        if entry is None or entry.get("state") == _FRONTIER:
-            raise HTTPException(404, "There is no such release.")
-        release = Release.of(entry)
-        self.require(release.dag_id)
-        return release
+        for release in self._listing.all():
+            if release.id == entry_id and release.state != _FRONTIER:
+                self.require(release.dag_id)
+                return release
+        raise HTTPException(404, "There is no such release.")
 
     def require(self, dag_id: str) -> None:
         """Raise HTTPException 403 unless the user may read the DAG."""
@@ -67,13 +83,13 @@ class Reader:
         return None
 
     def _readable(self) -> list[Release]:
-        releases = [Release.of(entry) for entry in self._archive.entries()]
+        releases = self._listing.all()
         allowed = readable_dags(self._user, {release.dag_id for release in releases})
         return [release for release in releases if release.dag_id in allowed]
 
     def _file(self, entry_id: str, name: str) -> bytes:
         try:
-            return self._archive.file(entry_id, name)
+            return self._listing.archive.file(entry_id, name)
         except (FileNotFoundError, StorageError):
             raise HTTPException(404, "The report is not in the archive any more.") from None
 

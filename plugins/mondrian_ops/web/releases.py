@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from functools import cached_property
 from statistics import median
 from typing import Any
 from urllib.parse import urlencode
@@ -64,9 +65,9 @@ class Release:
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Release:
         """The release of an entry."""
-        return cls(**{each.name: _READ[str(each.type)](entry.get(each.name)) for each in _FIELDS})
+        return cls(*(read(entry.get(name)) for name, read in _FIELDS))
 
-    @property
+    @cached_property
     def series(self) -> str:
         """What the releases of a dataset have in common: the dataset without the night's date."""
         return undated(self.dataset)
@@ -102,13 +103,13 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(map(_text, value)) if isinstance(value, list) else ()
 
 
-_FIELDS = fields(Release)
 _READ: dict[str, Callable[[object], Any]] = {
     "str": _text,
     "float | None": _number,
     "int": _index,
     "tuple[str, ...]": _names,
 }
+_FIELDS = [(each.name, _READ[str(each.type)]) for each in fields(Release)]
 
 SORTS: dict[str, Callable[[Release], Any]] = {
     "time": lambda r: r.time,
@@ -200,9 +201,18 @@ class Drift:
         return [(what, by) for what, by in told if by is not None and abs(by) > threshold]
 
 
-def nights_of(releases: Iterable[Release], series: str) -> list[tuple[Release, Drift]]:
-    """The published releases of a dataset, oldest first, each with its drift."""
-    nights = [each for each in releases if each.state == "published" and each.series == series]
+def nights_of(
+    releases: Iterable[Release], series: Iterable[str]
+) -> dict[str, list[tuple[Release, Drift]]]:
+    """The published releases of each of some datasets, oldest first, each with its drift."""
+    found: dict[str, list[Release]] = {name: [] for name in series}
+    for release in releases:
+        if release.state == "published" and release.series in found:
+            found[release.series].append(release)
+    return {name: _with_drift(nights) for name, nights in found.items()}
+
+
+def _with_drift(nights: list[Release]) -> list[tuple[Release, Drift]]:
     nights.sort(key=lambda release: release.time)
     return [
         (each, _drift(each, nights[max(0, at - _BEFORE) : at])) for at, each in enumerate(nights)
