@@ -167,13 +167,19 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ar
     archive.keep(told, {"frontier.json": json.dumps({"points": points}).encode()})
     page = page_at(client, f"releases/{entry_id(1)}")
     (chart,) = [chart for chart in page.charts if chart["kind"] == "lines"]
-    assert chart["at"] == [5, 0.2]
+    assert chart["at"] == [{"name": "this release", "point": [5, 0.2]}]
     assert [(each["name"], len(each["points"])) for each in chart["series"]] == [
         ("no l", 2),
         ("l = 2", 1),
     ]
     assert "1 release." in page_at(client, "releases").text
     page_at(client, f"releases/{entry_id(90)}", 404)
+    keep(archive, 2, GCP=0.3)
+    compared = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(2)}").charts[-1]
+    assert [each["name"] for each in compared["at"]] == ["A", "B"]
+    keep(archive, 3, input="elsewhere")
+    charts = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(3)}").charts
+    assert "lines" not in {chart["kind"] for chart in charts}
 
 
 def test_a_frontier_of_a_hidden_dag_is_not_shown(client, archive, hidden):

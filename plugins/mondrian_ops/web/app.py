@@ -27,7 +27,7 @@ from mondrian_ops.report import figures
 from mondrian_ops.storage import Archive
 from mondrian_ops.web import comparison, details, links
 from mondrian_ops.web.reader import Listing, Reader
-from mondrian_ops.web.releases import NIGHTS, SORTS, Choice, Release, nights_of, page_of
+from mondrian_ops.web.releases import NIGHTS, SORTS, Choice, Release, nights_of, page_of, undated
 
 __all__ = ["create"]
 
@@ -158,7 +158,7 @@ class Pages:
             before=before[-1] if before else None,
             tasks=_tasks(release, _airflow_root(request)),
             **_of_report(report, has_report=reports.JSON_NAME in release.files),
-            frontier=_frontier(reader, release),
+            frontier=_frontier(reader, {"this release": release}),
         )
 
     def report_json(self, user: GetUserDep, entry_id: str) -> Response:
@@ -199,6 +199,7 @@ class Pages:
             pair=pair,
             figures=comparison.figures_of_both(pair),
             sections=sections,
+            frontier=_frontier(reader, dict(zip("AB", pair, strict=True))),
         )
 
     def static(self, name: str) -> Response:
@@ -270,11 +271,10 @@ def _of_report(report: details.Report | None, has_report: bool) -> dict[str, Any
         return nothing
 
 
-def _frontier(reader: Reader, release: Release) -> details.Section | None:
-    told = reader.frontier(release)
-    at = None
-    if release.k is not None and release.GCP is not None:
-        at = (release.k, release.GCP)
+def _frontier(reader: Reader, at: dict[str, Release]) -> details.Section | None:
+    """The frontier of the input that these releases have in common, if somebody measured it."""
+    inputs = {undated(release.input) for release in at.values()}
+    told = reader.frontier(*inputs) if len(inputs) == 1 else None
     try:
         return details.frontier(told, at) if told else None
     except details.DAMAGE:
@@ -310,7 +310,7 @@ def _tasks(release: Release, root: str) -> list[tuple[str, str]]:
     group, dot, _ = release.task_id.rpartition(".")
     found = []
     for name in ("partition", "anonymize_fragment", "wrap_up"):
-        map_index = -1 if name == "anonymize_fragment" else release.map_index
+        map_index = None if name == "anonymize_fragment" else release.map_index
         path = links.task_path(release.dag_id, release.run_id, group + dot + name, map_index, root)
         found.append((name, path))
     return found

@@ -12,6 +12,7 @@ from typing import Any
 
 from mondrian_ops.report import figures
 from mondrian_ops.report.figures import number, percent, seconds
+from mondrian_ops.web.releases import Release
 
 __all__ = ["DAMAGE", "Chart", "Section", "cards", "columns", "frontier", "making", "sections"]
 
@@ -283,8 +284,8 @@ def _used(choice: Mapping[str, Any]) -> str:
     return said if choice.get("asked") == choice.get("used") else f"{said}: {choice.get('reason')}"
 
 
-def frontier(told: Mapping[str, Any], at: tuple[float, float] | None) -> Section | None:
-    """Loss against k for each l, as it was measured; ``at``: k and GCP of the release."""
+def frontier(told: Mapping[str, Any], at: Mapping[str, Release]) -> Section | None:
+    """Loss against k for each l, as it was measured, and where releases lie, by name."""
     points = [point for point in told["points"] if "reason" not in point]
     if not points:
         return None
@@ -306,7 +307,11 @@ def frontier(told: Mapping[str, Any], at: tuple[float, float] | None) -> Section
                 }
                 for l in asked  # noqa: E741
             ],
-            "at": at,
+            "at": [
+                {"name": name, "point": [release.k, release.GCP]}
+                for name, release in at.items()
+                if release.k is not None and release.GCP is not None
+            ],
         },
         "head": ("k", "l", "information lost (GCP)", "average risk"),
         "rows": [

@@ -74,11 +74,10 @@ class Reader:
             return None
         return _object(self._file(release.id, reports.JSON_NAME))
 
-    def frontier(self, release: Release) -> Mapping[str, Any] | None:
-        """The newest frontier of the release's input that there is."""
-        wanted = undated(release.input)
+    def frontier(self, location: str) -> Mapping[str, Any] | None:
+        """The newest frontier that there is of an input, given without its date."""
         for each in self._readable():
-            if each.state == _FRONTIER and undated(each.input) == wanted:
+            if each.state == _FRONTIER and undated(each.input) == location:
                 return _object(self._file(each.id, FRONTIER_NAME))
         return None
 

@@ -182,7 +182,7 @@
     const points = spec.series.flatMap((each) =>
       each.points.map(([k, loss]) => ({ name: each.name, k, loss })),
     );
-    const ks = [...points.map((point) => point.k), ...(spec.at ? [spec.at[0]] : [])];
+    const ks = [...points.map((point) => point.k), ...spec.at.map((each) => each.point[0])];
     return {
       option: {
         ...base(),
@@ -209,18 +209,15 @@
             symbolSize: 8,
             lineStyle: { width: 2, type: ["solid", "dashed", "dotted"][at % 3] },
           })),
-          ...(spec.at
-            ? [
-                {
-                  type: "scatter",
-                  name: "this release",
-                  data: [spec.at],
-                  symbol: "pin",
-                  symbolSize: 32,
-                  itemStyle: { color: colour("bad") },
-                },
-              ]
-            : []),
+          ...spec.at.map((each) => ({
+            type: "scatter",
+            name: each.name,
+            data: [each.point],
+            symbol: "pin",
+            symbolSize: 32,
+            itemStyle: { color: colour("bad") },
+            label: { show: spec.at.length > 1, formatter: each.name, color: colour("page") },
+          })),
         ],
       },
       points: points.map((_, at) => at),
@@ -283,8 +280,8 @@
       const option = this.drawing.option;
       option.tooltip.formatter = (point) => {
         const one = Array.isArray(point) ? point[0] : point;
-        if (one.seriesName === "this release") {
-          return `this release, k = ${one.value[0]}: ${percent(one.value[1])} lost`;
+        if (one.seriesType === "scatter") {
+          return `${one.seriesName}, k = ${one.value[0]}: ${percent(one.value[1])} lost`;
         }
         return this.drawing.say(this.pointOf(one));
       };
