@@ -6,7 +6,6 @@ import json
 from importlib.resources import files
 
 import jsonschema
-import pytest
 
 from mondrian_ops.hooks import settings
 from mondrian_ops.hooks.filesystems import get_provider_info
@@ -31,12 +30,3 @@ def test_the_archive_is_by_default_in_the_home_of_airflow(monkeypatch, tmp_path)
     assert settings.reports() == str(tmp_path / "mondrian_ops" / "reports")
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", "s3://bucket/reports")
     assert settings.reports() == "s3://bucket/reports"
-
-
-@pytest.mark.parametrize(
-    ("base", "root"),
-    [("http://host:8080", ""), ("http://host/", ""), ("https://host/air/flow/", "/air/flow")],
-)
-def test_the_root_is_the_path_of_the_base_url(monkeypatch, base, root):
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base)
-    assert settings.root() == root

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from airflow.sdk import conf
 
-__all__ = ["CONFIG", "drift", "reports", "root"]
+__all__ = ["CONFIG", "drift", "reports"]
 
 SECTION = "mondrian_ops"
 
@@ -52,8 +51,3 @@ def reports() -> str:
 def drift() -> float:
     """The relative change of loss or rows, from a dataset's releases before, that is marked."""
     return conf.getfloat(SECTION, "drift", fallback=0.2)
-
-
-def root() -> str:
-    """The path below which Airflow is; empty where it has a host of its own."""
-    return urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
