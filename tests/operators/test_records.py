@@ -124,13 +124,3 @@ def test_a_frontier_is_kept(context, job, reports, kept):
     assert entry["state"] == "frontier"
     told = json.loads(Archive(reports).file(entry["id"], "frontier.json"))
     assert told["points"] == [{"k": 5, "GCP": 0.1}]
-
-
-def test_the_archive_is_by_default_in_the_home_of_airflow(monkeypatch, tmp_path):
-    from mondrian_ops.hooks import settings
-
-    monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__REPORTS")
-    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
-    assert settings.reports() == str(tmp_path / "mondrian_ops" / "reports")
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", "s3://bucket/reports")
-    assert settings.reports() == "s3://bucket/reports"

@@ -1,21 +1,42 @@
-"""What Airflow's configuration says of this package: the section ``[mondrian_ops]``.
-
-| option | environment variable | default |
-|---|---|---|
-| `reports` | `AIRFLOW__MONDRIAN_OPS__REPORTS` | `$AIRFLOW_HOME/mondrian_ops/reports` |
-| `drift` | `AIRFLOW__MONDRIAN_OPS__DRIFT` | 0.2 |
-"""
+"""What Airflow's configuration says of this package: the section ``[mondrian_ops]``."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import conf
 
-__all__ = ["drift", "reports"]
+__all__ = ["CONFIG", "drift", "reports"]
 
 SECTION = "mondrian_ops"
+
+CONFIG: dict[str, Any] = {
+    SECTION: {
+        "description": "k-anonymous, l-diverse releases of personal data.",
+        "options": {
+            "reports": {
+                "description": "Where what became of each release is kept, for the pages: a path "
+                "or URL that workers write and API servers read. If not set, "
+                "`$AIRFLOW_HOME/mondrian_ops/reports`.",
+                "version_added": None,
+                "type": "string",
+                "example": "s3://bucket/reports",
+                "default": None,
+            },
+            "drift": {
+                "description": "The relative change of loss or rows, from the median of a "
+                "dataset's seven releases before, that the pages mark.",
+                "version_added": None,
+                "type": "float",
+                "example": None,
+                "default": "0.2",
+            },
+        },
+    }
+}
+"""The section as a provider describes its own to Airflow."""
 
 
 def reports() -> str:
@@ -28,5 +49,5 @@ def reports() -> str:
 
 
 def drift() -> float:
-    """The relative change of loss or rows, from a dataset's nights before, that is marked."""
+    """The relative change of loss or rows, from a dataset's releases before, that is marked."""
     return conf.getfloat(SECTION, "drift", fallback=0.2)

@@ -76,10 +76,6 @@ class Archive:
             found = _newest(self._gathered())
         return sorted(found.values(), key=lambda entry: (entry["time"], entry["id"]), reverse=True)
 
-    def entry(self, entry_id: str) -> Entry | None:
-        """The latest entry with this id, if there is any."""
-        return next((each for each in self.entries() if each["id"] == entry_id), None)
-
     def file(self, entry_id: str, name: str) -> bytes:
         """A file of an entry; raises FileNotFoundError.
 

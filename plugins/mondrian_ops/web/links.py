@@ -28,7 +28,7 @@ def run_path(dag_id: str, run_id: str, root: str = "") -> str:
     return f"{dag_path(dag_id, root)}/runs/{quote(run_id, safe='')}"
 
 
-def task_path(dag_id: str, run_id: str, task_id: str, map_index: int = -1, root: str = "") -> str:
-    """Airflow's own page of a task instance."""
-    mapped = f"/mapped/{map_index}" if map_index >= 0 else ""
+def task_path(dag_id: str, run_id: str, task_id: str, map_index: int | None, root: str = "") -> str:
+    """Airflow's own page of a task instance; without an index, of all that a task is mapped to."""
+    mapped = "/mapped" if map_index is None else f"/mapped/{map_index}" if map_index >= 0 else ""
     return f"{run_path(dag_id, run_id, root)}/tasks/{quote(task_id, safe='')}{mapped}"
