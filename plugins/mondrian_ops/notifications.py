@@ -19,7 +19,7 @@ So a notifier of any provider says what happened, with texts of one's own or wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, BaseNotifier
 
@@ -46,7 +46,7 @@ class WebhookNotifier(BaseNotifier):
     :param message: the text (templated).
     """
 
-    template_fields: ClassVar[Sequence[str]] = ("message",)
+    template_fields: Sequence[str] = ("message",)
 
     def __init__(self, connection: str = "mondrian_ops_webhook", message: str = MESSAGE) -> None:
         super().__init__()

@@ -117,7 +117,7 @@ def remember(context: Context, work: str, approval: Approval) -> None:
     """Keep an approval for the next try of the task, which has the same working files."""
     from mondrian_ops.storage import WorkDir
 
-    kept = {"token": WorkDir(work).token, "approval": list(approval)}
+    kept: Any = {"token": WorkDir(work).token, "approval": list(approval)}
     context["task_state_store"].set(_GIVEN, kept)
 
 

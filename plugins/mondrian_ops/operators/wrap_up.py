@@ -54,7 +54,7 @@ class WrapUpOperator(MondrianOperator):
 
     template_fields: Sequence[str] = ("job", "summaries")
     operator_extra_links = (ReleaseLink(),)
-    inherits_from_skipmixin = True  # type: ignore[assignment]  # what it skipped stays skipped
+    inherits_from_skipmixin = True  # what it has skipped stays skipped when it is cleared
 
     release_url = ""
     """Where the release is shown, once there is something to show."""
@@ -128,7 +128,9 @@ class WrapUpOperator(MondrianOperator):
         # Nobody needs the raw rows any more, and nobody knows how long the answer takes.
         storage.WorkDir(work).remove_fragments()
         dataset = storage.shown(str(job.output))
-        record(context, job, "waiting", report=report)
+        reason = "; ".join(pipeline.exceeded(job, report).values())
+        reason = f"waits for approval: {reason or 'require_approval is set'}"
+        record(context, job, "waiting", report=report, reason=reason)
         link = f"[The release]({self.release_url})"
         approval.ask(
             context,
@@ -137,8 +139,7 @@ class WrapUpOperator(MondrianOperator):
             stewards=self.stewards,
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
-        reason = "; ".join(pipeline.exceeded(job, report).values())
-        tell(self.on_waiting, context, job, "waiting", reason or "require_approval is set")
+        tell(self.on_waiting, context, job, "waiting", reason)
 
     def decided(self, context: Context, seal: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Publish or discard the release that waited; ``event`` is Airflow's answer."""
