@@ -90,15 +90,32 @@ def test_a_question_with_other_figures_is_not_asked(context, asked):
     assert len(asked) == 2
 
 
+GIVEN = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
+APPROVED = approval.Decision.of(answer("Approve"))
+REJECTED = approval.Decision.of(answer("Reject"))
+
+
 def test_an_approval_is_remembered_for_the_same_working_files(context, tmp_path):
     work = storage.WorkDir(str(tmp_path / "work"))
     work.create()
-    given = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
     assert approval.given(context, work.root) is None
-    approval.remember(context, work.root, given)
-    assert approval.given(context, work.root) == given
+    approval.remember(context, work.root, "a seal", APPROVED)
+    assert approval.given(context, work.root) == GIVEN
+    assert approval.denied(context, work.root) is None
     work.create()
     assert approval.given(context, work.root) is None
+
+
+def test_a_denial_is_remembered_until_there_are_new_working_files(context, tmp_path):
+    work = storage.WorkDir(str(tmp_path / "work"))
+    work.create()
+    approval.remember(context, work.root, "a seal", REJECTED)
+    assert approval.given(context, work.root) is None
+    assert approval.denied(context, work.root) is None  # it was not carried out: ask again
+    work.remove()
+    assert approval.denied(context, work.root) == REJECTED
+    work.create()
+    assert approval.denied(context, work.root) is None
 
 
 @task(trigger_rule=TriggerRule.ALL_DONE)
@@ -210,19 +227,26 @@ def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, contex
 
 def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, context, reports):
     summary = release.task.decided(context, seal="a seal", event=answer("Approve"))
-    given = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
-    assert release.done == [("published", given)]
+    assert release.done == [("published", GIVEN)]
     assert summary["rows"] == REPORT["rows"]
     assert Archive(reports).entries()[0]["state"] == "published"
     assert release.noting.told == []
-    assert approval.given(context, release.work.root) == given
+    assert approval.given(context, release.work.root) == GIVEN
 
 
 def test_the_next_try_of_an_approved_one_publishes_without_asking(release, context):
-    given = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
-    approval.remember(context, release.work.root, given)
+    approval.remember(context, release.work.root, "a seal", APPROVED)
     release.task.execute(context)
-    assert release.done == [("published", given)]
+    assert release.done == [("published", GIVEN)]
+    assert release.asked == []
+
+
+def test_the_next_try_of_a_denied_one_is_skipped_too(release, context):
+    with pytest.raises(AirflowSkipException):
+        release.task.decided(context, seal="a seal", event=answer("Reject"))
+    release.work.remove()
+    with pytest.raises(AirflowSkipException, match="rejected by ada"):
+        release.task.execute(context)
     assert release.asked == []
 
 

@@ -8,8 +8,8 @@ publish; in one task, who publishes is who verified.
 Three things Airflow's :class:`ApprovalOperator` does not do are done here. A rejected task is
 skipped rather than a success, so that it emits no Asset event and nobody who waits for its success
 goes on. Everything after it is skipped, whatever its trigger rule, but teardowns. And what was
-approved is remembered across tries of the task, so that a worker that is killed while it publishes
-does not have the steward asked again.
+decided is remembered across tries of the task, so that a worker that is killed while it carries it
+out does not have the steward asked again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.core.errors import ApprovalError, StorageError
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.pipeline import Approval
 
-__all__ = ["Decision", "ask", "given", "park", "remember", "skip_followers"]
+__all__ = ["Decision", "ask", "denied", "given", "park", "remember", "skip_followers"]
 
 APPROVE, REJECT = "Approve", "Reject"
 
-_ASKED, _GIVEN = "mondrian_ops_asked", "mondrian_ops_approval"
+_ASKED, _DECIDED = "mondrian_ops_asked", "mondrian_ops_decision"
 # A run that times out is ended without its teardowns: the release has to be discarded before.
 _BEFORE_TIMEOUT = timedelta(minutes=2)
 
@@ -78,6 +78,7 @@ def ask(context: Context, *, subject: str, body: str, stewards: Sequence[str]) -
         subject=subject,
         body=body,
         defaults=[REJECT],
+        params={},
         assigned_users=[HITLUser(id=each, name=each) for each in stewards],
     )
 
@@ -113,12 +114,12 @@ def _patience(job: Job, context: Context) -> timedelta:
     return max(min(patience, left), timedelta(seconds=1))
 
 
-def remember(context: Context, work: str, approval: Approval) -> None:
-    """Keep an approval for the next try of the task, which has the same working files."""
+def remember(context: Context, work: str, seal: str, decision: Decision) -> None:
+    """Keep a decision for the next try of the task, which has the same working files."""
     from mondrian_ops.storage import WorkDir
 
-    kept: Any = {"token": WorkDir(work).token, "approval": list(approval)}
-    context["task_state_store"].set(_GIVEN, kept)
+    kept: Any = {"token": WorkDir(work).token, "seal": seal, "decision": list(decision)}
+    context["task_state_store"].set(_DECIDED, kept)
 
 
 def given(context: Context, work: str) -> Approval | None:
@@ -126,10 +127,25 @@ def given(context: Context, work: str) -> Approval | None:
     from mondrian_ops.pipeline import Approval
     from mondrian_ops.storage import WorkDir
 
-    kept: Any = context["task_state_store"].get(_GIVEN)
+    kept: Any = context["task_state_store"].get(_DECIDED)
     if not kept or kept["token"] != WorkDir(work).token:
         return None
-    return Approval(*kept["approval"])
+    decision = Decision(*kept["decision"])
+    return Approval(kept["seal"], decision.by, decision.at) if decision.approved else None
+
+
+def denied(context: Context, work: str) -> Decision | None:
+    """The decision by which an earlier try of the task discarded the working files."""
+    from mondrian_ops.storage import WorkDir
+
+    kept: Any = context["task_state_store"].get(_DECIDED)
+    if not kept or (decision := Decision(*kept["decision"])).approved:
+        return None
+    try:
+        WorkDir(work).token  # noqa: B018 - whether it can be read
+    except StorageError:
+        return decision
+    return None
 
 
 def skip_followers(operator: BaseOperator, context: Context) -> None:

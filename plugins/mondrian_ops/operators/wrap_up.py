@@ -84,6 +84,8 @@ class WrapUpOperator(MondrianOperator):
             job = read_job(self.job)
             work = work_of(job, self, context)
             summaries = self._own_summaries(work)
+            if job.may_ask and (denial := approval.denied(context, work)):
+                raise AirflowSkipException(_discarded(denial))
             report = pipeline.published_report(job, work)
             if report is None:
                 self.release_url = release_url(context)
@@ -150,14 +152,14 @@ class WrapUpOperator(MondrianOperator):
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
+            approval.remember(context, work, seal, decision)
             if decision.approved:
                 given = pipeline.Approval(seal, decision.by, decision.at)
-                approval.remember(context, work, given)
                 report = pipeline.publish(job, work=work, approval=given)
                 return self._concluded(job, report, context)
             approval.skip_followers(self, context)
             report = pipeline.deny(work, **decision._asdict())
-        reason = f"{decision}: the release is discarded, nothing is published"
+        reason = _discarded(decision)
         record(context, job, decision.decision, report=report, reason=reason)
         tell(self.on_refusal, context, job, decision.decision, reason)
         raise AirflowSkipException(reason)
@@ -192,6 +194,10 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops.operators.lineage import lineage_of
 
         return lineage_of(self._report)
+
+
+def _discarded(decision: approval.Decision) -> str:
+    return f"{decision}: the release is discarded, nothing is published"
 
 
 def _each(summary: dict[str, Any]) -> list[dict[str, Any]]:
