@@ -122,7 +122,7 @@ def runs(watched):
     return {
         "published": start("published"),
         "rejected": start("rejected"),
-        "expired": start("expired", approval_hours=0.0001),
+        "expired": start("expired", approval_hours=0.01),
         "out_of_time": start("out_of_time", "approved_in_time"),
         "killed": start("killed", "approved_killed"),
         "tampered": start("tampered"),
@@ -168,7 +168,9 @@ def answer(watched, run, task, option):
     log = watched.root / "airflow" / "scheduler.log"
     said = "Received executor event with state success for task instance TaskInstanceKey("
     assert watched.airflow.comes_true(
-        lambda: any(said in line and heard in line for line in log.open(errors="replace"))
+        lambda: any(
+            said in line and heard in line for line in log.read_text(errors="replace").splitlines()
+        )
     )
     body = {"chosen_options": [option], "params_input": {}}
     return watched.airflow.request("PATCH", hitl(run, task), body)
@@ -365,6 +367,7 @@ def test_nobody_approves_other_figures_than_those_that_are_shown(watched, runs):
     assert watched.airflow.finish(*run) == "failed"
     (task,) = wrap_ups(watched, run)
     assert "trigger a new run" in watched.airflow.log_of(*run, task)
+    assert "2,000 of 2,000" in watched.airflow.request("GET", hitl(run, task))["body"]
     assert watched.leftovers("moving") == []
 
 

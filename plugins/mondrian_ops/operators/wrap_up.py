@@ -160,6 +160,7 @@ class WrapUpOperator(MondrianOperator):
             approval.skip_followers(self, context)
             report = pipeline.deny(work, **decision._asdict())
         reason = _discarded(decision)
+        self.log.warning(reason)
         record(context, job, decision.decision, report=report, reason=reason)
         tell(self.on_refusal, context, job, decision.decision, reason)
         raise AirflowSkipException(reason)
