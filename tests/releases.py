@@ -72,13 +72,11 @@ def night(number: int) -> dict[str, Any]:
         for at, share in enumerate(shares)
     ]
     rows = sum(each["rows"] for each in summaries)
-    small = [(size, round(rows * 0.9**size / 150)) for size in range(5, 24)]
-    rest = rows - sum(size * classes for size, classes in small)
     return make(
         list(spreads),
         summaries=summaries,
         rows={"input": rows, "published": rows, "suppressed": 0},
-        class_sizes=[*small, (24, rest // 24 - 1), (rest % 24 + 24, 1)],
+        class_sizes=_class_sizes(rows),
         generalizations={
             "age": "interval", "sex": "set", "zip": "prefix",
             "country": "hierarchy", "occupation": "hierarchy",
@@ -90,6 +88,17 @@ def night(number: int) -> dict[str, Any]:
         timings_s={"partition": 1.2, "anonymize": 6.4, "wrap_up": 2.1},
         notes=[],
     )  # fmt: skip
+
+
+def _class_sizes(rows: int) -> list[tuple[int, int]]:
+    """Classes of 5 rows and more, the fewer the larger."""
+    share = {size: 0.82 ** (size - 5) for size in range(5, 30)}
+    whole = sum(size * each for size, each in share.items())
+    sizes = {size: int(rows * each / whole) for size, each in share.items()}
+    left = rows - sum(size * classes for size, classes in sizes.items())
+    sizes[5] += left // 5 - 1
+    sizes[5 + left % 5] += 1
+    return sorted(sizes.items())
 
 
 def _summary(number: int, rows: int, losses: dict[str, float]) -> dict[str, Any]:

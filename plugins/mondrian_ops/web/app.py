@@ -188,7 +188,7 @@ class Pages:
         if len(id) != 2:
             raise HTTPException(400, "Choose two releases to compare.")
         reader = Reader(self._listing, user)
-        pair = [reader.release(each) for each in id]
+        pair = sorted((reader.release(each) for each in id), key=lambda release: release.time)
         told = [reader.report(release) for release in pair]
         try:
             sections = comparison.compared([report for report in told if report is not None])

@@ -32,11 +32,13 @@
   const writer = (spec) => (spec.percent ? percent : number);
   const cut = (text) => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
 
-  const text = () => ({ color: colour("ink-soft"), fontFamily: "inherit", fontSize: 12 });
+  // ECharts measures text by itself, so it has to be told the font by name.
+  const font = () => getComputedStyle(document.body).fontFamily;
+  const text = () => ({ color: colour("ink-soft"), fontFamily: font(), fontSize: 12 });
 
   const base = () => ({
     animation: false,
-    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
+    textStyle: { fontFamily: font() },
     color: NAMES.map(colour),
     grid: { left: 8, right: 16, top: 12, bottom: 8, containLabel: true },
     tooltip: {
