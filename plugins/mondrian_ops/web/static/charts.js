@@ -74,7 +74,8 @@
     spec.series.length > 1
       ? { legend: { top: 0, left: 0, textStyle: text(), itemWidth: 12, itemHeight: 12 } }
       : {};
-  const top = (spec) => (spec.series.length > 1 ? 44 : 12);
+  // Room for the legend, which takes more lines on a telephone.
+  const top = (spec) => (spec.series.length > 4 ? 68 : spec.series.length > 1 ? 44 : 12);
 
   const said = (spec) => (at) => {
     const told = spec.series
