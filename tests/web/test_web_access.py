@@ -18,7 +18,7 @@ PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 
 SETTINGS = {
     "AIRFLOW__API__BASE_URL": "http://testserver/",
-    "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of the tests, as long as one has to be",
+    "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of the tests, " * 4,
     "AIRFLOW__CORE__AUTH_MANAGER": (
         "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
     ),

@@ -190,6 +190,9 @@ def _rows_by_loss(sizes: NDArray[np.int64], published: Published) -> list[list[f
     """
     general = ~(published.exact | published.star)
     # A loss is a sum of shares: what should be one tenth may be a little more.
-    step = np.searchsorted(np.array(LOSS_STEPS[:-1]) + 1e-9, published.ncp[general])
-    rows = np.bincount(step, weights=sizes[general], minlength=len(LOSS_STEPS))
-    return [[most, int(each)] for most, each in zip(LOSS_STEPS, rows.tolist(), strict=True)]
+    hundredths = np.ceil(published.ncp[general] * 100 - 1e-7).astype(np.int64)
+    rows = np.cumsum(np.bincount(hundredths, weights=sizes[general], minlength=101))
+    upto = [int(rows[round(100 * most)]) for most in LOSS_STEPS[:-1]] + [int(rows[-1])]
+    return [
+        [most, n - before] for most, n, before in zip(LOSS_STEPS, upto, [0, *upto], strict=False)
+    ]

@@ -71,7 +71,7 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
         openapi_url=None,
     )
     pages = Pages(archive, drift)
-    for path, page in {
+    routes: dict[str, Callable[..., Response]] = {
         "/": pages.start,
         "/releases": pages.releases,
         "/run": pages.run,
@@ -81,7 +81,8 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
         "/compare": pages.compare,
         "/static/{name}": pages.static,
         "/{rest:path}": pages.nothing,
-    }.items():
+    }
+    for path, page in routes.items():
         app.get(path, include_in_schema=False)(page)
     for error in (StarletteHTTPException, RequestValidationError, MondrianOpsError, OSError):
         app.exception_handler(error)(pages.error)
@@ -187,7 +188,7 @@ class Pages:
         if len(id) != 2:
             raise HTTPException(400, "Choose two releases to compare.")
         reader = Reader(self._listing, user)
-        pair = [reader.release(each) for each in id]
+        pair = sorted((reader.release(each) for each in id), key=lambda release: release.time)
         told = [reader.report(release) for release in pair]
         try:
             sections = comparison.compared([report for report in told if report is not None])
@@ -250,8 +251,8 @@ def _said(error: Exception) -> tuple[int, str]:
 
 def _of_report(report: details.Report | None, has_report: bool) -> dict[str, Any]:
     """What the page of a release shows of its report; ``damaged`` where that makes no sense."""
-    nothing = {"cards": [], "sections": [], "guarantees": [], "columns": [], "making": []}
-    nothing |= {"checked": [], "warning": "", "notes": [], "damaged": has_report}
+    empty = ("cards", "sections", "guarantees", "columns", "making", "checked", "warning", "notes")
+    nothing = {**dict.fromkeys(empty, ()), "damaged": has_report}
     if report is None:
         return nothing
     try:

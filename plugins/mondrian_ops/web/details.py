@@ -280,8 +280,8 @@ def making(report: Report) -> list[tuple[str, str]]:
 
 
 def _used(choice: Mapping[str, Any]) -> str:
-    said = str(choice.get("used"))
-    return said if choice.get("asked") == choice.get("used") else f"{said}: {choice.get('reason')}"
+    used, reason = str(choice.get("used")), choice.get("reason")
+    return f"{used}: {reason}" if reason and choice.get("asked") != choice.get("used") else used
 
 
 def frontier(told: Mapping[str, Any], at: Mapping[str, Release]) -> Section | None:

@@ -6,7 +6,16 @@
 
 (() => {
   const NAMES = ["line-1", "line-2", "line-3", "line-4", "line-5"];
-  const SCALE = ["scale-1", "scale-2", "scale-3", "scale-4", "scale-5", "scale-6", "scale-7", "scale-8"];
+  const SCALE = [
+    "scale-1",
+    "scale-2",
+    "scale-3",
+    "scale-4",
+    "scale-5",
+    "scale-6",
+    "scale-7",
+    "scale-8",
+  ];
   const charts = [];
 
   const colour = (name) =>
@@ -17,18 +26,19 @@
     if (share !== 0 && Math.abs(value) < 0.05) return "< 0.1 %";
     return `${value.toFixed(1)} %`;
   };
-  const number = (value) =>
-    value.toLocaleString("en", { maximumFractionDigits: 2 });
+  const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 });
   const short = (value) =>
     value.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
   const writer = (spec) => (spec.percent ? percent : number);
   const cut = (text) => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
 
-  const text = () => ({ color: colour("ink-soft"), fontFamily: "inherit", fontSize: 12 });
+  // ECharts measures text by itself, so it has to be told the font by name.
+  const font = () => getComputedStyle(document.body).fontFamily;
+  const text = () => ({ color: colour("ink-soft"), fontFamily: font(), fontSize: 12 });
 
   const base = () => ({
     animation: false,
-    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
+    textStyle: { fontFamily: font() },
     color: NAMES.map(colour),
     grid: { left: 8, right: 16, top: 12, bottom: 8, containLabel: true },
     tooltip: {
@@ -64,7 +74,8 @@
     spec.series.length > 1
       ? { legend: { top: 0, left: 0, textStyle: text(), itemWidth: 12, itemHeight: 12 } }
       : {};
-  const top = (spec) => (spec.series.length > 1 ? 44 : 12);
+  // Room for the legend, which takes more lines on a telephone.
+  const top = (spec) => (spec.series.length > 4 ? 68 : spec.series.length > 1 ? 44 : 12);
 
   const said = (spec) => (at) => {
     const told = spec.series
@@ -100,25 +111,26 @@
     say: said(spec),
   });
 
-  const across = (spec, stack) => ({
-    option: {
-      ...base(),
-      ...legend(spec),
-      ...(stack && { color: SCALE.map(colour) }),
-      grid: { ...base().grid, top: top(spec) },
-      xAxis: values(spec, stack ? { max: 1 } : {}),
-      yAxis: categories(spec.labels, {
-        inverse: true,
-        axisLabel: { ...text(), formatter: cut },
-      }),
-      series: spec.series.map((each) => ({
-        type: "bar",
-        name: each.name,
-        stack,
-        barMaxWidth: 22,
-        data: each.values,
-        ...(!stack &&
-          spec.series.length === 1 && {
+  const across = (spec, stack) => {
+    const isAlone = !stack && spec.series.length === 1;
+    return {
+      option: {
+        ...base(),
+        ...legend(spec),
+        grid: { ...base().grid, top: top(spec), right: isAlone ? 56 : 16 },
+        xAxis: values(spec, stack ? { max: 1 } : {}),
+        yAxis: categories(spec.labels, {
+          inverse: true,
+          axisLabel: { ...text(), formatter: cut },
+        }),
+        series: spec.series.map((each, at) => ({
+          type: "bar",
+          name: each.name,
+          ...(stack && { color: colour(at + 1 < spec.series.length ? SCALE[at] : SCALE.at(-1)) }),
+          stack,
+          barMaxWidth: 22,
+          data: each.values,
+          ...(isAlone && {
             label: {
               show: true,
               position: "right",
@@ -126,12 +138,13 @@
               formatter: (point) => writer(spec)(point.value),
             },
           }),
-      })),
-    },
-    points: spec.labels.map((_, at) => at),
-    say: said(spec),
-    height: top(spec) + 34 + spec.labels.length * (stack ? 34 : 16 + 20 * spec.series.length),
-  });
+        })),
+      },
+      points: spec.labels.map((_, at) => at),
+      say: said(spec),
+      height: top(spec) + 34 + spec.labels.length * (stack ? 34 : 16 + 20 * spec.series.length),
+    };
+  };
 
   const map = (spec) => {
     const most = Math.max(...spec.items.map((item) => item.loss), 1e-9);
@@ -139,8 +152,7 @@
       `${item.name}\n${number(item.rows)} rows in ${number(item.classes)} classes\n` +
       `${percent(item.loss)} lost` +
       (item.seconds === null ? "" : `\n${number(item.seconds)} s`);
-    const shade = (loss) =>
-      SCALE[2 + Math.min(4, Math.floor((5 * loss) / (most * (1 + 1e-9))))];
+    const shade = (loss) => SCALE[2 + Math.min(4, Math.floor((5 * loss) / (most * (1 + 1e-9))))];
     return {
       option: {
         ...base(),
@@ -157,6 +169,7 @@
             itemStyle: { borderColor: colour("panel"), borderWidth: 2, gapWidth: 2 },
             label: {
               fontSize: 12,
+              lineHeight: 17,
               formatter: (node) => {
                 const item = spec.items[node.data.at];
                 const time = item.seconds === null ? "" : `\n${number(item.seconds)} s`;
@@ -307,7 +320,9 @@
       event.preventDefault();
       this.at = this.at < 0 ? 0 : (this.at + steps[event.key] + count) % count;
       this.chart.dispatchAction({ type: "showTip", ...this.place(this.at) });
-      document.getElementById("told").textContent = this.drawing.say(this.at).replaceAll("\n", ", ");
+      document.getElementById("told").textContent = this.drawing
+        .say(this.at)
+        .replaceAll("\n", ", ");
     }
 
     place(at) {
@@ -334,10 +349,13 @@
   }
 
   const again = (action) => () => charts.filter((each) => each.chart !== null).forEach(action);
-  document.addEventListener("look", again((each) => each.draw()));
-  window.addEventListener("resize", again((each) => each.chart.resize()));
-  window.addEventListener(
-    "beforeprint",
-    () => charts.forEach((each) => each.draw()),
+  document.addEventListener(
+    "look",
+    again((each) => each.draw()),
   );
+  window.addEventListener(
+    "resize",
+    again((each) => each.chart.resize()),
+  );
+  window.addEventListener("beforeprint", () => charts.forEach((each) => each.draw()));
 })();
