@@ -1,19 +1,18 @@
 """`python -m benchmarks`: measure, print, and keep the figures.
 
-Prints each table when it is ready. A full run writes `benchmarks/RESULTS.md`; every run leaves
-`results.md` and `results.json` in `benchmarks/results/`, which git ignores.
+Prints each table when it is ready. Every run leaves `results.md` and `results.json` in
+`benchmarks/results/`, which git ignores; a full one, or one with `--renew`, also puts its parts
+into `benchmarks/RESULTS.md`, which is committed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import (
@@ -21,6 +20,7 @@ from benchmarks import (
     algorithms,
     di_mondrian,
     quality,
+    results,
     samarati,
     scale_out,
     speed,
@@ -60,14 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         data=options.data,
         say=_say,
     )
-    facts = machine()
+    renews = options.renew or (parts == list(PARTS) and not options.quick)
+    measured = []
     try:
-        tables = list(_measured(parts, context))
+        for name in parts:
+            measured.append(_measured(name, context))
+            if renews:
+                results.renew(measured[-1], ROOT / "benchmarks" / "RESULTS.md", list(PARTS))
     except Exception:
         _say(f"failed; the working files are kept: {scratch}")
         raise
     shutil.rmtree(scratch)
-    _keep(tables, facts, options.results, full=parts == list(PARTS) and not options.quick)
+    results.keep(measured, options.results)
+    _say(f"kept in {options.results}")
     return 0
 
 
@@ -78,6 +83,7 @@ _ADULT_SIZES = (500_000, 5_000_000, 25_000_000)
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), help="these parts alone")
+    parser.add_argument("--renew", action="store_true", help="put the parts into RESULTS.md")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all")
     parser.add_argument("--rows", type=int, help="rows for speed, loss, distribution and dag")
     parser.add_argument("--sizes", type=int, nargs="+", help="rows for the whole process")
@@ -97,36 +103,15 @@ def _data_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _measured(parts: Sequence[str], context: Context) -> Iterator[Table]:
-    for part in parts:
-        start = time.perf_counter()
-        for table in PARTS[part](context):
-            print(f"\n{table.text()}", flush=True)
-            yield table
-        _say(f"{part}: {time.perf_counter() - start:.0f} s")
-
-
-def _keep(tables: Sequence[Table], facts: dict[str, str], results: Path, full: bool) -> None:
-    today = datetime.now(UTC).date().isoformat()
-    about = ", ".join(f"{name}: {value}" for name, value in facts.items())
-    text = "\n".join(
-        [
-            "# Measurements\n",
-            f"Made by `make bench` on {today}. {about}. Required figures are the design's; "
-            "nothing here is a test. Times mean something only on a machine that does nothing "
-            "else (load before: about 0).\n",
-            *(table.markdown() for table in tables),
-        ]
-    )
-    results.mkdir(parents=True, exist_ok=True)
-    kept = {"date": today, "machine": facts, "tables": [table.as_dict() for table in tables]}
-    (results / "results.json").write_text(
-        json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    (results / "results.md").write_text(text, encoding="utf-8")
-    _say(f"kept in {results}")
-    if full:
-        (ROOT / "benchmarks" / "RESULTS.md").write_text(text, encoding="utf-8")
+def _measured(part: str, context: Context) -> results.Part:
+    before = machine()
+    start = time.perf_counter()
+    tables = []
+    for table in PARTS[part](context):
+        print(f"\n{table.text()}", flush=True)
+        tables.append(table)
+    _say(f"{part}: {time.perf_counter() - start:.0f} s")
+    return results.Part(part, before, tables)
 
 
 def _say(line: str) -> None:

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 FRAGMENTS = (1, 2, 4, 8, 12)
 ENGINES = ("local", "spark")
-# The source's figure 10 has all of these; ten times the rows are measured for l = 2 only.
-K, L = (5, 10, 20), (2, 3, 4)
+K, L = (5, 10, 20), (2, 3, 4)  # as in the source's figure 10
 
 _NOTE = (
     "Wall time of the DAG run as Airflow records it, LocalExecutor on SQLite, cut: median, one "
     "run each; engine spark through a Spark Connect server that is already running, two workers "
-    "of one core. In parentheses what is saved against one fragment by the same engine. Two cores "
-    "do two fragments at once and no more: beyond two fragments only the cost of more tasks shows."
+    "of one core. In parentheses what is saved against the centralized run (one fragment, engine "
+    "local), or how many times as long it takes. Two cores do two fragments at once and no more, "
+    "and scheduler, API server and Spark's processes share them: beyond two fragments only the "
+    "cost of more tasks shows, and what twelve machines would save does not."
 )
 
 
@@ -57,8 +58,7 @@ def figure_10(context: Context) -> Iterator[Table]:
             grid = [(k, l) for l in L for k in K]  # noqa: E741
             yield _grid(context, airflow, file, context.rows, grid)
             if context.rows == MILLION:
-                ten = [pair for pair in grid if pair[1] == L[0]]
-                yield _grid(context, airflow, file, 10 * MILLION, ten)
+                yield _grid(context, airflow, file, 10 * MILLION, grid)
 
 
 def _connection(remote: str) -> str:
@@ -74,6 +74,7 @@ def _grid(
     grid: Sequence[tuple[int, int]],
 ) -> Table:
     lines = []
+    centralized: dict[tuple[int, int], float] = {}
     for engine in ENGINES:
         for k, l in grid:  # noqa: E741 - as in every paper
             took = []
@@ -83,15 +84,18 @@ def _grid(
                 file.write_text(json.dumps(job), encoding="utf-8")
                 shutil.rmtree(job["output"], ignore_errors=True)
                 took.append(run_dag(airflow, "benchmark_release"))
-            lines.append((f"{engine}, k = {k}, l = {l}", *(_saved(t, took[0]) for t in took)))
+            whole = centralized.setdefault((k, l), took[0])  # the local engine comes first
+            lines.append((f"{engine}, k = {k}, l = {l}", *(_saved(t, whole) for t in took)))
             context.say(f"{rows:,} rows: {'  '.join(lines[-1])}")
     head = ("", *(f"{n} fragment{'s' * (n > 1)}" for n in FRAGMENTS))
     return Table(f"The DAG over {rows:,} rows, by fragments and engine", head, lines, note=_NOTE)
 
 
 def _saved(took: float, whole: float) -> str:
-    """A time, and what it saves of that for the whole."""
-    return f"{took:.1f} s ({100 * (1 - took / whole):+.0f} %)"
+    """A time, and what it saves of that for the whole, or how many times as long it takes."""
+    if took < whole:
+        return f"{took:.1f} s (saves {100 * (1 - took / whole):.0f} %)"
+    return f"{took:.1f} s ({took / whole:.1f} ×)"
 
 
 def spark_engine(context: Context) -> Iterator[Table]:

@@ -55,7 +55,7 @@ class AirflowApi:
         request = urllib.request.Request(  # noqa: S310 - our own server, over http
             f"{self.url}{path}", data=data, method=method, headers=headers
         )
-        with self._http.open(request, timeout=30) as answer:
+        with self._http.open(request, timeout=START_S) as answer:
             return json.load(answer)
 
     def unpause(self, dag_id: str) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks.results import Part, renew
+from benchmarks.tables import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -154,3 +156,18 @@ def test_variations_of_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unknown_part() -> None:
     assert benchmarks("--only", "nonsense").returncode == 2
+
+
+def test_a_part_takes_the_place_of_what_it_found_before(tmp_path: Path) -> None:
+    page = tmp_path / "RESULTS.md"
+    order = ["one", "two"]
+
+    def part(name: str, cell: str) -> Part:
+        return Part(name, {"cores": "2"}, [Table(f"Table {name}", ("", "x"), [("row", cell)])])
+
+    renew(part("two", "old"), page, order)
+    renew(part("one", "first"), page, order)
+    before = page.read_text("utf-8")
+    assert before.index("first") < before.index("old")
+    renew(part("two", "new"), page, order)
+    assert page.read_text("utf-8") == before.replace("old", "new")

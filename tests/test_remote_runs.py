@@ -12,6 +12,7 @@ import pytest
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.datasets.people import people
+from mondrian_ops.storage import hdfs_publication, s3_publication
 
 ROWS = 3000
 
@@ -102,6 +103,31 @@ def test_a_worker_that_does_not_see_the_working_files_fails_and_says_so(store, s
         pipeline.anonymize_fragment(asked, elsewhere)
     pipeline.discard(work)
     assert store.names() == ["in.parquet"]
+
+
+def test_a_retry_of_wrap_up_tidies_up_after_the_attempt_that_was_killed(store, source, monkeypatch):
+    """The new release stood already; what the old one left is gone after the retry."""
+    store.put("in.parquet", (source / "0.parquet").read_bytes())
+    asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter")
+    pipeline.run(asked)
+    work = storage.work_path(store.url("out"), "run")
+    fragments = pipeline.partition(asked, work=work)
+    summaries = [pipeline.anonymize_fragment(asked, each) for each in fragments]
+
+    def killed(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(s3_publication, "_clear", killed)
+        patch.setattr(hdfs_publication, "remove_tree", killed)
+        pipeline.wrap_up(asked, work=work, summaries=summaries)
+    left = [*store.names(), *store.names("out")]
+    report = pipeline.wrap_up(asked, work=work, summaries=summaries)
+    pipeline.discard(work)
+    assert len(left) > len([*store.names(), *store.names("out")])
+    assert store.names() == ["in.parquet", "out"]
+    parts = [name for name in store.names("out") if name.startswith("part-")]
+    assert len(parts) == len(report["fragments"])
 
 
 @pytest.mark.hdfs

@@ -77,6 +77,20 @@ def test_the_same_package_is_the_same_zip(archive: Path, tmp_path: Path) -> None
     assert list(other.parent.iterdir()) == [other]
 
 
+def test_packages_that_nobody_uses_any_more_are_removed(archive: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir(mode=0o700)
+    for name in ("mondrian_ops-used.zip", "mondrian_ops-old.zip", "others-old.zip"):
+        (place / name).write_bytes(b"")
+    (place / "mondrian_ops-old").mkdir()
+    (place / "mondrian_ops-old" / "file.py").write_text("")
+    for path in place.glob("*-old*"):
+        os.utime(path, (0, 0))
+    packed(place)
+    left = {path.name for path in place.iterdir()}
+    assert left == {"mondrian_ops-used.zip", "others-old.zip", archive.name}
+
+
 def test_it_holds_the_package_and_its_compiled_kernels(archive: Path) -> None:
     names = zipfile.ZipFile(archive).namelist()
     for path in SOURCE.rglob("*.py"):

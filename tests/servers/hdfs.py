@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,7 +18,7 @@ from typing import Any
 
 from local_airflow import CHECKOUT
 from servers.java import java_home
-from servers.processes import Process, ServerError, free_port, wait_until
+from servers.processes import START_S, Process, ServerError, free_port, wait_until
 
 __all__ = ["BLOCK", "Hdfs"]
 
@@ -98,7 +99,9 @@ class Hdfs:
         """One WebHDFS operation at the active NameNode, by nothing of this project."""
         query = urllib.parse.urlencode({"op": op, "user.name": user, **parameters})
         url = f"{self.servers[0]}/webhdfs/v1{urllib.parse.quote(path)}?{query}"
-        with urllib.request.urlopen(urllib.request.Request(url, method=method)) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, method=method), timeout=START_S
+        ) as answer:
             return json.loads(answer.read() or b"null")
 
     def blocks(self, path: str) -> list[dict[str, Any]]:
@@ -128,6 +131,12 @@ class Hdfs:
 
     def requests(self, op: str) -> list[tuple[int, dict[str, str]]]:
         """What the DataNodes answered over HTTP: number of the DataNode; path and parameters."""
+        found = None
+        while found != (found := self._logged(op)):
+            time.sleep(0.3)  # a DataNode logs an answer after handing it over
+        return found
+
+    def _logged(self, op: str) -> list[tuple[int, dict[str, str]]]:
         found = []
         for number in (0, 1):
             log = self._folder / "logs" / f"datanode-{number}.log"
@@ -173,7 +182,8 @@ class Hdfs:
             told = _bean(self.servers[0], "NameNodeInfo")
             live = json.loads(told["LiveNodes"]).values()
             ports = {int(each["infoAddr"].rpartition(":")[2]) for each in live}
-            return ports == {*self._data_ports.values()} and not told["Safemode"]
+            missing = _bean(self.servers[0], "FSNamesystem")["MissingBlocks"]
+            return ports == {*self._data_ports.values()} and not told["Safemode"] and not missing
 
         wait_until(all_there)
 
@@ -182,7 +192,11 @@ class Hdfs:
 
     def _run(self, name: str, command: list[str], conf: Path) -> None:
         done = subprocess.run(
-            _java(conf) + command, capture_output=True, text=True, env=self._environment()
+            _java(conf) + command,
+            capture_output=True,
+            text=True,
+            env=self._environment(),
+            timeout=START_S,
         )
         if done.returncode:
             raise ServerError(f"{name} failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
@@ -281,5 +295,6 @@ def _answers(url: str) -> bool:
 
 
 def _bean(server: str, name: str) -> Any:
-    with urllib.request.urlopen(f"{server}/jmx?qry=Hadoop:service=NameNode,name={name}") as answer:
+    url = f"{server}/jmx?qry=Hadoop:service=NameNode,name={name}"
+    with urllib.request.urlopen(url, timeout=START_S) as answer:
         return json.load(answer)["beans"][0]

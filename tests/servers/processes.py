@@ -11,7 +11,7 @@ from pathlib import Path
 
 from local_airflow import family, free_port, kill_all
 
-__all__ = ["Process", "ServerError", "answers", "free_port", "wait_until"]
+__all__ = ["START_S", "Process", "ServerError", "answers", "free_port", "wait_until"]
 
 START_S = 120
 _STOP_S = 15

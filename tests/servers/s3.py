@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from servers.processes import START_S, ServerError
+
 __all__ = ["S3", "Request"]
 
 
@@ -84,7 +86,8 @@ class S3:
     def settle(self) -> None:
         """Wait until every request so far is carried out, those of a killed client too."""
         for request in self.requests:
-            request.ended.wait()
+            if not request.ended.wait(START_S):
+                raise ServerError(f"S3 did not answer {request.method} {request.path}")
 
     def _counting(self, application: Callable[..., Iterable[bytes]]) -> Callable[..., Any]:
         def counted(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:

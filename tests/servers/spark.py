@@ -6,8 +6,8 @@ import json
 import shutil
 import sys
 import sysconfig
-import urllib.error
 import urllib.request
+from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from servers.java import java_home
-from servers.processes import Process, ServerError, answers, free_port
+from servers.processes import Process, ServerError, answers, free_port, wait_until
 
 __all__ = ["SparkCluster"]
 
@@ -30,6 +30,7 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 
+_REGISTERED = "Successfully registered with master"
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 # What executors run: the libraries that are installed here, but not this project, which the
@@ -123,16 +124,18 @@ class SparkCluster:
 
     def restart_worker(self, number: int) -> None:
         """Start a worker again that was killed; returns once the master knows it."""
-        alive = self.alive_workers()
+        log = self.logs / f"worker-{number}.log"
+        before = log.read_text().count(_REGISTERED)
         self._start_worker(number)
-        self._wait_for_workers(alive + 1)
+        self._processes[log.stem].wait_for(lambda: log.read_text().count(_REGISTERED) > before)
 
     def kill_worker(self, number: int) -> None:
         """SIGKILL a worker, its executor and the Python processes there."""
         self._processes.pop(f"worker-{number}").kill()
 
     def busy_workers(self) -> list[int]:
-        """The workers that run an executor, that of the oldest one first."""
+        """The workers that run an executor of the Connect server, that of the oldest one first."""
+        apps = [app["id"] for app in self._state()["activeapps"] if app["name"] == "connect"]
         numbers = {
             process.pid: int(name.removeprefix("worker-"))
             for name, process in self._processes.items()
@@ -141,19 +144,21 @@ class SparkCluster:
         executors = [
             each.info
             for each in psutil.process_iter(["ppid", "cmdline", "create_time"])
-            if each.info["ppid"] in numbers and _EXECUTOR in (each.info["cmdline"] or ())
+            if each.info["ppid"] in numbers
+            and _EXECUTOR in (each.info["cmdline"] or ())
+            and not set(apps).isdisjoint(each.info["cmdline"])
         ]
         executors.sort(key=lambda each: each["create_time"])
         return [numbers[each["ppid"]] for each in executors]
 
     def alive_workers(self) -> int:
         """How many workers the master knows of and can reach."""
-        return int(self._state().get("aliveworkers", 0))
+        return int(self._state()["aliveworkers"])
 
     def drivers(self) -> dict[str, str]:
         """What became of each driver that the master was asked to start."""
         state = self._state()
-        known = [*state.get("activedrivers", ()), *state.get("completeddrivers", ())]
+        known = [*state["activedrivers"], *state["completeddrivers"]]
         return {driver["id"]: driver["state"] for driver in known}
 
     def stop_connect(self) -> None:
@@ -207,7 +212,7 @@ class SparkCluster:
             "org.apache.spark.deploy.master.Master",
             *("--host", "127.0.0.1", "--port", port, "--webui-port", str(self._web)),
         )
-        self._processes["master"].wait_for(lambda: self._state().get("status") == "ALIVE")
+        self._processes["master"].wait_for(lambda: self._told().get("status") == "ALIVE")
 
     def _start_worker(self, number: int) -> None:
         name = f"worker-{number}"
@@ -241,13 +246,24 @@ class SparkCluster:
         )
 
     def _state(self) -> dict[str, Any]:
-        """What the master says of itself; nothing while its pages are not there yet."""
+        """What the master says of itself, once it does."""
+        state: dict[str, Any] = {}
+
+        def told() -> bool:
+            state.update(self._told())
+            return bool(state)
+
+        wait_until(told)
+        return state
+
+    def _told(self) -> dict[str, Any]:
+        """What the master says of itself; nothing while its pages are not there."""
         # A proxy of the environment is no way to this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(f"http://127.0.0.1:{self._web}/json/", timeout=10) as page:
                 state: dict[str, Any] = json.load(page)
-        except (urllib.error.URLError, json.JSONDecodeError):
+        except (OSError, HTTPException, ValueError):
             return {}
         return state
 

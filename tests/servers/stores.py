@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from servers.hdfs import Hdfs
+from servers.processes import START_S
 from servers.s3 import S3
 
 __all__ = ["USER", "HdfsFolder", "S3Folder", "Store"]
@@ -63,13 +64,13 @@ class HdfsFolder(Store):
 
     def put(self, path: str, content: bytes) -> str:
         where = self._data_node("CREATE", path, "PUT", overwrite="true", noredirect="true")
-        urllib.request.urlopen(urllib.request.Request(where, content, method="PUT")).close()
+        request = urllib.request.Request(where, content, method="PUT")
+        urllib.request.urlopen(request, timeout=START_S).close()
         return self.url(path)
 
     def fetch(self, path: str) -> bytes:
-        with urllib.request.urlopen(
-            self._data_node("OPEN", path, "GET", noredirect="true")
-        ) as file:
+        where = self._data_node("OPEN", path, "GET", noredirect="true")
+        with urllib.request.urlopen(where, timeout=START_S) as file:
             return bytes(file.read())
 
     def names(self, path: str = "") -> list[str]:

@@ -195,7 +195,8 @@ def test_a_process_without_environment_uses_the_options_it_was_sent(store, parqu
     assert read(Source.from_json(source.to_json()), "n").num_rows == ROWS
 
 
-def test_a_user_part_is_shown_nowhere(store):
+def test_a_user_part_is_shown_nowhere(store, monkeypatch):
+    monkeypatch.setattr(connections_module, "_given", dict(connections_module._given))
     scheme, _, rest = store.url("absent").partition("://")
     use_options(
         {f"{scheme}://secret_conn@{rest.split('/')[0]}": options_of([store.url()]).popitem()[1]}
@@ -290,6 +291,27 @@ def test_a_worker_that_does_not_see_the_working_files_is_told(store, work):
     ):
         with pytest.raises(StorageError, match="not on storage that all workers share"):
             act()
+
+
+def test_who_outlives_the_run_brings_no_working_file_back(store, work, table):
+    writer = FragmentWriter(work, "000000")
+    writer.append(7, table.slice(0, 10))
+    work.remove()
+    for act in (
+        writer.close,
+        lambda: work.write_json("run.json", {}),
+        lambda: work.part_path(0),
+    ):
+        with pytest.raises(StorageError, match="vanished"):
+            act()
+    assert store.names("out") == []
+
+
+@pytest.mark.hdfs
+def test_no_directory_is_made_for_a_file(hdfs_folder):
+    with pytest.raises(FileNotFoundError):
+        write_file(hdfs_folder.url("gone/secret"), b"raw rows")
+    assert hdfs_folder.names() == []
 
 
 # releases

@@ -161,3 +161,22 @@ def test_part_names_differ_between_attempts_but_not_within_one(work):
     assert name == WorkDir(work.root).part_path(3)
     work.create()
     assert name != work.part_path(3)
+
+
+def test_an_obsolete_attempt_writes_nothing_into_its_successors_files(work):
+    obsolete = WorkDir.entered(work.root)
+    writer = FragmentWriter(obsolete)
+    rows = pa.table({"n": [1]})
+    writer.append(0, rows)
+    WorkDir(work.root).create()
+    assert obsolete.staging == work.staging
+    for act in (
+        lambda: obsolete.token,
+        lambda: obsolete.part_path(0),
+        lambda: obsolete.write_json("run.json", {}),
+        lambda: obsolete.write_arrow("t.arrow", rows),
+        writer.close,
+    ):
+        with pytest.raises(StorageError, match="belongs to a later attempt"):
+            act()
+    assert {path.name for path in Path(work.root).rglob("*")} == {"attempt", "fragments", "release"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
@@ -18,7 +19,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.kernels import BLOCK
 from mondrian_ops.core.survey import Survey
 
-__all__ = ["choose_cut", "cut_of"]
+__all__ = ["choose_cut", "cut_of", "pilot_k"]
 
 
 def choose_cut(
@@ -42,25 +43,22 @@ def choose_cut(
         used = "relaxed" if job.relaxed else "median"
         return {"asked": job.cut, "used": used, "reason": "asked for", **asdict(Cut(used))}
     anonymizer = Anonymizer(job, survey, hierarchies, Cut("gain"))
-    k = max(2, round(job.k * pilot.num_rows / survey.rows))  # as deep a tree as rows allow
-    greedy = better_gain(anonymizer.encode(pilot, Privacy(KAnonymity(k), ())))
+    coded = anonymizer.encode(pilot, Privacy(KAnonymity(pilot_k(job, survey, pilot)), ()))
+    greedy = better_gain(coded)
     why = f"{greedy} lost less on {pilot.num_rows:,} rows"
-    level = survey.rows * len(job.quasi_identifiers) ** 2 * _LEVEL_S
-    least = 8 * job.k  # rows of the nodes that a first 1.5 levels' worth of time looks ahead in
-    levels = job.cut_budget_s / level - 1.5
+    level = survey.rows * _level_seconds(coded.rows.present)
+    least = 8 * job.k  # rows of the nodes that are looked ahead in first
+    levels = job.cut_budget_s / level - _LEAST_LEVELS
     if job.cut == "gain" or (job.cut == "auto" and levels < 0):
         if job.cut == "auto":
-            why += f"; looking ahead would take {1.5 * level:.0f} s of one core, over cut_budget_s"
+            seconds = _LEAST_LEVELS * level
+            why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
         return {"asked": job.cut, "used": "gain", "reason": why, **asdict(Cut(greedy))}
-    groups = levels >= _GROUP_LEVELS
-    levels -= _GROUP_LEVELS if groups else 0
-    reach = min(least << min(max(0, int(levels)), 40), max(least, survey.rows))
-    seconds = level * (1.5 + math.log2(reach / least) + (_GROUP_LEVELS if groups else 0))
-    cut = Cut(
-        greedy,
-        reach,
-        min(_GROUPS * job.k, reach, BLOCK, job.partitioning.max_rows) if groups else 0,
-    )
+    of_groups = _GROUP_LEVELS if levels >= _GROUP_LEVELS else 0.0
+    reach, of_reach = _reach(least, survey.rows, levels - of_groups)
+    groups = of_groups > 0
+    seconds = level * (_LEAST_LEVELS + of_groups + of_reach)
+    cut = Cut(greedy, reach, _group_rows(job, survey, reach) if groups else 0)
     why += f"; looks ahead in nodes of up to {reach:,} rows"
     if groups:
         why += f", in those of up to {cut.group_rows:,} at groups too"
@@ -68,10 +66,49 @@ def choose_cut(
     return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(cut)}
 
 
-# Seconds of one core per row, squared number of attributes, and doubling of the nodes' rows.
-_LEVEL_S = 2.5e-8
+def pilot_k(job: Job, survey: Survey, pilot: pa.Table) -> int:
+    """The k by which the ``pilot`` rows are cut as deep as all rows are by the job's."""
+    share = int(pilot.num_rows) / survey.rows
+    return max(2, round(job.k * share))
+
+
+def _level_seconds(distinct: NDArray[np.float64]) -> float:
+    """Seconds of one core per row for a level's worth of looking ahead, as measured.
+
+    For each attribute's cuts the rows are cut by every attribute, which takes longer the more
+    distinct values (attributes,) it has, until they are far more than a small node has rows.
+    """
+    return _LEVEL_S * len(distinct) * float(np.sum(1 + 6 * distinct / (distinct + 100)))
+
+
+def _reach(least: int, rows: int, levels: float) -> tuple[int, float]:
+    """Rows of the largest nodes that ``levels`` carry looking ahead in, and what they spend on it.
+
+    Each doubling takes longer than the one before: larger nodes do not stay in the caches.
+    """
+    reach, spent, doubling = least, 0.0, _DOUBLING_LEVELS
+    while reach < rows and spent + doubling <= levels:
+        reach, spent, doubling = 2 * reach, spent + doubling, doubling + _MORE_LEVELS
+    return min(reach, max(least, rows)), spent
+
+
+def _group_rows(job: Job, survey: Survey, reach: int) -> int:
+    """Rows of the largest nodes that are cut by groups.
+
+    Such a node stays in one fragment: it is a quarter of the rows at most, and no more than
+    ``max_rows``.
+    """
+    share = survey.rows // _SHARES
+    return min(_GROUPS * job.k, share, job.partitioning.max_rows, reach, BLOCK)
+
+
+# Looking ahead in the least nodes takes some levels' worth of time; so do groups, and doublings.
+_LEVEL_S = 1.7e-8
+_LEAST_LEVELS = 1.5
+_GROUP_LEVELS = 12.0
+_DOUBLING_LEVELS, _MORE_LEVELS = 1.6, 0.4
 _GROUPS = 64  # rows of the largest nodes that groups are tried in, over k
-_GROUP_LEVELS = 7  # what groups cost, in such doublings: there, each costs 2.5 times as much
+_SHARES = 4
 
 
 def cut_of(resolved: Mapping[str, Any]) -> Cut | MultiwayCut:

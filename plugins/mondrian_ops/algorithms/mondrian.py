@@ -18,7 +18,7 @@ from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.generalization import Classes, Encoded, kernel_rows
 
-__all__ = ["CodedRows", "Cut", "Splitter", "anonymize", "better_gain", "shuffled"]
+__all__ = ["CodedRows", "Cut", "Splitter", "anonymize", "better_gain", "loss", "shuffled"]
 
 Splitter = Callable[[int, int], tuple[int, list[int]]]
 """From a node, start and stop in an index, to the attribute (-1: the node is final) and the codes
@@ -86,10 +86,10 @@ CANDIDATES = 3
 
 def better_gain(pilot: CodedRows) -> str:
     """``gain`` or ``widest gain``, whichever loses less on a pilot sample of the dataset."""
-    return min(("gain", "widest gain"), key=lambda greedy: _loss(pilot, Cut(greedy)))
+    return min(("gain", "widest gain"), key=lambda greedy: loss(pilot, Cut(greedy)))
 
 
-def _loss(coded: CodedRows, cut: Cut) -> float:
+def loss(coded: CodedRows, cut: Cut) -> float:
     """Information lost by the rows, in attributes."""
     index, starts = _grown(coded, cut)
     policy = cut.policy()
@@ -119,6 +119,13 @@ class CodedRows:
     def count(self) -> int:
         """Number of rows."""
         return int(self.rows.codes.shape[1])
+
+    def taken(self, index: NDArray[np.intp]) -> CodedRows:
+        """Some of the rows, of which only codes are known."""
+        codes = np.ascontiguousarray(self.rows.codes[:, index])
+        sensitive = np.ascontiguousarray(self.rows.sensitive[:, index])
+        rows = self.rows._replace(codes=codes, sensitive=sensitive)
+        return CodedRows(self.encoded, rows, self.criteria)
 
     def work(self, policy: kernels.Policy, rows: int | None = None) -> kernels.Work:
         """Working memory for all rows, or for a block of ``rows``."""

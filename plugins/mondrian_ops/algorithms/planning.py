@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
-from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of, pilot_k
+from mondrian_ops.algorithms.mondrian import Cut, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencyTally
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Plan
+from mondrian_ops.core.plan import Plan, Router
 from mondrian_ops.core.survey import Survey
 
 __all__ = ["PILOT_ROWS", "Draft", "LeafCounts", "chosen_rows", "draft", "merged", "sample_size"]
@@ -127,11 +127,11 @@ def draft(
     cut = choose_cut(job, survey, hierarchies, pilot)
     anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
     check_attainable(anonymizer)
-    return Draft(survey, cut, _planned(anonymizer, sample), sample.num_rows)
+    return Draft(survey, cut, _planned(anonymizer, sample, pilot), sample.num_rows)
 
 
-def _planned(anonymizer: Anonymizer, sample: pa.Table) -> Plan:
-    """The fragments as the sample shows them."""
+def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table) -> Plan:
+    """The fragments as the sample shows them; the ``pilot`` decides between two ways of cutting."""
     asked, rows = anonymizer.job.partitioning, anonymizer.survey.rows
     whole = sample.num_rows == rows
     rate = sample.num_rows / rows
@@ -145,15 +145,31 @@ def _planned(anonymizer: Anonymizer, sample: pa.Table) -> Plan:
     if asked.strategy == "quantile":
         coded = anonymizer.encode(sample, Privacy(KAnonymity(1), ()))
         return partitioning.quantile(coded, attributes, fragments)
+    most = max(1, round(most * rate))
     if whole and not anonymizer.job.relaxed:
-        coded, cut = anonymizer.encode(sample), anonymizer.cut
-    else:
-        least = max(1, round(anonymizer.privacy.min_class_size * rate))
-        coded = anonymizer.encode(sample, Privacy(KAnonymity(least), ()))
-        cut = Cut("balanced")
-    return partitioning.multidimensional(
-        coded, attributes, asked.fragments, cut, most=max(1, round(most * rate))
-    )
+        return partitioning.multidimensional(
+            anonymizer.encode(sample), attributes, asked.fragments, anonymizer.cut, most
+        )
+
+    def cut_by(greedy: str, least: int) -> Plan:
+        coded = anonymizer.encode(sample, Privacy(KAnonymity(max(1, least)), ()))
+        return partitioning.multidimensional(coded, attributes, asked.fragments, Cut(greedy), most)
+
+    balanced = cut_by("balanced", round(anonymizer.privacy.min_class_size * rate))
+    greedy = getattr(anonymizer.cut, "greedy", "median")
+    if greedy not in ("gain", "widest gain") or asked.max_rows < rows:
+        return balanced
+    weighed = cut_by(greedy, sample.num_rows // (2 * fragments))
+    return min(balanced, weighed, key=lambda plan: _loss_within(anonymizer, plan, pilot))
+
+
+def _loss_within(anonymizer: Anonymizer, plan: Plan, pilot: pa.Table) -> float:
+    """What the ``pilot`` rows lose when the fragments of a plan are cut by gain."""
+    k = pilot_k(anonymizer.job, anonymizer.survey, pilot)
+    coded = anonymizer.encode(pilot, Privacy(KAnonymity(k), ()))
+    leaf = Router(plan, anonymizer.orders).route(pilot)
+    parts = (coded.taken(np.flatnonzero(leaf == number)) for number in range(plan.leaves))
+    return sum(loss(part, Cut("gain")) for part in parts if part.count)
 
 
 def merged(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:

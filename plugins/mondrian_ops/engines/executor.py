@@ -119,7 +119,8 @@ def messages_of(batches: Batches) -> Iterator[Message]:
     """The messages whose pieces come, in any order.
 
     :raises MondrianOpsError: the one that a message holds.
-    :raises RuntimeError: a piece is missing, or there twice; a task done again brings it.
+    :raises RuntimeError: of a message in several pieces one is missing, or there twice; a task done
+        again brings it.
     """
     incomplete: dict[tuple[int, int, str], dict[int, bytes]] = {}
     for batch in batches:
@@ -148,10 +149,10 @@ def _raise_error(message: Message) -> None:
 
 @lru_cache(maxsize=1)
 def _run(described: str) -> Run:
-    """The run, kept for the next task of this worker: ``described`` names its attempt too."""
+    """The run, kept for the next task of this worker."""
     told = json.loads(described)
     storage.use_options(told["storage"])
-    return Run(storage.WorkDir(told["work"]))
+    return Run(storage.WorkDir(told["work"], told["attempt"]))
 
 
 # Phase one: survey the splits, make a draft of all that was found, count the splits

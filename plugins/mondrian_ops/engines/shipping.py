@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,7 @@ _PACKAGE = "mondrian_ops"
 _SHIPPED = (".py", ".nbi", ".nbc", ".css", ".html", ".svg")
 _PROGRAM = "spark_app/program.py"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_WEEKS_S = 14 * 24 * 3600
 
 
 @cache
@@ -40,6 +42,7 @@ def packed() -> str:
     archive = _place() / f"{_PACKAGE}-{digest.hexdigest()[:16]}.zip"
     if not archive.exists():
         _write(archive, root, files)
+    os.utime(archive)
     return str(archive)
 
 
@@ -49,6 +52,7 @@ def settle() -> None:
     if archive is None:
         return
     home = _unpacked(archive)
+    os.utime(home)  # in use
     for name in (_PACKAGE, f"{_PACKAGE}.engines"):
         sys.modules[name].__path__ = [str(home.joinpath(*name.split(".")))]
 
@@ -66,6 +70,18 @@ def _write(archive: Path, root: Path, files: list[Path]) -> None:
             packing.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED, 1)
         packing.writestr(zipfile.ZipInfo("__main__.py", _LONG_AGO), (root / _PROGRAM).read_bytes())
     Path(temporary).replace(archive)
+    _forget_old(archive.parent)
+
+
+def _forget_old(place: Path) -> None:
+    """Remove the packages that nobody has used for weeks."""
+    for path in place.glob(f"{_PACKAGE}-*"):
+        if time.time() - path.stat().st_mtime < _WEEKS_S:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _unpacked(archive: Path) -> Path:
@@ -79,6 +95,7 @@ def _unpacked(archive: Path) -> Path:
             beside.rename(home)
         except OSError:  # it was quicker
             shutil.rmtree(beside)
+        _forget_old(home.parent)
     return home
 
 

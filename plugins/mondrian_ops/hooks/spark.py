@@ -78,10 +78,11 @@ class SparkConnect:
 
     def stop(self) -> None:
         """Interrupt what runs on the server."""
-        if self._session is None:
+        session = self._session
+        if session is None:
             return
         # In a thread: who is told to stop may be in the middle of a call of the same client.
-        interrupting = threading.Thread(target=self._session.interruptAll, daemon=True)
+        interrupting = threading.Thread(target=session.interruptAll, daemon=True)
         interrupting.start()
         interrupting.join(_STOP_S)
 

@@ -185,10 +185,11 @@ class _Hook(SparkSubmitHook):
 
     def _shared_package(self, order: Order) -> str:
         """The URL of the package among the working files, where a worker of the cluster sees it."""
-        package = Path(shipping.packed()).with_suffix(".jar")  # Spark takes no other name
-        work = storage.WorkDir(order.work)
-        work.write_bytes(package.name, package.with_suffix(".zip").read_bytes())
-        return _spark_url(work.path(package.name))
+        package = Path(shipping.packed())
+        name = f"{package.stem}.jar"  # Spark takes no other
+        work = storage.WorkDir(order.work, order.attempt)
+        work.write_bytes(name, package.read_bytes())
+        return _spark_url(work.path(name))
 
 
 def _spark_url(location: str) -> str:

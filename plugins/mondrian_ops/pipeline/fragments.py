@@ -27,7 +27,7 @@ def anonymize_fragment(
     files vanished.
     """
     check_schema(fragment)
-    run = Run(storage.WorkDir(fragment["work"]))
+    run = Run(storage.WorkDir.entered(fragment["work"]))
     run.dataset  # noqa: B018 - where the working files cannot be seen, say so before all else
     engine = engine or engine_of(job)
     if "fragments" in fragment:

@@ -66,7 +66,7 @@ def run(
 
 
 def _anonymized(work: str, engine: Engine, progress: Progress) -> list[Summary]:
-    state = (here := Run(storage.WorkDir(work))).state
+    state = (here := Run(storage.WorkDir.entered(work))).state
     summaries: list[Summary] = []
     progress("anonymize", 0, state["rows"])
     for summary in engine.anonymize(here, state["fragments"]):

@@ -73,8 +73,10 @@ def published_report(job: Job, work: str) -> Report | None:
 
     Raises StorageError when the working files vanished.
     """
-    if not storage.published(str(job.output), storage.WorkDir(work).token):
+    directory = storage.WorkDir.entered(work)
+    if not storage.published(str(job.output), directory.token):
         return None
+    storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
     return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
 
 
@@ -88,7 +90,7 @@ def check(
     """
     progress = progress or Display()
     started = time.perf_counter()
-    directory = storage.WorkDir(work)
+    directory = storage.WorkDir.entered(work)
     state = Run(directory).state
     summaries = _by_fragment(summaries)
     lacking = len(state["leaves"]) - len({summary["id"] for summary in summaries})
@@ -118,7 +120,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
     Raises ApprovalError where it needs an approval that it has not; StorageError when it is no
     longer the one that was approved, or vanished.
     """
-    directory = storage.WorkDir(work)
+    directory = storage.WorkDir.entered(work)
     report = _staged_report(directory)
     if asks(job, report) and approval is None:
         raise ApprovalError("the release needs an approval and got none; nothing is published")
@@ -136,7 +138,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
 
 def deny(work: str, *, decision: str, by: str, at: str) -> Report:
     """Discard a release that was not approved, with the working files; returns its report."""
-    directory = storage.WorkDir(work)
+    directory = storage.WorkDir.entered(work)
     report = _staged_report(directory)
     directory.remove()
     return {**report, "approval": {"decision": decision, "by": by, "at": at}}

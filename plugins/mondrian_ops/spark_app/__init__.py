@@ -83,9 +83,8 @@ def main() -> None:
     """Do what is ordered; only an error that a retry might cure ends the process with a failure."""
     order = Order.given()
     storage.use_options(order.storage)
-    work = storage.WorkDir(order.work)
-    if work.token != order.attempt:
-        raise StorageError(f"{order.work}: working files of another attempt; this one is obsolete")
+    work = storage.WorkDir(order.work, order.attempt)
+    work.check_attempt()
     try:
         answer = Answer(_done(order, Run(work)))
     except MondrianOpsError as error:

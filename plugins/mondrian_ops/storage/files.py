@@ -116,8 +116,10 @@ def _upload(url: str, content: IO[bytes]) -> None:
         try:
             shutil.copyfileobj(content, sink, _COPY_BYTES)
         except BaseException:  # to give it up, Arrow can only complete it
-            sink.close()
-            store.delete_file(path)
+            try:
+                sink.close()
+            finally:
+                store.delete_file(path)
             raise
         sink.close()
 

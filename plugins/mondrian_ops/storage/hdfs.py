@@ -251,7 +251,9 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     def _put(self, path: str, content: IO[bytes], excluding: _Excluding) -> None:
         size = content.seek(0, os.SEEK_END)
         content.seek(0)
-        answer = self._call("CREATE", "PUT", path, overwrite="true", **excluding)
+        # A writer that outlives its run would otherwise make the run's private directory again.
+        parameters = {"overwrite": "true", "createparent": "false", **excluding}
+        answer = self._call("CREATE", "PUT", path, **parameters)
         location = answer.headers["Location"]
         with _lost(location):
             answer = self.session.put(

@@ -56,11 +56,19 @@ def work_path(output: str, run_id: str) -> str:
 class WorkDir:
     """The working directory of one run, shared by its tasks.
 
-    Every method that needs it there raises :class:`StorageError` when it has vanished.
+    Every method that needs it there raises :class:`StorageError` when it has vanished. One that
+    knows its ``attempt`` at the run writes nothing into the working files of another: a task that
+    was given up for dead, but goes on, would mix its files with its successor's.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, attempt: str | None = None) -> None:
         self.root = path
+        self._attempt = attempt
+
+    @classmethod
+    def entered(cls, path: str) -> WorkDir:
+        """The working directory of the attempt that it now belongs to."""
+        return cls(path, cls(path).token)
 
     def create(self) -> None:
         """Start afresh: what an earlier attempt left is removed. Nobody else may look in."""
@@ -74,7 +82,8 @@ class WorkDir:
         for name in (_FRAGMENTS, _RELEASE):
             store, path = filesystem(self.path(name))
             store.create_dir(path, recursive=False)
-        write_file(self.path(_ATTEMPT), uuid.uuid4().hex.encode())
+        self._attempt = uuid.uuid4().hex
+        write_file(self.path(_ATTEMPT), self._attempt.encode())
 
     def remove(self) -> None:
         """Remove it with all it holds; what is not there needs no removing."""
@@ -97,7 +106,18 @@ class WorkDir:
     def token(self) -> str:
         """A text no other run, nor another attempt at this one, has; for :func:`publish`."""
         with self.there():
-            return read_file(self.path(_ATTEMPT)).decode("ascii")
+            token = read_file(self.path(_ATTEMPT)).decode("ascii")
+        if self._attempt not in (None, token):
+            raise StorageError(
+                f"{shown(self.root)}: belongs to a later attempt at this run; this one is obsolete "
+                "and writes nothing more"
+            )
+        return token
+
+    def check_attempt(self) -> None:
+        """Refuse to write into the working files of another attempt; a known one is needed."""
+        if self._attempt is not None:
+            self.token  # noqa: B018 - raises
 
     def staged(self) -> set[str]:
         """The names in :attr:`staging`, without those that are still being written."""
@@ -123,6 +143,7 @@ class WorkDir:
 
     def write_bytes(self, name: str, content: bytes) -> None:
         """Write a file as a whole or not at all."""
+        self.check_attempt()
         with self.there():
             write_file(self.path(name), content)
 
@@ -133,6 +154,7 @@ class WorkDir:
 
     def write_arrow(self, name: str, table: pa.Table) -> None:
         """Write a table as an Arrow IPC stream, as a whole or not at all."""
+        self.check_attempt()
         with (
             self.there(),
             new_file(self.path(name)) as sink,
@@ -195,13 +217,18 @@ class FragmentWriter:
             stream.append(table)
 
     def close(self) -> None:
-        """Write what is gathered and put the files under their names."""
-        with self._work.there(), self._lock:
-            for stream in self._streams.values():
-                stream.close()
-            for stream in self._streams.values():
-                stream.commit()
-            self._streams.clear()
+        """Write what is gathered and put the files under their names; on failure, leave nothing."""
+        try:
+            with self._work.there(), self._lock:
+                for stream in self._streams.values():
+                    stream.close()
+                self._work.check_attempt()
+                for stream in self._streams.values():
+                    stream.commit()
+                self._streams.clear()
+        except BaseException:
+            self.abandon()
+            raise
 
     def abandon(self) -> None:
         """Leave nothing of what was written."""

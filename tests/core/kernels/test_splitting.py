@@ -31,7 +31,7 @@ STEPS = np.array([0.0, 0.25, 1.0, 0.25, 0.5, 0.25, 0.0])
 @njit(**LEAN)
 def offers(rows, index, start, stop, k, work):
     """Median cut, gain cut, its fall and the loss of attribute 0."""
-    d = splitting.tally(rows.codes, 0, index, start, stop, work.histogram, work.value, work.below)
+    d = splitting.tally(rows.codes, 0, index, start, stop, work)
     median = splitting.median_cut(d, stop - start, k, False, work.below, work.valid)
     if d < 2:
         low = work.value[0]

@@ -30,7 +30,7 @@ def collect_candidates(rows, index, start, stop, k, candidates, groups, work):
     """
     count = 0
     for a in range(rows.kind.size):
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        d = tally(rows.codes, a, index, start, stop, work)
         if d < 2:
             continue
         losses_above(rows, a, d, work.value, work.right)

@@ -75,7 +75,7 @@ def examine(rows, index, start, stop, k, greedy, groups, work):
     parts_missing = -1
     for a in range(rows.kind.size):
         work.low[a], work.cut[a] = 0, -1
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        d = tally(rows.codes, a, index, start, stop, work)
         work.distinct[a] = d
         if d < 2:
             loss += width(rows, a, work.value[0], work.value[0], 1)
@@ -130,7 +130,7 @@ def leading(work):
 def best_valid(rows, index, start, stop, a, criteria, greedy, work):
     """Put the best cut of attribute ``a`` that keeps every criterion into ``work.cut[a]``."""
     n = stop - start
-    d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+    d = tally(rows.codes, a, index, start, stop, work)
     mark_valid(rows, index, start, stop, a, d, criteria, work)
     if greedy in (GAIN, WIDEST_GAIN):
         j, fall, whole = gain_cut(
@@ -182,7 +182,7 @@ def loss_of(rows, index, start, stop, work):
     """Loss of a node published as one class."""
     loss = 0.0
     for a in range(rows.kind.size):
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        d = tally(rows.codes, a, index, start, stop, work)
         loss += width(rows, a, work.value[0], work.value[d - 1], d)
     return loss * (stop - start)
 
@@ -320,7 +320,7 @@ def halve(rows, index, start, stop, criteria, work):
                 a = b
         if a < 0:
             return -1
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        d = tally(rows.codes, a, index, start, stop, work)
         order_rows(rows, index, start, stop, a, d, work)
         for i in range(stop - start):
             index[start + i] = work.order[i]
@@ -373,7 +373,7 @@ def block_of(rows, index, start, stop, work):
         size += min(n, rows.first[a + 1] - rows.first[a]) + 1
     low, high, step = np.zeros(size), np.zeros(size), np.zeros(size)
     for a in range(q):
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        d = tally(rows.codes, a, index, start, stop, work)
         shift = np.int64(work.value[0] != 0)
         first[a + 1] = first[a] + d + shift
         for j in range(d):

@@ -70,6 +70,7 @@ class Work(NamedTuple):
     """Working memory, allocated once per block of rows."""
 
     histogram: Ints  # (codes,), zero between uses
+    bits: NDArray[np.uint64]  # (codes / 64,), likewise
     value: Ints  # (codes,): distinct codes of a node in order
     below: Ints  # (codes,): rows of the node at or below each
     right: Floats  # (codes,): loss per row of what lies above each
@@ -104,6 +105,7 @@ def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy:
     nodes = int(np.diff(criteria.parent_first).max(initial=1))
     return Work(
         histogram=np.zeros(codes, np.int64),
+        bits=np.zeros(codes // 64 + 1, np.uint64),
         value=np.zeros(codes, np.int64),
         below=np.zeros(codes, np.int64),
         right=np.zeros(codes),

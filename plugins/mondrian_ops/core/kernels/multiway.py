@@ -278,7 +278,7 @@ def valid_points(rows, index, start, stop, a, criteria, work, parts):
     that balances best of all that keep it; 0: there is none.
     """
     n = stop - start
-    d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+    d = tally(rows.codes, a, index, start, stop, work)
     count = place_points(rows, a, d, n, criteria.k, work, parts)
     order_rows(rows, index, start, stop, a, d, work)
     count = keep_points(rows, n, count, criteria, work, parts)
@@ -298,7 +298,7 @@ def offers(rows, index, start, stop, k, work, parts):
     """Fill ``work.score`` and ``work.distinct``; ``work.checked``: no cut of it keeps k."""
     n = stop - start
     for a in range(rows.kind.size):
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        d = tally(rows.codes, a, index, start, stop, work)
         count = place_points(rows, a, d, n, k, work, parts)
         work.distinct[a] = d
         work.checked[a] = count == 0

@@ -4,32 +4,61 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.cpython.unsafe.numbers import trailing_zeros
 
 from mondrian_ops.core.kernels.criteria import LEAN
 from mondrian_ops.core.kernels.model import INTERVAL, SET, TREE
 
 INLINE = {**LEAN, "inline": "always"}
+SPARSE = 4  # codes in the range of a node's, over its rows: from there on they are far apart
 
 
 @njit(**INLINE)
-def tally(codes, a, index, start, stop, histogram, value, below):
-    """Distinct codes of a node in order (``value``) and the rows at or below each (``below``)."""
+def tally(codes, a, index, start, stop, work):
+    """Distinct codes of a node in order (``work.value``), rows at or below each (``work.below``).
+
+    Returns how many there are.
+    """
     low = np.int64(1 << 62)
     high = np.int64(-1)
     for i in range(start, stop):
         v = np.int64(codes[a, index[i]])
-        histogram[v] += 1
+        work.histogram[v] += 1
         low = min(low, v)
         high = max(high, v)
+    if high - low > SPARSE * (stop - start):
+        return tally_sparse(codes, a, index, start, stop, low, high, work)
     d = 0
     total = 0
     for code in range(low, high + 1):
-        count = histogram[code]
+        count = work.histogram[code]
         if count > 0:
-            histogram[code] = 0
+            work.histogram[code] = 0
             total += count
-            value[d] = code
-            below[d] = total
+            work.value[d] = code
+            work.below[d] = total
+            d += 1
+    return d
+
+
+@njit(**LEAN)
+def tally_sparse(codes, a, index, start, stop, low, high, work):
+    """Finish a `tally` of few rows that have codes far apart: bits lead from one to the next."""
+    for i in range(start, stop):
+        v = codes[a, index[i]]
+        work.bits[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+    d = 0
+    total = 0
+    for word in range(low >> 6, (high >> 6) + 1):
+        bits = work.bits[word]
+        work.bits[word] = 0
+        while bits != 0:
+            code = (word << 6) + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            total += work.histogram[code]
+            work.histogram[code] = 0
+            work.value[d] = code
+            work.below[d] = total
             d += 1
     return d
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_ops.core.kernels.criteria import JIT, LEAN, order_rows
-from mondrian_ops.core.kernels.model import SET, TREE
+from mondrian_ops.core.kernels.model import TREE
 from mondrian_ops.core.kernels.splitting import tally, width
 
 
@@ -38,7 +38,7 @@ def arrange(rows, index, start, stop, work):
             place[v] += 1
         copy(work.order, 0, index, start, stop - start)
     for a in range(rows.kind.size):
-        d = tally(rows.codes, a, index, start, stop, work.histogram, work.value, work.below)
+        d = tally(rows.codes, a, index, start, stop, work)
         order_rows(rows, index, start, stop, a, d, work)
         copy(work.order, 0, index, start, stop - start)
 
@@ -86,7 +86,7 @@ def add_widening(rows, index, start, middle, stop, a, work):
 
     ``work.right`` holds it by code.
     """
-    d = tally(rows.codes, a, index, start, middle, work.histogram, work.value, work.below)
+    d = tally(rows.codes, a, index, start, middle, work)
     low, high = work.value[0], work.value[d - 1]
     first, last = low, high
     for i in range(middle, stop):
@@ -95,37 +95,38 @@ def add_widening(rows, index, start, middle, stop, a, work):
     if first == last:
         return
     now = width(rows, a, low, high, d)
-    inside = 0.0
-    if rows.kind[a] == SET:  # codes between those of the group are not in it
-        inside = width(rows, a, low, high, d + 1) - now
-    for code in range(low, high + 1):
-        work.right[code] = inside
-    for j in range(d):
-        work.right[work.value[j]] = 0.0
-    widen_down(rows, a, first, low, high, d, now, work.right)
-    widen_up(rows, a, low, high, last, d, now, work.right)
+    if rows.kind[a] == TREE:
+        for code in range(low, high + 1):
+            work.right[code] = 0.0
+        widen_down(rows, a, first, low, high, d, now, work.right)
+        widen_up(rows, a, low, high, last, d, now, work.right)
+    else:
+        for i in range(middle, stop):
+            v = np.int64(rows.codes[a, index[i]])
+            work.right[v] = width(rows, a, min(v, low), max(v, high), d + 1) - now
+        for j in range(d):
+            work.right[work.value[j]] = 0.0
     for i in range(stop - middle):
         work.widening[i] += work.right[rows.codes[a, index[middle + i]]]
 
 
 @njit(**LEAN)
 def widen_down(rows, a, first, low, high, d, now, right):
-    """``right[v]`` for ``first`` <= v < ``low``: what code v adds to the loss of low to high."""
+    """``right[v]`` of a TREE for ``first`` <= v < ``low``: what v adds to the loss of the group."""
     loss = now
     for v in range(low - 1, first - 1, -1):
-        if rows.kind[a] == TREE and v > 0:
-            loss = max(loss, rows.step[rows.first[a] + v])
-        else:
+        if v == 0:
             loss = width(rows, a, v, high, d + 1)
+        loss = max(loss, rows.step[rows.first[a] + v])
         right[v] = loss - now
 
 
 @njit(**LEAN)
 def widen_up(rows, a, low, high, last, d, now, right):
-    """``right[v]`` for ``high`` < v <= ``last``: what code v adds to the loss of low to high."""
+    """``right[v]`` of a TREE for ``high`` < v <= ``last``: what v adds to the loss of the group."""
     loss = now
     for v in range(high + 1, last + 1):
-        if rows.kind[a] == TREE and low > 0:
+        if low > 0:
             loss = max(loss, rows.step[rows.first[a] + v - 1])
         else:
             loss = width(rows, a, low, v, d + 1)

@@ -1,0 +1,71 @@
+"""Keeping what was measured: a file for each run, and the committed page, part by part."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.tables import Table
+
+__all__ = ["Part", "keep", "renew"]
+
+_HEAD = """# Measurements
+
+Made by `make bench`; `make bench ARGS="--only PART --renew"` measures one part anew. Required
+figures are the design's; nothing here is a test. Times mean something only on a machine that does
+nothing else (load before: about 0).
+"""
+_PART = re.compile(r"^\*Part `(\w+)`, ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The tables of one part of the benchmarks, and the machine just before it ran."""
+
+    name: str
+    machine: dict[str, str]
+    tables: Sequence[Table]
+
+    def markdown(self) -> str:
+        """The part as it stands on the page."""
+        about = ", ".join(f"{name}: {value}" for name, value in self.machine.items())
+        told = f"*Part `{self.name}`, measured on {_today()}. {about}.*\n"
+        return "\n".join([told, *(table.markdown() for table in self.tables)])
+
+
+def keep(parts: Sequence[Part], folder: Path) -> None:
+    """Write `results.md` and `results.json` of one run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {
+        "date": _today(),
+        "machine": parts[0].machine,
+        "tables": [table.as_dict() for part in parts for table in part.tables],
+    }
+    text = json.dumps(kept, indent=1, ensure_ascii=False)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "results.md").write_text(_page(part.markdown() for part in parts), encoding="utf-8")
+
+
+def renew(part: Part, page: Path, order: Sequence[str]) -> None:
+    """Put one part into the committed page, in the place of what it found before."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    heads = list(_PART.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    found = {
+        head[1]: text[head.start() : end].rstrip() + "\n"
+        for head, end in zip(heads, ends, strict=False)
+    }
+    found[part.name] = part.markdown()
+    page.write_text(_page(found[name] for name in order if name in found), encoding="utf-8")
+
+
+def _page(parts: Iterable[str]) -> str:
+    return "\n".join([_HEAD, *parts])
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
