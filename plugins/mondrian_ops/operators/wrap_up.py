@@ -125,19 +125,18 @@ class WrapUpOperator(MondrianOperator):
 
     def _ask(self, job: Job, work: str, report: dict[str, Any], context: Context) -> None:
         from mondrian_ops import pipeline, storage
-        from mondrian_ops.report import escaped, render_markdown, render_text
+        from mondrian_ops.report import render_markdown, render_text
 
         # Nobody needs the raw rows any more, and nobody knows how long the answer takes.
         storage.WorkDir(work).remove_fragments()
-        dataset = storage.shown(str(job.output))
         reason = "; ".join(pipeline.exceeded(job, report).values())
         reason = f"waits for approval: {reason or 'require_approval is set'}"
         record(context, job, "waiting", report=report, reason=reason)
         link = f"[The release]({self.release_url})"
         approval.ask(
             context,
-            subject=f"Publish {dataset}?",
-            body=f"{escaped(dataset)}\n\n{render_markdown(report)}\n\n{link}",
+            subject=f"Publish {storage.shown(str(job.output))}?",
+            body=f"{render_markdown(report)}\n\n{link}",
             stewards=self.stewards,
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
