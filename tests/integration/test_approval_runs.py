@@ -1,4 +1,4 @@
-"""A steward's approval in a real Airflow, with StatsD and OpenLineage looking on.
+"""A steward's approval in a real Airflow, with StatsD looking on.
 
 The runs are started together; each waits in its own ``wrap_up`` until its test answers.
 """
@@ -23,17 +23,10 @@ from projects import REHEARSALS, Project, copied
 pytestmark = pytest.mark.airflow
 
 OVER = ("success", "failed")
-ONLY_WRAP_UP = [
-    {"scope": {}, "controls": {"emit": False}},
-    {
-        "scope": {"operator": "mondrian_ops.operators.wrap_up.WrapUpOperator"},
-        "controls": {"emit": True},
-    },
-]
 
 
 class Watched(Project):
-    """A project whose Airflow tells a StatsD server and OpenLineage what happens."""
+    """A project whose Airflow tells a StatsD server what happens."""
 
     def __init__(self, root, airflow, metrics):
         super().__init__(root, airflow)
@@ -52,18 +45,6 @@ class Watched(Project):
             each for each in entries if (each["run_id"], each["map_index"]) == (run_id, map_index)
         ]
         return found
-
-    def lineage(self, run_id):
-        """The outputs of the events of `wrap_up` that OpenLineage was told when it was complete."""
-        events = map(json.loads, (self.root / "lineage.jsonl").read_text().splitlines())
-        return [
-            output
-            for event in events
-            if event["eventType"] == "COMPLETE"
-            and event["job"]["name"].endswith("wrap_up")
-            and event["run"]["facets"]["airflow"]["dagRun"]["run_id"] == run_id
-            for output in event["outputs"]
-        ]
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +71,11 @@ def watched(tmp_path_factory, statsd):
     root = copied(tmp_path_factory.mktemp("approval"))
     shutil.copy(REHEARSALS.with_name("approvals.py"), root / "dags")
     port, metrics = statsd
-    transport = {"type": "file", "log_file_path": str(root / "lineage.jsonl"), "append": True}
     settings = {
         "TOLD": str(root / "told.jsonl"),
         "AIRFLOW__METRICS__STATSD_ON": "True",
         "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
         "AIRFLOW__METRICS__STATSD_PORT": str(port),
-        # OpenLineage's listener in the scheduler forks, which SQLite does not bear.
-        "AIRFLOW__OPENLINEAGE__EMISSION_POLICY": json.dumps(ONLY_WRAP_UP),
-        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
         "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     }
     airflow = LocalAirflow(root / "airflow", root / "dags", parallelism=4, settings=settings)
@@ -240,17 +217,6 @@ def test_its_loss_and_its_risk_are_metrics(watched, runs):
     assert f"{release}.duration.partition" in gauges
 
 
-def test_a_catalogue_learns_how_it_was_anonymized(watched, runs):
-    answered_by_now(watched, runs["published"])
-    report = json.loads((watched.output("published") / "_report.json").read_text())
-    (release,) = watched.lineage(runs["published"][1])
-    assert release["name"] == str(watched.output("published"))
-    facet = release["facets"]["mondrian_ops_anonymization"]
-    assert facet["privacyModel"] == {"k": 5, "l": 2}
-    assert facet["metrics"] == report["metrics"]
-    assert facet["approvedBy"] == report["approval"]["by"]
-
-
 def answered_by_now(watched, run):
     assert watched.airflow.finish(*run) in OVER
 
@@ -265,7 +231,6 @@ def assert_discarded(watched, name, run):
     assert not watched.output(name).exists()
     assert watched.leftovers(name) == []
     assert asset_events(watched, run) == []
-    assert watched.lineage(run[1]) == []
 
 
 def test_a_rejected_release_is_discarded_and_stops_all_that_follows(watched, runs):
@@ -442,7 +407,7 @@ def test_no_name_of_a_person_is_shown_or_handed_on(watched, runs):
         path.read_text()
         for path in (watched.root / "airflow" / "logs").rglob("task_id=wrap_up/*.log")
     ]
-    shown += [(watched.root / name).read_text() for name in ("told.jsonl", "lineage.jsonl")]
+    shown.append((watched.root / "told.jsonl").read_text())
     assert shown
     assert not [name for name in names if any(name in text for text in shown)]
 
