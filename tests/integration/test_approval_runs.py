@@ -78,7 +78,7 @@ def watched(tmp_path_factory, statsd):
         "AIRFLOW__METRICS__STATSD_PORT": str(port),
         "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     }
-    airflow = LocalAirflow(root / "airflow", root / "dags", parallelism=4, settings=settings)
+    airflow = LocalAirflow(root / "airflow", root / "dags", parallelism=2, settings=settings)
     with airflow:
         yield Watched(root, airflow, metrics)
 
