@@ -1,12 +1,14 @@
-"""What Airflow's configuration says of this package: the section ``[mondrian_ops]``."""
+"""What Airflow's configuration says of this package: the section ``[mondrian_ops]``.
+
+Airflow asks for the description of the section before it has a configuration, so nothing of
+Airflow is imported at module level.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import Any
-
-from airflow.sdk import conf
 
 __all__ = ["CONFIG", "drift", "reports"]
 
@@ -41,6 +43,8 @@ CONFIG: dict[str, Any] = {
 
 def reports() -> str:
     """Where the archive of reports is: a path or a URL of any store."""
+    from airflow.sdk import conf
+
     given: str | None = conf.get(SECTION, "reports", fallback=None)
     if given:
         return given
@@ -50,4 +54,6 @@ def reports() -> str:
 
 def drift() -> float:
     """The relative change of loss or rows, from a dataset's releases before, that is marked."""
+    from airflow.sdk import conf
+
     return conf.getfloat(SECTION, "drift", fallback=0.2)
