@@ -328,6 +328,16 @@ WRONG = [
     ({"require_approval": "maybe"}, "require_approval: must be true or false", []),
     ({"max_gcp": 0.1, "on_exceeded": "warn"}, "on_exceeded: 'warn' is not one of", ["refuse"]),
     ({"on_exceeded": "ask"}, "on_exceeded: ask needs a limit; set max_gcp, max_risk", []),
+    (
+        {
+            "algorithm": "samarati",
+            "samarati": {"max_suppressed": 5},
+            "sensitive": ["income"],
+            "t": 0.2,
+        },
+        "samarati.max_suppressed: cannot be had with t",
+        ["set 0, or remove t"],
+    ),
     ({"tds": {"partitions": 0}}, "tds.partitions: must be a whole number", []),
     ({"tds": {"k_intermediate": 4}}, "tds.k_intermediate: must be", ["at least 5"]),
     ({"di_mondrian": {"cut_points": 0}}, "di_mondrian.cut_points: must be", []),
@@ -504,3 +514,15 @@ def test_a_job_knows_whether_it_may_ask(asked: dict[str, Any], may_ask: bool) ->
 @pytest.mark.parametrize(("limit", "rows"), [(0, 0), (0.25, 2), (0.99, 9), (1, 1), (20, 20)])
 def test_a_limit_is_a_number_of_rows_or_a_share_of_them(limit: float, rows: int) -> None:
     assert rows_of(limit, 10) == rows
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"), [(0.29, 29), (0.57, 57), (0.2, 20), (0.999, 99), (0, 0), (7, 7)]
+)
+def test_a_share_of_rows_is_not_one_row_short(asked: float, rows: int) -> None:
+    keys = {"algorithm": "samarati", "samarati": {"max_suppressed": asked}}
+    assert Job.from_dict(minimal(**keys)).suppressible(100) == rows
+
+
+def test_only_samarati_suppresses() -> None:
+    assert Job.from_dict(minimal(samarati={"max_suppressed": 7})).suppressible(100) == 0

@@ -194,6 +194,8 @@ def check_attainable(anonymizer: Anonymizer) -> None:
                 f"l: the sensitive column {domain.name!r} has {domain.distinct} distinct value(s), "
                 f"fewer than l = {anonymizer.job.l:g}; lower l or choose another column"
             )
+    if anonymizer.job.suppressible(anonymizer.survey.rows):
+        return  # without some of its rows it may
     counts = [domain.counts for domain in anonymizer.domains]
     if not anonymizer.privacy.holds(anonymizer.survey.rows, counts, anonymizer.domains):
         asked = "; ".join(anonymizer.privacy.describe())

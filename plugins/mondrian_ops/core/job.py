@@ -6,6 +6,7 @@ Python. DAG files import this module, so it needs the standard library only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
@@ -48,7 +49,7 @@ MOST_CUT_POINTS = 100
 
 def rows_of(limit: float, rows: int) -> int:
     """How many of ``rows`` rows a limit allows: a number of them or, below 1, a share."""
-    return int(limit * rows) if limit < 1 else int(limit)
+    return math.floor(limit * rows + 1e-9) if limit < 1 else int(limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,10 @@ class Job:
         """Whether a value is generalized alike in all rows, not class by class."""
         return self.algorithm in RECODING_ALGORITHMS
 
+    def suppressible(self, rows: int) -> int:
+        """How many of ``rows`` rows may be left out of the release."""
+        return self.samarati.suppressible(rows) if self.algorithm == "samarati" else 0
+
     @property
     def may_ask(self) -> bool:
         """Whether its release may have to wait for a steward's approval."""
@@ -258,7 +263,7 @@ def _read(options: Options, paths_required: bool) -> Job:
         retrieval=options.choice("retrieval", get_args(Retrieval), "auto"),
         engine=options.choice("engine", ENGINES, ENGINES[0]),
         spark=_spark(options),
-        samarati=_samarati(options),
+        samarati=_samarati(options, algorithm),
         tds=_tds(options, k),
         di_mondrian=_di_mondrian(options),
     )
@@ -492,10 +497,17 @@ def _property(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _samarati(options: Options) -> Samarati:
+def _samarati(options: Options, algorithm: str) -> Samarati:
     section = options.section("samarati", known=_names(Samarati))
+    suppressed = _rows_or_share(section, "max_suppressed") or 0
+    if suppressed and algorithm == "samarati" and options.number("t") is not None:
+        raise section.error(
+            "max_suppressed",
+            "cannot be had with t, which compares each class with the release as a whole: "
+            "without some of its rows it is another; set 0, or remove t",
+        )
     return Samarati(
-        max_suppressed=_rows_or_share(section, "max_suppressed") or 0,
+        max_suppressed=suppressed,
         choice=section.choice("choice", get_args(LatticeChoice), "minimal"),
     )
 

@@ -64,7 +64,7 @@ def lost_rows(job: Job, rows: int, published: int, suppressed: int) -> list[str]
     if published + suppressed != rows:
         left_out = f", {suppressed} were suppressed" if suppressed else ""
         wrong.append(f"{rows} rows came in, {published} are in the release{left_out}")
-    allowed = job.samarati.suppressible(rows) if job.algorithm == "samarati" else 0
+    allowed = job.suppressible(rows)
     if suppressed > allowed:
         wrong.append(f"{suppressed} rows are suppressed, {allowed} may be")
     return wrong

@@ -70,6 +70,8 @@ def job_at(job: Job, point: Point) -> Job:
     asked = {**job.to_dict(), "k": point["k"], "l": point["l"]}
     if point["l"] is None:
         asked = {key: value for key, value in asked.items() if key not in ("diversity", "c")}
+    if job.tds.k_intermediate is not None:
+        asked["tds"] = {**asked["tds"], "k_intermediate": max(point["k"], job.tds.k_intermediate)}
     try:
         found = Job.from_dict(asked, paths_required=False)
     except JobError as error:

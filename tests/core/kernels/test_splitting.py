@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
@@ -112,3 +113,64 @@ def test_cuts_of_one_attribute(codes, kind, k, data):
     }
     assert gain == max(allowed, key=lambda j: (falls[j], -balance[j], -j))
     assert fall == falls[gain]
+
+
+@njit(**LEAN)
+def counted(rows, index, start, stop, work):
+    return splitting.tally(rows.codes, 0, index, start, stop, work)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 999), min_size=1, max_size=40))
+def test_codes_far_apart_are_counted_like_others(codes):
+    rows = rows_of(codes, kernels.SET)
+    work = kernels.new_work(len(codes), 1000, 1, NO_CRITERIA, kernels.Policy(kernels.GAIN, 3, 0))
+    for _ in range(2):
+        d = counted(rows, np.arange(len(codes), dtype=np.int32), 0, len(codes), work)
+        distinct = sorted(set(codes))
+        assert work.value[:d].tolist() == distinct
+        assert work.below[:d].tolist() == [sum(c <= v for c in codes) for v in distinct]
+        assert not work.histogram.any()
+        assert not work.bits.any()
+
+
+@njit(**LEAN)
+def group_of(rows, index, least, most, whole, work):
+    d = splitting.tally(rows.codes, 0, index, 0, index.size, work)
+    return splitting.gain_group(rows, 0, d, least, most, whole, work.value, work.below)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.integers(0, 6), min_size=2, max_size=30).filter(lambda codes: len({*codes}) > 1),
+    st.sampled_from([kernels.TREE, kernels.SET]),
+    st.integers(1, 6),
+    st.integers(0, 12),
+)
+def test_the_group_amid_the_others(codes, kind, least, more):
+    """Of a SET the best value, of a TREE a group that parts no less than it is said to."""
+    rows = rows_of(codes, kind)
+    work = kernels.new_work(len(codes), 7, 1, NO_CRITERIA, kernels.Policy(kernels.GAIN, 3, 0))
+    index = np.arange(len(codes), dtype=np.int32)
+    most = least + more
+    first, last, fall = group_of(rows, index, least, most, loss(codes, kind), work)
+    distinct = sorted(set(codes))
+
+    def true_fall(group):
+        inside = [c for c in codes if c in group]
+        others = [c for c in codes if c not in group]
+        before = len(codes) * loss(codes, kind)
+        return before - len(inside) * loss(inside, kind) - len(others) * loss(others, kind)
+
+    alone = [v for v in distinct[1:-1] if least <= codes.count(v) <= most]
+    if first < 0:
+        assert kind == kernels.TREE or not alone
+        assert fall == 0
+        return
+    group = distinct[first : last + 1]
+    assert least <= sum(c in group for c in codes) <= most
+    assert 0 < fall <= true_fall(group) + 1e-12
+    if kind == kernels.SET:
+        assert fall <= max(true_fall([v]) for v in alone) + 1e-12
+        if 0 not in codes:
+            assert fall == pytest.approx(max(true_fall([v]) for v in alone))

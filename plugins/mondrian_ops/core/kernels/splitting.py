@@ -178,16 +178,21 @@ def gain_group(rows, a, d, least, most, whole, value, below):
     codes and the fall; (-1, -1, 0) without one.
 
     One code by itself or, of a TREE, those of a subtree right below the node's own; neither holds
-    the lowest or the highest code, so that the others lose what all lost, ``whole`` per row. It has
-    ``least`` to ``most`` rows; of equal falls the lower one is taken.
+    the lowest or the highest code, so that the others lose what all lost, ``whole`` per row, or of
+    a SET one value less. It has ``least`` to ``most`` rows; of equal falls the lower one is taken.
     """
+    n = below[d - 1]
+    less = 0.0
+    if rows.kind[a] == SET and value[0] != 0:
+        less = 1.0 / rows.domain[a]
     best_first, best_last, best_fall = -1, -1, 0.0
     first = 0
     loss = 0.0
     for j in range(d - 1):
         alone = below[j] - below[j - 1] if j > 0 else 0
-        if least <= alone <= most and alone * whole > best_fall:
-            best_first, best_last, best_fall = j, j, alone * whole
+        fall = alone * whole + (n - alone) * less
+        if least <= alone <= most and fall > best_fall:
+            best_first, best_last, best_fall = j, j, fall
         if rows.kind[a] != TREE:
             continue
         step = highest_step(rows.step, rows.first[a], value[j], value[j + 1])
