@@ -20,6 +20,7 @@ HOME = Path(__file__).resolve().parents[1]
 
 # Sections of the form, closed at first; what has none is open.
 PRIVACY = "More on privacy"
+APPROVAL = "Approval and limits"
 ALGORITHM = "Algorithm"
 PARTITIONING = "Partitioning"
 SPARK = "Spark"
@@ -121,6 +122,56 @@ FORM = {
         section=PRIVACY,
         title="Distance of t-closeness",
         description="equal: any two values are equally far. ordered: by rank, for numbers.",
+    ),
+    "require_approval": Param(
+        False,
+        type="boolean",
+        section=APPROVAL,
+        title="Require approval",
+        description="The verified release waits under Required Actions until somebody approves or "
+        "rejects it; a rejected one is discarded.",
+    ),
+    "approval_hours": Param(
+        72,
+        type="number",
+        exclusiveMinimum=0,
+        section=APPROVAL,
+        title="Hours to wait for it",
+        description="A release that nobody has approved by then is discarded.",
+    ),
+    "max_gcp": Param(
+        None,
+        type=["null", "number"],
+        minimum=0,
+        maximum=1,
+        section=APPROVAL,
+        title="Most information lost (GCP)",
+        description="A share: 0.3 is 30 %. Empty: no limit.",
+    ),
+    "max_risk": Param(
+        None,
+        type=["null", "number"],
+        minimum=0,
+        maximum=1,
+        section=APPROVAL,
+        title="Highest risk",
+        description="Of re-identifying a person of the smallest class: 0.1 is 10 %. Empty: no "
+        "limit but that of k.",
+    ),
+    "max_suppressed": Param(
+        None,
+        type=["null", "number"],
+        minimum=0,
+        section=APPROVAL,
+        title="Most rows suppressed",
+        description="In the release: a number of rows or, below 1, a share of them. Empty: no "
+        "limit.",
+    ),
+    "on_exceeded": choice(
+        options.OnExceeded,
+        section=APPROVAL,
+        title="Beyond a limit",
+        description="refuse: nothing is published. ask: the release waits for an approval.",
     ),
     "algorithm": choice(
         options.ALGORITHMS,

@@ -74,6 +74,7 @@ class LocalAirflow(AirflowApi):
     :param broker: Celery's URL of a broker: tasks then run on the workers that
         :meth:`start_worker` starts.
     :param settings: further environment variables.
+    :param login: user and password of whoever uses the API, where not everybody is an admin.
     """
 
     def __init__(
@@ -86,8 +87,10 @@ class LocalAirflow(AirflowApi):
         database: str = "",
         broker: str = "",
         settings: Mapping[str, str] | None = None,
+        login: tuple[str, str] | None = None,
     ) -> None:
         self.home = home
+        self._login = login
         self._sqlite = None if database else home / "airflow.db"
         self._broker = broker
         self.port = port or free_port()
@@ -267,7 +270,10 @@ class LocalAirflow(AirflowApi):
             # Tasks talk to this part of the API, which takes seconds to get ready when first
             # asked: let that be now, beside the scheduler's own start.
             self.request("GET", "/execution/health/ping")
-            self._token = self.request("GET", "/auth/token")["access_token"]
+            if self._login is None:
+                self._token = self.request("GET", "/auth/token")["access_token"]
+            else:
+                self.log_in(*self._login)
         except (urllib.error.URLError, OSError):
             return False
         return True

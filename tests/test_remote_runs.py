@@ -70,6 +70,29 @@ def test_the_release_is_that_of_local_files(store, source, tmp_path, retrieval):
     assert found["rows"] == ROWS
 
 
+def test_a_release_waits_on_its_store_and_is_published_as_it_was_checked(store, source):
+    store.put("in.parquet", (source / "0.parquet").read_bytes())
+    asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter",
+                require_approval=True)  # fmt: skip
+    work = storage.work_path(store.url("out"), "run")
+    fragments = pipeline.partition(asked, work=work)
+    summaries = [pipeline.anonymize_fragment(asked, each) for each in fragments]
+    _report, seal = pipeline.check(asked, work=work, summaries=summaries)
+    storage.WorkDir(work).remove_fragments()
+    approval = pipeline.Approval(seal, "ada", "2025-06-01T12:00:00+00:00")
+    folder = storage.shown(work).rpartition("/")[2]
+    part = next(name for name in store.names(f"{folder}/release") if name.startswith("part-"))
+    content = store.fetch(f"{folder}/release/{part}")
+    store.put(f"{folder}/release/{part}", content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(StorageError, match="changed after they were checked"):
+        pipeline.publish(asked, work=work, approval=approval)
+    store.put(f"{folder}/release/{part}", content)
+    assert pipeline.publish(asked, work=work, approval=approval)["approval"]["by"] == "ada"
+    pipeline.discard(work)
+    assert pipeline.verify(asked, store.url("out"))["passed"]
+    assert store.names() == ["in.parquet", "out"]
+
+
 def test_a_worker_that_does_not_see_the_working_files_fails_and_says_so(store, source):
     store.put("in.parquet", (source / "0.parquet").read_bytes())
     asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter")

@@ -28,7 +28,8 @@ HOSTILE = (
 
 
 def summary(fragment: int, rows: int, names: list[str], ncp: float = 0.2) -> dict[str, Any]:
-    attribute = {"NCP": rows * ncp, "LM": rows * ncp / 2, "rows_exact": rows // 2, "rows_star": 1}
+    attribute = {"NCP": rows * ncp, "LM": rows * ncp / 2, "rows_exact": rows // 2, "rows_star": 1,
+                 "rows_by_loss": [[0.1, fragment], [1.0, 3]]}  # fmt: skip
     return {
         "id": fragment,
         "where": f"{names[0]} <= {fragment}",
@@ -125,9 +126,16 @@ def test_build_adds_up_the_fragments() -> None:
     assert report["metrics"]["GCP"] == pytest.approx(0.2)
     assert report["metrics"]["LM"] == pytest.approx(0.1)
     assert report["metrics"]["C_avg"] == pytest.approx(1.0)
-    assert report["risk"] == {"prosecutor_max": 0.2, "prosecutor_avg": 0.2}
+    assert report["risk"] == {
+        "prosecutor_max": 0.2,
+        "prosecutor_avg": 0.2,
+        "journalist_max": 0.2,
+        "marketer": 0.2,
+        "rows_at_most_risk": 110,
+    }
     assert report["attributes"]["age"]["NCP"] == pytest.approx(0.2)
     assert report["attributes"]["age"]["rows_exact"] == 55
+    assert report["attributes"]["age"]["rows_by_loss"] == [[0.1, 1], [1.0, 6]]
     assert [f["id"] for f in report["fragments"]] == [0, 1]
     assert "attributes" not in report["fragments"][0]
     assert report["timings_s"]["partition"] == 0.123

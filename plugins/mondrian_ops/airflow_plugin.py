@@ -1,13 +1,70 @@
-"""The plugin: the one file of this package that Airflow itself loads."""
+"""The plugin: the one file of this package that Airflow itself loads.
+
+Every process of Airflow does, so nothing heavy is imported before the pages are asked for.
+"""
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
 from airflow.plugins_manager import AirflowPlugin
 
+from mondrian_ops.web.links import PREFIX, VIEW
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
 __all__ = ["MondrianOpsPlugin"]
+
+_APP = PREFIX.removeprefix("/")  # below Airflow's own address, wherever that is
+_ICONS = {"icon": f"{_APP}/static/icon.svg", "icon_dark_mode": f"{_APP}/static/icon-dark.svg"}
+
+
+async def pages(scope: Any, receive: Any, send: Any) -> None:
+    """The pages as an ASGI application, made with the first request."""
+    await _pages()(scope, receive, send)
+
+
+@cache
+def _pages() -> FastAPI:
+    from mondrian_ops.hooks import settings
+    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.storage import Archive
+    from mondrian_ops.web.app import create
+
+    use_connections()
+    return create(Archive(settings.reports()), settings.drift())
 
 
 class MondrianOpsPlugin(AirflowPlugin):
     """Registers mondrian_ops with Airflow; its operators and task groups are plain imports."""
 
     name = "mondrian_ops"
+    fastapi_apps: list[Any] = [  # noqa: RUF012 - as Airflow declares it
+        {"app": pages, "name": "mondrian_ops", "url_prefix": PREFIX},
+    ]
+    external_views: list[Any] = [  # noqa: RUF012
+        {
+            "name": "Anonymization",
+            "href": f"{_APP}/releases",
+            "destination": "nav",
+            "url_route": VIEW,
+            "nav_top_level": True,
+            **_ICONS,
+        },
+        {
+            "name": "Anonymization",
+            "href": f"{_APP}/releases?dag_id={{DAG_ID}}",
+            "destination": "dag",
+            "url_route": f"{VIEW}-dag",
+            **_ICONS,
+        },
+        {
+            "name": "Anonymization",
+            "href": f"{_APP}/run?dag_id={{DAG_ID}}&run_id={{RUN_ID}}",
+            "destination": "dag_run",
+            "url_route": f"{VIEW}-run",
+            **_ICONS,
+        },
+    ]

@@ -8,6 +8,7 @@ command line that makes no sense. What is heavy is imported by the command that 
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
 import os
 import shutil
@@ -19,10 +20,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import __version__
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
 
 if TYPE_CHECKING:
-    from mondrian_ops.progress import Progress
+    from mondrian_ops.progress import Display, Progress
 
 _REFUSED = 1
 _INTERRUPTED = 130
@@ -81,6 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     _takes_job(run)
     run.add_argument("--quiet", action="store_true", help="no progress and no report")
     run.add_argument("--json", action="store_true", help="print the report as JSON")
+    run.add_argument(
+        "--approve",
+        action="store_true",
+        help="approve a release that needs approval; without it the terminal is asked",
+    )
     run.set_defaults(command=_run)
 
     plan = commands.add_parser("plan", help="show the fragments: condition and rows")
@@ -177,13 +183,58 @@ def _run(options: argparse.Namespace) -> int:
     from mondrian_ops.progress import display
 
     job = pipeline.load_job(options.job, options.overrides)
+    approver = _Approver(options.approve)
+    if job.require_approval:
+        approver.refuse_unheard()
     with display(sys.stderr, options.quiet) as progress:
-        report = pipeline.run(job, progress=_SIGNALS.watched(progress))
+        report = pipeline.run(
+            job,
+            progress=_SIGNALS.watched(progress),
+            approve=lambda report: approver.asked(report, progress),
+        )
     if options.json:
         _write_json(report)
     elif not options.quiet:
         _write_report(report)
     return 0
+
+
+class _Approver:
+    """Who runs the command, asked on the terminal unless ``--approve`` has answered already."""
+
+    def __init__(self, approves: bool) -> None:
+        self._approves = approves
+
+    def refuse_unheard(self) -> None:
+        """Raise ApprovalError where nobody can be asked."""
+        if not (self._approves or (sys.stdin.isatty() and sys.stderr.isatty())):
+            raise ApprovalError(
+                "the release needs an approval, and there is no terminal to ask on; "
+                "run it again with --approve, or in Airflow"
+            )
+
+    def asked(self, report: Mapping[str, Any], screen: Display) -> str | None:
+        """Who approves the release with this report; None if it is rejected."""
+        self.refuse_unheard()
+        if self._approves:
+            return _user()
+        from mondrian_ops.report import render_text
+
+        screen.stop()
+        width = shutil.get_terminal_size().columns
+        with _SIGNALS.at_once():
+            sys.stderr.write(render_text(report, width))
+            sys.stderr.write("\n\nPublish this release? [y/N] ")
+            sys.stderr.flush()
+            answer = sys.stdin.readline()
+        return _user() if answer.strip().lower() in ("y", "yes") else None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        return f"user {os.getuid()}"
 
 
 def _plan(options: argparse.Namespace) -> int:
@@ -334,6 +385,17 @@ class _Signals:
         finally:
             for number, handler in zip(numbers, before, strict=True):
                 signal.signal(number, handler)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Raise them wherever the block is, as while it waits for an answer."""
+        watched, self._watched = self._watched, False
+        if self._received is not None:
+            raise self._received
+        try:
+            yield
+        finally:
+            self._watched = watched
 
     def watched(self, progress: Progress) -> Progress:
         """``progress``, which from now on raises what came since its last call."""

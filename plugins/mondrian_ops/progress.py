@@ -31,7 +31,10 @@ class Display(AbstractContextManager["Display"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        return None
+        self.stop()
+
+    def stop(self) -> None:
+        """Clear the terminal for something else; nothing is shown from here on."""
 
 
 class Lines(Display):
@@ -83,12 +86,7 @@ class Bars(Display):
             self._tasks[phase] = self._bars.add_task(phase.replace("_", " "), total=total)
         self._bars.update(self._tasks[phase], completed=done, total=total)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def stop(self) -> None:
         self._bars.stop()
 
 

@@ -14,7 +14,7 @@ setup again, wiping the working files, when one fragment is cleared while others
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from mondrian_ops.operators import (
     WrapUpOperator,
 )
 from mondrian_ops.operators.base import RETRIES, RETRY_DELAY
+from mondrian_ops.operators.telling import Notifiers, Telling
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import MappedOperator
@@ -52,7 +53,8 @@ def anonymize_group(
     :param job: the job: a mapping, the path of its file, or what an upstream task returned;
         templates in it are rendered.
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
-    :param options: those of :func:`anonymize_tasks`: ``asset``, ``retries``, ``retry_delay``.
+    :param options: those of :func:`anonymize_tasks`: ``asset``, ``stewards``, ``on_refusal``,
+        ``on_waiting``, ``retries``, ``retry_delay``.
     """
     # None would break inside another group that has default arguments.
     arguments: Any = default_args or {}
@@ -65,6 +67,9 @@ def anonymize_tasks(
     job: JobSource,
     *,
     asset: Asset | AssetAlias | None = None,
+    stewards: Sequence[str] = (),
+    on_refusal: Notifiers = (),
+    on_waiting: Notifiers = (),
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
 ) -> WrapUpOperator:
@@ -73,13 +78,18 @@ def anonymize_tasks(
     :param job: as for :func:`anonymize_group`.
     :param asset: gets an event when the release is published. An AssetAlias is for an output that
         is known at run time only: the release itself becomes an Asset.
+    :param stewards: ids of the users who may approve a release that needs it; without any, whoever
+        may answer in Airflow.
+    :param on_refusal: notifiers to call when a release is refused, rejected or not approved in
+        time; see :mod:`mondrian_ops.notifications`.
+    :param on_waiting: notifiers to call when a release waits for an approval.
     :param retries: attempts of each task after its first; a job, input or release that is refused
         is never tried again.
 
     Returns ``wrap_up``: what needs the release follows it.
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
-    partition = PartitionOperator(task_id="partition", job=job, **again)
+    partition = PartitionOperator(task_id="partition", job=job, on_refusal=on_refusal, **again)
     anonymize = AnonymizeFragmentOperator.partial(
         task_id="anonymize_fragment",
         job=job,
@@ -91,6 +101,9 @@ def anonymize_tasks(
         job=job,
         summaries=anonymize.output,
         outlets=[] if asset is None else [asset],
+        stewards=stewards,
+        on_refusal=on_refusal,
+        on_waiting=on_waiting,
         **again,
     )
     clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
@@ -102,6 +115,9 @@ def anonymize_each(
     jobs: XComArg,
     *,
     asset: AssetAlias | None = None,
+    stewards: Sequence[str] = (),
+    on_refusal: Notifiers = (),
+    on_waiting: Notifiers = (),
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
 ) -> MappedOperator:
@@ -110,7 +126,9 @@ def anonymize_each(
     ``partition`` and ``wrap_up`` are mapped over the jobs, ``anonymize_fragment`` over the
     fragments of all of them: Airflow cannot map a task inside a mapped group, and one list keeps
     every worker busy. A job that fails leaves the others alone; its ``wrap_up`` fails, and so
-    does the run. An empty list of jobs skips the tasks.
+    does the run. An empty list of jobs skips the tasks. A release that is rejected leaves the
+    others alone too, but the tasks that follow ``wrap_up`` are skipped for all of them: let what
+    needs one release be scheduled by its Asset.
 
     :param jobs: the output of a task that returns a list of jobs (mappings or paths).
 
@@ -118,7 +136,10 @@ def anonymize_each(
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
     partition = PartitionOperator.partial(
-        task_id="partition", map_index_template="{{ task.release_name }}", **again
+        task_id="partition",
+        map_index_template="{{ task.release_name }}",
+        on_refusal=Telling.by(on_refusal),
+        **again,
     ).expand(job=jobs)
     fragments = GatherFragmentsOperator(
         task_id="fragments",
@@ -138,6 +159,9 @@ def anonymize_each(
         map_index_template="{{ task.release_name }}",
         summaries=anonymize.output,
         outlets=[] if asset is None else [asset],
+        stewards=list(stewards),
+        on_refusal=Telling.by(on_refusal),
+        on_waiting=Telling.by(on_waiting),
         # A job whose own fragments are all there is published, whatever became of the others.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
         **again,

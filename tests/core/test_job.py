@@ -22,6 +22,7 @@ from mondrian_ops.core.job import (
     QuasiIdentifier,
     Samarati,
     Tds,
+    rows_of,
 )
 
 DESIGN_EXAMPLE = """
@@ -318,6 +319,15 @@ WRONG = [
     ({"partitioning": {"strategy": "random"}}, "partitioning.strategy: 'random'", []),
     ({"samarati": {"choice": "best"}}, "samarati.choice: 'best' is not one of", []),
     ({"samarati": {"max_suppressed": -1}}, "samarati.max_suppressed: must be", []),
+    ({"max_gcp": 1.5}, "max_gcp: must be a share from 0 to 1, not 1.5", ["leave it out"]),
+    ({"max_risk": -0.1}, "max_risk: must be a share from 0 to 1", []),
+    ({"max_risk": "low"}, "max_risk: must be a number", ["'low'"]),
+    ({"max_suppressed": -1}, "max_suppressed: must be a number of rows, or a share", ["-1"]),
+    ({"max_suppressed": 2.5}, "max_suppressed: must be a number of rows, or a share", []),
+    ({"approval_hours": 0}, "approval_hours: must be hours above 0, not 0", []),
+    ({"require_approval": "maybe"}, "require_approval: must be true or false", []),
+    ({"max_gcp": 0.1, "on_exceeded": "warn"}, "on_exceeded: 'warn' is not one of", ["refuse"]),
+    ({"on_exceeded": "ask"}, "on_exceeded: ask needs a limit; set max_gcp, max_risk", []),
     (
         {
             "algorithm": "samarati",
@@ -470,6 +480,40 @@ def test_whatever_is_given_is_read_or_refused(changes: dict[str, Any]) -> None:
         assert ": " in str(error)
         return
     assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
+
+
+def test_the_limits_of_a_release_are_read_and_described() -> None:
+    limits = {
+        "require_approval": True,
+        "approval_hours": 4,
+        "max_gcp": 0.3,
+        "max_risk": 0.1,
+        "max_suppressed": 0,
+        "on_exceeded": "ask",
+    }
+    job = Job.from_dict(minimal(**limits))
+    assert {key: getattr(job, key) for key in limits} == limits
+    assert limits.items() <= job.to_dict().items()
+    assert Job.from_dict(job.to_dict()) == job
+    assert limits.keys().isdisjoint(Job.from_dict(minimal()).to_dict())
+
+
+@pytest.mark.parametrize(
+    ("asked", "may_ask"),
+    [
+        ({}, False),
+        ({"max_gcp": 0.3}, False),
+        ({"max_gcp": 0.3, "on_exceeded": "ask"}, True),
+        ({"require_approval": True}, True),
+    ],
+)
+def test_a_job_knows_whether_it_may_ask(asked: dict[str, Any], may_ask: bool) -> None:
+    assert Job.from_dict(minimal(**asked)).may_ask is may_ask
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(0, 0), (0.25, 2), (0.99, 9), (1, 1), (20, 20)])
+def test_a_limit_is_a_number_of_rows_or_a_share_of_them(limit: float, rows: int) -> None:
+    assert rows_of(limit, 10) == rows
 
 
 @pytest.mark.parametrize(

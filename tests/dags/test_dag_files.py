@@ -95,8 +95,8 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         schema = param.schema
         assert schema["title"], name
         assert param.description.endswith((".", "`")), name
-        sections = (None, "More on privacy", "Algorithm", "Partitioning", "Spark")
-        assert schema.get("section") in sections, name
+        sections = ("More on privacy", "Approval and limits", "Algorithm", "Partitioning", "Spark")
+        assert schema.get("section") in (None, *sections), name
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         assert not {"object"} & set(types), name
         if "number" in types or "integer" in types:
@@ -117,6 +117,11 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         ("sample", 2),
         ("cut", "best"),
         ("algorithm", "datafly"),
+        ("max_gcp", 1.5),
+        ("max_risk", -0.1),
+        ("max_suppressed", -1),
+        ("approval_hours", 0),
+        ("on_exceeded", "warn"),
         ("di_mondrian_cut_points", 0),
         ("di_mondrian_cut_points", 101),
         ("samarati_choice", "best"),

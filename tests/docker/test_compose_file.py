@@ -18,6 +18,8 @@ from airflow.cli.cli_parser import get_parser
 from airflow.configuration import retrieve_configuration_description
 from airflow.sdk import Connection
 
+from mondrian_ops.hooks.settings import CONFIG
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 TEXT = (CHECKOUT / "docker-compose.yaml").read_text()
 COMPOSE = yaml.safe_load(TEXT)
@@ -180,7 +182,7 @@ def test_the_example_of_env_lists_every_variable_and_its_default() -> None:
 
 @pytest.mark.parametrize("name", sorted(AIRFLOW))
 def test_airflow_knows_its_settings(name: str) -> None:
-    known = retrieve_configuration_description(include_providers=True)
+    known = {**retrieve_configuration_description(include_providers=True), **CONFIG}
     for variable in SERVICES[name]["environment"]:
         if not (match := re.fullmatch(r"AIRFLOW__([A-Z_]+?)__([A-Z_]+?)(_CMD)?", variable)):
             continue

@@ -19,11 +19,11 @@ import psutil
 import pytest
 from pyarrow import parquet
 
-from conftest import HERE, Project, copied
 from local_airflow import LocalAirflow
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
 from observing import classes, form, published, states, tries
+from projects import REHEARSALS, Project, copied
 from servers.needs import needs
 from servers.processes import free_port, wait_until
 from servers.spark import SparkCluster
@@ -63,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 @pytest.fixture(scope="module")
 def site(cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     root = copied(tmp_path_factory.mktemp("spark_project"))
-    shutil.copy(HERE / "dags" / "retried.py", root / "dags")
+    shutil.copy(REHEARSALS.with_name("retried.py"), root / "dags")
     generate("people", rows=ROWS, seed=0, output=str(root / "people.parquet"))
     (root / "people").mkdir()
     table = parquet.read_table(root / "people.parquet")

@@ -6,13 +6,36 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
+
+
+class Store(dict):
+    """What a task keeps over its tries."""
+
+    def set(self, key, value):
+        self[key] = value
 
 
 @pytest.fixture
 def context() -> dict[str, Any]:
     """As much of a task's context as the operators use."""
-    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1")
-    return {"dag_run": run, "outlet_events": {}}
+    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1", start_date=None)
+    tags = {"dag_id": run.dag_id, "task_id": "t"}
+    return {
+        "dag": DAG(run.dag_id, schedule=None),
+        "dag_run": run,
+        "outlet_events": {},
+        "task_state_store": Store(),
+        "ti": SimpleNamespace(id="its id", task_id="t", map_index=-1, stats_tags=tags),
+    }
+
+
+@pytest.fixture(autouse=True)
+def reports(tmp_path_factory, monkeypatch) -> str:
+    """Where the operators of a test leave what became of its releases."""
+    location = str(tmp_path_factory.mktemp("reports"))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", location)
+    return location
 
 
 @pytest.fixture

@@ -185,8 +185,11 @@ REPORT = {
     "rows": {"input": 5, "published": 5, "suppressed": 0},
     "achieved": {"k": 5},
     "equivalence_classes": 1,
-    "metrics": {"GCP": 0.5},
+    "metrics": {"GCP": 0.5, "NCP": 2.5, "LM": 0.5, "DP": 25},
+    "risk": {"prosecutor_max": 0.2, "prosecutor_avg": 0.2},
     "class_sizes": [[5, 1]],
+    "timings_s": {"partition": 0.1},
+    "job": {"k": 2, "algorithm": "mondrian"},
 }
 
 
@@ -208,15 +211,17 @@ class Events(dict):
 
 @pytest.fixture
 def wrapped_up(monkeypatch):
-    """Where the pipeline's wrap_up notes what it was called with."""
+    """Where the pipeline's check and publish note what they were called with."""
     called = {}
 
-    def wrap_up(_job, *, work, summaries, progress):
+    def check(_job, *, work, summaries, progress):
         called.update(work=work, summaries=summaries)
         progress("wrap_up", 1, 1)
-        return REPORT
+        return pipeline.Checked(REPORT, "")
 
-    monkeypatch.setattr(pipeline, "wrap_up", wrap_up)
+    monkeypatch.setattr(pipeline, "published_report", lambda *_a: None)
+    monkeypatch.setattr(pipeline, "check", check)
+    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work, approval: REPORT)
     monkeypatch.setattr("mondrian_ops.report.render_text", lambda *_a, **_k: "the report")
     return called
 
@@ -229,7 +234,10 @@ def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up,
     assert [each["id"] for each in wrapped_up["summaries"]] == [0, 1]
     assert all("work" not in each for each in wrapped_up["summaries"])
     assert wrapped_up["work"] == work
-    assert set(result) == {"output", "rows", "achieved", "equivalence_classes", "metrics"}
+    assert set(result) == {
+        *("output", "rows", "asked", "achieved", "equivalence_classes"),
+        *("metrics", "risk", "timings_s"),
+    }
 
 
 def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, context, job):

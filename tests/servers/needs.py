@@ -67,6 +67,12 @@ def _postgres() -> str:
     return "no `initdb` on the PATH nor in /usr/lib/postgresql; install PostgreSQL"
 
 
+def _browser() -> str:
+    if not find_spec("playwright"):
+        return "no playwright in this Python; install requirements-dev.txt"
+    return "" if shutil.which("chromium") else "no `chromium` on the PATH; install Chromium"
+
+
 def _mounts() -> str:
     done = subprocess.run([*own_mounts(), "true"], capture_output=True, check=False)
     return "" if done.returncode == 0 else "this process may not have a mount namespace of its own"
@@ -84,5 +90,6 @@ NEEDS: dict[str, Callable[[], str]] = {
     "redis": _redis,
     "postgres": _postgres,
     "mounts": _mounts,
+    "browser": _browser,
 }
 """By name, what says why the need is not met; an empty text where it is."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
@@ -26,6 +27,9 @@ from mondrian_ops.core.taxonomy import Taxonomy
 __all__ = ["Anonymizer", "columns_to_read", "unlisted_columns"]
 
 REDACTED = "*"
+
+LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Shares of a column's range at which rows are told apart by how wide they are published."""
 
 
 class Anonymizer:
@@ -167,6 +171,7 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
             "LM": float(np.sum(sizes * each.lm)),
             "rows_exact": int(sizes[each.exact].sum()),
             "rows_star": int(sizes[each.star].sum()),
+            "rows_by_loss": _rows_by_loss(sizes, each),
         }
         for name, each in published.items()
     }
@@ -177,3 +182,17 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
         "NCP": sum(each["NCP"] for each in attributes.values()),
         "attributes": attributes,
     }
+
+
+def _rows_by_loss(sizes: NDArray[np.int64], published: Published) -> list[list[float]]:
+    """Pairs (loss, rows): of the rows neither exact nor hidden, those that lose so much or less,
+    and more than the pair before says.
+    """
+    general = ~(published.exact | published.star)
+    # A loss is a sum of shares: what should be one tenth may be a little more.
+    hundredths = np.ceil(published.ncp[general] * 100 - 1e-7).astype(np.int64)
+    rows = np.cumsum(np.bincount(hundredths, weights=sizes[general], minlength=101))
+    upto = [int(rows[round(100 * most)]) for most in LOSS_STEPS[:-1]] + [int(rows[-1])]
+    return [
+        [most, n - before] for most, n, before in zip(LOSS_STEPS, upto, [0, *upto], strict=False)
+    ]

@@ -8,9 +8,11 @@ Messages name options, columns, files and counts, never a person's value.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 __all__ = [
+    "ApprovalError",
     "HierarchyError",
     "InputError",
     "JobError",
@@ -38,7 +40,18 @@ class InputError(MondrianOpsError):
 
 
 class PrivacyError(MondrianOpsError):
-    """The privacy requirement cannot be met, or a release failed its verification."""
+    """The privacy requirement cannot be met, or a release failed its verification.
+
+    ``report`` is that of a release that was measured before it was refused.
+    """
+
+    def __init__(self, message: str, report: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+class ApprovalError(MondrianOpsError):
+    """A release needs an approval that it did not get."""
 
 
 class StorageError(MondrianOpsError):

@@ -26,6 +26,7 @@ __all__ = [
     "QuasiIdentifier",
     "Samarati",
     "Tds",
+    "rows_of",
 ]
 
 Diversity = Literal["distinct", "entropy", "recursive"]
@@ -38,11 +39,17 @@ Retrieval = Literal["auto", "pushdown", "scatter"]
 Strategy = Literal["multidimensional", "quantile"]
 LatticeChoice = Literal["first", "minimal", "optimal"]
 SparkShape = Literal["fragments", "application"]
+OnExceeded = Literal["refuse", "ask"]
 
 ALGORITHMS = ("mondrian", "di_mondrian", "samarati", "tds")
 RECODING_ALGORITHMS = ("samarati", "tds")
 ENGINES = ("local", "spark")
 MOST_CUT_POINTS = 100
+
+
+def rows_of(limit: float, rows: int) -> int:
+    """How many of ``rows`` rows a limit allows: a number of them or, below 1, a share."""
+    return math.floor(limit * rows + 1e-9) if limit < 1 else int(limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +96,7 @@ class Samarati:
 
     def suppressible(self, rows: int) -> int:
         """How many of ``rows`` rows may be suppressed."""
-        asked = self.max_suppressed
-        return math.floor(asked * rows + 1e-9) if asked < 1 else int(asked)
+        return rows_of(self.max_suppressed, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +121,11 @@ class Job:
     ``l`` with ``diversity`` (and ``c``, for recursive (c, l)-diversity) and ``t`` with
     ``t_distance`` are requirements on the ``sensitive`` columns, None where there is none.
     ``sensitive_hierarchy`` names the hierarchy file of each sensitive column for the hierarchical
-    distance. ``input`` and ``output`` are None for a job on a table in memory. ``base_dir`` is not
-    part of the description: the directory of the job's file, where its hierarchies may lie.
+    distance. ``max_gcp``, ``max_risk`` and ``max_suppressed`` (a number of rows or, below 1, a
+    share of them) are limits on the release; one beyond them is refused, or waits for a steward's
+    approval (``on_exceeded``), for ``approval_hours`` at most. ``input`` and ``output`` are None
+    for a job on a table in memory. ``base_dir`` is not part of the description: the directory of
+    the job's file, where its hierarchies may lie.
     """
 
     input: str | None
@@ -133,6 +142,12 @@ class Job:
     quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
     sensitive: tuple[str, ...] = ()
     unlisted: Unlisted = "publish"
+    require_approval: bool = False
+    approval_hours: float = 72
+    max_gcp: float | None = None
+    max_risk: float | None = None
+    max_suppressed: float | None = None
+    on_exceeded: OnExceeded = "refuse"
     algorithm: str = "mondrian"
     cut: Cut = "auto"
     relaxed: bool = False
@@ -155,6 +170,11 @@ class Job:
     def suppressible(self, rows: int) -> int:
         """How many of ``rows`` rows may be left out of the release."""
         return self.samarati.suppressible(rows) if self.algorithm == "samarati" else 0
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether its release may have to wait for a steward's approval."""
+        return self.require_approval or self.on_exceeded == "ask"
 
     @property
     def quasi_identifier_names(self) -> tuple[str, ...]:
@@ -219,6 +239,7 @@ def _read(options: Options, paths_required: bool) -> Job:
     diversity = options.choice("diversity", get_args(Diversity), "distinct")
     distance = options.choice("t_distance", get_args(Distance), "equal")
     return Job(
+        **_release_limits(options),
         input=source,
         output=output,
         k=k,
@@ -387,6 +408,51 @@ def _cut_budget(options: Options) -> float:
     return float(value)
 
 
+def _release_limits(options: Options) -> dict[str, Any]:
+    """The options that decide whether a verified release is published, refused or asked about."""
+    hours = options.number("approval_hours")
+    if hours is not None and hours <= 0:
+        raise options.error("approval_hours", f"must be hours above 0, not {hours}")
+    limits = {
+        "max_gcp": _share(options, "max_gcp"),
+        "max_risk": _share(options, "max_risk"),
+        "max_suppressed": _rows_or_share(options, "max_suppressed"),
+    }
+    on_exceeded = options.choice("on_exceeded", get_args(OnExceeded), "refuse")
+    if on_exceeded == "ask" and not any(limit is not None for limit in limits.values()):
+        raise options.error(
+            "on_exceeded",
+            f"ask needs a limit; set {', '.join(limits)}, or require_approval: true to be asked "
+            "about every release",
+        )
+    return {
+        "require_approval": options.flag("require_approval", False),
+        "approval_hours": _DEFAULTS.approval_hours if hours is None else hours,
+        **limits,
+        "on_exceeded": on_exceeded,
+    }
+
+
+def _share(options: Options, key: str) -> float | None:
+    value = options.number(key)
+    if value is not None and not 0 <= value <= 1:
+        raise options.error(
+            key, f"must be a share from 0 to 1, not {value}; leave it out to set no limit"
+        )
+    return value
+
+
+def _rows_or_share(options: Options, key: str) -> float | None:
+    value = options.number(key)
+    if value is None or 0 <= value < 1:
+        return value
+    if value < 0 or value != int(value):
+        raise options.error(
+            key, f"must be a number of rows, or a share of them below 1, not {value}"
+        )
+    return int(value)
+
+
 def _partitioning(options: Options) -> Partitioning:
     section = options.section("partitioning", known=_names(Partitioning))
     default = Partitioning()
@@ -433,12 +499,7 @@ def _property(value: object) -> str:
 
 def _samarati(options: Options, algorithm: str) -> Samarati:
     section = options.section("samarati", known=_names(Samarati))
-    suppressed = section.number("max_suppressed") or 0
-    if suppressed < 0 or (suppressed > 1 and suppressed != int(suppressed)):
-        raise section.error(
-            "max_suppressed",
-            f"must be a number of rows, or a share of them below 1, not {suppressed}",
-        )
+    suppressed = _rows_or_share(section, "max_suppressed") or 0
     if suppressed and algorithm == "samarati" and options.number("t") is not None:
         raise section.error(
             "max_suppressed",
@@ -446,7 +507,7 @@ def _samarati(options: Options, algorithm: str) -> Samarati:
             "without some of its rows it is another; set 0, or remove t",
         )
     return Samarati(
-        max_suppressed=suppressed if suppressed < 1 else int(suppressed),
+        max_suppressed=suppressed,
         choice=section.choice("choice", get_args(LatticeChoice), "minimal"),
     )
 

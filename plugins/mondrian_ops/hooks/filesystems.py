@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mondrian_ops.hooks.settings import CONFIG
+
 if TYPE_CHECKING:
     from airflow.sdk.io.store import ObjectStore
 
@@ -56,4 +58,5 @@ def get_provider_info() -> dict[str, Any]:
         "name": "mondrian_ops",
         "description": "k-anonymous, l-diverse releases of personal data",
         "filesystems": ["mondrian_ops.hooks.filesystems"],
+        "config": CONFIG,
     }

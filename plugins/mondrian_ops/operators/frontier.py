@@ -9,6 +9,7 @@ from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.options import as_number, shown
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
 from mondrian_ops.operators.partition import check_map_length
+from mondrian_ops.operators.records import record_frontier
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -131,6 +132,7 @@ class FrontierOperator(MondrianOperator):
             found = frontier.gather(job, self.sample[0]["drawn"], self.points[:])
             written = frontier.write(found, folder)
         self.log.info("%s\n%s", storage.shown(folder), frontier_text(found))
+        record_frontier(context, job, found)
         return {
             "output": storage.shown(folder),
             "files": [storage.shown(file) for file in written],

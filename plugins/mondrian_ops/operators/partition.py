@@ -9,6 +9,7 @@ from airflow.sdk import conf
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
 from mondrian_ops.operators.places import place_of
+from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -22,9 +23,16 @@ class PartitionOperator(MondrianOperator):
     """Cut the data set into fragments that can each stand alone; returns one dict per fragment.
 
     The same data and job give the same fragments, so a retry or a rerun maps to the same tasks.
+
+    :param on_refusal: notifiers to call when no release of the data can be made; see
+        :mod:`mondrian_ops.notifications`.
     """
 
     _work: str | None = None
+
+    def __init__(self, *, on_refusal: Notifiers = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.on_refusal = Telling.by(on_refusal)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Survey, sample, plan, count, merge and, where it pays, scatter."""
@@ -33,7 +41,8 @@ class PartitionOperator(MondrianOperator):
             check_fragments(job)
             self._work = work_of(job, self, context)
             self.place = place_of(job, self, context)
-            fragments = self.place.partition(job, self._work, self.log_progress())
+            with refusal_told(self.on_refusal, context, job):
+                fragments = self.place.partition(job, self._work, self.log_progress())
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))
         return fragments

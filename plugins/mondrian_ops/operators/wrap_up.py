@@ -1,14 +1,16 @@
-"""Phase three: check the release as written, report, publish or refuse."""
+"""Phase three: check the release as written, report, publish, ask for an approval, or refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
+from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.operators import approval
 from mondrian_ops.operators.anonymize_fragment import SUMMARIES
 from mondrian_ops.operators.base import (
     MondrianOperator,
@@ -17,9 +19,16 @@ from mondrian_ops.operators.base import (
     release_name,
     work_of,
 )
+from mondrian_ops.operators.links import ReleaseLink, release_url
+from mondrian_ops.operators.metrics import count_release, send_figures
+from mondrian_ops.operators.records import record
+from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told, tell
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
+
+    from mondrian_ops.core.job import Job
 
 __all__ = ["WrapUpOperator"]
 
@@ -27,43 +36,145 @@ __all__ = ["WrapUpOperator"]
 class WrapUpOperator(MondrianOperator):
     """Verify the files as written and publish them as a whole, or refuse and publish nothing.
 
+    A release that needs an approval (``require_approval``, or a limit with ``on_exceeded: ask``)
+    waits between the two, in the state ``awaiting_input``, until somebody approves or rejects it
+    under *Required Actions*; where nobody does in time, it is rejected. A rejected release is
+    discarded: this task and all that follow it are skipped, whatever their trigger rules.
+
     Each outlet that is an Asset gets an event that carries the summary; each that is an AssetAlias
     also gets the release itself as an Asset, which the URI of its output names.
 
     :param summaries: what the :class:`AnonymizeFragmentOperator` tasks returned (templated). Those
         of other releases are passed over.
+    :param stewards: ids of the users who may approve; without any, whoever may answer in Airflow.
+    :param on_refusal: notifiers to call when a release is refused, rejected or not approved in
+        time; see :mod:`mondrian_ops.notifications`.
+    :param on_waiting: notifiers to call when one waits for an approval.
     """
 
     template_fields: Sequence[str] = ("job", "summaries")
+    operator_extra_links = (ReleaseLink(),)
+    inherits_from_skipmixin = True  # what it has skipped stays skipped when it is cleared
 
-    def __init__(self, *, summaries: Any, **kwargs: Any) -> None:
+    release_url = ""
+    """Where the release is shown, once there is something to show."""
+
+    _report: dict[str, Any] | None = None
+
+    def __init__(
+        self,
+        *,
+        summaries: Any,
+        stewards: Sequence[str] = (),
+        on_refusal: Notifiers = (),
+        on_waiting: Notifiers = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.summaries = summaries
+        self.stewards = stewards
+        self.on_refusal = Telling.by(on_refusal)
+        self.on_waiting = Telling.by(on_waiting)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Publish the release; returns its summary."""
-        from mondrian_ops import pipeline, storage
-        from mondrian_ops.report import render_text
+        """Publish the release, or ask whether to; returns its summary."""
+        from mondrian_ops import pipeline
 
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
-            summaries = [
-                each
-                for summary in self.summaries[:]  # one request for all of them
-                if summary["work"] == work
-                for each in _each(summary)
-            ]
-            if not summaries:
-                raise StorageError(
-                    f"{release_name(self.job)}: no fragment of it was anonymized; the log of its "
-                    "partition or anonymize_fragment task tells why"
-                )
-            report = pipeline.wrap_up(
+            summaries = self._own_summaries(work)
+            if job.may_ask and (denial := approval.denied(context, work)):
+                raise AirflowSkipException(_discarded(denial))
+            report = pipeline.published_report(job, work)
+            if report is None:
+                self.release_url = release_url(context)
+                with refusal_told(self.on_refusal, context, job):
+                    report = self._published(job, work, summaries, context)
+        return self._concluded(job, report, context)
+
+    def _published(
+        self, job: Job, work: str, summaries: list[dict[str, Any]], context: Context
+    ) -> dict[str, Any]:
+        """The report of the release once it is published; one that needs approval ends the task."""
+        from mondrian_ops import pipeline
+
+        given = approval.given(context, work) if job.may_ask else None
+        if given is None:
+            checked = pipeline.check(
                 job, work=work, summaries=summaries, progress=self.log_progress()
             )
+            if pipeline.asks(job, checked.report):
+                self._ask(job, work, checked.report, context)
+                approval.park(job, context, resume=self.decided.__name__, seal=checked.seal)
+        return pipeline.publish(job, work=work, approval=given)
+
+    def _own_summaries(self, work: str) -> list[dict[str, Any]]:
+        summaries = [
+            each
+            for summary in self.summaries[:]  # one request for all of them
+            if summary["work"] == work
+            for each in _each(summary)
+        ]
+        if not summaries:
+            raise StorageError(
+                f"{release_name(self.job)}: no fragment of it was anonymized; the log of its "
+                "partition or anonymize_fragment task tells why"
+            )
+        return summaries
+
+    def _ask(self, job: Job, work: str, report: dict[str, Any], context: Context) -> None:
+        from mondrian_ops import pipeline, storage
+        from mondrian_ops.report import render_markdown, render_text
+
+        # Nobody needs the raw rows any more, and nobody knows how long the answer takes.
+        storage.WorkDir(work).remove_fragments()
+        reason = "; ".join(pipeline.exceeded(job, report).values())
+        reason = f"waits for approval: {reason or 'require_approval is set'}"
+        record(context, job, "waiting", report=report, reason=reason)
+        link = f"[The release]({self.release_url})"
+        approval.ask(
+            context,
+            subject=f"Publish {storage.shown(str(job.output))}?",
+            body=f"{render_markdown(report)}\n\n{link}",
+            stewards=self.stewards,
+        )
+        self.log.info("waits for approval\n%s", render_text(report, 100))
+        tell(self.on_waiting, context, job, "waiting", reason)
+
+    def decided(self, context: Context, seal: str, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Publish or discard the release that waited; ``event`` is Airflow's answer."""
+        from mondrian_ops import pipeline
+
+        self.release_url = release_url(context)
+        decision = approval.Decision.of(event)
+        with final_errors():
+            job = read_job(self.job)
+            work = work_of(job, self, context)
+            approval.remember(context, work, seal, decision)
+            if decision.approved:
+                given = pipeline.Approval(seal, decision.by, decision.at)
+                report = pipeline.publish(job, work=work, approval=given)
+                return self._concluded(job, report, context)
+            approval.skip_followers(self, context)
+            report = pipeline.deny(work, **decision._asdict())
+        reason = _discarded(decision)
+        self.log.warning(reason)
+        record(context, job, decision.decision, report=report, reason=reason)
+        tell(self.on_refusal, context, job, decision.decision, reason)
+        raise AirflowSkipException(reason)
+
+    def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Say everywhere that the release is published; returns its summary."""
+        from mondrian_ops import storage
+        from mondrian_ops.report import render_text
+
+        self._report, self.release_url = report, release_url(context)
         output = storage.shown(str(job.output))
         self.log.info("published %s\n%s", output, render_text(report, 100))
+        record(context, job, "published", report=report)
+        count_release(context, job, "published")
+        send_figures(context, job, report)
         summary = _summary(output, report)
         self._announce(summary, context)
         return summary
@@ -75,6 +186,18 @@ class WrapUpOperator(MondrianOperator):
                 context["outlet_events"][outlet].add(Asset(uri=uri), extra=summary)
             elif isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra = summary
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage | None:
+        """What the release was made of, for the OpenLineage provider, where there is one."""
+        if self._report is None:  # nothing was published
+            return None
+        from mondrian_ops.operators.lineage import lineage_of
+
+        return lineage_of(self._report)
+
+
+def _discarded(decision: approval.Decision) -> str:
+    return f"{decision}: the release is discarded, nothing is published"
 
 
 def _each(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -88,12 +211,17 @@ def _each(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:
+    job = report["job"]
+    asked = ("k", "l", "t", "algorithm")
     return {
         "output": output,
-        "rows": report["rows"],
+        "asked": {key: job[key] for key in asked if job.get(key) is not None},
         "achieved": report["achieved"],
+        "rows": report["rows"],
         "equivalence_classes": report["equivalence_classes"],
         "metrics": report["metrics"],
+        "risk": report["risk"],
+        "timings_s": report["timings_s"],
     }
 
 

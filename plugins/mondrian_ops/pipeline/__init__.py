@@ -2,26 +2,36 @@
 
 `partition` surveys the dataset, plans the fragments from a sample and makes sure that each can
 stand alone; `anonymize_fragment` turns one fragment into one part of the release; `wrap_up` checks
-the release as written, measures it and publishes it, or refuses. Between the phases there are the
-private working files of the run and small dicts. An engine does the work of the first two.
+the release as written, measures it and publishes it, or refuses. Its two steps are `check` and
+`publish`, for a release that has to wait for an approval between them. Between the phases there are
+the private working files of the run and small dicts. An engine does the work of the first two.
 """
 
+from mondrian_ops.pipeline.approval import Approval, asks, exceeded
 from mondrian_ops.pipeline.fragments import anonymize_fragment
 from mondrian_ops.pipeline.in_memory import anonymize
 from mondrian_ops.pipeline.partition import begin, divide, partition, plan
 from mondrian_ops.pipeline.runs import discard, run, verify, warm_up
-from mondrian_ops.pipeline.wrap_up import wrap_up
+from mondrian_ops.pipeline.wrap_up import Checked, check, deny, publish, published_report, wrap_up
 from mondrian_ops.storage import load_job
 
 __all__ = [
+    "Approval",
+    "Checked",
     "anonymize",
     "anonymize_fragment",
+    "asks",
     "begin",
+    "check",
+    "deny",
     "discard",
     "divide",
+    "exceeded",
     "load_job",
     "partition",
     "plan",
+    "publish",
+    "published_report",
     "run",
     "verify",
     "warm_up",

@@ -15,10 +15,11 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
 from mondrian_ops.algorithms.planning import PILOT_ROWS, check_attainable, chosen_rows
 from mondrian_ops.core import verification
-from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.survey import Surveyor
 from mondrian_ops.engines.local import recoding_of
+from mondrian_ops.pipeline.approval import Approve, approved, asks, judge
 from mondrian_ops.pipeline.assembly import Report, assembled, partitioning_note
 from mondrian_ops.pipeline.checks import (
     check_columns,
@@ -32,14 +33,18 @@ __all__ = ["anonymize"]
 
 
 def anonymize(
-    table: Any, job: Job | Mapping[str, Any] | str | os.PathLike[str]
+    table: Any,
+    job: Job | Mapping[str, Any] | str | os.PathLike[str],
+    approve: Approve | None = None,
 ) -> tuple[Any, Report]:
     """Anonymize a pandas.DataFrame or pyarrow.Table in memory; the same kind comes back.
 
     ``job`` is a job, a mapping or a file; ``input``, ``output`` and ``partitioning`` are not used.
-    The caller's table is not changed. Returns the released table and its report.
+    The caller's table is not changed. Returns the released table and its report. ``approve`` is
+    asked about a release that needs approval, with its report: it returns who approves, or None.
 
-    Raises JobError, HierarchyError, InputError or PrivacyError; then nothing is released.
+    Raises JobError, HierarchyError, InputError, PrivacyError or ApprovalError; then nothing is
+    released.
     """
     started = time.perf_counter()
     is_arrow = isinstance(table, pa.Table)
@@ -84,8 +89,23 @@ def anonymize(
     }
     summary = {"id": 0, "where": "", **summary, "equivalence_classes": part.classes, "DP": part.dp}
     report = assembled(job, state, [summary], count, verdict, surveyed)
+    _decide(job, report, approve)
     released = _without_dictionaries(released)
     return (released if is_arrow else released.to_pandas()), report
+
+
+def _decide(job: Job, report: Report, approve: Approve | None) -> None:
+    """Raise PrivacyError or ApprovalError where the table may not be handed out."""
+    judge(job, report)
+    if not asks(job, report):
+        return
+    by = approve(report) if approve is not None else None
+    if by is None:
+        raise ApprovalError(
+            "the release needs an approval and got none; pass approve=, which is asked with its "
+            "report for the name of who approves it"
+        )
+    report["approval"] = approved(by)
 
 
 def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job:

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.core import verification
-from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.errors import ApprovalError, InputError
 from mondrian_ops.core.job import ALGORITHMS, Job
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.run import Run
+from mondrian_ops.pipeline.approval import Approve
 from mondrian_ops.pipeline.assembly import Report
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.pipeline.partition import partition
@@ -32,15 +33,33 @@ def discard(work: str) -> None:
     storage.WorkDir(work).remove()
 
 
-def run(job: Job, progress: Progress | None = None, engine: Engine | None = None) -> Report:
-    """All three phases here, by the job's engine; returns the report of the published release."""
+def run(
+    job: Job,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    approve: Approve | None = None,
+) -> Report:
+    """All three phases here, by the job's engine; returns the report of the published release.
+
+    ``approve`` is asked about a release that needs approval: with its report, for the name of who
+    approves it. Raises ApprovalError where that is nobody, and before any work where there is
+    nobody to ask.
+    """
+    if job.require_approval and approve is None:
+        raise ApprovalError(
+            "require_approval: there is nobody to ask; pass approve=, or run the job in Airflow"
+        )
     progress = progress or Display()
     engine = engine or engine_of(job)
     work = storage.work_path(str(job.output), uuid.uuid4().hex)
     try:
         partition(job, work=work, progress=progress, engine=engine)
         return wrap_up(
-            job, work=work, summaries=_anonymized(work, engine, progress), progress=progress
+            job,
+            work=work,
+            summaries=_anonymized(work, engine, progress),
+            progress=progress,
+            approve=approve,
         )
     finally:
         discard(work)

@@ -1,43 +1,97 @@
-"""Phase three: check the release as written, measure it, publish it, or refuse."""
+"""Phase three: check the release as written, measure it, publish it, or refuse.
+
+:func:`check` and :func:`publish` are two steps, because a release may have to wait between them for
+somebody's approval. What is published is what was checked: the seal that :func:`check` puts on the
+parts before it counts them has to be whole. A digest rather than a second count: a count looks at
+the quasi-identifiers and the sensitive columns only, and takes longer.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core import verification
-from mondrian_ops.core.errors import PrivacyError, StorageError
+from mondrian_ops.core.errors import ApprovalError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.local import in_threads
 from mondrian_ops.engines.run import Run
+from mondrian_ops.pipeline.approval import Approval, Approve, approved, asks, judge, now
 from mondrian_ops.pipeline.assembly import Report, assembled
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["wrap_up"]
+__all__ = ["Checked", "check", "deny", "publish", "published_report", "wrap_up"]
+
+
+class Checked(NamedTuple):
+    """A release that passed its check: its report, and the seal that tells it unchanged.
+
+    The seal is empty where the job never asks for approval.
+    """
+
+    report: Report
+    seal: str
 
 
 def wrap_up(
-    job: Job, *, work: str, summaries: Sequence[Summary], progress: Progress | None = None
+    job: Job,
+    *,
+    work: str,
+    summaries: Sequence[Summary],
+    progress: Progress | None = None,
+    approve: Approve | None = None,
 ) -> Report:
-    """Phase three: check the release as written, measure it, publish it; returns the report.
+    """Phase three as a whole; returns the report of the published release.
 
-    Raises PrivacyError, and publishes nothing, when a class of the release fails; StorageError when
-    a part or the working files vanished.
+    Raises PrivacyError, and publishes nothing, when a class of the release fails or a limit is
+    exceeded; ApprovalError when ``approve``, or nobody, approves a release that needs it;
+    StorageError when a part or the working files vanished.
+    """
+    report = published_report(job, work)
+    if report is not None:
+        return report
+    checked = check(job, work=work, summaries=summaries, progress=progress)
+    approval = None
+    if asks(job, checked.report):
+        by = approve(checked.report) if approve is not None else None
+        approval = Approval(checked.seal, by, now()) if by is not None else None
+    return publish(job, work=work, approval=approval)
+
+
+def published_report(job: Job, work: str) -> Report | None:
+    """The report of the release where an attempt at this run, which then was killed, published it.
+
+    Raises StorageError when the working files vanished.
+    """
+    directory = storage.WorkDir.entered(work)
+    if not storage.published(str(job.output), directory.token):
+        return None
+    storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
+    return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
+
+
+def check(
+    job: Job, *, work: str, summaries: Sequence[Summary], progress: Progress | None = None
+) -> Checked:
+    """Check the release as written and measure it; its report is left beside its parts.
+
+    Raises PrivacyError when a class fails or a limit is exceeded; StorageError when a part or the
+    working files vanished.
     """
     progress = progress or Display()
     started = time.perf_counter()
     directory = storage.WorkDir.entered(work)
     state = Run(directory).state
-    if storage.published(str(job.output), directory.token):  # by an attempt that then was killed
-        storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
-        return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
     summaries = _by_fragment(summaries)
     lacking = len(state["leaves"]) - len({summary["id"] for summary in summaries})
     if lacking:
@@ -45,6 +99,7 @@ def wrap_up(
             f"{lacking} of {len(state['leaves'])} fragments were not anonymized, so nothing is "
             "published; see their tasks, then run again from the partition task"
         )
+    seal = _parts_seal(directory) if job.may_ask else ""
     count, parts = _recounted(job, directory, summaries, progress)
     verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
     suppressed = sum(summary["suppressed"] for summary in summaries)
@@ -54,10 +109,65 @@ def wrap_up(
     for summary, part in zip(summaries, parts, strict=True):
         summary["equivalence_classes"], summary["DP"] = part.classes, part.dp
     report = assembled(job, state, summaries, count, verdict, started)
-    for name, content in reports.files(report).items():
-        storage.write_file(f"{directory.staging}/{name}", content)
+    judge(job, report)
+    _write_report(directory, report)
+    return Checked(report, _with_report(seal, report) if seal else "")
+
+
+def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
+    """Publish the release that :func:`check` left in the working files; returns its report.
+
+    Raises ApprovalError where it needs an approval that it has not; StorageError when it is no
+    longer the one that was approved, or vanished.
+    """
+    directory = storage.WorkDir.entered(work)
+    report = _staged_report(directory)
+    if asks(job, report) and approval is None:
+        raise ApprovalError("the release needs an approval and got none; nothing is published")
+    if approval is not None:
+        if _with_report(_parts_seal(directory), report) != approval.seal:
+            raise StorageError(
+                "the working files changed after they were checked, so what was approved is not "
+                "there any more; nothing is published, run again from the partition task"
+            )
+        report["approval"] = approved(approval.by, approval.at)
+        _write_report(directory, report)
     storage.publish(directory.staging, str(job.output), directory.token)
     return report
+
+
+def deny(work: str, *, decision: str, by: str, at: str) -> Report:
+    """Discard a release that was not approved, with the working files; returns its report."""
+    directory = storage.WorkDir.entered(work)
+    report = _staged_report(directory)
+    directory.remove()
+    return {**report, "approval": {"decision": decision, "by": by, "at": at}}
+
+
+def _staged_report(directory: storage.WorkDir) -> Report:
+    with directory.there():
+        return reports.parsed(storage.read_file(f"{directory.staging}/{reports.JSON_NAME}"))
+
+
+def _parts_seal(directory: storage.WorkDir) -> str:
+    with directory.there():
+        return storage.seal_of(directory.staging)
+
+
+def _with_report(seal: str, report: Report) -> str:
+    """One seal for the parts and for what somebody was shown of them.
+
+    Who approved it was not shown; an attempt that was killed may have noted it.
+    """
+    shown = {key: value for key, value in report.items() if key != "approval"}
+    return hashlib.sha256((seal + json.dumps(shown)).encode()).hexdigest()
+
+
+def _write_report(directory: storage.WorkDir, report: Report) -> None:
+    """Write the report beside the parts, as JSON and as a page."""
+    with directory.there():
+        for name, content in reports.files(report).items():
+            storage.write_file(f"{directory.staging}/{name}", content)
 
 
 def _by_fragment(summaries: Sequence[Summary]) -> list[Summary]:

@@ -6,7 +6,10 @@ Only the standard library is imported here, so the web pages and the command lin
 from __future__ import annotations
 
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
+from mondrian_ops.report.figures import waits
 from mondrian_ops.report.frontier import frontier_files, frontier_text
+from mondrian_ops.report.markdown import escaped, render_markdown
+from mondrian_ops.report.overview import overview
 from mondrian_ops.report.page import render_html
 from mondrian_ops.report.text import render_text
 from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, parsed
@@ -16,11 +19,15 @@ __all__ = [
     "JSON_NAME",
     "LIMITS",
     "build",
+    "escaped",
     "files",
     "frontier_files",
     "frontier_text",
     "merge_attributes",
+    "overview",
     "parsed",
     "render_html",
+    "render_markdown",
     "render_text",
+    "waits",
 ]

@@ -48,8 +48,9 @@ def build(
     achieved: ``{"k", "l", "t"}``, those that were measured.
     verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
     summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
-        "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star"}}, "seconds"}``, where an
-        attribute's NCP and LM are sums over the fragment's rows.
+        "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
+        "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
+        ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
     columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
         "unlisted_policy"}``, lists of column names and the two policies.
     generalizations: how each quasi-identifier was generalized, by name.
@@ -104,8 +105,17 @@ def merge_attributes(
             "generalization": generalization,
             "rows_exact": sum(int(part["rows_exact"]) for part in parts),
             "rows_star": sum(int(part["rows_star"]) for part in parts),
+            "rows_by_loss": _added([part["rows_by_loss"] for part in parts]),
         }
     return merged
+
+
+def _added(parts: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """Pairs (key, count) of several parts as one, the counts of a key added."""
+    counts: dict[float, float] = {}
+    for key, count in (pair for part in parts for pair in part):
+        counts[key] = counts.get(key, 0) + count
+    return [[key, counts[key]] for key in sorted(counts)]
 
 
 def _metrics(
@@ -130,12 +140,21 @@ def _metrics(
 
 
 def _risk(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:
-    """Prosecutor risk: the chance of naming the right row for a person known to be in the data."""
+    """The chance of picking the right row (El Emam and Dankar 2008).
+
+    Prosecutor: for a person known to be in the data. Journalist: for somebody of whom that is not
+    known; the classes of the population are at least as large, so the prosecutor's is the most it
+    can be. Marketer: the share of all rows that a match of everybody would name rightly.
+    """
     rows = sum(size * count for size, count in sizes)
     classes = sum(count for _, count in sizes)
+    highest = 1 / sizes[0][0] if sizes else 0.0
     return {
-        "prosecutor_max": 1 / sizes[0][0] if sizes else 0.0,
+        "prosecutor_max": highest,
         "prosecutor_avg": _mean(classes, rows),
+        "journalist_max": highest,
+        "marketer": _mean(classes, rows),
+        "rows_at_most_risk": sizes[0][0] * sizes[0][1] if sizes else 0,
     }
 
 

@@ -137,6 +137,26 @@ def warning(report: Mapping[str, Any]) -> str:
     )
 
 
+def waits(report: Mapping[str, Any]) -> bool:
+    """Whether the release, verified as it is, waits for somebody's approval."""
+    return bool(report.get("approval", {}).get("decision") == "asked")
+
+
+def denied(report: Mapping[str, Any]) -> bool:
+    """Whether an approval was asked for and did not come."""
+    return report.get("approval", {}).get("decision") in ("rejected", "expired", "abandoned")
+
+
+def approval(report: Mapping[str, Any]) -> str:
+    """What was decided about the release, by whom and when; empty where nobody was asked."""
+    given = report.get("approval")
+    if not given:
+        return ""
+    said = str(given["decision"]) + (f" by {given['by']}" if given.get("by") else "")
+    at = str(given.get("at", "")).replace("T", " ").replace("+00:00", " UTC")
+    return f"{said}, {at}" if at else said
+
+
 def _weakest(reached: Any, worst: Callable[[Iterable[float]], float]) -> float | None:
     """One figure; where there is one per sensitive attribute, the weakest counts."""
     if isinstance(reached, Mapping):

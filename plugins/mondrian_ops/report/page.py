@@ -81,7 +81,12 @@ def _banner(report: Mapping[str, Any]) -> str:
             "Every requirement was checked again on the files as written, by a program path that "
             "shares no code with the one that made them."
         )
-        return _section("Published", "", f"<p>{text(said)}</p>", "banner published")
+        title, look = "Published", "published"
+        if figures.waits(report):
+            title, look = "Waits for approval", "waiting"
+        elif figures.denied(report):
+            title, look = "Not approved: nothing was published", "refused"
+        return _section(title, "", f"<p>{text(said)}</p>", f"banner {look}")
     reasons = "".join(f"<li>{text(failure)}</li>" for failure in verification.get("failures", ()))
     return _section(
         "Refused: nothing was published",
@@ -344,6 +349,8 @@ def _making(report: Mapping[str, Any]) -> str:
         rows.append(("Partitioning", "; ".join(filter(None, (said, parts.get("note"))))))
     if retrieval:
         rows.append(("Retrieval", _used(retrieval)))
+    if report.get("approval"):
+        rows.append(("Approval", figures.approval(report)))
     for phase, taken in report.get("timings_s", {}).items():
         rows.append((f"Time, {phase.replace('_', ' ')}", figures.seconds(taken)))
     return _section("How it was made", "", _table((), rows))

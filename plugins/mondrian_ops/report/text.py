@@ -42,6 +42,10 @@ class _Paint:
 def _head(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     release = figures.printable(report["job"].get("output") or "in-memory table")
     verification = report.get("verification", {})
+    if figures.waits(report):
+        return [paint("head", "WAITS FOR APPROVAL") + "  " + _short(release, width - 20)]
+    if figures.denied(report):
+        return [paint("bad", "NOT APPROVED") + "  nothing was published"]
     if verification.get("passed"):
         return [paint("good", "PUBLISHED") + "  " + _short(release, width - 11)]
     lines = [paint("bad", "REFUSED") + "  nothing was published"]
@@ -142,6 +146,7 @@ def _rest(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
         policy = "published unchanged" if columns.get("unlisted_policy") == "publish" else "dropped"
         said.append(("not in the job", f"{', '.join(columns['unlisted'])}: {policy}"))
     said += [("note", note) for note in report.get("notes", ())]
+    said.append(("approval", figures.approval(report)))
     said.append(("limits", report.get("limits", "")))
     lines: list[str] = []
     for name, value in said:

@@ -4,6 +4,7 @@ What a location may be, and how a remote store is reached: :mod:`mondrian_ops.st
 :mod:`mondrian_ops.storage.connections`.
 """
 
+from mondrian_ops.storage.archive import Archive
 from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.files import names_in, read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
@@ -16,10 +17,12 @@ from mondrian_ops.storage.release import (
     read_release,
     write_part,
 )
+from mondrian_ops.storage.seal import seal_of
 from mondrian_ops.storage.source import Source, Split, open_source
 from mondrian_ops.storage.workdir import FragmentWriter, WorkDir, read_fragment, work_path
 
 __all__ = [
+    "Archive",
     "FragmentWriter",
     "Source",
     "Split",
@@ -43,6 +46,7 @@ __all__ = [
     "read_job",
     "read_release",
     "s3_endpoint",
+    "seal_of",
     "shown",
     "use_options",
     "work_path",

@@ -89,6 +89,10 @@ class WorkDir:
         """Remove it with all it holds; what is not there needs no removing."""
         remove_tree(self.root)
 
+    def remove_fragments(self) -> None:
+        """Remove the rows that were scattered: nobody needs them once the release is checked."""
+        remove_tree(self.path(_FRAGMENTS))
+
     def path(self, *parts: str) -> str:
         """The path of a working file."""
         return joined(self.root, *parts)

@@ -1,0 +1,45 @@
+"""The way from a task to the page of its release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow.sdk import BaseOperatorLink, conf
+
+from mondrian_ops.operators.records import release_id
+from mondrian_ops.web.links import release_path
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
+    from airflow.sdk.types import TaskInstanceKey
+
+__all__ = ["ReleaseLink", "release_url"]
+
+
+class ReleaseLink(BaseOperatorLink):
+    """The release's page, of a task that has made one.
+
+    Airflow asks for it in the task's process when that ends, so an operator that has this link
+    knows whether there is such a page; it says so in ``release_url``.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the button says."""
+        return "Release"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The URL; empty where there is no page."""
+        return getattr(operator, "release_url", "")
+
+
+def release_url(context: Context) -> str:
+    """Where the release of this task is shown; a path alone where nobody knows Airflow's host."""
+    run, instance = context["dag_run"], context["ti"]
+    group = instance.task_id.rpartition(".")[0]
+    map_index: Any = instance.map_index
+    base = urlsplit(conf.get("api", "base_url", fallback="") or "")
+    entry = release_id(run.dag_id, run.run_id, group, -1 if map_index is None else map_index)
+    path = release_path(entry, base.path.rstrip("/"))
+    return f"{base.scheme}://{base.netloc}{path}" if base.netloc else path

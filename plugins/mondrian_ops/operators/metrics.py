@@ -1,0 +1,84 @@
+"""What a release is like, as Airflow's own metrics: StatsD, Datadog or OpenTelemetry.
+
+Each figure has a name of its own with the DAG, the task and the dataset as tags. A StatsD server
+knows no tags, so that there, as with Airflow's metrics, the name that holds them is sent too unless
+``[metrics] legacy_names_on`` is switched off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import conf
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from mondrian_ops.core.job import Job
+
+__all__ = ["count_release", "send_figures"]
+
+_IN_NAMES = ("dag_id", "dataset")
+_DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}(?!\d)")
+
+
+def count_release(context: Context, job: Job, state: str) -> None:
+    """Count a release by what became of it."""
+    from airflow.sdk.observability import stats
+
+    tags = _tags(context, job)
+    stats.incr("mondrian_ops.releases", tags={**tags, "state": state})
+    if _names_hold_tags():
+        stats.incr(f"{_prefix(tags)}.releases.{state}")
+
+
+def send_figures(context: Context, job: Job, report: Mapping[str, Any]) -> None:
+    """Send what was measured of a release."""
+    from airflow.sdk.observability import stats
+
+    tags = _tags(context, job)
+    prefixes: dict[str, dict[str, str] | None] = {"mondrian_ops": tags}
+    if _names_hold_tags():
+        prefixes[_prefix(tags)] = None
+    for prefix, given in prefixes.items():
+        for name, figure in _figures(report):
+            stats.gauge(f"{prefix}.{name}", figure, tags=given)
+        for phase, seconds in report["timings_s"].items():
+            stats.timing(f"{prefix}.duration.{phase}", seconds * 1000, tags=given)
+
+
+def _figures(report: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for name in ("GCP", "NCP", "LM", "DP"):
+        yield name.lower(), report["metrics"][name]
+    for name in ("prosecutor_max", "prosecutor_avg"):
+        yield f"risk.{name}", report["risk"][name]
+    for name, rows in report["rows"].items():
+        yield f"rows.{name}", rows
+    yield "equivalence_classes", report["equivalence_classes"]
+    for name, reached in report["achieved"].items():
+        if isinstance(reached, int | float):
+            yield f"achieved.{name}", reached
+
+
+def _tags(context: Context, job: Job) -> dict[str, str]:
+    from airflow.sdk.observability import stats
+
+    dataset = stats.normalize_name_for_stats(_dataset(job), log_warning=False)
+    return {**context["ti"].stats_tags, "dataset": dataset}
+
+
+def _dataset(job: Job) -> str:
+    """The name of what is released again and again: of the output, but no date."""
+    parts = [part for part in re.split(r"[/\\]", str(job.output)) if part]
+    named = [part for part in parts if not _DATE.match(part)]
+    return (named or parts)[-1]
+
+
+def _prefix(tags: Mapping[str, str]) -> str:
+    return ".".join(["mondrian_ops", *(tags[each].replace(".", "__") for each in _IN_NAMES)])
+
+
+def _names_hold_tags() -> bool:
+    return conf.getboolean("metrics", "legacy_names_on", fallback=True)

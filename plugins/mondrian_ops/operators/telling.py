@@ -1,0 +1,81 @@
+"""Telling what became of a release that is not published: to a metric, and to notifiers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseNotifier
+
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.operators.links import release_url
+from mondrian_ops.operators.metrics import count_release
+from mondrian_ops.operators.records import refusal_recorded
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from mondrian_ops.core.job import Job
+
+__all__ = ["Notifiers", "Telling", "refusal_told", "tell"]
+
+Notifiers = BaseNotifier | Sequence[BaseNotifier]
+
+_log = logging.getLogger(__name__)
+
+
+class Telling:
+    """The notifiers of one occasion.
+
+    Airflow writes the arguments of mapped tasks down as text, and takes a DAG whose text is another
+    one for a new version: so they go by their names.
+    """
+
+    def __init__(self, notifiers: Sequence[BaseNotifier]) -> None:
+        self._notifiers = tuple(notifiers)
+
+    @classmethod
+    def by(cls, notifiers: Notifiers | Telling) -> Telling:
+        """One notifier, several or none."""
+        if isinstance(notifiers, Telling):
+            return notifiers
+        return cls(notifiers if isinstance(notifiers, Sequence) else [notifiers])
+
+    def __repr__(self) -> str:
+        return f"Telling({', '.join(type(each).__name__ for each in self._notifiers)})"
+
+    def __call__(self, context: Context, release: Mapping[str, str]) -> None:
+        """Call each with ``release`` in its context; one that fails is a warning in the log."""
+        for notifier in self._notifiers:
+            try:
+                notifier({**context, "release": release})
+            except Exception as error:
+                # What became of the release stands, whoever hears of it.
+                _log.warning("%s could not be sent: %s", type(notifier).__name__, error)
+
+
+def tell(telling: Telling, context: Context, job: Job, state: str, reason: str) -> None:
+    """Count the release, and call the notifiers with it."""
+    from mondrian_ops import storage
+
+    count_release(context, job, state)
+    release = {
+        "dataset": storage.shown(str(job.output)),
+        "state": state,
+        "reason": reason,
+        "link": release_url(context),
+    }
+    telling(context, release)
+
+
+@contextmanager
+def refusal_told(telling: Telling, context: Context, job: Job) -> Iterator[None]:
+    """Record and tell that the release is refused when the block ends with a PrivacyError."""
+    try:
+        with refusal_recorded(context, job):
+            yield
+    except PrivacyError as error:
+        tell(telling, context, job, "refused", str(error))
+        raise

@@ -1,0 +1,101 @@
+"""What one user may see of the archive of reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from fastapi import HTTPException
+
+from mondrian_ops import report as reports
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage import Archive
+from mondrian_ops.web.access import readable_dags
+from mondrian_ops.web.releases import Release, undated
+
+__all__ = ["FRONTIER_NAME", "Reader"]
+
+FRONTIER_NAME = "frontier.json"
+_FRONTIER = "frontier"
+
+
+class Listing:
+    """What the archive holds, as releases; those that were read before are not read anew."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self._known: dict[tuple[str, str], Release] = {}
+
+    def all(self) -> list[Release]:
+        """Everything in the archive, frontiers too, newest first."""
+        known, found = self._known, {}
+        for entry in self.archive.entries():
+            key = entry["id"], entry["time"]
+            found[key] = known.get(key) or Release.of(entry)
+        self._known = found
+        return list(found.values())
+
+
+class Reader:
+    """The archive as a user sees it: only what comes from DAGs that they may read."""
+
+    def __init__(self, listing: Listing, user: BaseUser) -> None:
+        self._listing = listing
+        self._user = user
+
+    def releases(self) -> list[Release]:
+        """All releases, newest first."""
+        return [release for release in self._readable() if release.state != _FRONTIER]
+
+    def release(self, entry_id: str) -> Release:
+        """One release; raises HTTPException 404 where there is none, 403 where it is not theirs."""
+        for release in self._listing.all():
+            if release.id == entry_id and release.state != _FRONTIER:
+                self.require(release.dag_id)
+                return release
+        raise HTTPException(404, "There is no such release.")
+
+    def require(self, dag_id: str) -> None:
+        """Raise HTTPException 403 unless the user may read the DAG."""
+        if not readable_dags(self._user, [dag_id]):
+            raise HTTPException(403, "You may not read the DAG that this comes from.")
+
+    def content(self, release: Release) -> bytes:
+        """The content of a release's report; raises HTTPException 404 where it has none."""
+        if reports.JSON_NAME not in release.files:
+            raise HTTPException(404, "This release has no report.")
+        return self._file(release.id, reports.JSON_NAME)
+
+    def report(self, release: Release) -> dict[str, Any] | None:
+        """The report of a release; None where there is none, or it is damaged."""
+        if reports.JSON_NAME not in release.files:
+            return None
+        return _object(self._file(release.id, reports.JSON_NAME))
+
+    def frontier(self, location: str) -> Mapping[str, Any] | None:
+        """The newest frontier that there is of an input, given without its date."""
+        for each in self._readable():
+            if each.state == _FRONTIER and undated(each.input) == location:
+                return _object(self._file(each.id, FRONTIER_NAME))
+        return None
+
+    def _readable(self) -> list[Release]:
+        releases = self._listing.all()
+        allowed = readable_dags(self._user, {release.dag_id for release in releases})
+        return [release for release in releases if release.dag_id in allowed]
+
+    def _file(self, entry_id: str, name: str) -> bytes:
+        try:
+            return self._listing.archive.file(entry_id, name)
+        except (FileNotFoundError, StorageError):
+            raise HTTPException(404, "The report is not in the archive any more.") from None
+
+
+def _object(content: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,36 @@
+// What the pages do beyond links and forms.
+"use strict";
+
+// Airflow's frame lets nothing inside it navigate the whole window, so a link to one of Airflow's
+// own pages is followed by the window itself.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-airflow]");
+  if (link === null || window.parent === window || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const page = window.parent.document;
+  const twin = page.createElement("a");
+  twin.href = link.href;
+  page.body.append(twin);
+  twin.click();
+  twin.remove();
+});
+
+// Two releases, no more and no fewer, can be compared.
+const compare = document.getElementById("compare");
+if (compare !== null) {
+  const chosen = () => document.querySelectorAll("input[form=compare]:checked").length;
+  const button = compare.querySelector("button");
+  const update = () => {
+    const count = chosen();
+    button.disabled = count !== 2;
+    compare.querySelector("output").textContent =
+      count === 2 ? "" : `${count} of 2 releases chosen`;
+  };
+  document.addEventListener("change", update);
+  update();
+}
+
+// A choice in the filter takes effect at once.
+document.querySelectorAll("select[data-submit]").forEach((select) => {
+  select.addEventListener("change", () => select.form.requestSubmit());
+});

@@ -1,0 +1,32 @@
+"""The section of Airflow's configuration that is this package's."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+
+from mondrian_ops.hooks import settings
+from mondrian_ops.hooks.filesystems import get_provider_info
+
+
+def test_what_airflow_is_told_of_this_package_is_what_it_expects():
+    schema = json.loads((files("airflow") / "provider_info.schema.json").read_text())
+    jsonschema.validate(get_provider_info(), schema)
+
+
+def test_the_defaults_are_those_that_airflow_is_told(monkeypatch):
+    options = get_provider_info()["config"]["mondrian_ops"]["options"]
+    monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__DRIFT", raising=False)
+    assert settings.drift() == float(options["drift"]["default"])
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__DRIFT", "0.5")
+    assert settings.drift() == 0.5
+
+
+def test_the_archive_is_by_default_in_the_home_of_airflow(monkeypatch, tmp_path):
+    monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__REPORTS", raising=False)
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    assert settings.reports() == str(tmp_path / "mondrian_ops" / "reports")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", "s3://bucket/reports")
+    assert settings.reports() == "s3://bucket/reports"

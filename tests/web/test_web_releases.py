@@ -1,0 +1,99 @@
+"""The list: what it leaves out, in which order, page by page, and what it marks as drift."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mondrian_ops.web.releases import SORTS, Choice, Release, nights_of, page_of, undated
+from releases import entry
+
+
+def release(number: int, **changed) -> Release:
+    return Release.of(entry(number, **changed))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*entry(1), "rows_input", "files", "GCP"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+    )
+)
+def test_whatever_an_entry_holds_it_can_be_listed(changed):
+    found = Release.of({**entry(1), **changed})
+    assert isinstance(found.dataset, str)
+    assert found.k is None or math.isfinite(found.k)
+    assert found.when is None or found.when.year
+    for sort in SORTS:
+        assert page_of([found, release(2)], Choice(sort=sort)).total == 2
+    nights_of([found, release(0)], [found.series])
+
+
+@pytest.mark.parametrize(
+    ("location", "name"),
+    [
+        ("out/people/2025-06-01", "out/people/*"),
+        ("s3://b/people/day=20250601/r", "s3://b/people/day=*/r"),
+        ("/r/2025-06-01T02:30:00Z/x", "/r/*/x"),
+        ("out/people", "out/people"),
+        ("out/census-1990", "out/census-1990"),
+    ],
+)
+def test_the_releases_of_a_dataset_go_by_a_name_without_the_night(location, name):
+    assert undated(location) == name
+
+
+def test_what_is_asked_for_is_shown():
+    releases = [
+        release(1),
+        release(2, state="refused", dataset="out/visits"),
+        release(3, dag_id="etl", run_id="manual__1"),
+    ]
+
+    def ids(**asked) -> list[int]:
+        return [int(each.id, 16) for each in page_of(releases, Choice(**asked)).rows]
+
+    assert ids() == [3, 2, 1]
+    assert ids(dataset="VISITS") == [2]
+    assert ids(dataset="out/people/*") == [3, 1]
+    assert ids(state="published", dag_id="mondrian_nightly") == [1]
+    assert ids(run_id="manual__1") == [3]
+    assert ids(sort="time", order="asc") == [1, 2, 3]
+    assert ids(sort="no such column") == [3, 2, 1]
+    assert ids(dataset="nothing") == []
+
+
+def test_releases_without_a_figure_come_last_in_either_order():
+    releases = [release(1, GCP=0.2), release(2), release(3, GCP=0.1)]
+    for order, first in (("asc", 0.1), ("desc", 0.2)):
+        found = Choice(sort="gcp", order=order).sorted(releases)
+        assert [each.GCP for each in found[::2]] == [first, None]
+
+
+@pytest.mark.parametrize(("asked", "got"), [(-5, 1), (1, 1), (3, 3), (99, 3)])
+def test_a_page_that_is_not_there_is_the_nearest_that_is(asked, got):
+    page = page_of([release(number) for number in range(120)], Choice(page=asked))
+    assert (page.number, page.pages, page.total) == (got, 3, 120)
+    assert len(page.rows) == (20 if got == 3 else 50)
+
+
+def test_the_address_of_a_choice_keeps_what_is_asked_for():
+    choice = Choice(dataset="a&b=c", state="refused", page=4)
+    assert choice.query(sort="gcp") == "dataset=a%26b%3Dc&state=refused&sort=gcp&order=desc"
+    assert "page=5" in choice.query(page=5)
+
+
+def test_loss_and_rows_far_from_the_nights_before_are_drift():
+    losses = [0.10, 0.11, 0.10, 0.12, 0.10, 0.30, 0.10]
+    nights = [release(at, GCP=loss, rows_published=1000) for at, loss in enumerate(losses)]
+    nights.append(release(len(nights), GCP=0.11, rows_published=400))
+    others = [release(50, state="refused", GCP=9.0), release(51, dataset="out/visits", GCP=9.0)]
+    (found,) = nights_of([*others, *reversed(nights)], ["out/people/*"]).values()
+    marked = {int(each.id, 16): drift.beyond(0.25) for each, drift in found}
+    assert [at for at, drift in marked.items() if drift] == [5, 7]
+    assert marked[5] == [("loss", pytest.approx(2.0))]
+    assert marked[7] == [("rows", pytest.approx(-0.6))]
+    assert found[0][1].beyond(0.0) == []
