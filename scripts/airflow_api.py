@@ -9,8 +9,10 @@ import json
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +20,7 @@ __all__ = ["FINISHED", "AirflowApi", "AirflowError"]
 
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 START_S = 120
+_AGAIN_S = (0.5, 2, 5)
 _PHASES = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
 
 
@@ -46,6 +49,7 @@ class AirflowApi:
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """Call the REST API; returns the decoded answer.
 
+        What the server could not do is asked for again: under load it may find its database locked.
         Raises urllib.error.HTTPError for an answer that is an error.
         """
         data = None if body is None else json.dumps(body).encode()
@@ -55,6 +59,16 @@ class AirflowApi:
         request = urllib.request.Request(  # noqa: S310 - our own server, over http
             f"{self.url}{path}", data=data, method=method, headers=headers
         )
+        for pause in _AGAIN_S:
+            try:
+                return self._answer(request)
+            except urllib.error.HTTPError as error:
+                if error.code < HTTPStatus.INTERNAL_SERVER_ERROR:
+                    raise
+                time.sleep(pause)
+        return self._answer(request)
+
+    def _answer(self, request: urllib.request.Request) -> Any:
         with self._http.open(request, timeout=START_S) as answer:
             return json.load(answer)
 
@@ -71,8 +85,15 @@ class AirflowApi:
     ) -> str:
         """Unpause a DAG and start a run of it; returns the run's id."""
         self.unpause(dag_id)
-        body = {"logical_date": logical_date, "conf": conf or {}}
-        return str(self.request("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+        # Asked for again under the same name, it is not started twice.
+        run_id = f"manual__{uuid.uuid4()}"
+        body = {"dag_run_id": run_id, "logical_date": logical_date, "conf": conf or {}}
+        try:
+            self.request("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)
+        except urllib.error.HTTPError as error:
+            if error.code != HTTPStatus.CONFLICT:
+                raise
+        return run_id
 
     def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
         """The run as the API describes it."""

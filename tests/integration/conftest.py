@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,7 +11,9 @@ from projects import Project, copied
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(
+    tmp_path_factory: pytest.TempPathFactory, airflow_database: Callable[[], str]
+) -> Iterator[Project]:
     """The project under the LocalExecutor."""
     root = copied(tmp_path_factory.mktemp("project"))
     settings = {
@@ -19,21 +21,27 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         "AIRFLOW_VAR_MONDRIAN_OPS_RELEASES": str(root / "out" / "nightly"),
         "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
     }
-    airflow = LocalAirflow(root / "airflow", root / "dags", parallelism=4, settings=settings)
+    airflow = LocalAirflow(
+        root / "airflow",
+        root / "dags",
+        parallelism=4,
+        database=airflow_database(),
+        settings=settings,
+    )
     with airflow:
         yield Project(root, airflow)
 
 
 @pytest.fixture(scope="module")
 def celery_project(
-    tmp_path_factory: pytest.TempPathFactory, redis_url: str, postgres_url: str
+    tmp_path_factory: pytest.TempPathFactory, redis_url: str, airflow_database: Callable[[], str]
 ) -> Iterator[Project]:
     """The project under the CeleryExecutor, with two workers that do one task at a time."""
     root = copied(tmp_path_factory.mktemp("celery"))
     airflow = LocalAirflow(
         root / "airflow",
         root / "dags",
-        database=postgres_url,
+        database=airflow_database(),
         broker=redis_url,
         settings={
             "HELD": str(root / "held"),

@@ -67,7 +67,7 @@ def statsd():
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory, statsd):
+def watched(tmp_path_factory, airflow_database, statsd):
     root = copied(tmp_path_factory.mktemp("approval"))
     shutil.copy(REHEARSALS.with_name("approvals.py"), root / "dags")
     port, metrics = statsd
@@ -78,7 +78,13 @@ def watched(tmp_path_factory, statsd):
         "AIRFLOW__METRICS__STATSD_PORT": str(port),
         "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     }
-    airflow = LocalAirflow(root / "airflow", root / "dags", parallelism=2, settings=settings)
+    airflow = LocalAirflow(
+        root / "airflow",
+        root / "dags",
+        parallelism=2,
+        database=airflow_database(),
+        settings=settings,
+    )
     with airflow:
         yield Watched(root, airflow, metrics)
 

@@ -24,7 +24,7 @@ ONLY_WRAP_UP = [
 
 
 @pytest.fixture(scope="module")
-def catalogued(tmp_path_factory):
+def catalogued(tmp_path_factory, airflow_database):
     """A project whose Airflow writes OpenLineage's events to a file."""
     root = copied(tmp_path_factory.mktemp("lineage"))
     transport = {"type": "file", "log_file_path": str(root / "lineage.jsonl"), "append": True}
@@ -32,7 +32,14 @@ def catalogued(tmp_path_factory):
         "AIRFLOW__OPENLINEAGE__EMISSION_POLICY": json.dumps(ONLY_WRAP_UP),
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
     }
-    with LocalAirflow(root / "airflow", root / "dags", parallelism=2, settings=settings) as airflow:
+    airflow = LocalAirflow(
+        root / "airflow",
+        root / "dags",
+        parallelism=2,
+        database=airflow_database(),
+        settings=settings,
+    )
+    with airflow:
         yield Project(root, airflow)
 
 

@@ -37,7 +37,7 @@ REASON = "k: 3 of 22 classes have fewer than 5 rows"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Iterator[Project]:
+def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
     """An Airflow whose users log in: ada may do all, nora nothing."""
     needs("browser")
     root = copied(tmp_path_factory.mktemp("pages"))
@@ -50,7 +50,12 @@ def project(tmp_path_factory) -> Iterator[Project]:
         "AIRFLOW__MONDRIAN_OPS__REPORTS": str(root / "reports"),
     }
     airflow = LocalAirflow(
-        root / "airflow", root / "dags", parallelism=4, settings=settings, login=("ada", PASSWORD)
+        root / "airflow",
+        root / "dags",
+        parallelism=4,
+        database=airflow_database(),
+        settings=settings,
+        login=("ada", PASSWORD),
     )
     with airflow:
         yield Project(root, airflow)

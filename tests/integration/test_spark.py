@@ -61,7 +61,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 
 @pytest.fixture(scope="module")
-def site(cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(cluster, airflow_database, tmp_path_factory) -> Iterator[Site]:
     root = copied(tmp_path_factory.mktemp("spark_project"))
     shutil.copy(REHEARSALS.with_name("retried.py"), root / "dags")
     generate("people", rows=ROWS, seed=0, output=str(root / "people.parquet"))
@@ -92,6 +92,7 @@ def site(cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         root / "airflow",
         root / "dags",
         parallelism=4,
+        database=airflow_database(),
         settings={**settings, **spark, "PATH": path},
     )
     with airflow:

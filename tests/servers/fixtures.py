@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from servers.hdfs import Hdfs
-from servers.needs import needs
-from servers.postgres import postgres_server
+from servers.needs import NEEDS, needs
+from servers.postgres import new_database, postgres_server
 from servers.redis import redis_server
 from servers.s3 import S3
 from servers.spark import SparkCluster
 from servers.stores import USER, HdfsFolder, S3Folder, Store
+
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +42,17 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-_NUMBERS = itertools.count()
+@pytest.fixture(scope="session")
+def airflow_database(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Gives at each call SQLAlchemy's URL of a new database for an Airflow.
+
+    An empty URL on a machine without PostgreSQL: SQLite then, which may turn away one of several
+    who write at once.
+    """
+    if NEEDS["postgres"]():
+        return str
+    server: str = request.getfixturevalue("postgres_url")
+    return lambda: new_database(server, f"airflow_{next(_NUMBERS)}")
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from servers.processes import Process, answers, free_port
 
-__all__ = ["postgres_server"]
+__all__ = ["new_database", "postgres_server"]
 
 # Debian keeps the server's programs out of the PATH.
 _DEBIAN = Path("/usr/lib/postgresql")
@@ -46,6 +46,19 @@ def postgres_server(folder: Path) -> Iterator[str]:
             yield f"postgresql+psycopg2://airflow@127.0.0.1:{port}/postgres"
         finally:
             server.stop()
+
+
+def new_database(url: str, name: str) -> str:
+    """Make a database in the server of ``url``; gives SQLAlchemy's URL of it."""
+    import psycopg2  # which only those need who run Airflow on PostgreSQL
+
+    connection = psycopg2.connect(url.replace("+psycopg2", ""))
+    try:
+        connection.autocommit = True  # PostgreSQL makes no database in a transaction
+        connection.cursor().execute(f"CREATE DATABASE {name}")
+    finally:
+        connection.close()
+    return f"{url.rpartition('/')[0]}/{name}"
 
 
 def _initialize(data: Path, log: Path, user: str | None) -> None:
