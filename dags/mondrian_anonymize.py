@@ -135,6 +135,7 @@ FORM = {
         72,
         type="number",
         exclusiveMinimum=0,
+        maximum=options.MOST_APPROVAL_HOURS,
         section=APPROVAL,
         title="Hours to wait for it",
         description="A release that nobody has approved by then is discarded.",

@@ -24,6 +24,8 @@ from mondrian_ops.report import render_html, render_text
 
 ROWS = 60
 
+wrapping_up = sys.modules["mondrian_ops.pipeline.wrap_up"]  # not the function of that name
+
 
 @pytest.fixture
 def table():
@@ -56,9 +58,9 @@ def job(tmp_path, table):
 class Parked:
     """A release that was checked and waits."""
 
-    def __init__(self, job):
+    def __init__(self, job, run="a run"):
         self.job = pipeline.load_job({**job, "require_approval": True})
-        self.work = storage.WorkDir(storage.work_path(self.job.output, "a run"))
+        self.work = storage.WorkDir(storage.work_path(self.job.output, run))
         self.fragments = pipeline.partition(self.job, work=self.work.root)
         summaries = [pipeline.anonymize_fragment(self.job, each) for each in self.fragments]
         self.report, self.seal = pipeline.check(self.job, work=self.work.root, summaries=summaries)
@@ -168,10 +170,57 @@ def test_a_publication_that_was_killed_is_done_again(parked, job, before, monkey
     assert published(job)
 
 
-def test_a_denied_release_is_discarded_with_its_working_files(parked, job):
-    report = pipeline.deny(parked.work.root, decision="rejected", by="jane", at="2025-06-01")
-    assert report["metrics"] == parked.report["metrics"]
-    assert os.listdir(Path(job["output"]).parent) == []
+def test_a_newer_release_is_not_replaced_by_an_older_one(job, monkeypatch):
+    """Two runs wait side by side; Tuesday's is approved first, then somebody approves Monday's."""
+    monday, tuesday = (parked_on(job, monkeypatch, night) for night in ("01", "02"))
+    tuesday.publish(tuesday.approval)
+    before = json.loads((Path(job["output"]) / "_report.json").read_text())
+    with pytest.raises(StorageError, match=r"a newer release of .* was published while this one"):
+        monday.publish(monday.approval)
+    assert json.loads((Path(job["output"]) / "_report.json").read_text()) == before
+
+
+def test_an_older_release_is_replaced_by_a_newer_one(job, monkeypatch):
+    monday, tuesday = (parked_on(job, monkeypatch, night) for night in ("01", "02"))
+    monday.publish(monday.approval)
+    report = tuesday.publish(tuesday.approval)
+    assert json.loads((Path(job["output"]) / "_report.json").read_text()) == report
+
+
+def test_a_report_that_does_not_say_when_it_was_made_is_no_newer_one(job, monkeypatch):
+    monday, tuesday = (parked_on(job, monkeypatch, night) for night in ("01", "02"))
+    tuesday.publish(tuesday.approval)
+    file = Path(job["output"]) / "_report.json"
+    told = json.loads(file.read_text())
+    del told["created"]
+    file.write_text(json.dumps(told))
+    assert monday.publish(monday.approval)["approval"]["by"] == "jane"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null"])
+def test_what_is_no_release_is_not_taken_for_a_newer_one(parked, job, content):
+    Path(job["output"]).mkdir()
+    (Path(job["output"]) / "_report.json").write_text(content)
+    with pytest.raises(StorageError) as caught:
+        parked.publish(parked.approval)
+    assert "newer" not in str(caught.value)
+
+
+def parked_on(job, monkeypatch, night):
+    """A release that was checked on a night of June."""
+
+    def at(told):
+        return {**told, "created": f"2025-06-{night}T02:00:00+00:00"}
+
+    with monkeypatch.context() as patched:
+        assembled = wrapping_up.assembled
+        patched.setattr(wrapping_up, "assembled", lambda *given: at(assembled(*given)))
+        return Parked(job, run=f"night {night}")
+
+
+def test_a_denied_release_says_so(parked):
+    decision = {"decision": "rejected", "by": "jane", "at": "2025-06-01"}
+    report = {**parked.report, "approval": decision}
     assert render_text(report).startswith("NOT APPROVED  nothing was published")
     assert "Not approved: nothing was published" in render_html(report)
 
@@ -193,8 +242,6 @@ def test_a_release_that_waits_says_so(parked):
 
 def test_the_seal_is_put_on_before_the_rows_are_counted(job, monkeypatch):
     """A part that changes while it is counted, or after, is not published."""
-    # The module, not the function of that name.
-    wrapping_up = sys.modules["mondrian_ops.pipeline.wrap_up"]
     recounted = wrapping_up._recounted
 
     def count_and_change(asked, directory, summaries, progress):
@@ -224,6 +271,36 @@ def test_a_limit_that_is_exceeded_refuses_the_release(job, option, said):
     assert f"raise {option}, or set on_exceeded: ask" in message
     assert caught.value.report["rows"]["input"] == ROWS
     assert os.listdir(Path(job["output"]).parent) == []
+
+
+def test_a_release_that_fails_its_check_is_refused_with_its_figures(job, monkeypatch):
+    monkeypatch.setattr(wrapping_up, "lost_rows", lambda *_a: ["60 rows came in"])
+    with pytest.raises(PrivacyError, match="refused and not published: 60 rows came in") as caught:
+        pipeline.run(pipeline.load_job(job))
+    report = caught.value.report
+    assert report["rows"]["published"] == ROWS
+    assert report["verification"]["failures"] == ["60 rows came in"]
+    assert not report["verification"]["passed"]
+    assert "60 rows came in" in render_html(report)
+    assert os.listdir(Path(job["output"]).parent) == []
+
+
+def test_a_release_with_small_classes_is_refused_with_its_figures(job, monkeypatch):
+    """A part that was changed between the tasks: a row of it is taken for one of another age."""
+
+    def changed(path):
+        name, table = read_part(path)
+        ages = ["?", *table["age"].to_pylist()[1:]]
+        return name, table.set_column(table.column_names.index("age"), "age", pa.array(ages))
+
+    read_part = wrapping_up._read_part
+    monkeypatch.setattr(wrapping_up, "_read_part", changed)
+    with pytest.raises(PrivacyError) as caught:
+        pipeline.run(pipeline.load_job(job))
+    report = caught.value.report
+    assert report["achieved"]["k"] < 5
+    assert report["risk"]["prosecutor_max"] > 1 / 5
+    assert not report["verification"]["passed"]
 
 
 def test_a_limit_that_is_reached_is_not_exceeded(job):

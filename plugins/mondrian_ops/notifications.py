@@ -12,7 +12,7 @@ So a notifier of any provider says what happened, with texts of one's own or wit
 
     anonymize_group(
         job,
-        on_refusal=SmtpNotifier(to="privacy@example.org", subject=SUBJECT, html_content=MESSAGE),
+        on_refusal=SmtpNotifier(to="privacy@example.org", subject=SUBJECT, html_content=HTML),
     )
 """
 

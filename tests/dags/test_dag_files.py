@@ -121,6 +121,7 @@ def test_every_field_of_the_form_explains_itself(anonymize):
         ("max_risk", -0.1),
         ("max_suppressed", -1),
         ("approval_hours", 0),
+        ("approval_hours", 8761),
         ("on_exceeded", "warn"),
         ("di_mondrian_cut_points", 0),
         ("di_mondrian_cut_points", 101),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,23 @@ from airflow.sdk import DAG
 class Store(dict):
     """What a task keeps over its tries."""
 
-    def set(self, key, value):
-        self[key] = value
+    def __init__(self):
+        super().__init__()
+        self.kept_for = {}
+
+    def set(self, key, value, *, retention=None):
+        self[key] = json.loads(json.dumps(value))
+        self.kept_for[key] = retention
+
+
+class Instance(SimpleNamespace):
+    """A task instance that has, as all of its run in these tests, the XComs of one task."""
+
+    def xcom_push(self, key, value):
+        self.xcoms[key] = value
+
+    def xcom_pull(self, task_ids, key):
+        return [self.xcoms.get(key) for _ in task_ids]
 
 
 @pytest.fixture
@@ -26,7 +42,7 @@ def context() -> dict[str, Any]:
         "dag_run": run,
         "outlet_events": {},
         "task_state_store": Store(),
-        "ti": SimpleNamespace(id="its id", task_id="t", map_index=-1, stats_tags=tags),
+        "ti": Instance(id="its id", task_id="t", map_index=-1, stats_tags=tags, xcoms={}),
     }
 
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from airflow.sdk import DAG, BaseNotifier, TriggerRule, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time import hitl, task_runner
+from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import ApprovalError, PrivacyError
-from mondrian_ops.operators import CleanUpOperator, PartitionOperator, WrapUpOperator, approval
+from mondrian_ops.operators import (
+    CleanUpOperator,
+    PartitionOperator,
+    WrapUpOperator,
+    approval,
+    base,
+)
+from mondrian_ops.operators import wrap_up as wrapping_up
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import escaped, render_markdown
@@ -21,6 +32,9 @@ from mondrian_ops.storage import Archive
 from test_report import make
 
 AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+
+PARKED = approval.Parked({"k": 2}, "/some/work", "a token", "a seal", -1)
 
 
 def answer(option, name="ada", **more):
@@ -61,8 +75,8 @@ def test_nobody_is_waited_for_longer_than_the_run_lasts(context, job, hours, lim
     context["dag_run"].start_date = datetime.now(UTC) - timedelta(minutes=30)
     job = read_job({**job, "approval_hours": hours, "require_approval": True})
     with pytest.raises(TaskAwaitingInput) as caught:
-        approval.park(job, context, resume="decided", seal="a seal")
-    assert caught.value.kwargs == {"seal": "a seal"}
+        approval.park(job, context, resume="decided", parked=PARKED)
+    assert caught.value.kwargs == {"parked": PARKED._asdict()}
     assert abs(caught.value.timeout - expected) < timedelta(seconds=30)
 
 
@@ -90,32 +104,57 @@ def test_a_question_with_other_figures_is_not_asked(context, asked):
     assert len(asked) == 2
 
 
+def test_a_question_to_other_stewards_is_not_asked(context, asked):
+    """Airflow leaves the question with those whom it was put to first."""
+    approval.ask(context, subject="s", body="b", stewards=["ada"])
+    approval.ask(context, subject="s", body="b", stewards=["ada"])
+    with pytest.raises(ApprovalError, match="who may approve it"):
+        approval.ask(context, subject="s", body="b", stewards=["grace"])
+    assert len(asked) == 2
+
+
+def test_what_was_asked_and_decided_is_kept_as_long_as_the_run(context, asked):
+    approval.ask(context, subject="s", body="b", stewards=())
+    approval.remember(context, PARKED, REJECTED)
+    kept_for = context["task_state_store"].kept_for
+    assert len(kept_for) == 2
+    assert set(kept_for.values()) == {NEVER_EXPIRE}
+    assert all(each is NEVER_EXPIRE for each in kept_for.values())  # Airflow looks for this one
+
+
 GIVEN = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
 APPROVED = approval.Decision.of(answer("Approve"))
 REJECTED = approval.Decision.of(answer("Reject"))
 
 
-def test_an_approval_is_remembered_for_the_same_working_files(context, tmp_path):
+@pytest.fixture
+def waiting(context, tmp_path):
+    """Working files, and what is kept of a release in them."""
     work = storage.WorkDir(str(tmp_path / "work"))
     work.create()
-    assert approval.given(context, work.root) is None
-    approval.remember(context, work.root, "a seal", APPROVED)
-    assert approval.given(context, work.root) == GIVEN
-    assert approval.denied(context, work.root) is None
-    work.create()
-    assert approval.given(context, work.root) is None
+    return work, approval.Parked({}, work.root, work.token, "a seal", -1)
 
 
-def test_a_denial_is_remembered_until_there_are_new_working_files(context, tmp_path):
-    work = storage.WorkDir(str(tmp_path / "work"))
+@pytest.mark.parametrize("decision", [APPROVED, REJECTED])
+def test_a_decision_is_remembered_for_the_same_working_files(context, waiting, decision):
+    work, parked = waiting
+    assert approval.earlier(context, {work.root}) is None
+    approval.remember(context, parked, decision)
+    assert approval.earlier(context, {work.root}) == (parked, decision)
+    assert approval.earlier(context, {"/another/work"}) is None
     work.create()
-    approval.remember(context, work.root, "a seal", REJECTED)
-    assert approval.given(context, work.root) is None
-    assert approval.denied(context, work.root) is None  # it was not carried out: ask again
+    assert approval.earlier(context, {work.root}) is None
+
+
+def test_a_denial_stands_when_it_was_carried_out_and_an_approval_does_not(context, waiting):
+    work, parked = waiting
     work.remove()
-    assert approval.denied(context, work.root) == REJECTED
-    work.create()
-    assert approval.denied(context, work.root) is None
+    approval.remember(context, parked, REJECTED)
+    assert approval.earlier(context, {work.root}) == (parked, REJECTED)
+    # The run was cleared, and its job now has another output.
+    assert approval.earlier(context, {"/another/work"}) is None
+    approval.remember(context, parked, APPROVED)
+    assert approval.earlier(context, {work.root}) is None
 
 
 @task(trigger_rule=TriggerRule.ALL_DONE)
@@ -154,9 +193,8 @@ def test_all_that_follows_is_skipped_but_teardowns(context, job, monkeypatch):
     assert {each for each in message.tasks if isinstance(each, tuple)} == {
         *(("mapped", 0), ("mapped", 1), ("group.inside", 0), ("group.inside", 1)),
     }
-    assert set(pushed["skipmixin_key"]["skipped"]) == {
-        *("always", "next_one", "mapped", "group.inside"),
-    }
+    # What Airflow looks at when one of them is cleared: it asks direct parents only.
+    assert set(pushed["skipmixin_key"]["skipped"]) == {"always", "mapped", "group.inside"}
 
 
 def test_where_nothing_follows_nothing_is_skipped(context, job):
@@ -179,75 +217,173 @@ class Noting(BaseNotifier):
 REPORT = make()
 
 
+class Release:
+    """A `wrap_up` whose release passes its check; ``done`` is what became of that."""
+
+    def __init__(self, context, job, asked, reports):
+        self.context, self.asked, self.job = context, asked, job
+        self.output = job["output"]
+        self.archive = Archive(reports)
+        self.done = []
+        self.noting = Noting()
+        self.work = storage.WorkDir(work_of(read_job(job), self.task, context))
+        self.work.create()
+        part = pa.table({"age": ["[1, 2]", "[1, 2]"]})
+        storage.write_part(self.work.part_path(0), part)
+        self.write_report(REPORT)
+
+    @property
+    def task(self):
+        """As a new process has it."""
+        return WrapUpOperator(
+            task_id="t",
+            job=self.job,
+            summaries=[{"id": 0, "work": self.work.root}] if hasattr(self, "work") else [],
+            on_refusal=self.noting,
+            on_waiting=self.noting,
+        )
+
+    def write_report(self, report):
+        content = report if isinstance(report, bytes) else json.dumps(report).encode()
+        storage.write_file(f"{self.work.staging}/_report.json", content)
+
+    def park(self):
+        """Let it be checked and asked about; what its task is resumed with."""
+        with pytest.raises(TaskAwaitingInput) as caught:
+            self.task.execute(self.context)
+        return json.loads(json.dumps(caught.value.kwargs))
+
+    def decide(self, parked, event):
+        return self.task.decided(self.context, **parked, event=event)
+
+    def reject(self, parked):
+        with pytest.raises(AirflowSkipException, match="the release is discarded"):
+            self.decide(parked, answer("Reject"))
+
+    def clean_up(self):
+        clean_up = CleanUpOperator(task_id="t", job=self.job)
+        clean_up.upstream_task_ids.add("partition")
+        clean_up.execute(self.context)
+
+    @property
+    def states(self):
+        return [each["state"] for each in self.archive.entries()]
+
+    @property
+    def is_there(self):
+        return Path(self.work.root).exists()
+
+
 @pytest.fixture
-def release(monkeypatch, context, job, asked):
-    """A `wrap_up` whose release passes its check; what it does to the release is noted."""
-    done = []
-    noting = Noting()
+def release(monkeypatch, context, job, asked, reports):
     job["require_approval"] = True
-    wrap_up = WrapUpOperator(
-        task_id="t", job=job, summaries=[], on_refusal=noting, on_waiting=noting
-    )
-    work = storage.WorkDir(work_of(read_job(job), wrap_up, context))
-    work.create()
-    wrap_up.summaries = [{"id": 0, "work": work.root}]
+    found = Release(context, job, asked, reports)
 
     def publish(_job, *, work, approval):
-        done.append(("published", approval))
-        return REPORT
-
-    def deny(work, **decision):
-        done.append(("denied", decision))
+        found.done.append(("published", approval))
         return REPORT
 
     monkeypatch.setattr(pipeline, "check", lambda *_a, **_k: pipeline.Checked(REPORT, "a seal"))
     monkeypatch.setattr(pipeline, "publish", publish)
-    monkeypatch.setattr(pipeline, "deny", deny)
-    monkeypatch.setattr(approval, "skip_followers", lambda *_a: done.append("skipped"))
-    return SimpleNamespace(task=wrap_up, done=done, noting=noting, work=work, asked=asked)
+    monkeypatch.setattr(approval, "skip_followers", lambda *_a: found.done.append("skipped"))
+    return found
 
 
-def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, context, reports):
+def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, context):
     fragments = storage.WorkDir(release.work.root).path("fragments")
+    task = release.task
     with pytest.raises(TaskAwaitingInput) as caught:
-        release.task.execute(context)
+        task.execute(context)
     assert caught.value.method_name == "decided"
-    assert caught.value.kwargs == {"seal": "a seal"}
+    parked = approval.Parked(**caught.value.kwargs["parked"])
+    assert (parked.seal, parked.work, parked.token) == (
+        *("a seal", release.work.root, release.work.token),
+    )
+    assert read_job(parked.job) == read_job(release.job)
     assert release.done == []
     with pytest.raises(FileNotFoundError):
         storage.names_in(fragments)
-    (entry,) = Archive(reports).entries()
+    (entry,) = release.archive.entries()
     assert entry["state"] == "waiting"
     (told,) = release.noting.told
-    assert (told["state"], told["link"]) == ("waiting", release.task.release_url)
+    assert (told["state"], told["link"]) == ("waiting", task.release_url)
     assert told["link"].endswith(entry["id"])
     (question,) = release.asked
     assert f"[The release]({told['link']})" in question["body"]
 
 
-def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, context, reports):
-    summary = release.task.decided(context, seal="a seal", event=answer("Approve"))
+def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, context):
+    summary = release.decide(release.park(), answer("Approve"))
     assert release.done == [("published", GIVEN)]
     assert summary["rows"] == REPORT["rows"]
-    assert Archive(reports).entries()[0]["state"] == "published"
-    assert release.noting.told == []
-    assert approval.given(context, release.work.root) == GIVEN
+    assert release.states == ["published"]
+    assert [each["state"] for each in release.noting.told] == ["waiting"]
 
 
-def test_the_next_try_of_an_approved_one_publishes_without_asking(release, context):
-    approval.remember(context, release.work.root, "a seal", APPROVED)
+def killed(*_arguments, **_options):
+    raise KeyboardInterrupt
+
+
+def test_the_next_try_of_an_approved_one_publishes_without_asking(release, context, monkeypatch):
+    parked = release.park()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(pipeline, "publish", killed)
+        release.decide(parked, answer("Approve"))
     release.task.execute(context)
     assert release.done == [("published", GIVEN)]
-    assert release.asked == []
+    assert len(release.asked) == 1
 
 
-def test_the_next_try_of_a_denied_one_is_skipped_too(release, context):
-    with pytest.raises(AirflowSkipException):
-        release.task.decided(context, seal="a seal", event=answer("Reject"))
-    release.work.remove()
+# Where a worker is killed while it discards: the module, and what it is about to do there.
+STEPS = [
+    (approval, "skip_followers"),
+    (approval, "staged_report"),
+    (wrapping_up, "record"),
+    (wrapping_up, "tell"),
+    (pipeline, "discard"),
+]
+
+
+@pytest.mark.parametrize(("where", "step"), STEPS)
+def test_a_rejection_that_was_killed_half_way_is_carried_out_and_not_asked_again(
+    release, context, monkeypatch, where, step
+):
+    parked = release.park()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(where, step, killed)
+        release.decide(parked, answer("Reject"))
+    task = release.task
     with pytest.raises(AirflowSkipException, match="rejected by ada"):
-        release.task.execute(context)
-    assert release.asked == []
+        task.execute(context)
+    assert len(release.asked) == 1
+    assert release.done in (["skipped"], ["skipped", "skipped"])
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
+    assert release.noting.told[-1]["state"] == "rejected"
+    assert task.release_url.endswith(entry["id"])
+    assert not release.is_there
+
+
+def test_a_wrap_up_that_is_cleared_after_a_rejection_is_skipped_again(release, context):
+    release.reject(release.park())
+    told = list(release.noting.told)
+    task = release.task
+    with pytest.raises(AirflowSkipException, match="rejected by ada"):
+        task.execute(context)
+    assert release.done == ["skipped", "skipped"]
+    assert release.noting.told == told  # it was told, and its figures are kept
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
+    assert task.release_url.endswith(entry["id"])
+
+
+def test_a_rejection_of_spark_s_summaries_is_carried_out_without_them(release, context):
+    """They lie among the working files, which are gone."""
+    release.reject(release.park())
+    task = release.task
+    task.summaries = [{"summaries": 2, "work": release.work.root}]
+    with pytest.raises(AirflowSkipException, match="rejected by ada"):
+        task.execute(context)
 
 
 @pytest.mark.parametrize(
@@ -257,38 +393,156 @@ def test_the_next_try_of_a_denied_one_is_skipped_too(release, context):
         (answer("Reject", name=None, timedout=True), "expired"),
     ],
 )
-def test_a_denied_one_is_skipped_with_all_that_follows(release, context, reports, event, state):
+def test_a_denied_one_is_skipped_with_all_that_follows(release, context, event, state):
+    parked = release.park()
     with pytest.raises(AirflowSkipException, match="the release is discarded"):
-        release.task.decided(context, seal="a seal", event=event)
-    # Who follows is stopped first: whatever then happens to this task, nobody goes on.
-    assert [each if isinstance(each, str) else each[0] for each in release.done] == [
-        "skipped",
-        "denied",
-    ]
-    assert Archive(reports).entries()[0]["state"] == state
-    assert release.noting.told[0]["state"] == state
+        release.decide(parked, event)
+    assert release.done == ["skipped"]
+    assert release.states == [state]
+    assert release.noting.told[-1]["state"] == state
+    assert not release.is_there
+
+
+@pytest.fixture
+def of_a_file(release, tmp_path):
+    """The release, with its job in a file; as the nightly DAG has them."""
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(release.job))
+    release.job = {"file": str(file), "set": ["k=2"]}
+    release.file = file
+    return release
+
+
+def gone(file):
+    file.unlink()
+
+
+def invalid(file):
+    file.write_text("k: [")
+
+
+def elsewhere(file):
+    file.write_text(json.dumps({**json.loads(file.read_text()), "output": "/elsewhere/out"}))
+
+
+@pytest.mark.parametrize("change", [gone, invalid, elsewhere])
+@pytest.mark.parametrize("option", ["Approve", "Reject"])
+def test_what_becomes_of_a_job_s_file_while_it_waits_does_not_matter(of_a_file, change, option):
+    release = of_a_file
+    parked = release.park()
+    change(release.file)
+    if option == "Approve":
+        release.decide(parked, answer("Approve"))
+        assert release.done == [("published", GIVEN)]
+        assert release.states == ["published"]
+    else:
+        release.reject(parked)
+        assert release.states == ["rejected"]
+        assert not release.is_there
+
+
+@pytest.mark.parametrize("change", [gone, invalid, elsewhere])
+def test_working_files_are_removed_wherever_the_job_s_file_now_says_they_are(
+    of_a_file, context, change
+):
+    release = of_a_file
+    base.announce_work(context, release.work.root)
+    release.park()
+    change(release.file)
+    release.clean_up()
+    assert not release.is_there
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["dataset"]) == ("failed", release.output)
+
+
+def test_only_working_files_of_the_run_are_removed(release, context, tmp_path):
+    """Whoever may write an XCom could name any directory."""
+    other = tmp_path / ".out.mondrian_ops-0123456789ab"
+    for directory in (other, tmp_path / "data"):
+        directory.mkdir()
+        base.announce_work(context, str(directory))
+        release.clean_up()
+        assert directory.exists()
 
 
 @pytest.mark.parametrize(
-    ("decision", "states"), [("asked", {0: "failed"}), ("approved", {}), (None, {})]
+    "report", [b"", b"{", b"[]", b"{}", b'{"metrics": 1}', b"\xff", None], ids=str
 )
-def test_a_release_that_still_waits_when_its_run_is_over_has_failed(
-    context, job, reports, decision, states
-):
-    clean_up = CleanUpOperator(task_id="t", job=[job, {**job, "output": job["output"] + "2"}])
-    work = storage.WorkDir(work_of(read_job(job), clean_up, context))
-    work.create()
-    if decision:
-        told = json.dumps({**REPORT, "approval": {"decision": decision}})
-        storage.write_file(f"{work.staging}/_report.json", told.encode())
+def test_a_release_whose_report_is_damaged_is_discarded_too(release, report):
+    parked = release.park()
+    if report is None:
+        os.unlink(f"{release.work.staging}/_report.json")
+    else:
+        release.write_report(report)
+    release.reject(parked)
+    assert release.done == ["skipped"]
+    assert release.states == ["rejected"]
+    assert release.noting.told[-1]["state"] == "rejected"
+    assert not release.is_there
+
+
+def test_what_follows_is_skipped_before_anything_can_fail(release, monkeypatch):
+    parked = release.park()
+    parked["parked"]["job"] = {"k": "no job"}
+    with pytest.raises(AirflowFailException):
+        release.decide(parked, answer("Reject"))
+    assert release.done == ["skipped"]
+
+
+def test_working_files_that_vanished_while_it_waited_can_be_rejected(release):
+    parked = release.park()
+    release.work.remove()
+    release.reject(parked)
+    assert release.done == ["skipped"]
+    assert release.states == ["rejected"]
+
+
+@pytest.mark.parametrize("noted", ["asked", "approved"])
+def test_a_release_that_was_not_published_when_its_run_is_over_has_failed(release, noted):
+    """`approved`: and then its publication failed."""
+    release.park()
+    release.write_report({**REPORT, "approval": {"decision": noted}})
+    release.clean_up()
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["rows_published"], entry["map_index"]) == ("failed", 110, -1)
+    assert "before it was published" in entry["reason"]
+    assert not release.is_there
+
+
+def test_a_release_whose_report_is_damaged_has_failed_too(release):
+    release.park()
+    release.write_report(b"{")
+    release.clean_up()
+    assert release.states == ["failed"]
+
+
+def test_a_release_that_was_published_has_not_failed(release):
+    release.park()
+    token = release.work.token
+    storage.publish(release.work.staging, release.job["output"], token)
+    release.clean_up()
+    assert release.states == ["waiting"]
+    assert not release.is_there
+
+
+def test_a_release_that_nobody_was_asked_about_has_not_failed(release):
+    release.clean_up()
+    assert release.states == []
+    assert not release.is_there
+
+
+def test_each_of_several_releases_has_failed_by_itself(release, context, job):
+    context["ti"].map_index = 1
+    release.park()
+    context["ti"].map_index = -1
+    clean_up = CleanUpOperator(task_id="t", job=[{**job, "output": f"{job['output']}2"}, job])
     clean_up.execute(context)
-    entries = Archive(reports).entries()
-    assert {each["map_index"]: each["state"] for each in entries} == states
-    with pytest.raises(FileNotFoundError):
-        storage.names_in(work.root)
+    assert [(each["map_index"], each["state"]) for each in release.archive.entries()] == [
+        (1, "failed")
+    ]
 
 
-def test_refusals_are_told_with_their_figures(release, context, monkeypatch, reports):
+def test_refusals_are_told_with_their_figures(release, context, monkeypatch):
     def refuse(*_arguments, **_options):
         raise PrivacyError("max_gcp: GCP is 0.5", REPORT)
 
@@ -297,7 +551,7 @@ def test_refusals_are_told_with_their_figures(release, context, monkeypatch, rep
         release.task.execute(context)
     (told,) = release.noting.told
     assert (told["state"], told["reason"]) == ("refused", "max_gcp: GCP is 0.5")
-    assert Archive(reports).entries()[0]["rows_published"] == 110
+    assert release.archive.entries()[0]["rows_published"] == 110
 
 
 def test_a_data_set_that_cannot_be_released_is_told_by_partition(context, job, monkeypatch):

@@ -132,6 +132,11 @@ def test_the_privacy_model_and_what_was_reached_are_a_facet(emitted, report):
         ("hdfs://namenode:8020/a/b", ("hdfs://namenode:8020", "/a/b")),
         ("/data/a", ("file", "/data/a")),
         ("file:///data/a", ("file", "/data/a")),
+        ("/data/part-?.csv", ("file", "/data/part-?.csv")),
+        ("/data/a#1/b", ("file", "/data/a#1/b")),
+        ("s3://bucket/a/part-?.csv", ("s3://bucket", "a/part-?.csv")),
+        ("hdfs://namenode:8020/a#1", ("hdfs://namenode:8020", "/a#1")),
+        ("data/a", ("file", str(Path.cwd() / "data" / "a"))),
     ],
 )
 def test_locations_are_named_by_the_rules_of_openlineage(report, location, named):

@@ -159,7 +159,12 @@ def test_opentelemetry_gets_the_figures_with_tags(collector):
         ("/releases/people/2025-06-01", "people"),
         ("/releases/people/20250601/", "people"),
         ("out/people", "people"),
-        ("/2025-06-01", "2025-06-01"),
+        ("out/visits/day=2025-06-01", "visits"),
+        ("out/people-2025-06-01", "people"),
+        ("out/2025-06-01_people", "people"),
+        ("out/people/2025/06/01", "people"),
+        ("customers/10000001", "10000001"),
+        ("/2025-06-01", "_"),
         ("s3://bucket/Ärzte & Co", "_rzte___Co"),
     ],
 )

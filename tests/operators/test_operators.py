@@ -221,7 +221,7 @@ def wrapped_up(monkeypatch):
 
     monkeypatch.setattr(pipeline, "published_report", lambda *_a: None)
     monkeypatch.setattr(pipeline, "check", check)
-    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work, approval: REPORT)
+    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work: REPORT)
     monkeypatch.setattr("mondrian_ops.report.render_text", lambda *_a, **_k: "the report")
     return called
 
@@ -300,6 +300,24 @@ def test_clean_up_takes_one_job_or_many_or_none(context, job):
         task.job = given
         task.execute(context)
         assert work.exists() == (given in ("/no/such/job.yaml", None))
+
+
+def test_where_working_files_will_be_is_said_before_there_are_any(monkeypatch, context, job):
+    """A partition task that is killed returns nothing, and leaves raw rows behind."""
+    task = PartitionOperator(task_id="t", job=job)
+
+    def killed(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "partition", killed)
+    with pytest.raises(KeyboardInterrupt):
+        task.execute(context)
+    clean_up = CleanUpOperator(task_id="c", job="/no/such/job.yaml")
+    task >> clean_up
+    work = Path(work_of(read_job(job), task, context))
+    work.mkdir()
+    clean_up.execute(context)
+    assert not work.exists()
 
 
 def test_a_job_may_be_a_file_with_some_options_changed(tmp_path, job):

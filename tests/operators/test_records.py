@@ -107,6 +107,35 @@ def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
     assert entry["task_id"] == f"g.{phase}"
 
 
+def test_what_a_cleared_run_has_published_stays(context, job, reports, kept):
+    """It still stands at the output, whatever becomes of the run's next release."""
+    published, job = make(), read_job(job)
+    record(context, job, "published", published)
+    (before,) = kept()
+    for state in ("waiting", "refused"):
+        record(context, job, state, make(fragments=3), "why")
+    refused, stands = kept()
+    assert (refused["id"], refused["state"]) == (before["id"], "refused")
+    assert {**stands, "id": before["id"]} == before
+    assert json.loads(Archive(reports).file(stands["id"], "_report.json")) == published
+    record(context, job, "published", published)
+    assert [each["state"] for each in kept()] == ["published", "published"]
+
+
+def test_a_release_that_changes_its_state_is_one_entry(context, job, kept):
+    for state in ("waiting", "rejected", "waiting", "published", "published"):
+        record(context, read_job(job), state, make())
+    assert [each["state"] for each in kept()] == ["published"]
+
+
+def test_the_page_of_a_report_is_not_drawn_for_its_figures(context, job, kept, monkeypatch):
+    monkeypatch.setattr(
+        "mondrian_ops.report.write.render_html", lambda _report: pytest.fail("was drawn")
+    )
+    record(context, read_job(job), "published", make())
+    assert kept()[0]["files"] == ["_report.json"]
+
+
 def test_an_archive_that_cannot_be_written_is_a_warning(
     monkeypatch, context, job, tmp_path, caplog
 ):

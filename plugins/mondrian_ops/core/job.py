@@ -45,6 +45,7 @@ ALGORITHMS = ("mondrian", "di_mondrian", "samarati", "tds")
 RECODING_ALGORITHMS = ("samarati", "tds")
 ENGINES = ("local", "spark")
 MOST_CUT_POINTS = 100
+MOST_APPROVAL_HOURS = 365 * 24
 
 
 def rows_of(limit: float, rows: int) -> int:
@@ -411,8 +412,11 @@ def _cut_budget(options: Options) -> float:
 def _release_limits(options: Options) -> dict[str, Any]:
     """The options that decide whether a verified release is published, refused or asked about."""
     hours = options.number("approval_hours")
-    if hours is not None and hours <= 0:
-        raise options.error("approval_hours", f"must be hours above 0, not {hours}")
+    if hours is not None and not 0 < hours <= MOST_APPROVAL_HOURS:
+        raise options.error(
+            "approval_hours",
+            f"must be hours above 0 and at most {MOST_APPROVAL_HOURS}, a year, not {hours}",
+        )
     limits = {
         "max_gcp": _share(options, "max_gcp"),
         "max_risk": _share(options, "max_risk"),

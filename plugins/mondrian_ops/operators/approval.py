@@ -9,29 +9,42 @@ Three things Airflow's :class:`ApprovalOperator` does not do are done here. A re
 skipped rather than a success, so that it emits no Asset event and nobody who waits for its success
 goes on. Everything after it is skipped, whatever its trigger rule, but teardowns. And what was
 decided is remembered across tries of the task, so that a worker that is killed while it carries it
-out does not have the steward asked again.
+out does not have the steward asked again: the next try carries it out.
+
+What waits is described by a :class:`Parked`, so that neither the job's file nor the working files
+are needed to discard it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from mondrian_ops.core.errors import ApprovalError, StorageError
+from mondrian_ops.core.errors import ApprovalError, MondrianOpsError, StorageError
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
     from mondrian_ops.core.job import Job
-    from mondrian_ops.pipeline import Approval
 
-__all__ = ["Decision", "ask", "denied", "given", "park", "remember", "skip_followers"]
+__all__ = [
+    "Decision",
+    "Parked",
+    "ask",
+    "earlier",
+    "park",
+    "remember",
+    "skip_followers",
+    "staged_report",
+]
 
 APPROVE, REJECT = "Approve", "Reject"
 
 _ASKED, _DECIDED = "mondrian_ops_asked", "mondrian_ops_decision"
+_PARKED = "parked.json"
 # A run that times out is ended without its teardowns: the release has to be discarded before.
 _BEFORE_TIMEOUT = timedelta(minutes=2)
 
@@ -64,14 +77,63 @@ class Decision(NamedTuple):
         return f"{self.decision} by {self.by or 'somebody'}"
 
 
+class Parked(NamedTuple):
+    """A release that waits, as it was when it was asked about; what is in it can be JSON.
+
+    ``job`` is the whole job, whatever its file says meanwhile; ``token`` that of the working files
+    at ``work``, which others have after the run was cleared; ``seal`` that of what was checked;
+    ``map_index`` that of its ``wrap_up``.
+    """
+
+    job: Mapping[str, Any]
+    work: str
+    token: str
+    seal: str
+    map_index: int
+
+    @classmethod
+    def of(cls, job: Job, work: str, seal: str, context: Context) -> Parked:
+        """The release of this job in these working files; raises StorageError without any."""
+        from mondrian_ops.storage import WorkDir
+
+        index = context["ti"].map_index
+        return cls(job.to_dict(), work, WorkDir(work).token, seal, -1 if index is None else index)
+
+    @classmethod
+    def left_in(cls, work: str) -> Parked | None:
+        """The release that :meth:`leave` described in these working files, where there is one."""
+        from mondrian_ops.storage import WorkDir
+
+        try:
+            return cls(**WorkDir(work).read_json(_PARKED))
+        except (MondrianOpsError, TypeError):
+            return None
+
+    def leave(self) -> None:
+        """Describe it in its working files, for who has to tell what became of it."""
+        from mondrian_ops.storage import WorkDir
+
+        WorkDir.entered(self.work).write_json(_PARKED, self._asdict())
+
+    @property
+    def found(self) -> str | None:
+        """The token of the working files that are there now; None where there are none."""
+        from mondrian_ops.storage import WorkDir
+
+        try:
+            return WorkDir(self.work).token
+        except StorageError:
+            return None
+
+
 def ask(context: Context, *, subject: str, body: str, stewards: Sequence[str]) -> None:
     """Show the question where Airflow shows what needs an answer; ``body`` is Markdown.
 
-    Raises ApprovalError where Airflow would show the figures of an earlier question.
+    Raises ApprovalError where Airflow would show an earlier question, or put it to others.
     """
     from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
 
-    _refuse_other_question(context, subject + body)
+    _refuse_other_question(context, subject, body, *stewards)
     upsert_hitl_detail(
         ti_id=context["ti"].id,
         options=[APPROVE, REJECT],
@@ -83,25 +145,28 @@ def ask(context: Context, *, subject: str, body: str, stewards: Sequence[str]) -
     )
 
 
-def park(job: Job, context: Context, *, resume: str, seal: str) -> NoReturn:
-    """End the task for now; ``resume`` is the method that gets the seal and Airflow's answer."""
+def park(job: Job, context: Context, *, resume: str, parked: Parked) -> NoReturn:
+    """End the task for now; ``resume`` is the method that gets ``parked`` and Airflow's answer."""
     from airflow.sdk.exceptions import TaskAwaitingInput
 
     raise TaskAwaitingInput(
-        method_name=resume, kwargs={"seal": seal}, timeout=_patience(job, context)
+        method_name=resume, kwargs={"parked": parked._asdict()}, timeout=_patience(job, context)
     )
 
 
-def _refuse_other_question(context: Context, question: str) -> None:
-    """Airflow keeps the first text that it was given for a task of a run, over all its tries."""
+def _refuse_other_question(context: Context, *question: str) -> None:
+    """Airflow keeps the first question that a task of a run has put, over all its tries."""
+    from airflow.sdk.execution_time.context import NEVER_EXPIRE
+
     store = context["task_state_store"]
-    digest = hashlib.sha256(question.encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(question).encode()).hexdigest()
     if store.get(_ASKED, digest) != digest:
         raise ApprovalError(
-            "this run was cleared after its release had been shown for approval, and its figures "
-            "have changed since, but Airflow keeps showing the former ones; trigger a new run"
+            "this run was cleared after its release had been shown for approval, and its figures, "
+            "or who may approve it, have changed since, but Airflow keeps to the former ones; "
+            "trigger a new run"
         )
-    store.set(_ASKED, digest)
+    store.set(_ASKED, digest, retention=NEVER_EXPIRE)
 
 
 def _patience(job: Job, context: Context) -> timedelta:
@@ -114,38 +179,48 @@ def _patience(job: Job, context: Context) -> timedelta:
     return max(min(patience, left), timedelta(seconds=1))
 
 
-def remember(context: Context, work: str, seal: str, decision: Decision) -> None:
-    """Keep a decision for the next try of the task, which has the same working files."""
-    from mondrian_ops.storage import WorkDir
+def remember(context: Context, parked: Parked, decision: Decision) -> None:
+    """Keep a decision for the next try of the task."""
+    from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
-    kept: Any = {"token": WorkDir(work).token, "seal": seal, "decision": list(decision)}
-    context["task_state_store"].set(_DECIDED, kept)
-
-
-def given(context: Context, work: str) -> Approval | None:
-    """The approval that an earlier try of the task was given for these working files."""
-    from mondrian_ops.pipeline import Approval
-    from mondrian_ops.storage import WorkDir
-
-    kept: Any = context["task_state_store"].get(_DECIDED)
-    if not kept or kept["token"] != WorkDir(work).token:
-        return None
-    decision = Decision(*kept["decision"])
-    return Approval(kept["seal"], decision.by, decision.at) if decision.approved else None
+    kept: Any = {"parked": parked._asdict(), "decision": list(decision)}
+    context["task_state_store"].set(_DECIDED, kept, retention=NEVER_EXPIRE)
 
 
-def denied(context: Context, work: str) -> Decision | None:
-    """The decision by which an earlier try of the task discarded the working files."""
-    from mondrian_ops.storage import WorkDir
+def earlier(context: Context, works: Collection[str]) -> tuple[Parked, Decision] | None:
+    """What an earlier try of the task was told to do with its release.
+
+    None where the run was cleared since, so that there is another release to ask about; ``works``
+    are the working files of the fragments that there are now. A denial stands where they are gone:
+    then it was carried out.
+    """
+    from mondrian_ops.hooks.connections import use_connections
 
     kept: Any = context["task_state_store"].get(_DECIDED)
-    if not kept or (decision := Decision(*kept["decision"])).approved:
+    if not kept:
         return None
-    try:
-        WorkDir(work).token  # noqa: B018 - whether it can be read
-    except StorageError:
-        return decision
+    use_connections()
+    parked, decision = Parked(**kept["parked"]), Decision(*kept["decision"])
+    found = parked.found
+    still_there = found == parked.token
+    discarded = found is None and not decision.approved
+    if parked.work in works and (still_there or discarded):
+        return parked, decision
     return None
+
+
+def staged_report(work: str) -> dict[str, Any] | None:
+    """The report of a release that is not published yet; None where none can be read."""
+    from mondrian_ops import report as reports
+    from mondrian_ops import storage
+
+    path = f"{storage.WorkDir(work).staging}/{reports.JSON_NAME}"
+    try:
+        report = reports.parsed(storage.read_file(path))
+        reports.overview(report)  # whether it is one
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return report
 
 
 def skip_followers(operator: BaseOperator, context: Context) -> None:
@@ -159,8 +234,13 @@ def skip_followers(operator: BaseOperator, context: Context) -> None:
     ]
     if not followers:
         return
-    # For those that are cleared later on: Airflow looks here whether they may run then.
-    skipped = {XCOM_SKIPMIXIN_SKIPPED: [task.task_id for task in followers]}
+    # For those that are cleared later on: Airflow looks here whether they may run then. It does so
+    # for tasks that follow directly, and for none that follows a mapped task.
+    skipped = {
+        XCOM_SKIPMIXIN_SKIPPED: [
+            task.task_id for task in followers if task.task_id in operator.downstream_task_ids
+        ]
+    }
     context["ti"].xcom_push(key=XCOM_SKIPMIXIN_KEY, value=skipped)
     instances = [each for task in followers for each in _instances(task, context)]
     task_runner.SUPERVISOR_COMMS.send(SkipDownstreamTasks(tasks=instances))

@@ -25,6 +25,8 @@ __all__ = [
     "RETRIES",
     "RETRY_DELAY",
     "MondrianOperator",
+    "announce_work",
+    "announced_works",
     "final_errors",
     "read_job",
     "release_name",
@@ -35,6 +37,7 @@ RETRIES = 2
 RETRY_DELAY = timedelta(seconds=10)
 
 _LOG_EVERY_S = 5.0
+_WORK = "mondrian_ops_work"
 
 
 class MondrianOperator(BaseOperator):
@@ -130,6 +133,29 @@ def work_of(job: Job, operator: BaseOperator, context: Context) -> str:
     """The working directory that the tasks of one group share in one DAG run."""
     from mondrian_ops import storage
 
+    return storage.work_path(str(job.output), _run_of(operator, context))
+
+
+def announce_work(context: Context, work: str) -> None:
+    """Tell the tasks that follow where working files are going to be."""
+    context["ti"].xcom_push(key=_WORK, value=work)
+
+
+def announced_works(operator: BaseOperator, context: Context) -> set[str]:
+    """Where the tasks before this one said that working files of the run would be.
+
+    Anybody who may write an XCom can name a directory; those of other names are left out.
+    """
+    from mondrian_ops import storage
+
+    before = sorted(operator.upstream_task_ids)
+    told = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
+    run = _run_of(operator, context)
+    return {work for work in told if isinstance(work, str) and storage.is_work_path(work, run)}
+
+
+def _run_of(operator: BaseOperator, context: Context) -> str:
+    """What tells the working files of a group's run from those of others."""
     run = context["dag_run"]
     group = operator.task_id.rpartition(".")[0]
-    return storage.work_path(str(job.output), f"{run.dag_id}/{run.run_id}/{group}")
+    return f"{run.dag_id}/{run.run_id}/{group}"

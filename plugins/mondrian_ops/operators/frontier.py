@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.options import as_number, shown
-from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
+from mondrian_ops.operators.base import (
+    MondrianOperator,
+    announce_work,
+    final_errors,
+    read_job,
+    work_of,
+)
 from mondrian_ops.operators.partition import check_map_length
 from mondrian_ops.operators.records import record_frontier
 
@@ -53,10 +59,11 @@ class FrontierSampleOperator(MondrianOperator):
             job = read_job(self.job)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
             check_map_length(len(grid), "k, l")
+            announce_work(context, work := work_of(job, self, context))
             drawn = frontier.draw(
                 job,
                 grid,
-                work=work_of(job, self, context),
+                work=work,
                 rows=_whole("rows", self.rows),
                 rate=_number("sample", self.sample),
                 progress=self.log_progress(),

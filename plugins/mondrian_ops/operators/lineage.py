@@ -5,9 +5,9 @@ Imports the OpenLineage client: only what the OpenLineage provider calls imports
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import attr
 from airflow.providers.openlineage.extractors import OperatorLineage
@@ -19,6 +19,8 @@ from openlineage.client.facet_v2 import (
     schema_dataset,
     tags_dataset,
 )
+
+from mondrian_ops.storage.locations import is_local, is_s3, local_path, remote_parts
 
 __all__ = ["AnonymizationDatasetFacet", "lineage_of"]
 
@@ -57,7 +59,7 @@ class _Column:
     is_masked: bool
 
 
-def lineage_of(report: Mapping[str, Any]) -> OperatorLineage:
+def lineage_of(report: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
     """The lineage of the release that has this report."""
     job = report["job"]
     source = _dataset_name(job["input"])
@@ -91,11 +93,10 @@ def lineage_of(report: Mapping[str, Any]) -> OperatorLineage:
 
 def _dataset_name(location: str) -> tuple[str, str]:
     """Namespace and name, as OpenLineage names what lies on a store."""
-    url = urlsplit(location)
-    if url.scheme in ("", "file"):
-        return "file", url.path
-    path = url.path if url.scheme != "s3" else url.path.lstrip("/")
-    return f"{url.scheme}://{url.netloc}", path
+    if is_local(location):
+        return "file", os.path.abspath(local_path(location))
+    namespace, path = remote_parts(location)
+    return namespace, path.lstrip("/") if is_s3(location) else path
 
 
 def _roles(report: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import conf
 
+from mondrian_ops.core.series import undated
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["count_release", "send_figures"]
 
 _IN_NAMES = ("dag_id", "dataset")
-_DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}(?!\d)")
 
 
 def count_release(context: Context, job: Job, state: str) -> None:
@@ -71,9 +72,10 @@ def _tags(context: Context, job: Job) -> dict[str, str]:
 
 def _dataset(job: Job) -> str:
     """The name of what is released again and again: of the output, but no date."""
-    parts = [part for part in re.split(r"[/\\]", str(job.output)) if part]
-    named = [part for part in parts if not _DATE.match(part)]
-    return (named or parts)[-1]
+    parts = [part for part in re.split(r"[/\\]", undated(str(job.output))) if part]
+    named = [part.replace("*", "").strip("-_. ") for part in parts]
+    # Of `day=2025-06-01` only the key is left, which is no name either.
+    return ([part for part in named if part and not part.endswith("=")] or parts)[-1]
 
 
 def _prefix(tags: Mapping[str, str]) -> str:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import conf
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
+from mondrian_ops.operators.base import (
+    MondrianOperator,
+    announce_work,
+    final_errors,
+    read_job,
+    work_of,
+)
 from mondrian_ops.operators.places import place_of
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
 
@@ -40,6 +46,7 @@ class PartitionOperator(MondrianOperator):
             job = read_job(self.job)
             check_fragments(job)
             self._work = work_of(job, self, context)
+            announce_work(context, self._work)
             self.place = place_of(job, self, context)
             with refusal_told(self.on_refusal, context, job):
                 fragments = self.place.partition(job, self._work, self.log_progress())

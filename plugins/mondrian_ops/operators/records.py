@@ -43,7 +43,7 @@ def record(
     """Keep what became of a release, with its report where there is one.
 
     :param state: published, refused, waiting, rejected, expired or failed; replaces what was kept
-        of this release before.
+        of this release before, but for one that was published: that still stands.
     :param reason: why it was not published; names no person's value.
     :param map_index: that of the release's ``wrap_up``, for a task that is not mapped with it.
 
@@ -56,8 +56,12 @@ def record(
         files = {}
         if report is not None:
             told |= reports.overview(report)
-            files[reports.JSON_NAME] = reports.files(report)[reports.JSON_NAME]
-        _archive().keep({**_entry(context, job, map_index), **told}, files)
+            files[reports.JSON_NAME] = reports.json_content(report)
+        entry = {**_entry(context, job, map_index), **told}
+        archive = _archive()
+        if state != "published":
+            _put_aside(archive, entry["id"])
+        archive.keep(entry, files)
 
 
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:
@@ -65,6 +69,22 @@ def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> 
     with _no_more_than_warned():
         entry = {**_entry(context, job), "state": "frontier", "reason": None}
         _archive().keep(entry, {FRONTIER: json.dumps(frontier, allow_nan=False).encode()})
+
+
+def _put_aside(archive: Archive, entry_id: str) -> None:
+    """Keep what a run has published as an entry of its own, once it was cleared and does not
+    publish it again."""
+    from mondrian_ops import report as reports
+
+    try:
+        archive.file(entry_id, reports.JSON_NAME)
+    except FileNotFoundError:  # as nearly always: nothing was published, nor measured
+        return
+    for each in archive.entries():
+        if each["id"] == entry_id and each.get("state") == "published":
+            other = hashlib.sha256(f"{entry_id} {each['time']}".encode()).hexdigest()[:32]
+            files = {name: archive.file(entry_id, name) for name in each["files"]}
+            archive.keep({**each, "id": other}, files)
 
 
 @contextmanager

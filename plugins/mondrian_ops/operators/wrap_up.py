@@ -80,17 +80,20 @@ class WrapUpOperator(MondrianOperator):
         """Publish the release, or ask whether to; returns its summary."""
         from mondrian_ops import pipeline
 
+        summaries = self.summaries[:]  # one request for all of them
+        with final_errors():
+            told = approval.earlier(context, {each["work"] for each in summaries})
+        if told is not None:
+            return self._carry_out(*told, context, again=True)
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
-            summaries = self._own_summaries(work)
-            if job.may_ask and (denial := approval.denied(context, work)):
-                raise AirflowSkipException(_discarded(denial))
+            own = self._own(summaries, work)
             report = pipeline.published_report(job, work)
             if report is None:
                 self.release_url = release_url(context)
                 with refusal_told(self.on_refusal, context, job):
-                    report = self._published(job, work, summaries, context)
+                    report = self._published(job, work, own, context)
         return self._concluded(job, report, context)
 
     def _published(
@@ -99,36 +102,31 @@ class WrapUpOperator(MondrianOperator):
         """The report of the release once it is published; one that needs approval ends the task."""
         from mondrian_ops import pipeline
 
-        given = approval.given(context, work) if job.may_ask else None
-        if given is None:
-            checked = pipeline.check(
-                job, work=work, summaries=summaries, progress=self.log_progress()
-            )
-            if pipeline.asks(job, checked.report):
-                self._ask(job, work, checked.report, context)
-                approval.park(job, context, resume=self.decided.__name__, seal=checked.seal)
-        return pipeline.publish(job, work=work, approval=given)
+        checked = pipeline.check(job, work=work, summaries=summaries, progress=self.log_progress())
+        if pipeline.asks(job, checked.report):
+            parked = approval.Parked.of(job, work, checked.seal, context)
+            self._ask(job, parked, checked.report, context)
+            approval.park(job, context, resume=self.decided.__name__, parked=parked)
+        return pipeline.publish(job, work=work)
 
-    def _own_summaries(self, work: str) -> list[dict[str, Any]]:
-        summaries = [
-            each
-            for summary in self.summaries[:]  # one request for all of them
-            if summary["work"] == work
-            for each in _each(summary)
-        ]
-        if not summaries:
+    def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[dict[str, Any]]:
+        own = [each for summary in summaries if summary["work"] == work for each in _each(summary)]
+        if not own:
             raise StorageError(
                 f"{release_name(self.job)}: no fragment of it was anonymized; the log of its "
                 "partition or anonymize_fragment task tells why"
             )
-        return summaries
+        return own
 
-    def _ask(self, job: Job, work: str, report: dict[str, Any], context: Context) -> None:
+    def _ask(
+        self, job: Job, parked: approval.Parked, report: dict[str, Any], context: Context
+    ) -> None:
         from mondrian_ops import pipeline, storage
         from mondrian_ops.report import render_markdown, render_text
 
         # Nobody needs the raw rows any more, and nobody knows how long the answer takes.
-        storage.WorkDir(work).remove_fragments()
+        storage.WorkDir(parked.work).remove_fragments()
+        parked.leave()
         reason = "; ".join(pipeline.exceeded(job, report).values())
         reason = f"waits for approval: {reason or 'require_approval is set'}"
         record(context, job, "waiting", report=report, reason=reason)
@@ -142,27 +140,55 @@ class WrapUpOperator(MondrianOperator):
         self.log.info("waits for approval\n%s", render_text(report, 100))
         tell(self.on_waiting, context, job, "waiting", reason)
 
-    def decided(self, context: Context, seal: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    def decided(
+        self, context: Context, parked: Mapping[str, Any], event: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Publish or discard the release that waited; ``event`` is Airflow's answer."""
+        told = approval.Parked(**parked), approval.Decision.of(event)
+        approval.remember(context, *told)
+        return self._carry_out(*told, context)
+
+    def _carry_out(
+        self,
+        parked: approval.Parked,
+        decision: approval.Decision,
+        context: Context,
+        again: bool = False,
+    ) -> dict[str, Any]:
+        """Do as was decided; ``again`` where an earlier try may have done some of it."""
         from mondrian_ops import pipeline
 
         self.release_url = release_url(context)
-        decision = approval.Decision.of(event)
-        with final_errors():
-            job = read_job(self.job)
-            work = work_of(job, self, context)
-            approval.remember(context, work, seal, decision)
-            if decision.approved:
-                given = pipeline.Approval(seal, decision.by, decision.at)
-                report = pipeline.publish(job, work=work, approval=given)
-                return self._concluded(job, report, context)
+        if not decision.approved:
             approval.skip_followers(self, context)
-            report = pipeline.deny(work, **decision._asdict())
+            if parked.found is not None or not again:  # removing it was the last that was done
+                self._discard(parked, decision, context)
+            raise AirflowSkipException(_discarded(decision))
+        with final_errors():
+            job = read_job(parked.job)
+            report = pipeline.published_report(job, parked.work) or pipeline.publish(
+                job,
+                work=parked.work,
+                approval=pipeline.Approval(parked.seal, decision.by, decision.at),
+            )
+        return self._concluded(job, report, context)
+
+    def _discard(
+        self, parked: approval.Parked, decision: approval.Decision, context: Context
+    ) -> None:
+        """Say that the release is discarded, and then remove it."""
+        from mondrian_ops import pipeline
+
         reason = _discarded(decision)
         self.log.warning(reason)
+        with final_errors():
+            job = read_job(parked.job)
+        report = approval.staged_report(parked.work)
+        if report is not None:
+            report["approval"] = decision._asdict()
         record(context, job, decision.decision, report=report, reason=reason)
         tell(self.on_refusal, context, job, decision.decision, reason)
-        raise AirflowSkipException(reason)
+        pipeline.discard(parked.work)
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
         """Say everywhere that the release is published; returns its summary."""
@@ -187,7 +213,9 @@ class WrapUpOperator(MondrianOperator):
             elif isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra = summary
 
-    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage | None:
+    def get_openlineage_facets_on_complete(
+        self, task_instance: Any
+    ) -> OperatorLineage[Any, Any] | None:
         """What the release was made of, for the OpenLineage provider, where there is one."""
         if self._report is None:  # nothing was published
             return None

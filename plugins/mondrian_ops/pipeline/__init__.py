@@ -12,7 +12,7 @@ from mondrian_ops.pipeline.fragments import anonymize_fragment
 from mondrian_ops.pipeline.in_memory import anonymize
 from mondrian_ops.pipeline.partition import begin, divide, partition, plan
 from mondrian_ops.pipeline.runs import discard, run, verify, warm_up
-from mondrian_ops.pipeline.wrap_up import Checked, check, deny, publish, published_report, wrap_up
+from mondrian_ops.pipeline.wrap_up import Checked, check, publish, published_report, wrap_up
 from mondrian_ops.storage import load_job
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "asks",
     "begin",
     "check",
-    "deny",
     "discard",
     "divide",
     "exceeded",

@@ -71,12 +71,11 @@ def anonymize(
     part = counter.add(released)
     count = counter.result()
     verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
-    failures = [
+    failures = (
         *verdict.failures,
         *lost_rows(job, source.num_rows, count.rows, summary["suppressed"]),
-    ]
-    if failures:
-        raise PrivacyError("the release is refused: " + "; ".join(failures))
+    )
+    verdict = replace(verdict, passed=not failures, failures=failures)
     state = {
         "rows": source.num_rows,
         "cut": cut,
@@ -89,6 +88,8 @@ def anonymize(
     }
     summary = {"id": 0, "where": "", **summary, "equivalence_classes": part.classes, "DP": part.dp}
     report = assembled(job, state, [summary], count, verdict, surveyed)
+    if failures:
+        raise PrivacyError("the release is refused: " + "; ".join(failures), report)
     _decide(job, report, approve)
     released = _without_dictionaries(released)
     return (released if is_arrow else released.to_pandas()), report

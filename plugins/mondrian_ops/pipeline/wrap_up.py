@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from mondrian_ops.pipeline.assembly import Report, assembled
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["Checked", "check", "deny", "publish", "published_report", "wrap_up"]
+__all__ = ["Checked", "check", "publish", "published_report", "wrap_up"]
 
 
 class Checked(NamedTuple):
@@ -103,12 +104,15 @@ def check(
     count, parts = _recounted(job, directory, summaries, progress)
     verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
     suppressed = sum(summary["suppressed"] for summary in summaries)
-    failures = [*verdict.failures, *lost_rows(job, state["rows"], count.rows, suppressed)]
-    if failures:
-        raise PrivacyError("the release is refused and not published: " + "; ".join(failures))
+    failures = (*verdict.failures, *lost_rows(job, state["rows"], count.rows, suppressed))
+    verdict = replace(verdict, passed=not failures, failures=failures)
     for summary, part in zip(summaries, parts, strict=True):
         summary["equivalence_classes"], summary["DP"] = part.classes, part.dp
     report = assembled(job, state, summaries, count, verdict, started)
+    if failures:
+        raise PrivacyError(
+            "the release is refused and not published: " + "; ".join(failures), report
+        )
     judge(job, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")
@@ -118,7 +122,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
     """Publish the release that :func:`check` left in the working files; returns its report.
 
     Raises ApprovalError where it needs an approval that it has not; StorageError when it is no
-    longer the one that was approved, or vanished.
+    longer the one that was approved, vanished, or waited while a newer one was published.
     """
     directory = storage.WorkDir.entered(work)
     report = _staged_report(directory)
@@ -130,18 +134,24 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
                 "the working files changed after they were checked, so what was approved is not "
                 "there any more; nothing is published, run again from the partition task"
             )
+        _refuse_older(job, report)
         report["approval"] = approved(approval.by, approval.at)
         _write_report(directory, report)
     storage.publish(directory.staging, str(job.output), directory.token)
     return report
 
 
-def deny(work: str, *, decision: str, by: str, at: str) -> Report:
-    """Discard a release that was not approved, with the working files; returns its report."""
-    directory = storage.WorkDir.entered(work)
-    report = _staged_report(directory)
-    directory.remove()
-    return {**report, "approval": {"decision": decision, "by": by, "at": at}}
+def _refuse_older(job: Job, report: Report) -> None:
+    """Refuse what waited while a release that was checked later took its place."""
+    try:
+        standing = reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # there is none
+        return
+    if isinstance(standing, dict) and str(standing.get("created", "")) > report["created"]:
+        raise StorageError(
+            f"output: a newer release of {storage.shown(str(job.output))} was published while this "
+            "one waited; nothing is published, trigger a new run if its data should replace it"
+        )
 
 
 def _staged_report(directory: storage.WorkDir) -> Report:

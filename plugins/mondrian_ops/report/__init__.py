@@ -6,13 +6,12 @@ Only the standard library is imported here, so the web pages and the command lin
 from __future__ import annotations
 
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
-from mondrian_ops.report.figures import waits
 from mondrian_ops.report.frontier import frontier_files, frontier_text
 from mondrian_ops.report.markdown import escaped, render_markdown
 from mondrian_ops.report.overview import overview
 from mondrian_ops.report.page import render_html
 from mondrian_ops.report.text import render_text
-from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, parsed
+from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, json_content, parsed
 
 __all__ = [
     "HTML_NAME",
@@ -23,11 +22,11 @@ __all__ = [
     "files",
     "frontier_files",
     "frontier_text",
+    "json_content",
     "merge_attributes",
     "overview",
     "parsed",
     "render_html",
     "render_markdown",
     "render_text",
-    "waits",
 ]

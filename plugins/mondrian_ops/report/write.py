@@ -14,8 +14,13 @@ HTML_NAME = "_report.html"
 
 def files(report: Mapping[str, Any]) -> dict[str, bytes]:
     """The content of both files, by name."""
+    return {JSON_NAME: json_content(report), HTML_NAME: render_html(report).encode()}
+
+
+def json_content(report: Mapping[str, Any]) -> bytes:
+    """The content of the JSON file alone."""
     text = json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False)
-    return {JSON_NAME: f"{text}\n".encode(), HTML_NAME: render_html(report).encode()}
+    return f"{text}\n".encode()
 
 
 def parsed(content: bytes) -> dict[str, Any]:

@@ -19,7 +19,13 @@ from mondrian_ops.storage.release import (
 )
 from mondrian_ops.storage.seal import seal_of
 from mondrian_ops.storage.source import Source, Split, open_source
-from mondrian_ops.storage.workdir import FragmentWriter, WorkDir, read_fragment, work_path
+from mondrian_ops.storage.workdir import (
+    FragmentWriter,
+    WorkDir,
+    is_work_path,
+    read_fragment,
+    work_path,
+)
 
 __all__ = [
     "Archive",
@@ -31,6 +37,7 @@ __all__ = [
     "filesystem",
     "find_hierarchy",
     "is_local",
+    "is_work_path",
     "joined",
     "load_job",
     "local_path",

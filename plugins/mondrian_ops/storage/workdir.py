@@ -35,7 +35,7 @@ from mondrian_ops.storage.locations import (
     shown,
 )
 
-__all__ = ["FragmentWriter", "WorkDir", "read_fragment", "work_path"]
+__all__ = ["FragmentWriter", "WorkDir", "is_work_path", "read_fragment", "work_path"]
 
 FLUSH_BYTES = 1 << 20
 
@@ -46,11 +46,20 @@ _FRAGMENTS = "fragments"
 
 def work_path(output: str, run_id: str) -> str:
     """The working directory of a run: hidden, beside the output and so on its file system."""
-    run = hashlib.sha256(run_id.encode()).hexdigest()[:12]
     if is_local(output):
         target = Path(local_path(output)).resolve()
-        return str(target.with_name(f".{target.name}.mondrian_ops-{run}"))
-    return joined(parent_of(output), f".{name_of(output)}.mondrian_ops-{run}")
+        return str(target.with_name(f".{target.name}{_ending(run_id)}"))
+    return joined(parent_of(output), f".{name_of(output)}{_ending(run_id)}")
+
+
+def is_work_path(path: str, run_id: str) -> bool:
+    """Whether :func:`work_path` may have made it, for some output of the run."""
+    name = name_of(path)
+    return name.startswith(".") and name.endswith(_ending(run_id))
+
+
+def _ending(run_id: str) -> str:
+    return f".mondrian_ops-{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
 
 
 class WorkDir:

@@ -6,7 +6,6 @@ What the archive holds is not trusted to have the right types: what has not is l
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -15,7 +14,9 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
-__all__ = ["SORTS", "Choice", "Drift", "Page", "Release", "nights_of", "page_of"]
+from mondrian_ops.core.series import undated
+
+__all__ = ["SORTS", "Choice", "Drift", "Page", "Release", "nights_of", "page_of", "undated"]
 
 PAGE_ROWS = 50
 NIGHTS = 60
@@ -23,8 +24,6 @@ NIGHTS = 60
 
 _BEFORE = 7
 """Releases before, whose median a release is compared with."""
-
-_DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}(?:[T_ ]?\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?Z?")
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,6 @@ class Release:
             return datetime.fromisoformat(self.time)
         except ValueError:
             return None
-
-
-def undated(location: str) -> str:
-    """A location with ``*`` in place of dates."""
-    return _DATE.sub("*", location)
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,22 @@
+"""What the releases of a data set have in common: the location without a night's date."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["undated"]
+
+# 2025-06-01, 20250601, 2025/06/01 and their like, and a time of day after it. Other digits beside
+# it make it a number, and what is no month or day makes it one, too.
+_DATE = re.compile(
+    r"""(?<!\d)
+    (?:19|20)\d\d ([-/._]?) (?:0[1-9]|1[0-2]) \1 (?:0[1-9]|[12]\d|3[01])
+    (?: [T_\ -]? (?:[01]\d|2[0-3]) [:-]? [0-5]\d (?: [:-]? [0-5]\d (?:\.\d{1,9})? )? )? Z?
+    (?!\d)""",
+    re.VERBOSE,
+)
+
+
+def undated(location: str) -> str:
+    """A location with ``*`` in place of dates, and of times after them."""
+    return _DATE.sub("*", location)
