@@ -1,6 +1,7 @@
 """A steward's approval in a real Airflow, with StatsD looking on.
 
-The runs are started together; each waits in its own ``wrap_up`` until its test answers.
+The runs are started together; each waits in its own ``wrap_up`` until a test answers, or asks for
+the run as it is when it was answered (``settled``): any test runs by itself.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 import socket
 import threading
 import urllib.error
+from functools import cache
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -21,8 +23,6 @@ from observing import nested, published, states, tries
 from projects import REHEARSALS, Project, copied
 
 pytestmark = pytest.mark.airflow
-
-OVER = ("success", "failed")
 
 
 class Watched(Project):
@@ -97,17 +97,28 @@ def runs(watched):
         job = nested(watched.job(name, **{"require_approval": True, **changed}))
         return dag_id, watched.airflow.trigger(dag_id, job)
 
+    def from_a_file(name):
+        job = {"file": str(watched.root / f"{name}.json")}
+        return "approved", watched.airflow.trigger("approved", {"job": job})
+
     each = [
         nested(watched.job(name, require_approval=True))["job"] for name in ("each_a", "each_b")
     ]
     moving = watched.root / "moving.csv"
     shutil.copy(watched.root / "include" / "examples" / "people.csv", moving)
+    for name in ("approved_gone", "rejected_gone"):
+        of_a_file = watched.job(name, require_approval=True)
+        (watched.root / f"{name}.json").write_text(json.dumps(nested(of_a_file)["job"]))
     return {
+        "shown": start("shown"),
         "published": start("published"),
         "rejected": start("rejected"),
         "expired": start("expired", approval_hours=0.01),
         "out_of_time": start("out_of_time", "approved_in_time"),
         "killed": start("killed", "approved_killed"),
+        "killed_too": start("killed_too", "approved_killed"),
+        "occupied": start("occupied"),
+        **{name: from_a_file(name) for name in ("approved_gone", "rejected_gone")},
         "tampered": start("tampered"),
         "stopped": start("stopped"),
         "cleared": start("cleared"),
@@ -166,20 +177,34 @@ def answered(watched, run, option):
     return watched.airflow.finish(*run), watched.airflow.tasks(*run)
 
 
+ANSWERS = {
+    "published": "Approve",
+    "rejected": "Reject",
+    "killed": "Approve",
+    "killed_too": "Reject",
+}
+
+
+@pytest.fixture(scope="module")
+def settled(watched, runs):
+    """Have a run of ``ANSWERS`` answered, once; its state and task instances when it is over."""
+    return cache(lambda name: answered(watched, runs[name], ANSWERS[name]))
+
+
 def asset_events(watched, run):
     events = watched.airflow.request("GET", "/api/v2/assets/events?limit=100")["asset_events"]
     return [each for each in events if each["source_run_id"] == run[1]]
 
 
 def test_a_release_waits_and_shows_what_it_is(watched, runs):
-    run = runs["published"]
+    run = runs["shown"]
     (task,) = wait_for(watched, run)
-    assert not watched.output("published").exists()
-    (work,) = watched.leftovers("published")
-    assert not (watched.output("published").parent / work / "fragments").exists()
+    assert not watched.output("shown").exists()
+    (work,) = watched.leftovers("shown")
+    assert not (watched.output("shown").parent / work / "fragments").exists()
     asked = watched.airflow.request("GET", hitl(run, task))
     assert asked["options"] == ["Approve", "Reject"]
-    assert asked["subject"] == f"Publish {watched.output('published')}?"
+    assert asked["subject"] == f"Publish {watched.output('shown')}?"
     assert "| k-anonymity | 5 | " in asked["body"]
     assert "| Rows | 2,000 of 2,000, 0 suppressed |" in asked["body"]
     links = watched.airflow.request(
@@ -193,9 +218,9 @@ def test_a_release_waits_and_shows_what_it_is(watched, runs):
     assert (told["state"], told["link"]) == ("waiting", links["Release"])
 
 
-def test_an_approved_release_is_published(watched, runs):
+def test_an_approved_release_is_published(watched, runs, settled):
     run = runs["published"]
-    state, tasks = answered(watched, run, "Approve")
+    state, tasks = settled("published")
     assert state == "success"
     assert {each["state"] for each in tasks} == {"success"}
     assert tries(tasks)["wrap_up"] == 1
@@ -212,8 +237,8 @@ def test_an_approved_release_is_published(watched, runs):
     assert event["extra"]["timings_s"] == report["timings_s"]
 
 
-def test_its_loss_and_its_risk_are_metrics(watched, runs):
-    answered_by_now(watched, runs["published"])
+def test_its_loss_and_its_risk_are_metrics(watched, settled):
+    settled("published")
     report = json.loads((watched.output("published") / "_report.json").read_text())
     gauges = dict(line.split(":", 1) for line in watched.metrics)
     release = "airflow.mondrian_ops.approved.release"
@@ -221,10 +246,6 @@ def test_its_loss_and_its_risk_are_metrics(watched, runs):
     assert float(gauges[f"{release}.rows.published"].removesuffix("|g")) == 2000
     assert float(gauges[f"{release}.gcp"].removesuffix("|g")) == report["metrics"]["GCP"]
     assert f"{release}.duration.partition" in gauges
-
-
-def answered_by_now(watched, run):
-    assert watched.airflow.finish(*run) in OVER
 
 
 def assert_discarded(watched, name, run):
@@ -239,9 +260,9 @@ def assert_discarded(watched, name, run):
     assert asset_events(watched, run) == []
 
 
-def test_a_rejected_release_is_discarded_and_stops_all_that_follows(watched, runs):
+def test_a_rejected_release_is_discarded_and_stops_all_that_follows(watched, runs, settled):
     run = runs["rejected"]
-    answered(watched, run, "Reject")
+    settled("rejected")
     assert_discarded(watched, "rejected", run)
     entry = watched.entry(run[1])
     assert entry["state"] == "rejected"
@@ -252,9 +273,9 @@ def test_a_rejected_release_is_discarded_and_stops_all_that_follows(watched, run
     assert "rejected by" in watched.airflow.log_of(*run, task)
 
 
-def test_what_was_skipped_stays_skipped_when_it_is_cleared(watched, runs):
+def test_what_was_skipped_stays_skipped_when_it_is_cleared(watched, runs, settled):
     run = runs["rejected"]
-    answered_by_now(watched, run)
+    settled("rejected")
     body = {"dry_run": False, "dag_run_id": run[1], "task_ids": ["always"], "only_failed": False}
     watched.airflow.request("POST", f"/api/v2/dags/{run[0]}/clearTaskInstances", body)
     watched.airflow.finish(*run)
@@ -277,9 +298,9 @@ def test_a_release_that_nobody_approves_in_time_is_discarded(watched, runs, name
         assert_discarded(watched, name, run)
 
 
-def test_a_worker_killed_while_it_publishes_does_not_ask_again(watched, runs):
+def test_a_worker_killed_while_it_publishes_does_not_ask_again(watched, runs, settled):
     run = runs["killed"]
-    state, tasks = answered(watched, run, "Approve")
+    state, tasks = settled("killed")
     assert state == "success"
     assert tries(tasks)["anonymize.wrap_up"] == 2
     assert published(watched.output("killed")) == 2000
@@ -287,6 +308,54 @@ def test_a_worker_killed_while_it_publishes_does_not_ask_again(watched, runs):
     report = json.loads((watched.output("killed") / "_report.json").read_text())
     assert report["approval"]["by"]
     assert [each["state"] for each in watched.told(run[1])] == ["waiting"]
+
+
+def test_a_worker_killed_while_it_discards_does_not_ask_again(watched, runs, settled):
+    run = runs["killed_too"]
+    _state, tasks = settled("killed_too")
+    assert tries(tasks)["anonymize.wrap_up"] == 2
+    found = states(tasks)
+    assert found["wrap_up", "skipped"] == found["clean_up", "success"] == 1
+    assert found["always", "skipped"] == found["needs_the_release", "skipped"] == 1
+    assert not watched.output("killed_too").exists()
+    assert watched.leftovers("killed_too") == []
+    entry = watched.entry(run[1])
+    assert (entry["state"], entry["rows_published"]) == ("rejected", 2000)
+    links = watched.airflow.request(
+        "GET", path_of(run, "taskInstances", "anonymize.wrap_up", "links?map_index=-1")
+    )["extra_links"]
+    assert urlsplit(links["Release"]).path.endswith(entry["id"])
+
+
+@pytest.mark.parametrize("name", ["approved_gone", "rejected_gone"])
+def test_a_job_s_file_that_is_gone_when_the_answer_comes_is_not_missed(watched, runs, name):
+    run = runs[name]
+    wait_for(watched, run)
+    (watched.root / f"{name}.json").unlink()
+    approve = name == "approved_gone"
+    answered(watched, run, "Approve" if approve else "Reject")
+    assert watched.leftovers(name) == []
+    if approve:
+        assert published(watched.output(name)) == 2000
+        assert watched.entry(run[1])["state"] == "published"
+    else:
+        assert_discarded(watched, name, run)
+        assert watched.entry(run[1])["state"] == "rejected"
+
+
+def test_an_approved_release_that_cannot_be_published_has_failed(watched, runs):
+    run = runs["occupied"]
+    wait_for(watched, run)
+    output = watched.output("occupied")
+    output.mkdir()
+    (output / "of_somebody_else.txt").write_text("keep this")
+    state, tasks = answered(watched, run, "Approve")
+    assert state == "failed"
+    assert tries(tasks)["wrap_up"] == 1
+    assert [path.name for path in output.iterdir()] == ["of_somebody_else.txt"]
+    assert watched.leftovers("occupied") == []
+    entry = watched.entry(run[1])
+    assert (entry["state"], entry["rows_published"]) == ("failed", 2000)
 
 
 def test_what_changed_while_it_waited_is_not_published(watched, runs):
@@ -301,6 +370,7 @@ def test_what_changed_while_it_waited_is_not_published(watched, runs):
     assert tries(tasks)["wrap_up"] == 1
     assert not watched.output("tampered").exists()
     assert watched.leftovers("tampered") == []
+    assert watched.entry(run[1])["state"] == "failed"
     (task,) = wrap_ups(watched, run)
     assert "changed after they were checked" in watched.airflow.log_of(*run, task)
 
@@ -396,19 +466,19 @@ def test_each_of_several_releases_has_its_own_answer(watched, runs):
     assert watched.entry(run[1], 1)["state"] == "published"
 
 
-def test_an_answer_counts_once(watched, runs):
+def test_an_answer_counts_once(watched, runs, settled):
     run = runs["rejected"]
-    answered_by_now(watched, run)
+    settled("rejected")
     (task,) = wrap_ups(watched, run)
     with pytest.raises(urllib.error.HTTPError) as caught:
         answer(watched, run, task, "Approve")
     assert caught.value.code == 409
 
 
-def test_no_name_of_a_person_is_shown_or_handed_on(watched, runs):
+def test_no_name_of_a_person_is_shown_or_handed_on(watched, settled):
     with (watched.root / "include" / "examples" / "people.csv").open() as file:
         names = {row["name"] for row in csv.DictReader(file)}
-    answered_by_now(watched, runs["published"])
+    settled("published")
     shown = [
         path.read_text()
         for path in (watched.root / "airflow" / "logs").rglob("task_id=wrap_up/*.log")

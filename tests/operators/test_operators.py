@@ -313,7 +313,7 @@ def test_where_working_files_will_be_is_said_before_there_are_any(monkeypatch, c
     with pytest.raises(KeyboardInterrupt):
         task.execute(context)
     clean_up = CleanUpOperator(task_id="c", job="/no/such/job.yaml")
-    task >> clean_up
+    clean_up.upstream_task_ids.add("t")
     work = Path(work_of(read_job(job), task, context))
     work.mkdir()
     clean_up.execute(context)

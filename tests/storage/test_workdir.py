@@ -9,7 +9,14 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import FragmentWriter, WorkDir, read_fragment, work_path, write_part
+from mondrian_ops.storage import (
+    FragmentWriter,
+    WorkDir,
+    is_work_path,
+    read_fragment,
+    work_path,
+    write_part,
+)
 from mondrian_ops.storage import workdir as workdir_module
 
 
@@ -153,6 +160,15 @@ def test_an_unfinished_scatter_leaves_no_fragment(work):
         raise RuntimeError
     with pytest.raises(StorageError):
         read_fragment(work, 1)
+
+
+@pytest.mark.parametrize("output", ["/out/people", "s3://conn@bucket/out/people"])
+def test_the_working_directories_of_a_run_are_told_from_others(output):
+    path = work_path(output, "a run")
+    assert is_work_path(path, "a run")
+    assert not is_work_path(path, "another run")
+    for other in (output, f"{path}/release", path.replace(".people", "people"), "/", ""):
+        assert not is_work_path(other, "a run")
 
 
 def test_part_names_differ_between_attempts_but_not_within_one(work):

@@ -26,18 +26,18 @@ class Noting(BaseNotifier):
             file.write(json.dumps({**context["release"], "run_id": context["run_id"]}) + "\n")
 
 
-class KilledWhilePublishing(WrapUpOperator):
-    """Killed when the release is approved and about to be published, the first time."""
+class KilledInTheEnd(WrapUpOperator):
+    """Killed when the release is about to be published, or removed, the first time."""
 
-    def decided(self, context, seal, event):
+    def decided(self, context, parked, event):
         from mondrian_ops import storage
 
         def die(*_arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
         if context["ti"].try_number == 1:
-            storage.publish = die
-        return super().decided(context, seal, event)
+            storage.publish = storage.WorkDir.remove = die
+        return super().decided(context, parked, event)
 
 
 @task
@@ -86,7 +86,10 @@ with DAG(
 ) as dag:
     task_groups.anonymize_tasks(dag.param("job"), **AGAIN)
 
-task_groups.WrapUpOperator = KilledWhilePublishing
+task_groups.WrapUpOperator = KilledInTheEnd
 with DAG("approved_killed", schedule=None, params=JOB) as dag:
-    task_groups.anonymize_group(dag.param("job"), **TOLD, **AGAIN) >> needs_the_release()
+    task_groups.anonymize_group(dag.param("job"), **TOLD, **AGAIN) >> [
+        needs_the_release(),
+        always(),
+    ]
 task_groups.WrapUpOperator = WrapUpOperator
