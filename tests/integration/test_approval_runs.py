@@ -130,20 +130,20 @@ def path_of(run, *parts):
 
 
 def wrap_ups(watched, run):
-    tasks = watched.airflow.tasks(*run)
+    return wrap_ups_of(watched.airflow.tasks(*run))
+
+
+def wrap_ups_of(tasks):
     return [each for each in tasks if each["task_id"].rpartition(".")[2] == "wrap_up"]
 
 
 def wait_for(watched, run, state="awaiting_input", number=1):
     """Wait until so many `wrap_up` of the run are in a state; their task instances."""
-    found = []
-
-    def are_there():
-        found[:] = [each for each in wrap_ups(watched, run) if each["state"] == state]
-        return len(found) == number
-
-    assert watched.airflow.comes_true(are_there), wrap_ups(watched, run)
-    return found
+    for tasks in watched.airflow.watch(*run):
+        found = [each for each in wrap_ups_of(tasks) if each["state"] == state]
+        if len(found) == number:
+            return found
+    pytest.fail(f"the run is over, and no wrap_up was {state}: {wrap_ups(watched, run)}")
 
 
 def hitl(run, task):

@@ -82,7 +82,11 @@ with DAG("approved_each", schedule=None, params=JOBS):
     task_groups.anonymize_each(jobs(), **TOLD, **AGAIN) >> always()
 
 with DAG(
-    "approved_in_time", schedule=None, params=JOB, dagrun_timeout=timedelta(seconds=125)
+    "approved_in_time",
+    schedule=None,
+    params=JOB,
+    dagrun_timeout=timedelta(seconds=125),
+    default_args={"priority_weight": 100},  # it has five seconds before it is discarded
 ) as dag:
     task_groups.anonymize_tasks(dag.param("job"), **AGAIN)
 
