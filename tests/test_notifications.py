@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from airflow.sdk import BaseNotifier
 
+from mondrian_ops import notifications
 from mondrian_ops.notifications import HTML, MESSAGE, SUBJECT, WebhookNotifier
 from mondrian_ops.operators.telling import Telling
+
+APPROVAL = Path(__file__).parents[1] / "docs" / "approval.md"
 
 RELEASE = {
     "dataset": "out/people",
@@ -130,3 +134,9 @@ def test_a_webhook_that_does_not_take_it_is_an_error_of_the_notifier(webhook, mo
     Telling.by(WebhookNotifier("privacy"))({}, RELEASE)
     assert "the webhook of connection 'privacy' answered 500" in caplog.text
     assert url not in caplog.text
+
+
+@pytest.mark.parametrize("text", [notifications.__doc__, APPROVAL.read_text()])
+def test_the_examples_send_no_page_that_is_not_escaped(text):
+    assert "html_content=HTML" in text
+    assert "html_content=MESSAGE" not in text

@@ -59,7 +59,8 @@ class FrontierSampleOperator(MondrianOperator):
             job = read_job(self.job)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
             check_map_length(len(grid), "k, l")
-            announce_work(context, work := work_of(job, self, context))
+            work = work_of(job, self, context)
+            announce_work(context, work)
             drawn = frontier.draw(
                 job,
                 grid,
