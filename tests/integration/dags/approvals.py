@@ -85,8 +85,8 @@ with DAG(
     "approved_in_time",
     schedule=None,
     params=JOB,
-    dagrun_timeout=timedelta(seconds=125),
-    default_args={"priority_weight": 100},  # it has five seconds before it is discarded
+    dagrun_timeout=timedelta(seconds=150),
+    default_args={"priority_weight": 100},  # it is discarded after half a minute
 ) as dag:
     task_groups.anonymize_tasks(dag.param("job"), **AGAIN)
 
