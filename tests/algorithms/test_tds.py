@@ -27,6 +27,7 @@ from mondrian_ops.core.criteria import (
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Tds
 from mondrian_ops.core.taxonomy import Taxonomy
 
 SENSITIVE = ["x", "y", "z"]
@@ -86,9 +87,10 @@ class Data:
         return self.taxonomies, self.privacy, self.domains
 
     def two_phase(self, partitions, k_intermediate, seed=0, in_parallel=map):
-        return tds.two_phase(
-            self.frequencies, *self.asked, partitions, k_intermediate, seed, in_parallel
-        )
+        return self.search(partitions, k_intermediate, seed)(self.frequencies, in_parallel)
+
+    def search(self, partitions, k_intermediate, seed=0):
+        return tds.TwoPhase(*self.asked, Tds(partitions, k_intermediate), seed)
 
 
 @st.composite
@@ -321,7 +323,7 @@ def test_any_number_of_threads_and_any_order_of_rows(data, parts, k_intermediate
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     again = FrequencySet.of(columns, data.frequencies.sizes)
     with ThreadPoolExecutor(threads) as pool:
-        found = tds.two_phase(again, *data.asked, parts, k_intermediate, 0, pool.map)
+        found = data.search(parts, k_intermediate)(again, pool.map)
     assert as_lists(found.cuts) == as_lists(alone.cuts)
     assert as_lists(found.merged) == as_lists(alone.merged)
     for one, other in zip(found.partitions, alone.partitions, strict=True):

@@ -10,7 +10,8 @@ the private working files of the run and small dicts. An engine does the work of
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded
 from mondrian_ops.pipeline.fragments import anonymize_fragment
 from mondrian_ops.pipeline.in_memory import anonymize
-from mondrian_ops.pipeline.partition import begin, divide, partition, plan
+from mondrian_ops.pipeline.partition import begin, count, divide, partition, plan
+from mondrian_ops.pipeline.recoding import parts_to_map, recode, specialize_part
 from mondrian_ops.pipeline.runs import discard, run, verify, warm_up
 from mondrian_ops.pipeline.wrap_up import Checked, check, deny, publish, published_report, wrap_up
 from mondrian_ops.storage import load_job
@@ -23,16 +24,20 @@ __all__ = [
     "asks",
     "begin",
     "check",
+    "count",
     "deny",
     "discard",
     "divide",
     "exceeded",
     "load_job",
     "partition",
+    "parts_to_map",
     "plan",
     "publish",
     "published_report",
+    "recode",
     "run",
+    "specialize_part",
     "verify",
     "warm_up",
     "wrap_up",
