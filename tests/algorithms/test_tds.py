@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +65,7 @@ class Data:
     """A drawn dataset: rows of codes, quasi-identifiers first."""
 
     def __init__(self, names, rows, criteria, k):
+        self.whole = rows
         self.taxonomies = [TAXONOMIES[name] for name in names]
         self.quasi = len(names)
         self.rows = rows
@@ -79,7 +81,7 @@ class Data:
         )
 
     def shares(self):
-        columns = list(zip(*self.rows, strict=True))[self.quasi :]
+        columns = list(zip(*self.whole, strict=True))[self.quasi :]
         return [[column.count(s) for s in range(4)] for column in columns]
 
     @property
@@ -88,6 +90,14 @@ class Data:
 
     def two_phase(self, partitions, k_intermediate, seed=0, in_parallel=map):
         return self.search(partitions, k_intermediate, seed)(self.frequencies, in_parallel)
+
+    def part(self, number, partitions, seed):
+        """A part of the rows; the whole's shares of sensitive values stay what they are."""
+        dealt = tds.partition(self.frequencies, number, partitions, seed)
+        rows = np.repeat(dealt.codes(), dealt.rows, axis=1)
+        part = copy(self)
+        part.rows = list(map(tuple, rows.T.tolist()))
+        return part
 
     def search(self, partitions, k_intermediate, seed=0):
         return tds.TwoPhase(*self.asked, Tds(partitions, k_intermediate), seed)
@@ -261,6 +271,33 @@ def test_two_phases_by_the_definitions(data, partitions, k_intermediate, seed):
     assert sum(level.rows for level in found.partitions) in (0, len(data.rows))
     for level in found.partitions:
         assert more_general(data, found.merged, level.cuts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(datasets(max_rows=40), st.integers(2, 4), st.integers(1, 10), st.integers(0, 5))
+def test_no_valid_specialization_is_left_in_any_part(data, partitions, k_intermediate, seed):
+    """The first phase is the whole way of the definitions for the rows of a part and k^I."""
+    search = data.search(partitions, k_intermediate, seed)
+    k = max(k_intermediate, data.privacy.min_class_size)
+    start = as_lists(tds.top(data.taxonomies))
+    dealt = []
+    for number in range(partitions):
+        part = data.part(number, partitions, seed)
+        dealt += part.rows
+        level = search.first(data.frequencies, number)
+        assert level.rows == len(part.rows)
+        if not holds(part, part.rows, k):
+            assert as_lists(level.cuts) == start
+            assert not len(level.steps)
+            continue
+        expected, steps = by_definition(part, start, k)
+        assert as_lists(level.cuts) == expected
+        assert list(map(tuple, level.steps.tolist())) == steps
+        groups = classes(part, as_lists(level.cuts))
+        assert level.classes == len(groups)
+        assert all(holds(part, group, k) for group in groups)
+        assert not list(candidates(part, as_lists(level.cuts), k))
+    assert Counter(dealt) == Counter(data.rows)
 
 
 def more_general(data, cuts, others):
