@@ -13,7 +13,13 @@ from airflow.sdk.execution_time import hitl, task_runner
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import ApprovalError, PrivacyError
-from mondrian_ops.operators import CleanUpOperator, PartitionOperator, WrapUpOperator, approval
+from mondrian_ops.operators import (
+    CleanUpOperator,
+    PartitionOperator,
+    RecodeOperator,
+    WrapUpOperator,
+    approval,
+)
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import escaped, render_markdown
@@ -300,14 +306,20 @@ def test_refusals_are_told_with_their_figures(release, context, monkeypatch, rep
     assert Archive(reports).entries()[0]["rows_published"] == 110
 
 
-def test_a_data_set_that_cannot_be_released_is_told_by_partition(context, job, monkeypatch):
+@pytest.mark.parametrize(
+    ("operator", "step", "arguments"),
+    [(PartitionOperator, "partition", {}), (RecodeOperator, "recode", {"parts": []})],
+)
+def test_a_data_set_that_cannot_be_released_is_told_at_once(
+    context, job, monkeypatch, operator, step, arguments
+):
     def refuse(*_arguments, **_options):
         raise PrivacyError("k: the input has 3 rows")
 
     noting = Noting()
-    monkeypatch.setattr(pipeline, "partition", refuse)
+    monkeypatch.setattr(pipeline, step, refuse)
     with pytest.raises(AirflowFailException, match="3 rows"):
-        PartitionOperator(task_id="t", job=job, on_refusal=noting).execute(context)
+        operator(task_id="t", job=job, on_refusal=noting, **arguments).execute(context)
     assert noting.told[0]["reason"] == "k: the input has 3 rows"
 
 
