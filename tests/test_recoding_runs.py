@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from cases import GRADE_FILE, Release, cases, run
-from mondrian_ops import anonymize, pipeline
+from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.core.errors import PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.run import Run
@@ -273,6 +273,14 @@ def breaking_down(sink, _schema):
         raise OSError(28, "no space left on device")
 
     yield SimpleNamespace(write_table=write_table)
+
+
+def test_what_was_counted_does_not_wait_with_a_release(parts):
+    work = WorkDir(parts[0]["work"])
+    assert storage.FREQUENCIES in names(work.root)
+    work.remove_fragments()
+    work.remove_fragments()
+    assert storage.FREQUENCIES not in names(work.root)
 
 
 def test_a_part_that_fails_half_way_leaves_nothing_behind(parts, monkeypatch):

@@ -24,7 +24,6 @@ __all__ = ["Dataset", "Run"]
 
 _DATASET = "dataset.json"
 _DRAFT = "draft.arrow"
-_FREQUENCIES = "frequencies.arrow"
 _RECODING = "recoding.arrow"
 _STATE = "run.json"
 
@@ -96,7 +95,7 @@ class Run:
     @property
     def frequencies(self) -> FrequencySet:
         """The combinations of codes, where they were counted for tasks to come."""
-        return FrequencySet.from_table(self.work.read_arrow(_FREQUENCIES))
+        return FrequencySet.from_table(self.work.read_arrow(storage.FREQUENCIES))
 
     @cached_property
     def recoding(self) -> Recoding | None:
@@ -121,7 +120,7 @@ class Run:
 
     def save_frequencies(self, frequencies: FrequencySet) -> None:
         """Keep the combinations of codes, which can be as many as the rows, for tasks to come."""
-        self.work.write_arrow(_FREQUENCIES, frequencies.to_table())
+        self.work.write_arrow(storage.FREQUENCIES, frequencies.to_table())
 
     def save_level(self, part: int, level: Level) -> None:
         """Keep what the first phase found on a part; doing it again replaces it."""

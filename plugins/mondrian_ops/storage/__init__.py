@@ -19,9 +19,16 @@ from mondrian_ops.storage.release import (
 )
 from mondrian_ops.storage.seal import seal_of
 from mondrian_ops.storage.source import Source, Split, open_source
-from mondrian_ops.storage.workdir import FragmentWriter, WorkDir, read_fragment, work_path
+from mondrian_ops.storage.workdir import (
+    FREQUENCIES,
+    FragmentWriter,
+    WorkDir,
+    read_fragment,
+    work_path,
+)
 
 __all__ = [
+    "FREQUENCIES",
     "Archive",
     "FragmentWriter",
     "Source",
