@@ -60,6 +60,7 @@ def runs(project):
         "fails_once": start("fails_once", nested(project.job("fails_once"))),
         "killed_once": start("killed_once", nested(project.job("killed_once"))),
         "killed_partition": start("killed_partition", nested(project.job("killed_partition"))),
+        "skipped_group": start("skipped_group", nested(project.job("skipped_group"))),
         "no_parts": start("mapped_first_phase", nested(project.job("no_parts"))),
         **{
             name: start(
@@ -253,6 +254,16 @@ def test_a_job_without_parts_skips_that_stage(project, over):
     assert project.leftovers("no_parts") == []
     over("happy")
     assert classes(project.output("no_parts")) == classes(project.output("happy"))
+
+
+def test_a_group_that_is_skipped_is_skipped_to_its_end(over):
+    """Also behind the stage of the parts, which may be skipped by itself."""
+    state, tasks = over("skipped_group")
+    assert state == "success"
+    found = {each["task_id"]: each["state"] for each in tasks}
+    assert found.pop("clean_up") == "success"
+    assert set(found) > {"partition", "specialize_part", "recode", "anonymize_fragment", "wrap_up"}
+    assert set(found.values()) == {"skipped"}
 
 
 def test_the_group_works_inside_another_etl(project, over):

@@ -5,6 +5,8 @@ stand alone; `anonymize_fragment` turns one fragment into one part of the releas
 the release as written, measures it and publishes it, or refuses. Its two steps are `check` and
 `publish`, for a release that has to wait for an approval between them. Between the phases there are
 the private working files of the run and small dicts. An engine does the work of the first two.
+`count`, `specialize_part` and `recode` are the steps of a `partition` whose recoding has a first
+phase in tasks of its own.
 """
 
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded

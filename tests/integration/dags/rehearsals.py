@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops import task_groups
 from mondrian_ops.operators import (
@@ -129,6 +130,12 @@ def tamper(summaries):
     parquet.write_table(released.set_column(column, "age", pa.array(ages)), path)
 
 
+@task
+def nothing_to_do():
+    """Skip what follows."""
+    raise AirflowSkipException
+
+
 def rehearsal(dag_id, *, retries=2, map_first_phase=False, **replaced):
     """A DAG of the three phases, some of whose operators are replaced."""
     before = {name: getattr(task_groups, name) for name in replaced}
@@ -157,6 +164,9 @@ failing_part = rehearsal(
 tampered = rehearsal("tampered")
 with tampered:
     tamper(tampered.get_task("anonymize_fragment").output) >> tampered.get_task("wrap_up")
+skipped_group = rehearsal("skipped_group", map_first_phase=True)
+with skipped_group:
+    nothing_to_do() >> skipped_group.get_task("partition")
 
 # In each of these, one task runs where the files of the others are out of sight.
 blind_partition = rehearsal("blind_partition")
