@@ -31,7 +31,6 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Tds
 from mondrian_ops.core.taxonomy import Taxonomy
 
-SENSITIVE = ["x", "y", "z"]
 TREES = {
     "uneven": ["a1;A;*", "b1;B;BB;*", "a2;A;*", "c;*", "b2;B;BB;*", "b3;BC;BB;*", "a3;A;*"],
     "chain": ["a;A;AA;*", "b;A;AA;*", "c;C;CC;*"],  # nodes with one child
@@ -64,25 +63,27 @@ CRITERIA = [
 class Data:
     """A drawn dataset: rows of codes, quasi-identifiers first."""
 
-    def __init__(self, names, rows, criteria, k):
+    def __init__(self, names, rows, criteria, k, codes=4):
         self.whole = rows
         self.taxonomies = [TAXONOMIES[name] for name in names]
         self.quasi = len(names)
         self.rows = rows
         self.labels = len(rows[0]) - len(names)
+        self.codes = codes  # of a sensitive column, missing values among them
+        values = pa.array([f"s{value}" for value in range(1, codes)])
         self.domains = [
-            SensitiveDomain(f"s{j}", pa.array(SENSITIVE), np.array(counts))
+            SensitiveDomain(f"s{j}", values, np.array(counts))
             for j, counts in enumerate(self.shares())
         ]
         self.privacy = Privacy(KAnonymity(k), tuple(criteria))
-        sizes = [*(t.levels.shape[1] for t in self.taxonomies), *[4] * self.labels]
+        sizes = [*(t.levels.shape[1] for t in self.taxonomies), *[codes] * self.labels]
         self.frequencies = FrequencySet.of(
             [np.array(column) for column in zip(*rows, strict=True)], sizes
         )
 
     def shares(self):
         columns = list(zip(*self.whole, strict=True))[self.quasi :]
-        return [[column.count(s) for s in range(4)] for column in columns]
+        return [[column.count(s) for s in range(self.codes)] for column in columns]
 
     @property
     def asked(self):
@@ -114,12 +115,13 @@ def datasets(draw, max_rows=30, least_k=1):
         codes = TAXONOMIES[name].levels.shape[1]
         values = draw(st.lists(st.integers(0, codes - 1), min_size=1, max_size=4))
         columns.append(draw(st.lists(st.sampled_from(values), min_size=count, max_size=count)))
+    codes, values = draw(st.sampled_from([(4, [0, 1, 2, 3]), (60, [0, 1, 30, 59])]))
     for _ in range(labels):
-        columns.append(draw(st.lists(st.integers(0, 3), min_size=count, max_size=count)))
+        columns.append(draw(st.lists(st.sampled_from(values), min_size=count, max_size=count)))
     kinds = draw(st.lists(st.sampled_from(CRITERIA), max_size=2)) if labels else []
     criteria = [kind(f"s{draw(st.integers(0, labels - 1))}") for kind in kinds]
     k = draw(st.integers(least_k, 4))
-    return Data(names, list(zip(*columns, strict=True)), criteria, k)
+    return Data(names, list(zip(*columns, strict=True)), criteria, k, codes)
 
 
 # The definitions

@@ -131,35 +131,49 @@ def draft(
 
 
 def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table) -> Plan:
-    """The fragments as the sample shows them; the ``pilot`` decides between two ways of cutting."""
+    """The fragments as the sample shows them."""
     asked, rows = anonymizer.job.partitioning, anonymizer.survey.rows
     whole = sample.num_rows == rows
-    rate = sample.num_rows / rows
     fragments, most = asked.fragments, rows
     if asked.max_rows < rows:
         most = asked.max_rows if whole else round(_ROOM * asked.max_rows)
         fragments = max(fragments, -(-rows // most))
     if fragments == 1:
         return partitioning.single()
-    attributes = anonymizer.attributes
     if asked.strategy == "quantile":
         coded = anonymizer.encode(sample, Privacy(KAnonymity(1), ()))
-        return partitioning.quantile(coded, attributes, fragments)
-    most = max(1, round(most * rate))
+        return partitioning.quantile(coded, anonymizer.attributes, fragments)
+    most = max(1, round(most * sample.num_rows / rows))
     if whole and not anonymizer.job.relaxed:
         return partitioning.multidimensional(
-            anonymizer.encode(sample), attributes, asked.fragments, anonymizer.cut, most
+            anonymizer.encode(sample),
+            anonymizer.attributes,
+            asked.fragments,
+            anonymizer.cut,
+            most,
         )
+    return _drawn(anonymizer, sample, pilot, fragments, most)
+
+
+def _drawn(
+    anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, fragments: int, most: int
+) -> Plan:
+    """Fragments of a sample: of about one size or, if that loses less on the ``pilot``, by gain."""
+    job, rows = anonymizer.job, anonymizer.survey.rows
 
     def cut_by(greedy: str, least: int) -> Plan:
         coded = anonymizer.encode(sample, Privacy(KAnonymity(max(1, least)), ()))
-        return partitioning.multidimensional(coded, attributes, asked.fragments, Cut(greedy), most)
+        asked = job.partitioning.fragments
+        return partitioning.multidimensional(coded, anonymizer.attributes, asked, Cut(greedy), most)
 
-    balanced = cut_by("balanced", round(anonymizer.privacy.min_class_size * rate))
-    greedy = getattr(anonymizer.cut, "greedy", "median")
-    if greedy not in ("gain", "widest gain") or asked.max_rows < rows:
+    least = round(anonymizer.privacy.min_class_size * sample.num_rows / rows)
+    balanced = cut_by("balanced", least)
+    cut = anonymizer.cut
+    if not isinstance(cut, Cut) or cut.greedy not in ("gain", "widest gain"):
         return balanced
-    weighed = cut_by(greedy, sample.num_rows // (2 * fragments))
+    if job.partitioning.max_rows < rows:
+        return balanced
+    weighed = cut_by(cut.greedy, sample.num_rows // (2 * fragments))
     return min(balanced, weighed, key=lambda plan: _loss_within(anonymizer, plan, pilot))
 
 

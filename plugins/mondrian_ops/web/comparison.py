@@ -42,7 +42,7 @@ def figures_of_both(pair: Sequence[Release]) -> list[tuple[str, str, str, str]]:
 def _difference(a: float | None, b: float | None) -> str:
     if a is None or b is None or not a or a == b:
         return ""
-    return f"{100 * (b - a) / a:+.1f} %"
+    return f"{100 * (b - a) / a:+z.1f} %"
 
 
 def compared(pair: Sequence[Report]) -> list[Section]:

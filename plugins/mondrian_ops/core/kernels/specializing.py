@@ -28,6 +28,11 @@ Words = NDArray[np.uint64]
 NONE = -1
 UNSEEN = np.iinfo(np.int64).max
 
+# A class's children are counted side by side where the table of their sensitive values is small
+# enough to stay in a cache, and not much larger than the class.
+TABLE = 1 << 14
+SPARSE = 4
+
 
 class Combinations(NamedTuple):
     """Packed combinations of codes; the quasi-identifier comes first, then sensitive columns."""
@@ -70,6 +75,7 @@ class Work(NamedTuple):
     bound: Ints  # (nodes + 1,)
     touched: Nodes  # (nodes,)
     counts: Ints  # (sensitive codes,): zero between uses
+    table: Ints  # (TABLE,): children times sensitive codes
     surplus: Floats  # (nodes of a sensitive hierarchy,)
     deficit: Floats
 
@@ -95,6 +101,7 @@ def new_work(forest: Forest, cut: Nodes, classes: int, criteria: Criteria) -> Wo
         bound=np.empty(nodes + 1, np.int64),
         touched=np.empty(nodes, np.int32),
         counts=np.zeros(int(criteria.codes.max(initial=1)), np.int64),
+        table=np.empty(TABLE, np.int64),
         surplus=np.zeros(tree),
         deficit=np.zeros(tree),
     )
@@ -187,14 +194,41 @@ def class_holds(combos, forest, start, stop, criteria, work):
 
 
 @njit(**LEAN)
-def children_hold(combos, forest, a, start, stop, criteria, work):
-    """Whether a class still satisfies the criteria where attribute ``a`` is specialized."""
-    groups = arrange(combos, forest, a, start, stop, work.below, work)
-    if groups == 1:
+def children_hold(combos, forest, a, start, stop, found, criteria, work):
+    """Whether the ``found`` parts that specializing attribute ``a`` makes of a class, which were
+    just tallied, satisfy the criteria."""
+    if found == 1:
         return True
-    for g in range(groups):
+    if found * work.counts.size <= min(TABLE, SPARSE * (stop - start)):
+        return tabled_children_hold(combos, forest, a, start, stop, found, criteria, work)
+    arrange(combos, forest, a, start, stop, work.below, work)
+    for g in range(found):
         if not class_holds(combos, forest, work.bound[g], work.bound[g + 1], criteria, work):
             return False
+    return True
+
+
+@njit(**LEAN)
+def tabled_children_hold(combos, forest, a, start, stop, found, criteria, work):
+    """The same, without moving the combinations: all parts are counted in one table."""
+    first = forest.first[a]
+    codes = work.counts.size
+    for g in range(found):
+        work.place[work.touched[g]] = g * codes
+    for j in range(criteria.kind.size):
+        column = forest.first.size - 1 + criteria.column[j]
+        work.table[: found * codes] = 0
+        for i in range(start, stop):
+            row = work.place[work.below[first + code_of(combos, a, i)]]
+            work.table[row + code_of(combos, column, i)] += combos.rows[i]
+        for g in range(found):
+            counts = work.table[g * codes : (g + 1) * codes]
+            total = distinct = 0
+            for s in range(codes):
+                total += counts[s]
+                distinct += counts[s] > 0
+            if not group_holds(counts, total, distinct, criteria, j, work.surplus, work.deficit):
+                return False
     return True
 
 
@@ -214,7 +248,8 @@ def weigh(combos, forest, c, criteria, work):
             work.size[child] = 0
         work.least[node] = least
         work.valid[node] = least >= criteria.k and (
-            criteria.kind.size == 0 or children_hold(combos, forest, a, start, stop, criteria, work)
+            criteria.kind.size == 0
+            or children_hold(combos, forest, a, start, stop, found, criteria, work)
         )
 
 
