@@ -96,9 +96,10 @@ def test_samarati_on_a_small_adult(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     kept = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
-    printed, times, mondrian = kept["tables"]
+    printed, times, against_rows, mondrian = kept["tables"]
     assert len(printed["rows"]) == 9
     assert len(times["rows"]) == 15
+    assert [row[0] for row in against_rows["rows"]] == ["20,000"]
     assert all(row[-1].endswith(" of 256") for row in times["rows"])
     assert [row[0] for row in mondrian["rows"]] == ["k = 10", "k = 50", "k = 100", "k = 1000"]
     assert "1,100 rows" in mondrian["title"]
