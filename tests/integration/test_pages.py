@@ -148,7 +148,7 @@ def watched(page: Page) -> list[str]:
 def drawn(where: Page | FrameLocator) -> None:
     """Look at every chart of a page; each must be drawn."""
     charts = where.locator("[data-chart]")
-    assert charts.count()
+    charts.first.wait_for()
     for at in range(charts.count()):
         charts.nth(at).scroll_into_view_if_needed()
         charts.nth(at).locator("svg path").first.wait_for(state="attached")

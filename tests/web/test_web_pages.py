@@ -107,6 +107,17 @@ def test_one_release_shows_what_its_report_says(client, archive):
     assert len(page.all("table")) == len(page.charts) + 2
 
 
+def test_links_and_look_work_before_anything_is_shown(client, archive):
+    """Clicked before its script is there, a link would show Airflow inside of Airflow."""
+    keep(archive, 1)
+    elements = page_at(client, f"releases/{entry_id(1)}").elements
+    body = [tag for tag, _ in elements].index("body")
+    at_once = [
+        given["src"] for tag, given in elements[:body] if tag == "script" and "defer" not in given
+    ]
+    assert [src.partition("?")[0].rpartition("/")[2] for src in at_once] == ["look.js", "links.js"]
+
+
 def test_every_chart_can_be_reached_and_read_without_seeing_it(client, archive):
     keep(archive, 1)
     page = page_at(client, f"releases/{entry_id(1)}")

@@ -38,6 +38,7 @@ STATIC = {
     "echarts.min.js": "text/javascript",
     "icon-dark.svg": "image/svg+xml",
     "icon.svg": "image/svg+xml",
+    "links.js": "text/javascript",
     "look.js": "text/javascript",
     "pages.css": "text/css",
     "pages.js": "text/javascript",
