@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
 from mondrian_ops.report.figures import waits
+from mondrian_ops.report.frontier import KEPT_NAME as FRONTIER_NAME
 from mondrian_ops.report.frontier import frontier_files, frontier_text
 from mondrian_ops.report.markdown import escaped, render_markdown
 from mondrian_ops.report.overview import overview
@@ -15,6 +16,7 @@ from mondrian_ops.report.text import render_text
 from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, parsed
 
 __all__ = [
+    "FRONTIER_NAME",
     "HTML_NAME",
     "JSON_NAME",
     "LIMITS",
