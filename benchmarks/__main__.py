@@ -19,6 +19,7 @@ from benchmarks import (
     airflow_dag,
     algorithms,
     di_mondrian,
+    pages,
     quality,
     results,
     samarati,
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "di_mondrian": di_mondrian.compared,
     "tds": tds.figures,
     "dag": airflow_dag.beside_empty_dag,
+    "pages": pages.listed,
     "spark": scale_out.spark_engine,
     "fragments": scale_out.figure_10,
 }

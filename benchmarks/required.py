@@ -8,6 +8,7 @@ GAIN_TIMES_MEDIAN = 1.5
 LOOKAHEAD_S = 6.0
 TIMES_DUCKDB = 3.0
 TIMES_EMPTY_DAG = 2.0
+LIST_S = 1.0  # 10,000 releases
 REFERENCE_SPARK_SHARE = 30  # the distributed run takes at most a 30th of the reference's
 LINEAR = 0.2  # time per row may differ by this share
 PEAK_MIB = 4096.0

@@ -99,19 +99,19 @@ class _Enlarged:
 
     def run(self, parts: int, k_intermediate: int | None, seed: int) -> _Run:
         """Both phases on the counts, one part after the other on one core."""
-        from mondrian_ops.algorithms import tds
+        from mondrian_ops.algorithms.tds import TwoPhase
+        from mondrian_ops.core.job import Tds
 
         anonymizer, frequencies, _ = self.counted
         asked = anonymizer.taxonomies, anonymizer.privacy, anonymizer.domains
-        k = tds.intermediate_k(frequencies.total, parts, anonymizer.privacy, k_intermediate)
+        search = TwoPhase(*asked, Tds(parts, k_intermediate), seed)
         levels, taken = [], []
-        for part in range(parts) if parts > 1 else ():
+        for part in search.asked.parts:
             start = time.process_time()
-            dealt = tds.partition(frequencies, part, parts, seed)
-            levels.append(tds.partition_level(dealt, *asked, k))
+            levels.append(search.first(frequencies, part))
             taken.append(time.process_time() - start)
         start = time.process_time()
-        found = tds.finish(frequencies, *asked, k, levels)
+        found = search.second(frequencies, levels)
         second = time.process_time() - start
         return _Run(found.iloss, sum(taken), max(taken, default=0.0), second, found.final.classes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,7 @@ def _names(columns: Sequence[Column]) -> set[str]:
     return {column.name for column in columns}
 
 
-def run(case: Case, **keys: Any) -> Release:
+def run(case: Case, by: Callable[[Job], Any] = pipeline.run, **keys: Any) -> Release:
     """Run the case on files; nothing but the release may be left."""
     with tempfile.TemporaryDirectory() as name:
         here = Path(name)
@@ -174,7 +174,7 @@ def run(case: Case, **keys: Any) -> Release:
         job = replace(Job.from_dict({**case.job, **keys, **paths}), base_dir=name)
         before = sorted(os.listdir(here))
         try:
-            report = pipeline.run(job)
+            report = by(job)
         except Exception:
             assert sorted(os.listdir(here)) == before
             raise

@@ -32,6 +32,18 @@ def tries(tasks):
     return most
 
 
+def parked(airflow, dag_id, run_id, task_id="wrap_up"):
+    """Wait until a task waits for an answer, and the scheduler has heard that it does."""
+    heard = f"task_id='{task_id}', run_id='{run_id}', try_number=1, map_index=-1)"
+    said = "Received executor event with state success for task instance TaskInstanceKey("
+    log = airflow.home / "scheduler.log"
+    assert airflow.comes_true(
+        lambda: any(
+            said in line and heard in line for line in log.read_text(errors="replace").splitlines()
+        )
+    )
+
+
 def published(release: Path) -> int:
     """Rows of a release; all of it must be there."""
     assert (release / "_SUCCESS").exists()

@@ -47,6 +47,20 @@ def test_every_part_without_airflow_runs(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [results]
 
 
+@pytest.mark.s3
+def test_releases_are_listed_from_disk_and_s3(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--rows", 100, "--only", "pages"),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert table["title"] == "Listing 100 releases"
+    assert [(row[0], row[3]) for row in table["rows"]] == [("disk", ""), ("S3", "")]
+    assert "An index of 6 files" in table["note"]
+
+
 def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
     results = tmp_path / "results"
     result = benchmarks(
@@ -96,9 +110,10 @@ def test_samarati_on_a_small_adult(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     kept = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
-    printed, times, mondrian = kept["tables"]
+    printed, times, against_rows, mondrian = kept["tables"]
     assert len(printed["rows"]) == 9
     assert len(times["rows"]) == 15
+    assert [row[0] for row in against_rows["rows"]] == ["20,000"]
     assert all(row[-1].endswith(" of 256") for row in times["rows"])
     assert [row[0] for row in mondrian["rows"]] == ["k = 10", "k = 50", "k = 100", "k = 1000"]
     assert "1,100 rows" in mondrian["title"]

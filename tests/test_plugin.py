@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+import threading
+import time
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from mondrian_ops import airflow_plugin
 
 PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
 
@@ -66,3 +72,25 @@ def test_no_module_of_the_standard_library_is_replaced(syntax):
     told = load(syntax)
     assert not told["errors"]
     assert executed(told) <= {"airflow_plugin"}
+
+
+def test_the_pages_are_made_once_and_not_where_other_requests_wait(monkeypatch):
+    makers = []
+
+    def make():
+        makers.append(threading.current_thread())
+        time.sleep(0.05)  # long enough for the others to come
+        return app
+
+    async def app(scope, _receive, _send):
+        answered.append(scope)
+
+    async def first_requests():
+        await asyncio.gather(*(airflow_plugin.pages(each, None, None) for each in range(3)))
+
+    answered = []
+    monkeypatch.setattr(airflow_plugin, "_pages", cache(make))
+    asyncio.run(first_requests())
+    assert sorted(answered) == [0, 1, 2]
+    (maker,) = makers
+    assert maker is not threading.current_thread()

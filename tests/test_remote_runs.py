@@ -13,6 +13,7 @@ from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.datasets.people import people
 from mondrian_ops.storage import hdfs_publication, s3_publication
+from phases import run_mapped
 
 ROWS = 3000
 
@@ -68,6 +69,19 @@ def test_the_release_is_that_of_local_files(store, source, tmp_path, retrieval):
     found = pipeline.verify(job(store.url("in"), store.url("out")), store.url("out/people"))
     assert found["passed"]
     assert found["rows"] == ROWS
+
+
+def test_a_mapped_first_phase_goes_through_the_store(store, source, tmp_path):
+    for path in source.iterdir():
+        store.put(f"in/{path.name}", path.read_bytes())
+    keys = {"algorithm": "tds", "tds": {"partitions": 3, "k_intermediate": 50}}
+    local = pipeline.run(job(str(source), str(tmp_path / "out"), **keys))
+    remote = run_mapped(job(store.url("in"), store.url("out"), **keys))
+    for key in ("rows", "achieved", "equivalence_classes", "recoding"):
+        assert remote[key] == local[key]
+    assert len(remote["recoding"]["specializations"]["parts"]) == 3
+    assert rows_of(store.copy("out", tmp_path / "copy")) == rows_of(tmp_path / "out")
+    assert store.names() == ["in", "out"]
 
 
 def test_a_release_waits_on_its_store_and_is_published_as_it_was_checked(store, source):

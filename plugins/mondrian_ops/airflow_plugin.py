@@ -5,7 +5,9 @@ Every process of Airflow does, so nothing heavy is imported before the pages are
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
@@ -18,12 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["MondrianOpsPlugin"]
 
 _APP = PREFIX.removeprefix("/")  # below Airflow's own address, wherever that is
+_MAKING = Lock()
 _ICONS = {"icon": f"{_APP}/static/icon.svg", "icon_dark_mode": f"{_APP}/static/icon-dark.svg"}
 
 
 async def pages(scope: Any, receive: Any, send: Any) -> None:
-    """The pages as an ASGI application, made with the first request."""
-    await _pages()(scope, receive, send)
+    """The pages as an ASGI application, made with the first request, by a thread of its own.
+
+    Making it imports a lot; Airflow answers others meanwhile.
+    """
+    app = await asyncio.to_thread(_made_once)
+    await app(scope, receive, send)
+
+
+def _made_once() -> FastAPI:
+    with _MAKING:
+        return _pages()
 
 
 @cache

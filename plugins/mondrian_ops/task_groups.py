@@ -5,6 +5,10 @@
     partition ──▶ anonymize_fragment (mapped) ──▶ wrap_up
         └────────────────┴───────────────────────────┴──▶ clean_up (teardown)
 
+and, where the first phase of two-phase top-down specialization is to be mapped tasks, too::
+
+    partition ──▶ specialize_part (mapped) ──▶ recode ──▶ anonymize_fragment (mapped) ──▶ wrap_up
+
 What follows the group follows ``wrap_up``, and the DAG run fails when it does. ``clean_up`` runs
 whatever happened. It is a teardown without a setup on purpose: Airflow skips the teardown of a
 setup that failed, and a partition task that was killed leaves raw rows behind; and it would run a
@@ -28,6 +32,8 @@ from mondrian_ops.operators import (
     FrontierSampleOperator,
     GatherFragmentsOperator,
     PartitionOperator,
+    RecodeOperator,
+    SpecializePartOperator,
     WrapUpOperator,
 )
 from mondrian_ops.operators.base import RETRIES, RETRY_DELAY
@@ -53,8 +59,8 @@ def anonymize_group(
     :param job: the job: a mapping, the path of its file, or what an upstream task returned;
         templates in it are rendered.
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
-    :param options: those of :func:`anonymize_tasks`: ``asset``, ``stewards``, ``on_refusal``,
-        ``on_waiting``, ``retries``, ``retry_delay``.
+    :param options: those of :func:`anonymize_tasks`: ``map_first_phase``, ``asset``, ``stewards``,
+        ``on_refusal``, ``on_waiting``, ``retries``, ``retry_delay``.
     """
     # None would break inside another group that has default arguments.
     arguments: Any = default_args or {}
@@ -66,6 +72,7 @@ def anonymize_group(
 def anonymize_tasks(
     job: JobSource,
     *,
+    map_first_phase: bool = False,
     asset: Asset | AssetAlias | None = None,
     stewards: Sequence[str] = (),
     on_refusal: Notifiers = (),
@@ -76,6 +83,10 @@ def anonymize_tasks(
     """The tasks of :func:`anonymize_group` where they are called, in no group of their own.
 
     :param job: as for :func:`anonymize_group`.
+    :param map_first_phase: whether a job with ``algorithm: tds`` has its first phase done by mapped
+        tasks, one for each of ``tds.partitions``, so that several machines can share it. For any
+        other job, and with Spark, which has tasks of its own for it, that stage is skipped. The
+        release is the same either way.
     :param asset: gets an event when the release is published. An AssetAlias is for an output that
         is known at run time only: the release itself becomes an Asset.
     :param stewards: ids of the users who may approve a release that needs it; without any, whoever
@@ -89,13 +100,16 @@ def anonymize_tasks(
     Returns ``wrap_up``: what needs the release follows it.
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
-    partition = PartitionOperator(task_id="partition", job=job, on_refusal=on_refusal, **again)
+    if map_first_phase:
+        dividing = _first_phase_mapped(job, on_refusal, again)
+    else:
+        dividing = [PartitionOperator(task_id="partition", job=job, on_refusal=on_refusal, **again)]
     anonymize = AnonymizeFragmentOperator.partial(
         task_id="anonymize_fragment",
         job=job,
         map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
         **again,
-    ).expand(fragment=partition.output)
+    ).expand(fragment=dividing[-1].output)
     wrap_up = WrapUpOperator(
         task_id="wrap_up",
         job=job,
@@ -107,8 +121,34 @@ def anonymize_tasks(
         **again,
     )
     clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
-    [partition, anonymize, wrap_up] >> clean_up
+    [*dividing, anonymize, wrap_up] >> clean_up
     return wrap_up
+
+
+def _first_phase_mapped(
+    job: JobSource, on_refusal: Notifiers, again: dict[str, Any]
+) -> list[PartitionOperator | MappedOperator | RecodeOperator]:
+    """The tasks up to the fragments, where a first phase is mapped tasks; the last returns them."""
+    partition = PartitionOperator(
+        task_id="partition", job=job, map_first_phase=True, on_refusal=on_refusal, **again
+    )
+    specialize = SpecializePartOperator.partial(
+        task_id="specialize_part",
+        job=job,
+        map_index_template=SpecializePartOperator.NAME_TEMPLATE,
+        **again,
+    ).expand(part=partition.output)
+    recode = RecodeOperator(
+        task_id="recode",
+        job=job,
+        parts=specialize.output,
+        on_refusal=on_refusal,
+        # Without parts that stage is skipped; with `partition` skipped this one has to be, too.
+        trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
+        **again,
+    )
+    partition >> recode
+    return [partition, specialize, recode]
 
 
 def anonymize_each(

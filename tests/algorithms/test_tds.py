@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ from mondrian_ops.core.criteria import (
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Tds
 from mondrian_ops.core.taxonomy import Taxonomy
 
 TREES = {
@@ -62,6 +64,7 @@ class Data:
     """A drawn dataset: rows of codes, quasi-identifiers first."""
 
     def __init__(self, names, rows, criteria, k, codes=4):
+        self.whole = rows
         self.taxonomies = [TAXONOMIES[name] for name in names]
         self.quasi = len(names)
         self.rows = rows
@@ -79,7 +82,7 @@ class Data:
         )
 
     def shares(self):
-        columns = list(zip(*self.rows, strict=True))[self.quasi :]
+        columns = list(zip(*self.whole, strict=True))[self.quasi :]
         return [[column.count(s) for s in range(self.codes)] for column in columns]
 
     @property
@@ -87,9 +90,18 @@ class Data:
         return self.taxonomies, self.privacy, self.domains
 
     def two_phase(self, partitions, k_intermediate, seed=0, in_parallel=map):
-        return tds.two_phase(
-            self.frequencies, *self.asked, partitions, k_intermediate, seed, in_parallel
-        )
+        return self.search(partitions, k_intermediate, seed)(self.frequencies, in_parallel)
+
+    def part(self, number, partitions, seed):
+        """A part of the rows; the whole's shares of sensitive values stay what they are."""
+        dealt = tds.partition(self.frequencies, number, partitions, seed)
+        rows = np.repeat(dealt.codes(), dealt.rows, axis=1)
+        part = copy(self)
+        part.rows = list(map(tuple, rows.T.tolist()))
+        return part
+
+    def search(self, partitions, k_intermediate, seed=0):
+        return tds.TwoPhase(*self.asked, Tds(partitions, k_intermediate), seed)
 
 
 @st.composite
@@ -263,6 +275,33 @@ def test_two_phases_by_the_definitions(data, partitions, k_intermediate, seed):
         assert more_general(data, found.merged, level.cuts)
 
 
+@settings(max_examples=200, deadline=None)
+@given(datasets(max_rows=40), st.integers(2, 4), st.integers(1, 10), st.integers(0, 5))
+def test_no_valid_specialization_is_left_in_any_part(data, partitions, k_intermediate, seed):
+    """The first phase is the whole way of the definitions for the rows of a part and k^I."""
+    search = data.search(partitions, k_intermediate, seed)
+    k = max(k_intermediate, data.privacy.min_class_size)
+    start = as_lists(tds.top(data.taxonomies))
+    dealt = []
+    for number in range(partitions):
+        part = data.part(number, partitions, seed)
+        dealt += part.rows
+        level = search.first(data.frequencies, number)
+        assert level.rows == len(part.rows)
+        if not holds(part, part.rows, k):
+            assert as_lists(level.cuts) == start
+            assert not len(level.steps)
+            continue
+        expected, steps = by_definition(part, start, k)
+        assert as_lists(level.cuts) == expected
+        assert list(map(tuple, level.steps.tolist())) == steps
+        groups = classes(part, as_lists(level.cuts))
+        assert level.classes == len(groups)
+        assert all(holds(part, group, k) for group in groups)
+        assert not list(candidates(part, as_lists(level.cuts), k))
+    assert Counter(dealt) == Counter(data.rows)
+
+
 def more_general(data, cuts, others):
     """Whether every node of a level is the other's own or above it."""
     for tree, cut, other in zip(data.taxonomies, as_lists(cuts), as_lists(others), strict=True):
@@ -323,7 +362,7 @@ def test_any_number_of_threads_and_any_order_of_rows(data, parts, k_intermediate
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     again = FrequencySet.of(columns, data.frequencies.sizes)
     with ThreadPoolExecutor(threads) as pool:
-        found = tds.two_phase(again, *data.asked, parts, k_intermediate, 0, pool.map)
+        found = data.search(parts, k_intermediate)(again, pool.map)
     assert as_lists(found.cuts) == as_lists(alone.cuts)
     assert as_lists(found.merged) == as_lists(alone.merged)
     for one, other in zip(found.partitions, alone.partitions, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import pytest
 
 from engines.samples import Site, quasi_identifiers
 from mondrian_ops import pipeline
+from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
+from phases import run_mapped
 
 pytestmark = pytest.mark.java
 
@@ -134,12 +136,29 @@ def test_the_same_release(case: str, site: Site, spark_engine: Engine, tmp_path:
         assert spark["partitioning"]["merged"] > 0
 
 
+def test_a_first_phase_of_mapped_tasks_gives_the_release_of_spark_s(
+    site: Site, spark_engine: Engine, tmp_path: Path
+) -> None:
+    keys = {**JOBS["top-down specialization"], "spark": {}, "partitioning": {"fragments": 3}}
+    spark, parts = released(site, spark_engine, tmp_path / "out", **keys)
+    mapped, its_parts = released(site, LocalEngine(), tmp_path / "out", by=run_mapped, **keys)
+    assert mapped["recoding"] == spark["recoding"]
+    assert len(spark["recoding"]["specializations"]["parts"]) == 3
+    assert parts.keys() == its_parts.keys()
+    for part, table in parts.items():
+        assert str(table.to_pylist()) == str(its_parts[part].to_pylist())
+
+
 def released(
-    site: Site, engine: Engine, output: Path, **keys: Any
+    site: Site,
+    engine: Engine,
+    output: Path,
+    by: Callable[[Job], dict[str, Any]] | None = None,
+    **keys: Any,
 ) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     """The report, and the parts by number."""
     job = site.job(output, engine="spark" if engine.remote else "local", **keys)
-    report = pipeline.run(job, engine=engine)
+    report = by(job) if by else pipeline.run(job, engine=engine)
     parts = {path.name[:10]: pq.read_table(path) for path in output.glob("part-*")}
     shutil.rmtree(output)
     assert not list(output.parent.iterdir())

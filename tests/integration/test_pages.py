@@ -1,7 +1,7 @@
 """The pages in a real Chromium, within a real Airflow: from the trigger form to the figures.
 
 Pictures of what is seen are kept in the folder that ``MONDRIAN_OPS_SCREENSHOTS`` names; those of
-``docs/pages.md`` are made so.
+``docs/pages.md`` and ``docs/approval.md`` are made so.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from local_airflow import LocalAirflow
 from mondrian_ops.report import figures
 from mondrian_ops.storage import Archive
-from projects import Project, copied
+from observing import nested, parked, published, states
+from projects import REHEARSALS, Project, copied
 from releases import entry, entry_id, keep, night, report_of
 from servers.needs import needs
 
@@ -38,9 +39,10 @@ REASON = "k: 3 of 22 classes have fewer than 5 rows"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
-    """An Airflow whose users log in: ada may do all, nora nothing."""
+    """An Airflow whose users log in: ada may do all, nora nothing. Nobody told it its address."""
     needs("browser")
     root = copied(tmp_path_factory.mktemp("pages"))
+    shutil.copy(REHEARSALS.with_name("approvals.py"), root / "dags")
     passwords = root / "passwords.json"
     passwords.write_text(json.dumps({"ada": PASSWORD, "nora": PASSWORD}))
     settings = {
@@ -48,6 +50,7 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,nora:",
         "AIRFLOW__MONDRIAN_OPS__REPORTS": str(root / "reports"),
+        "TOLD": str(root / "told.jsonl"),
     }
     airflow = LocalAirflow(
         root / "airflow",
@@ -57,6 +60,7 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
         settings=settings,
         login=("ada", PASSWORD),
     )
+    del airflow.environment["AIRFLOW__API__BASE_URL"]
     with airflow:
         yield Project(root, airflow)
 
@@ -144,7 +148,7 @@ def watched(page: Page) -> list[str]:
 def drawn(where: Page | FrameLocator) -> None:
     """Look at every chart of a page; each must be drawn."""
     charts = where.locator("[data-chart]")
-    assert charts.count()
+    charts.first.wait_for()
     for at in range(charts.count()):
         charts.nth(at).scroll_into_view_if_needed()
         charts.nth(at).locator("svg path").first.wait_for(state="attached")
@@ -200,6 +204,86 @@ def test_from_the_form_to_the_figures_of_the_release(project, visit, shots):
     assert json.loads(Path(download.value.path()).read_text()) == report
     page.screenshot(path=shots / "run.png")
     assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def waiting(project) -> dict[str, str]:
+    """Runs whose releases wait for an answer, by name."""
+    jobs = {
+        name: nested(project.job(name, require_approval=True, unlisted="publish"))
+        for name in ("approved", "rejected")
+    }
+    runs = {name: project.airflow.trigger("approved", job) for name, job in jobs.items()}
+    for run_id in runs.values():
+        parked(project.airflow, "approved", run_id)
+    return runs
+
+
+def entry_of(project: Project, run_id: str) -> dict[str, Any]:
+    """What the archive says of the release of a run."""
+    entries = Archive(str(project.root / "reports")).entries()
+    (found,) = [each for each in entries if each["run_id"] == run_id]
+    return found
+
+
+def test_a_release_is_approved_under_required_actions(project, visit, shots, waiting):
+    output, run_id = project.output("approved"), waiting["approved"]
+    page = visit("ada").new_page()
+    complaints = watched(page)
+    page.goto("/required_actions?response_received=false")
+    page.get_by_role("link", name=f"Publish {output}?").click()
+    page.wait_for_url(re.compile("/tasks/wrap_up/required_actions"))
+    page.get_by_role("cell", name="k-anonymity").wait_for()
+    report = json.loads(next(output.parent.glob(".*/release/_report.json")).read_text())
+    asked = {
+        cells[0]: cells[1:]
+        for row in page.get_by_role("row").all()
+        if (cells := row.get_by_role("cell").all_inner_texts())
+    }
+    assert asked["k-anonymity"] == ["5", figures.number(report["achieved"]["k"])]
+    assert asked["Rows"] == ["2,000 of 2,000, 0 suppressed"]
+    assert asked["Information lost (GCP)"] == [figures.percent(report["metrics"]["GCP"])]
+    (mind,) = page.get_by_role("listitem").filter(has_text="named nowhere").all_inner_texts()
+    assert mind == "Published unchanged, named nowhere: occupation, visit_date, income"
+    page.screenshot(path=shots / "approval.png")
+    link = page.get_by_role("link", name="The release").get_attribute("href")
+    assert link.startswith("/plugin/")
+
+    page.get_by_role("button", name="Approve").click()
+    assert project.airflow.finish("approved", run_id) == "success"
+    assert published(output) == 2000
+    report = json.loads((output / "_report.json").read_text())
+    assert report["approval"] | {"at": ""} == {"decision": "approved", "by": "ada", "at": ""}
+    page.goto(f"/dags/approved/runs/{run_id}/tasks/wrap_up/details")
+    page.get_by_role("link", name="Release", exact=True).click()
+    page.wait_for_url(f"**{link}")
+    release = framed(page)
+    release.locator("h1", has_text="approved/release").wait_for()
+    assert release.locator("header .state").inner_text() == "published"
+    assert "approved by ada" in release.locator("#making").inner_text()
+    assert complaints == []
+
+
+def test_a_release_is_rejected_from_its_page(project, visit, waiting):
+    run_id = waiting["rejected"]
+    address = f"/plugin/anonymization/mondrian_ops/releases/{entry_of(project, run_id)['id']}"
+    page = visit("ada").new_page()
+    page.goto(address)
+    assert framed(page).locator("header .state").inner_text() == "waiting"
+    framed(page).get_by_role("link", name="Approve or reject").click()
+    page.wait_for_url(re.compile("/tasks/wrap_up/required_actions"))
+    page.get_by_role("button", name="Reject").click()
+    project.airflow.finish("approved", run_id)
+    ended = states(project.airflow.tasks("approved", run_id))
+    for task in ("wrap_up", "needs_the_release", "always", "in_the_end"):
+        assert ended[task, "skipped"] == 1
+    assert ended["clean_up", "success"] == 1
+    assert not project.output("rejected").exists()
+    assert project.leftovers("rejected") == []
+    page.goto(address)
+    assert framed(page).locator("header .state").inner_text() == "rejected"
+    assert "rejected by ada" in framed(page).locator("header .banner").first.inner_text()
+    assert framed(page).get_by_role("link", name="Approve or reject").count() == 0
 
 
 def test_the_list_stands_in_the_navigation(visit, archive, shots):

@@ -60,6 +60,15 @@ def runs(project):
         "fails_once": start("fails_once", nested(project.job("fails_once"))),
         "killed_once": start("killed_once", nested(project.job("killed_once"))),
         "killed_partition": start("killed_partition", nested(project.job("killed_partition"))),
+        "skipped_group": start("skipped_group", nested(project.job("skipped_group"))),
+        "no_parts": start("mapped_first_phase", nested(project.job("no_parts"))),
+        **{
+            name: start(
+                name,
+                nested(project.job(name, algorithm="tds", cut="auto", tds={"partitions": 2})),
+            )
+            for name in ("killed_part", "failing_part")
+        },
         "etl": start("mondrian_etl_example"),
         # The run of a night is for the day before it.
         "night": start("mondrian_nightly", logical_date="2025-06-02T00:00:00Z"),
@@ -186,6 +195,75 @@ def test_a_killed_partition_leaves_no_raw_rows_behind(project, over):
     assert states(tasks)["clean_up", "success"] == 1
     assert not project.output("killed_partition").exists()
     assert project.leftovers("killed_partition") == []
+
+
+def test_a_first_phase_is_mapped_and_a_part_that_is_killed_is_tried_again(project, over):
+    state, tasks = over("killed_part")
+    assert state == "success"
+    assert states(tasks) == {
+        ("partition", "success"): 1,
+        ("specialize_part", "success"): 2,
+        ("recode", "success"): 1,
+        ("anonymize_fragment", "success"): 3,
+        ("wrap_up", "success"): 1,
+        ("clean_up", "success"): 1,
+    }
+    assert tries(tasks)["specialize_part"] == 2
+    assert tries(tasks)["partition"] == tries(tasks)["recode"] == 1
+    names = {each["rendered_map_index"] for each in tasks if each["task_id"] == "specialize_part"}
+    assert names == {"part 1 of 2", "part 2 of 2"}
+    assert published(project.output("killed_part")) == 2000
+    assert project.leftovers("killed_part") == []
+    over("top_down")  # the same job, with threads
+    told = [
+        json.loads((project.output(name) / "_report.json").read_text())["recoding"]
+        for name in ("killed_part", "top_down")
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]["specializations"]["parts"]) == 2
+    assert classes(project.output("killed_part")) == classes(project.output("top_down"))
+
+
+def test_without_one_of_the_parts_nothing_is_published_or_left(project, over):
+    state, tasks = over("failing_part")
+    assert state == "failed"
+    assert states(tasks) == {
+        ("partition", "success"): 1,
+        ("specialize_part", "success"): 1,
+        ("specialize_part", "failed"): 1,
+        ("recode", "upstream_failed"): 1,
+        ("anonymize_fragment", "upstream_failed"): 1,
+        ("wrap_up", "upstream_failed"): 1,
+        ("clean_up", "success"): 1,
+    }
+    assert not project.output("failing_part").exists()
+    assert project.leftovers("failing_part") == []
+
+
+def test_a_job_without_parts_skips_that_stage(project, over):
+    state, tasks = over("no_parts")
+    assert state == "success"
+    assert states(tasks) == {
+        ("partition", "success"): 1,
+        ("specialize_part", "skipped"): 1,
+        ("recode", "success"): 1,
+        ("anonymize_fragment", "success"): 3,
+        ("wrap_up", "success"): 1,
+        ("clean_up", "success"): 1,
+    }
+    assert project.leftovers("no_parts") == []
+    over("happy")
+    assert classes(project.output("no_parts")) == classes(project.output("happy"))
+
+
+def test_a_group_that_is_skipped_is_skipped_to_its_end(over):
+    """Also behind the stage of the parts, which may be skipped by itself."""
+    state, tasks = over("skipped_group")
+    assert state == "success"
+    found = {each["task_id"]: each["state"] for each in tasks}
+    assert found.pop("clean_up") == "success"
+    assert set(found) > {"partition", "specialize_part", "recode", "anonymize_fragment", "wrap_up"}
+    assert set(found.values()) == {"skipped"}
 
 
 def test_the_group_works_inside_another_etl(project, over):

@@ -20,6 +20,7 @@ from mondrian_ops.core.errors import ApprovalError, PrivacyError
 from mondrian_ops.operators import (
     CleanUpOperator,
     PartitionOperator,
+    RecodeOperator,
     WrapUpOperator,
     approval,
     base,
@@ -554,14 +555,20 @@ def test_refusals_are_told_with_their_figures(release, context, monkeypatch):
     assert release.archive.entries()[0]["rows_published"] == 110
 
 
-def test_a_data_set_that_cannot_be_released_is_told_by_partition(context, job, monkeypatch):
+@pytest.mark.parametrize(
+    ("operator", "step", "arguments"),
+    [(PartitionOperator, "partition", {}), (RecodeOperator, "recode", {"parts": []})],
+)
+def test_a_data_set_that_cannot_be_released_is_told_at_once(
+    context, job, monkeypatch, operator, step, arguments
+):
     def refuse(*_arguments, **_options):
         raise PrivacyError("k: the input has 3 rows")
 
     noting = Noting()
-    monkeypatch.setattr(pipeline, "partition", refuse)
+    monkeypatch.setattr(pipeline, step, refuse)
     with pytest.raises(AirflowFailException, match="3 rows"):
-        PartitionOperator(task_id="t", job=job, on_refusal=noting).execute(context)
+        operator(task_id="t", job=job, on_refusal=noting, **arguments).execute(context)
     assert noting.told[0]["reason"] == "k: the input has 3 rows"
 
 

@@ -19,6 +19,8 @@ from mondrian_ops.operators import (
     CleanUpOperator,
     GatherFragmentsOperator,
     PartitionOperator,
+    RecodeOperator,
+    SpecializePartOperator,
     WrapUpOperator,
 )
 from mondrian_ops.operators.base import read_job, release_name, work_of
@@ -27,6 +29,8 @@ from mondrian_ops.operators.partition import check_fragments
 ALL = [
     (PartitionOperator, {}),
     (AnonymizeFragmentOperator, {"fragment": {"id": 0, "where": "", "work": "w"}}),
+    (SpecializePartOperator, {"part": {"part": 0, "parts": 2, "work": "w"}}),
+    (RecodeOperator, {"parts": []}),
     (WrapUpOperator, {"summaries": [{"id": 0, "work": "w"}]}),
 ]
 
@@ -79,8 +83,9 @@ def test_any_other_error_may_be_retried(monkeypatch, context, job):
         PartitionOperator(task_id="t", job=job).execute(context)
 
 
+@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("error", [OSError("disk"), PrivacyError("l"), KeyboardInterrupt()])
-def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, job, error):
+def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, job, error, mapped):
     made = []
 
     def fail(*_arguments):
@@ -89,9 +94,10 @@ def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, jo
 
     folder = Path(job["output"]).parent
     Path(job["input"]).write_text("age\n1\n2\n3\n4\n")
+    job["algorithm"] = "tds"
     monkeypatch.setattr(planning, "merged", fail)
     with pytest.raises((OSError, AirflowFailException, KeyboardInterrupt)):
-        PartitionOperator(task_id="t", job=job).execute(context)
+        PartitionOperator(task_id="t", job=job, map_first_phase=mapped).execute(context)
     assert len(made) == 1
     assert not made[0].exists()
 
@@ -104,11 +110,21 @@ def test_too_many_fragments_are_refused_before_any_work(monkeypatch, context, jo
         PartitionOperator(task_id="t", job=job).execute(context)
 
 
-def test_more_fragments_than_asked_for_are_counted_too(monkeypatch, context, job):
+def test_too_many_parts_are_refused_before_any_work(monkeypatch, context, job):
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    monkeypatch.setattr(pipeline, "count", lambda *_a, **_k: pytest.fail("worked"))
+    job.update(algorithm="tds", tds={"partitions": 5}, partitioning={"fragments": 1})
+    with pytest.raises(AirflowFailException, match=r"tds\.partitions: 5 .* 4; ask"):
+        PartitionOperator(task_id="t", job=job, map_first_phase=True).execute(context)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_more_fragments_than_asked_for_are_counted_too(monkeypatch, context, job, mapped):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    job["algorithm"] = "tds"
     Path(job["input"]).write_text("age\n" + "".join(f"{age}\n" for age in range(100)))
     job["partitioning"] = {"fragments": 2, "max_rows": 10, "sample": 1.0}
-    task = PartitionOperator(task_id="t", job=job)
+    task = PartitionOperator(task_id="t", job=job, map_first_phase=mapped)
     with pytest.raises(AirflowFailException, match=r"partitioning\.max_rows: \d+ .* 4; ask"):
         task.execute(context)
     assert [each.name for each in Path(job["output"]).parent.iterdir()] == ["in.csv"]
@@ -179,6 +195,55 @@ def test_a_fragment_task_that_is_not_mapped_says_so(context, job):
     task = AnonymizeFragmentOperator(task_id="t", job=job, fragment=[{"id": 0}])
     with pytest.raises(AirflowFailException, match="map this task over"):
         task.execute(context)
+
+
+@pytest.fixture
+def tds_job(job):
+    """A job with a first phase in two parts, over a hundred rows."""
+    Path(job["input"]).write_text("age\n" + "".join(f"{n % 50}\n" for n in range(100)))
+    return {**job, "algorithm": "tds", "tds": {"partitions": 2}, "partitioning": {"fragments": 1}}
+
+
+def test_a_first_phase_is_mapped_over_its_parts(context, tds_job):
+    partition = PartitionOperator(task_id="g.p", job=tds_job, map_first_phase=True)
+    parts = partition.execute(context)
+    assert [each["part"] for each in parts] == [0, 1]
+    task = SpecializePartOperator(task_id="g.s", job=tds_job, part=parts[0])
+    assert task.part_name == "part 1 of 2"
+    summaries = [task.execute(context)]
+    task.part = parts[1]
+    summaries.append(task.execute(context))
+    assert sum(each["rows"] for each in summaries) == 100
+    recode = RecodeOperator(task_id="g.r", job=tds_job, parts=summaries)
+    assert recode.execute(context) == PartitionOperator(task_id="g.p", job=tds_job).execute(context)
+
+
+@pytest.mark.parametrize("changed", [{"algorithm": "mondrian"}, {"tds": {"partitions": 1}}])
+def test_other_jobs_have_nothing_to_map_but_their_fragments(context, tds_job, changed):
+    tds_job.update(changed)
+    partition = PartitionOperator(task_id="g.p", job=tds_job, map_first_phase=True)
+    assert partition.execute(context) == []
+    (fragment,) = RecodeOperator(task_id="g.r", job=tds_job, parts=[]).execute(context)
+    assert fragment["rows"] == 100
+
+
+def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
+    partition = PartitionOperator(task_id="g.p", job=tds_job, map_first_phase=True)
+    place = SimpleNamespace(partition=lambda *_told: [{"id": 0, "rows": 100}])
+    monkeypatch.setattr("mondrian_ops.operators.partition.place_of", lambda *_told: place)
+    partition.job = {**tds_job, "engine": "spark"}
+    assert partition.execute(context) == []
+
+
+def test_a_part_task_that_is_not_mapped_says_so(context, job):
+    task = SpecializePartOperator(task_id="t", job=job, part=[{"part": 0}])
+    with pytest.raises(AirflowFailException, match="map this task over"):
+        task.execute(context)
+
+
+def test_without_its_working_files_a_recoding_fails_for_good(context, job):
+    with pytest.raises(AirflowFailException, match="run again from the partition task"):
+        RecodeOperator(task_id="t", job=job, parts=[]).execute(context)
 
 
 REPORT = {

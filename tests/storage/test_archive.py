@@ -99,6 +99,23 @@ def test_files_of_others_and_damaged_ones_are_passed_over(tmp_path, caplog):
     assert f"0000001-{'0' * 32}.jsonl" in index(tmp_path)
 
 
+def test_a_damaged_file_is_read_and_told_of_once(tmp_path, caplog, monkeypatch):
+    archive = Archive(str(tmp_path))
+    archive.keep(entry(1), {})
+    damaged = tmp_path / "index" / f"0000001-{'0' * 32}.jsonl"
+    damaged.write_text("{")
+    reads = []
+    read_file = archive_module.read_file
+    monkeypatch.setattr(
+        archive_module, "read_file", lambda url: reads.append(url) or read_file(url)
+    )
+    for _ in range(3):
+        assert [each["rows"] for each in archive.entries()] == [1]
+    assert len(reads) == 2
+    (said,) = caplog.messages
+    assert said.startswith(f"{damaged}: damaged")
+
+
 def test_many_entries_lie_in_few_files(tmp_path):
     archive = Archive(str(tmp_path))
     number = 40 * LOOSE

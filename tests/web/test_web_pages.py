@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from mondrian_ops.storage import Archive
 from mondrian_ops.web.app import STATIC
 from releases import entry, entry_id, keep, report_of
 from test_report import HOSTILE
@@ -100,9 +101,21 @@ def test_one_release_shows_what_its_report_says(client, archive):
     fragments = next(chart for chart in page.charts if chart["kind"] == "map")
     assert [each["rows"] for each in fragments["items"]] == [60, 50]
     for said in ("k-anonymity", "l-diversity", "Prosecutor", "Journalist", "Marketer", "comment",
-                 "Published untouched", "income", "gain: the budget", "2 min 10 s"):  # fmt: skip
+                 "Published untouched", "income", "gain (asked: auto); the budget",
+                 "2 min 10 s"):  # fmt: skip
         assert said in page.text
     assert len(page.all("table")) == len(page.charts) + 2
+
+
+def test_links_and_look_work_before_anything_is_shown(client, archive):
+    """Clicked before its script is there, a link would show Airflow inside of Airflow."""
+    keep(archive, 1)
+    elements = page_at(client, f"releases/{entry_id(1)}").elements
+    body = [tag for tag, _ in elements].index("body")
+    at_once = [
+        given["src"] for tag, given in elements[:body] if tag == "script" and "defer" not in given
+    ]
+    assert [src.partition("?")[0].rpartition("/")[2] for src in at_once] == ["look.js", "links.js"]
 
 
 def test_every_chart_can_be_reached_and_read_without_seeing_it(client, archive):
@@ -136,6 +149,39 @@ def test_a_refused_release_says_why(client, archive):
     assert page.charts == []
     assert client.get(f"releases/{entry_id(1)}/report.json").status_code == 404
     assert client.get(f"releases/{entry_id(1)}/report.html").status_code == 404
+
+
+def test_a_waiting_release_leads_to_where_it_is_answered(client, archive):
+    where = {"run_id": "a+b", "task_id": "g.wrap_up", "map_index": 1}
+    keep(archive, 1, state="waiting", **where)
+    keep(archive, 2, state="published", **where)
+    action = "/airflow/dags/mondrian_nightly/runs/a%2Bb/tasks/g.wrap_up/mapped/1/required_actions"
+    for number, is_asked in ((1, True), (2, False)):
+        page = page_at(client, f"releases/{entry_id(number)}")
+        links = [given for given in page.all("a") if given.get("href") == action]
+        assert ["data-airflow" in given for given in links] == [True] * is_asked
+        assert ("Approve or reject" in page.text) == is_asked
+
+
+def test_files_with_a_web_address_are_linked_to(client, archive):
+    keep(archive, 1, dataset="webhdfs://nn:9870/out")
+    keep(archive, 2, dataset="s3://bucket/out")
+    hrefs = [
+        [given.get("href") for given in page_at(client, f"releases/{entry_id(number)}").all("a")]
+        for number in (1, 2)
+    ]
+    assert "http://nn:9870/explorer.html#/out" in hrefs[0]
+    assert not [href for href in hrefs[1] if "bucket" in href and href.startswith("http")]
+
+
+def test_an_approval_is_told_as_in_the_report(client, archive):
+    report = report_of()
+    report["approval"] = {"decision": "approved", "by": "ada", "at": "2025-06-01T02:30:00+00:00"}
+    keep(archive, 1, report=report)
+    assert (
+        "approved by ada, 2025-06-01 02:30:00 UTC"
+        in page_at(client, f"releases/{entry_id(1)}").text
+    )
 
 
 def test_two_releases_are_compared(client, archive):
@@ -247,6 +293,8 @@ DAMAGED = {
     "text for numbers": None,
     "no fragments": None,
     "infinite": None,
+    "not a number": None,
+    "a number out of range": None,
     "deep": b"[" * 100_000,
 }
 
@@ -261,11 +309,17 @@ def test_a_damaged_report_is_said_to_be_damaged(client, archive, damage):
         report["job"]["k"] = float("inf")
     if damage == "no fragments":
         report["fragments"] = [{"id": 1}]
+    if damage == "not a number":
+        report["attributes"]["age"]["NCP"] = float("nan")
     content = content or json.dumps(report).encode()
+    if damage == "a number out of range":
+        report["risk"]["marketer"] = "1e999"
+        content = json.dumps(report).replace('"1e999"', "1e999").encode()
     archive.keep(entry(1, report_of()), {"_report.json": content})
     keep(archive, 2)
     page = page_at(client, f"releases/{entry_id(1)}")
     assert "is damaged" in page.text
+    assert page.charts == []
     assert page_at(client, f"compare?id={entry_id(1)}&id={entry_id(2)}").all("table")
     assert client.get(f"releases/{entry_id(1)}/report.html").status_code in (200, 404)
 
@@ -274,6 +328,25 @@ def test_a_report_that_is_gone_is_not_there(client, archive, tmp_path):
     keep(archive, 1)
     (tmp_path / "reports" / "reports" / entry_id(1) / "_report.json").unlink()
     assert "not in the archive" in page_at(client, f"releases/{entry_id(1)}", 404).text
+
+
+@pytest.mark.parametrize("path", ["releases", f"releases/{entry_id(1)}", "run?dag_id=d&run_id=r",
+                                  f"compare?id={entry_id(1)}&id={entry_id(2)}"])  # fmt: skip
+def test_a_page_looks_into_the_archive_once(client, archive, monkeypatch, path):
+    keep(archive, 1)
+    keep(archive, 2)
+    keep(archive, 3, dag_id="d", run_id="r")
+    keep(archive, 4, dag_id="d", run_id="r")
+    looks = []
+    entries = Archive.entries
+
+    def counted(self):
+        looks.append(self)
+        return entries(self)
+
+    monkeypatch.setattr(Archive, "entries", counted)
+    page_at(client, path)
+    assert len(looks) == 1
 
 
 def test_an_archive_that_cannot_be_read_says_so_and_no_more(client, tmp_path, monkeypatch):

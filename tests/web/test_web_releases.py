@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mondrian_ops.web.releases import SORTS, Choice, Release, nights_of, page_of, undated
@@ -22,6 +22,7 @@ def release(number: int, **changed) -> Release:
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
     )
 )
+@example({"k": 10**400})
 def test_whatever_an_entry_holds_it_can_be_listed(changed):
     found = Release.of({**entry(1), **changed})
     assert isinstance(found.dataset, str)
@@ -64,6 +65,12 @@ def test_what_is_asked_for_is_shown():
     assert ids(sort="time", order="asc") == [1, 2, 3]
     assert ids(sort="no such column") == [3, 2, 1]
     assert ids(dataset="nothing") == []
+
+
+def test_the_list_can_be_sorted_by_l():
+    releases = [release(1, l=3), release(2, l=None), release(3, l=2), release(4, l=10)]
+    found = Choice(sort="l").sorted(releases)
+    assert [each.l for each in found] == [10, 3, 2, None]
 
 
 def test_releases_without_a_figure_come_last_in_either_order():

@@ -19,36 +19,47 @@ from mondrian_ops.core.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.specialization import Level
+    from mondrian_ops.algorithms.tds import Found, Map, TwoPhase
 
 __all__ = ["choose_recoding", "parts", "specialized"]
 
 
-def parts(job: Job) -> int:
-    """Random parts of the rows that a first phase works on side by side; 0: there is none."""
-    return job.tds.partitions if job.algorithm == "tds" and job.tds.partitions > 1 else 0
+def parts(job: Job) -> range:
+    """Random parts of the rows that a first phase works on side by side, if there is one."""
+    return job.tds.parts if job.algorithm == "tds" else range(0)
 
 
 def specialized(anonymizer: Anonymizer, frequencies: FrequencySet, part: int) -> Level:
     """The first phase on one of the `parts`: what its rows by themselves allow."""
-    from mondrian_ops.algorithms import tds
-
-    job, privacy = anonymizer.job, anonymizer.privacy
-    dealt = tds.partition(frequencies, part, parts(job), job.partitioning.seed)
-    k = tds.intermediate_k(frequencies.total, parts(job), privacy, job.tds.k_intermediate)
-    return tds.partition_level(dealt, anonymizer.taxonomies, privacy, anonymizer.domains, k)
+    return _two_phase(anonymizer).first(frequencies, part)
 
 
 def choose_recoding(
-    anonymizer: Anonymizer, frequencies: FrequencySet, levels: Sequence[Level] = ()
+    anonymizer: Anonymizer,
+    frequencies: FrequencySet,
+    levels: Sequence[Level] | None = None,
+    in_parallel: Map = map,
 ) -> Recoding:
     """The recoding of the dataset whose combinations of codes were counted.
 
-    ``levels``: what `specialized` found for each of the `parts`. Raises PrivacyError where no
-    recoding satisfies what is asked.
+    ``levels``: what `specialized` found for each of the `parts`, where that is done already; else
+    ``in_parallel`` maps the first phase over them. Raises PrivacyError where no recoding satisfies
+    what is asked.
     """
     if anonymizer.job.algorithm == "samarati":
         return _full_domain(anonymizer, frequencies)
-    return _top_down(anonymizer, frequencies, levels)
+    search = _two_phase(anonymizer)
+    if levels is None:
+        return _top_down(anonymizer, frequencies, search(frequencies, in_parallel))
+    return _top_down(anonymizer, frequencies, search.second(frequencies, levels))
+
+
+def _two_phase(anonymizer: Anonymizer) -> TwoPhase:
+    from mondrian_ops.algorithms.tds import TwoPhase
+
+    job = anonymizer.job
+    asked = anonymizer.taxonomies, anonymizer.privacy, anonymizer.domains
+    return TwoPhase(*asked, job.tds, job.partitioning.seed)
 
 
 def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
@@ -80,16 +91,9 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
     return Recoding.of(frequencies, taxonomies, nodes, found.suppressed, told)
 
 
-def _top_down(
-    anonymizer: Anonymizer, frequencies: FrequencySet, levels: Sequence[Level]
-) -> Recoding:
-    from mondrian_ops.algorithms import tds
-
-    privacy, taxonomies, asked = anonymizer.privacy, anonymizer.taxonomies, anonymizer.job.tds
-    rows = frequencies.total
-    k = tds.intermediate_k(rows, asked.partitions, privacy, asked.k_intermediate)
-    found = tds.finish(frequencies, taxonomies, privacy, anonymizer.domains, k, levels)
-    first = [len(level.steps) for level in levels]
+def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, found: Found) -> Recoding:
+    taxonomies = anonymizer.taxonomies
+    k, first = found.k_intermediate, [len(level.steps) for level in found.partitions]
     second = len(found.final.steps)
     summary = f"{second} specialization{'s' * (second != 1)}"
     if first:

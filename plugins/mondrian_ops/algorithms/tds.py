@@ -18,6 +18,7 @@ from mondrian_ops.algorithms.specialization import Cuts, Level, specialized, top
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.job import Tds
 from mondrian_ops.core.kernels import specializing
 from mondrian_ops.core.taxonomy import Nodes, Taxonomy
 
@@ -25,7 +26,8 @@ __all__ = [
     "Cuts",
     "Found",
     "Level",
-    "finish",
+    "Map",
+    "TwoPhase",
     "intermediate_k",
     "loss",
     "merged",
@@ -33,7 +35,6 @@ __all__ = [
     "partition_level",
     "specialize",
     "top",
-    "two_phase",
 ]
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -76,30 +77,53 @@ class Found:
         return tuple(len(np.unique(cut)) for cut in self.merged)
 
 
-def two_phase(
-    frequencies: FrequencySet,
-    taxonomies: Sequence[Taxonomy],
-    privacy: Privacy,
-    domains: Sequence[SensitiveDomain],
-    partitions: int,
-    k_intermediate: int | None,
-    seed: int,
-    in_parallel: Map = map,
-) -> Found:
+@dataclass(frozen=True)
+class TwoPhase:
     """Algorithm 1 up to its last step, the recoding of the rows.
 
-    ``in_parallel`` maps the first phase over the parts; the kernels release the interpreter's lock,
-    so that threads serve. One part is not specialized twice: for p = 1 the source has the result of
-    the second phase alone. Raises PrivacyError where all rows as one class break what is asked.
+    ``asked``: the options of a job; its ``seed`` deals the rows to the parts of the first phase.
+    `second`, and so both phases, raise PrivacyError where all rows as one class break what is
+    asked.
     """
-    k = intermediate_k(frequencies.total, partitions, privacy, k_intermediate)
 
-    def level(part: int) -> Level:
-        dealt = partition(frequencies, part, partitions, seed)
-        return partition_level(dealt, taxonomies, privacy, domains, k)
+    taxonomies: Sequence[Taxonomy]
+    privacy: Privacy
+    domains: Sequence[SensitiveDomain]
+    asked: Tds
+    seed: int
 
-    levels = tuple(in_parallel(level, range(partitions))) if partitions > 1 else ()
-    return finish(frequencies, taxonomies, privacy, domains, k, levels)
+    def __call__(self, frequencies: FrequencySet, in_parallel: Map = map) -> Found:
+        """Both phases.
+
+        ``in_parallel`` maps the first over the parts; the kernels release the interpreter's lock,
+        so that threads serve.
+        """
+        levels = in_parallel(lambda part: self.first(frequencies, part), self.asked.parts)
+        return self.second(frequencies, tuple(levels))
+
+    def first(self, frequencies: FrequencySet, part: int) -> Level:
+        """The first phase on one part; anywhere, and in any order."""
+        dealt = partition(frequencies, part, self.asked.partitions, self.seed)
+        k = self._k(frequencies)
+        return partition_level(dealt, self.taxonomies, self.privacy, self.domains, k)
+
+    def second(self, frequencies: FrequencySet, levels: Sequence[Level]) -> Found:
+        """The second phase: merge the ``levels`` of the parts and specialize the whole from there.
+
+        Without levels it starts at the top. The merged level satisfies what is asked whenever the
+        top does: unless it is the top, its classes are unions of classes of the parts, which hold
+        k^I rows and every criterion, and so do their unions (lemma 1).
+        """
+        trees, privacy = self.taxonomies, self.privacy
+        start = merged([level.cuts for level in levels], trees) if levels else top(trees)
+        k = privacy.min_class_size
+        final = specialize(frequencies, trees, privacy, self.domains, k, start)
+        iloss = loss(frequencies, trees, final.cuts)
+        return Found(self._k(frequencies), tuple(levels), start, final, iloss)
+
+    def _k(self, frequencies: FrequencySet) -> int:
+        partitions, k = self.asked.partitions, self.asked.k_intermediate
+        return intermediate_k(frequencies.total, partitions, self.privacy, k)
 
 
 def intermediate_k(rows: int, partitions: int, privacy: Privacy, asked: int | None) -> int:
@@ -134,27 +158,6 @@ def partition_level(
     return specialized(part, taxonomies, privacy, domains, k_intermediate, start) or Level(
         part.total, start, np.zeros((0, 2), np.int32), 1
     )
-
-
-def finish(
-    frequencies: FrequencySet,
-    taxonomies: Sequence[Taxonomy],
-    privacy: Privacy,
-    domains: Sequence[SensitiveDomain],
-    k_intermediate: int,
-    levels: Sequence[Level],
-) -> Found:
-    """The second phase: merge the ``levels`` of the parts and specialize the whole from there.
-
-    Without levels it starts at the top. The merged level satisfies what is asked whenever the top
-    does: unless it is the top, its classes are unions of classes of the parts, which hold k^I rows
-    and every criterion, and so do their unions (lemma 1).
-    """
-    start = merged([level.cuts for level in levels], taxonomies) if levels else top(taxonomies)
-    k = privacy.min_class_size
-    final = specialize(frequencies, taxonomies, privacy, domains, k, start)
-    iloss = loss(frequencies, taxonomies, final.cuts)
-    return Found(k_intermediate, tuple(levels), start, final, iloss)
 
 
 def specialize(

@@ -107,6 +107,12 @@ class Tds:
     partitions: int = 4
     k_intermediate: int | None = None
 
+    @property
+    def parts(self) -> range:
+        """The parts of the first phase. One is not specialized twice: for p = 1 the source has the
+        result of the second phase alone."""
+        return range(self.partitions if self.partitions > 1 else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class DiMondrian:

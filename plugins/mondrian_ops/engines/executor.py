@@ -49,7 +49,6 @@ _SCHEMA = pa.schema(
 )
 _PIECE_BYTES = 4 << 20
 _ERROR = "error:"
-_FREQUENCIES = "frequencies.arrow"
 
 
 class Message(NamedTuple):
@@ -235,14 +234,14 @@ def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
     if nothing:
         return
     if run.dataset.job.recodes_columns:
-        run.work.write_arrow(_FREQUENCIES, counts.frequencies.result().to_table())
+        run.save_frequencies(counts.frequencies.result())
     yield of_table(0, 0, "counts", table_of_counts(counts))
 
 
 def specialize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
     """What the rows of each chosen part by themselves allow; the levels are small."""
     for message in chosen:
-        level = specialized(run.anonymizer, _frequencies(run), message.value)
+        level = specialized(run.anonymizer, run.frequencies, message.value)
         yield of_table(0, message.value, "level", level.to_table())
 
 
@@ -252,12 +251,8 @@ def recode(run: Run, levels: Iterable[Message]) -> Iterator[Message]:
     if not found:
         return
     of_parts = [Level.from_table(each.table) for each in found if each.kind == "level"]
-    run.save_recoding(choose_recoding(run.anonymizer, _frequencies(run), of_parts))
+    run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, of_parts))
     yield of_value(0, "recoding", len(of_parts))
-
-
-def _frequencies(run: Run) -> FrequencySet:
-    return FrequencySet.from_table(run.work.read_arrow(_FREQUENCIES))
 
 
 def _counted(

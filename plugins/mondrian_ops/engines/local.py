@@ -14,11 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
-from mondrian_ops.algorithms.recoding import Recoding
-from mondrian_ops.algorithms.recoding_choice import choose_recoding, parts, specialized
-from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.algorithms.recoding_choice import choose_recoding
 from mondrian_ops.core.survey import Surveyor, surveyed_columns
 from mondrian_ops.engines import fragment as fragments
 from mondrian_ops.engines.counting import Counting
@@ -26,7 +23,7 @@ from mondrian_ops.engines.fragment import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.storage import FragmentWriter
 
-__all__ = ["LocalEngine", "in_threads", "recoding_of"]
+__all__ = ["LocalEngine", "in_threads"]
 
 Told = Callable[[int], None]
 """Called with the number of rows just seen."""
@@ -78,21 +75,14 @@ class LocalEngine:
 
     def recode(self, run: Run, counts: LeafCounts) -> None:
         """Decide on the counted combinations; on parts of them in threads."""
-        run.save_recoding(recoding_of(run.anonymizer, counts.frequencies.result()))
+        frequencies = counts.frequencies.result()
+        run.save_recoding(choose_recoding(run.anonymizer, frequencies, in_parallel=in_threads))
 
     def anonymize(self, run: Run, chosen: Sequence[Fragment]) -> Iterator[Summary]:
         """The fragments in threads, the largest first."""
         run.anonymizer  # noqa: B018 - read once, before the threads all want it
         largest_first = sorted(chosen, key=lambda fragment: -int(fragment["rows"]))
         return in_threads(lambda fragment: fragments.anonymize(run, fragment), largest_first)
-
-
-def recoding_of(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
-    """The recoding that the job asks for, decided here, on parts of the rows in threads."""
-    levels = in_threads(
-        lambda part: specialized(anonymizer, frequencies, part), range(parts(anonymizer.job))
-    )
-    return choose_recoding(anonymizer, frequencies, list(levels))
 
 
 class Draw:

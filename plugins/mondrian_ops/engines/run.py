@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -13,8 +13,12 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.planning import Draft
 from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+
+if TYPE_CHECKING:
+    from mondrian_ops.algorithms.specialization import Level
 
 __all__ = ["Dataset", "Run"]
 
@@ -88,6 +92,11 @@ class Run:
         """What turns the run's rows into rows of its release."""
         return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
 
+    @property
+    def frequencies(self) -> FrequencySet:
+        """The combinations of codes, where they were counted for tasks to come."""
+        return FrequencySet.from_table(self.work.read_arrow(storage.FREQUENCIES))
+
     @cached_property
     def recoding(self) -> Recoding | None:
         """What the values of each column become, where columns are recoded as a whole."""
@@ -109,6 +118,20 @@ class Run:
         """Keep what was decided on a sample in the working files."""
         self.work.write_arrow(_DRAFT, self.draft.to_table())
 
+    def save_frequencies(self, frequencies: FrequencySet) -> None:
+        """Keep the combinations of codes, which can be as many as the rows, for tasks to come."""
+        self.work.write_arrow(storage.FREQUENCIES, frequencies.to_table())
+
+    def save_level(self, part: int, level: Level) -> None:
+        """Keep what the first phase found on a part; doing it again replaces it."""
+        self.work.write_arrow(_level_name(part), level.to_table())
+
+    def level(self, part: int) -> Level:
+        """What the first phase found on a part."""
+        from mondrian_ops.algorithms.specialization import Level  # compiled functions
+
+        return Level.from_table(self.work.read_arrow(_level_name(part)))
+
     def save_recoding(self, recoding: Recoding) -> None:
         """Keep the recoding in the working files."""
         self.recoding = recoding
@@ -118,3 +141,7 @@ class Run:
         """Keep what the partition task found out in the working files."""
         self.state = state
         self.work.write_json(_STATE, state)
+
+
+def _level_name(part: int) -> str:
+    return f"level-{part:05d}.arrow"

@@ -163,8 +163,9 @@ class SparkEngine:
 
     def recode(self, run: Run, counts: LeafCounts) -> None:
         """Decide in a Spark task, after one for each part of a first phase."""
-        found = self._scheduled(range(max(1, parts(run.dataset.job))))
-        if parts(run.dataset.job):
+        of_job = parts(run.dataset.job)
+        found = self._scheduled(of_job or range(1))
+        if of_job:
             found = self._step(run, executor.specialize, found).repartition(1)
         (_parts,) = self._answers(self._step(run, executor.recode, found))
 

@@ -15,6 +15,8 @@ from mondrian_ops.operators.frontier import (
 )
 from mondrian_ops.operators.gather_fragments import GatherFragmentsOperator
 from mondrian_ops.operators.partition import PartitionOperator
+from mondrian_ops.operators.recode import RecodeOperator
+from mondrian_ops.operators.specialize_part import SpecializePartOperator
 from mondrian_ops.operators.wrap_up import WrapUpOperator
 
 __all__ = [
@@ -25,5 +27,7 @@ __all__ = [
     "FrontierSampleOperator",
     "GatherFragmentsOperator",
     "PartitionOperator",
+    "RecodeOperator",
+    "SpecializePartOperator",
     "WrapUpOperator",
 ]

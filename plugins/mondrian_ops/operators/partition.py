@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
+    from mondrian_ops.operators.places import Place
 
 __all__ = ["PartitionOperator", "check_map_length"]
 
@@ -32,27 +33,54 @@ class PartitionOperator(MondrianOperator):
 
     :param on_refusal: notifiers to call when no release of the data can be made; see
         :mod:`mondrian_ops.notifications`.
+    :param map_first_phase: leave the first phase of a recoding (two-phase top-down specialization)
+        to :class:`SpecializePartOperator` tasks. Returns one dict per part of it then, none where
+        the job has no such phase or Spark does it, and :class:`RecodeOperator` the fragments.
     """
 
     _work: str | None = None
 
-    def __init__(self, *, on_refusal: Notifiers = (), **kwargs: Any) -> None:
+    def __init__(
+        self, *, on_refusal: Notifiers = (), map_first_phase: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.on_refusal = Telling.by(on_refusal)
+        self.map_first_phase = map_first_phase
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Survey, sample, plan, count, merge and, where it pays, scatter."""
+        """Survey, sample, plan, count, merge and, where it pays, scatter; recode if asked."""
         with final_errors():
             job = read_job(self.job)
             check_fragments(job)
             self._work = work_of(job, self, context)
             announce_work(context, self._work)
-            self.place = place_of(job, self, context)
+            parts = self._parts(job, self._work)
+            self.place = place = place_of(job, self, context)
             with refusal_told(self.on_refusal, context, job):
-                fragments = self.place.partition(job, self._work, self.log_progress())
+                fragments = self._fragments(job, place, parts)
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))
-        return fragments
+        return parts if self.map_first_phase else fragments
+
+    def _parts(self, job: Job, work: str) -> list[dict[str, Any]]:
+        """The parts of a first phase that other tasks are mapped over."""
+        if not self.map_first_phase:
+            return []
+        from mondrian_ops import pipeline
+
+        parts = pipeline.parts_to_map(job, work)
+        check_map_length(len(parts), "tds.partitions")
+        return parts
+
+    def _fragments(
+        self, job: Job, place: Place, parts: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        work, progress = str(self._work), self.log_progress()
+        if not parts:
+            return place.partition(job, work, progress)
+        from mondrian_ops import pipeline
+
+        return pipeline.count(job, work=work, progress=progress)
 
     def _check_number(self, fragments: list[dict[str, Any]]) -> None:
         """Refuse more fragments than this Airflow maps: `max_rows` can make many."""
@@ -91,7 +119,7 @@ def check_map_length(length: int, what: str) -> None:
     if length > limit:
         raise JobError(
             f"{what}: {length} mapped tasks are more than [core] max_map_length of this Airflow, "
-            f"{limit}; ask for fewer fragments or raise the limit"
+            f"{limit}; ask for fewer or raise the limit"
         )
 
 

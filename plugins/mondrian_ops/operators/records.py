@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["record", "record_frontier", "refusal_recorded", "release_id"]
 
-FRONTIER = "frontier.json"
-
 _log = logging.getLogger(__name__)
 
 
@@ -66,9 +64,12 @@ def record(
 
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:
     """Keep a frontier of the job's input, as :func:`record` keeps a release."""
+    from mondrian_ops import report as reports
+
     with _no_more_than_warned():
         entry = {**_entry(context, job), "state": "frontier", "reason": None}
-        _archive().keep(entry, {FRONTIER: json.dumps(frontier, allow_nan=False).encode()})
+        content = json.dumps(frontier, allow_nan=False).encode()
+        _archive().keep(entry, {reports.FRONTIER_NAME: content})
 
 
 def _put_aside(archive: Archive, entry_id: str) -> None:

@@ -5,12 +5,15 @@ stand alone; `anonymize_fragment` turns one fragment into one part of the releas
 the release as written, measures it and publishes it, or refuses. Its two steps are `check` and
 `publish`, for a release that has to wait for an approval between them. Between the phases there are
 the private working files of the run and small dicts. An engine does the work of the first two.
+`count`, `specialize_part` and `recode` are the steps of a `partition` whose recoding has a first
+phase in tasks of its own.
 """
 
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded
 from mondrian_ops.pipeline.fragments import anonymize_fragment
 from mondrian_ops.pipeline.in_memory import anonymize
-from mondrian_ops.pipeline.partition import begin, divide, partition, plan
+from mondrian_ops.pipeline.partition import begin, count, divide, partition, plan
+from mondrian_ops.pipeline.recoding import parts_to_map, recode, specialize_part
 from mondrian_ops.pipeline.runs import discard, run, verify, warm_up
 from mondrian_ops.pipeline.wrap_up import Checked, check, publish, published_report, wrap_up
 from mondrian_ops.storage import load_job
@@ -23,15 +26,19 @@ __all__ = [
     "asks",
     "begin",
     "check",
+    "count",
     "discard",
     "divide",
     "exceeded",
     "load_job",
     "partition",
+    "parts_to_map",
     "plan",
     "publish",
     "published_report",
+    "recode",
     "run",
+    "specialize_part",
     "verify",
     "warm_up",
     "wrap_up",

@@ -14,11 +14,12 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
 from mondrian_ops.algorithms.planning import PILOT_ROWS, check_attainable, chosen_rows
+from mondrian_ops.algorithms.recoding_choice import choose_recoding
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.survey import Surveyor
-from mondrian_ops.engines.local import recoding_of
+from mondrian_ops.engines.local import in_threads
 from mondrian_ops.pipeline.approval import Approve, approved, asks, judge
 from mondrian_ops.pipeline.assembly import Report, assembled, partitioning_note
 from mondrian_ops.pipeline.checks import (
@@ -64,7 +65,8 @@ def anonymize(
     read = source.select(columns_to_read(job, source.column_names))
     recoding = None
     if job.recodes_columns:
-        recoding = recoding_of(anonymizer, anonymizer.frequencies(source))
+        frequencies = anonymizer.frequencies(source)
+        recoding = choose_recoding(anonymizer, frequencies, in_parallel=in_threads)
     released, summary = anonymizer.release(read, recoding)
     surveyed = time.perf_counter()
     counter = verification.counter_of(job, released.column_names)

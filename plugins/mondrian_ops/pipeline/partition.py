@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mondrian_ops import storage
@@ -19,7 +20,7 @@ from mondrian_ops.pipeline.assembly import partitioning_note
 from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["begin", "divide", "partition", "plan"]
+__all__ = ["begin", "count", "divide", "partition", "plan", "to_map"]
 
 # Reading the source in every mapped task is worth it up to this many times its size in all:
 # scattering reads it once, and writes and reads the working files besides.
@@ -61,11 +62,23 @@ def partition(
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
     started = time.perf_counter()
-    try:
+    with _nothing_left_of_a_failure(work):
         return divide(begin(job, work), progress, engine, started)
-    except BaseException:
-        storage.WorkDir(work).remove()
-        raise
+
+
+def count(job: Job, *, work: str, progress: Progress | None = None) -> list[Fragment]:
+    """As :func:`partition`, but columns are not recoded yet.
+
+    The combinations of their values go to the working files, where
+    :func:`~mondrian_ops.pipeline.specialize_part` and :func:`~mondrian_ops.pipeline.recode` find
+    them. For jobs that have :func:`~mondrian_ops.pipeline.parts_to_map`.
+    """
+    started = time.perf_counter()
+    with _nothing_left_of_a_failure(work):
+        run = begin(job, work)
+        counts, state = _counted(run, engine_of(job), progress)
+        run.save_frequencies(counts.frequencies.result())
+        return _kept(run, {**state, "recoding": None}, started)
 
 
 def begin(job: Job, work: str) -> Run:
@@ -88,9 +101,37 @@ def divide(
 ) -> list[Fragment]:
     """The fragments of a run that has begun; ``started`` is on the performance counter."""
     started = time.perf_counter() if started is None else started
-    progress = progress or Display()
     job = run.dataset.job
     engine = engine or engine_of(job)
+    counts, state = _counted(run, engine, progress)
+    if job.recodes_columns:
+        engine.recode(run, counts)
+    recoding = run.recoding.told if run.recoding is not None else {}
+    return _kept(run, {**state, "recoding": recoding}, started)
+
+
+def to_map(run: Run) -> list[Fragment]:
+    """The fragments of a run as its mapped tasks take them."""
+    job, fragments = run.dataset.job, run.state["fragments"]
+    if job.engine == "spark" and job.spark.shape == "application":
+        return [_together(fragments)]
+    return list(fragments)
+
+
+@contextmanager
+def _nothing_left_of_a_failure(work: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        storage.WorkDir(work).remove()
+        raise
+
+
+def _counted(
+    run: Run, engine: Engine, progress: Progress | None
+) -> tuple[LeafCounts, dict[str, Any]]:
+    """What the source holds, and what the run's state says of it."""
+    progress = progress or Display()
     run.draft = engine.draft(run, _told(progress, "survey", run))
     run.save_draft()
     retrieval = _resolved_retrieval(run)
@@ -98,15 +139,13 @@ def divide(
         run, scatter=retrieval == "scatter", told=_told(progress, "partition", run)
     )
     merged = planning.merged(run.anonymizer, run.draft.plan, counts)
-    fragments = _fragments(run, merged, counts)
-    if job.recodes_columns:
-        engine.recode(run, counts)
-    state = _state(run, merged, fragments, retrieval)
-    state["timings_s"] = {"partition": time.perf_counter() - started}
-    run.save_state(state)
-    if job.engine == "spark" and job.spark.shape == "application":
-        return [_together(fragments)]
-    return fragments
+    return counts, _state(run, merged, _fragments(run, merged, counts), retrieval)
+
+
+def _kept(run: Run, state: dict[str, Any], started: float) -> list[Fragment]:
+    """Save the run's state; the fragments for its mapped tasks."""
+    run.save_state({**state, "timings_s": {"partition": time.perf_counter() - started}})
+    return to_map(run)
 
 
 def _opened(job: Job) -> Dataset:
@@ -180,7 +219,6 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
         "rows": source.rows,
         "columns": column_roles(job, source.schema.names),
         "cut": run.draft.cut,
-        "recoding": run.recoding.told if run.recoding is not None else {},
         "retrieval": {"asked": job.retrieval, "used": retrieval},
         "stamp": source.fingerprint(),
         "leaves": [list(leaves) for leaves in merged.fragments],

@@ -6,6 +6,7 @@ Only the standard library is imported here, so the web pages and the command lin
 from __future__ import annotations
 
 from mondrian_ops.report.document import LIMITS, build, merge_attributes
+from mondrian_ops.report.frontier import KEPT_NAME as FRONTIER_NAME
 from mondrian_ops.report.frontier import frontier_files, frontier_text
 from mondrian_ops.report.markdown import escaped, render_markdown
 from mondrian_ops.report.overview import overview
@@ -14,6 +15,7 @@ from mondrian_ops.report.text import render_text
 from mondrian_ops.report.write import HTML_NAME, JSON_NAME, files, json_content, parsed
 
 __all__ = [
+    "FRONTIER_NAME",
     "HTML_NAME",
     "JSON_NAME",
     "LIMITS",

@@ -126,7 +126,7 @@ def guarantees(report: Mapping[str, Any]) -> list[Guarantee]:
 
 def warning(report: Mapping[str, Any]) -> str:
     """What to mind about diversity that was not asked for; empty when there is nothing to."""
-    reached = _weakest(report["achieved"].get("l"), min)
+    reached = weakest(report["achieved"].get("l"), min)
     if report["job"].get("l") is not None or reached is None or reached >= 2:
         return ""
     sensitive = ", ".join(report.get("columns", {}).get("sensitive", ()))
@@ -157,18 +157,24 @@ def approval(report: Mapping[str, Any]) -> str:
     return f"{said}, {at}" if at else said
 
 
-def _weakest(reached: Any, worst: Callable[[Iterable[float]], float]) -> float | None:
+def weakest(reached: Any, worst: Callable[[Iterable[float]], float]) -> float | None:
     """One figure; where there is one per sensitive attribute, the weakest counts."""
-    if isinstance(reached, Mapping):
-        return worst(reached.values())
-    return None if reached is None else float(reached)
+    return worst(reached.values()) if isinstance(reached, Mapping) else reached
+
+
+def used(choice: Mapping[str, Any]) -> str:
+    """What was used for something that the job may leave open, beside what was asked, and why."""
+    used, asked = choice.get("used"), choice.get("asked")
+    said = f"{used}, as asked" if used == asked else f"{used} (asked: {asked})"
+    reason = choice.get("reason")
+    return said if not reason or reason == "asked for" else f"{said}; {reason}"
 
 
 def _guarantee(
     name: str, key: str, job: Mapping[str, Any], achieved: Mapping[str, Any], meaning: str
 ) -> Guarantee:
     asked = job[key]
-    reached = _weakest(achieved.get(key), max if key == "t" else min)
+    reached = weakest(achieved.get(key), max if key == "t" else min)
     met: bool | None = None
     if reached is not None:
         slack = 1e-9

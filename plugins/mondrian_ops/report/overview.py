@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from mondrian_ops.report.figures import weakest
 
 __all__ = ["overview"]
 
@@ -12,9 +14,9 @@ def overview(report: Mapping[str, Any]) -> dict[str, float | None]:
     """What was achieved, rows, classes, losses, risk and seconds of a release."""
     achieved, metrics, risk = report["achieved"], report["metrics"], report["risk"]
     return {
-        "achieved_k": _weakest(achieved.get("k"), min),
-        "achieved_l": _weakest(achieved.get("l"), min),
-        "achieved_t": _weakest(achieved.get("t"), max),
+        "achieved_k": weakest(achieved.get("k"), min),
+        "achieved_l": weakest(achieved.get("l"), min),
+        "achieved_t": weakest(achieved.get("t"), max),
         **{f"rows_{name}": rows for name, rows in report["rows"].items()},
         "equivalence_classes": report["equivalence_classes"],
         **{name: metrics[name] for name in ("NCP", "GCP", "LM", "DP")},
@@ -22,8 +24,3 @@ def overview(report: Mapping[str, Any]) -> dict[str, float | None]:
         "risk_avg": risk["prosecutor_avg"],
         "duration_s": round(sum(report["timings_s"].values()), 3),
     }
-
-
-def _weakest(reached: Any, worst: Callable[[Iterable[float]], float]) -> float | None:
-    """Where there is one figure per sensitive attribute, the weakest counts."""
-    return worst(reached.values()) if isinstance(reached, Mapping) else reached

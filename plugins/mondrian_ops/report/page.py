@@ -337,7 +337,7 @@ def _making(report: Mapping[str, Any]) -> str:
     rows = [("Source", str(report.get("input") or "in-memory table"))]
     rows.append(("Algorithm", str(job.get("algorithm", "mondrian"))))
     if cut:
-        rows.append(("Choice of cuts", _used(cut)))
+        rows.append(("Choice of cuts", figures.used(cut)))
     if report.get("recoding"):
         rows.append(("Recoding", report["recoding"]["summary"]))
     if parts:
@@ -348,19 +348,12 @@ def _making(report: Mapping[str, Any]) -> str:
             said += f"; {parts['merged']} merged because they could not stand alone"
         rows.append(("Partitioning", "; ".join(filter(None, (said, parts.get("note"))))))
     if retrieval:
-        rows.append(("Retrieval", _used(retrieval)))
+        rows.append(("Retrieval", figures.used(retrieval)))
     if report.get("approval"):
         rows.append(("Approval", figures.approval(report)))
     for phase, taken in report.get("timings_s", {}).items():
         rows.append((f"Time, {phase.replace('_', ' ')}", figures.seconds(taken)))
     return _section("How it was made", "", _table((), rows))
-
-
-def _used(choice: Mapping[str, Any]) -> str:
-    used, asked = choice.get("used"), choice.get("asked")
-    said = f"{used}, as asked" if used == asked else f"{used} (asked: {asked})"
-    reason = choice.get("reason")
-    return said if not reason or reason == "asked for" else f"{said}; {reason}"
 
 
 def _verification(report: Mapping[str, Any]) -> str:

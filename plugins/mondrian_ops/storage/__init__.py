@@ -20,6 +20,7 @@ from mondrian_ops.storage.release import (
 from mondrian_ops.storage.seal import seal_of
 from mondrian_ops.storage.source import Source, Split, open_source
 from mondrian_ops.storage.workdir import (
+    FREQUENCIES,
     FragmentWriter,
     WorkDir,
     is_work_path,
@@ -28,6 +29,7 @@ from mondrian_ops.storage.workdir import (
 )
 
 __all__ = [
+    "FREQUENCIES",
     "Archive",
     "FragmentWriter",
     "Source",

@@ -120,7 +120,7 @@ class Archive:
         return sorted(filter(_INDEX_NAME.fullmatch, names), key=_count)
 
     def _entries_of(self, names: Iterable[str]) -> dict[str, list[Entry]]:
-        """What files of the index hold; those that are gone or damaged are left out."""
+        """What files of the index hold: nothing, if damaged; those that are gone are left out."""
         known = {name: self._read[name] for name in names if name in self._read}
         missing = [name for name in names if name not in known]
         with ThreadPoolExecutor(_READERS) as readers:
@@ -137,8 +137,9 @@ class Archive:
         except ValueError:
             found = [None]
         if not all(map(_is_entry, found)):
-            _log.warning("%s: damaged; what it held is not shown", shown(joined(self.url, name)))
-            return None
+            place = shown(joined(self.url, _INDEX, name))
+            _log.warning("%s: damaged; what it held is not shown", place)
+            return []
         return found
 
     def _add(self, entries: Sequence[Entry]) -> None:
@@ -165,8 +166,9 @@ class Archive:
         newest = _newest(entry for each in found.values() for entry in each)
         if newest:
             self._add(list(newest.values()))
-        for name in found:
-            remove_file(joined(self.url, _INDEX, name))
+        for name, held in found.items():
+            if held:  # what is damaged is left for somebody to look into
+                remove_file(joined(self.url, _INDEX, name))
 
 
 def _newest(entries: Iterable[Entry]) -> dict[str, Entry]:

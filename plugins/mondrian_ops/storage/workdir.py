@@ -22,6 +22,7 @@ from mondrian_ops.storage.files import (
     names_in,
     new_file,
     read_file,
+    remove_file,
     remove_tree,
     write_file,
 )
@@ -35,9 +36,12 @@ from mondrian_ops.storage.locations import (
     shown,
 )
 
-__all__ = ["FragmentWriter", "WorkDir", "is_work_path", "read_fragment", "work_path"]
+__all__ = ["FREQUENCIES", "FragmentWriter", "WorkDir", "is_work_path", "read_fragment", "work_path"]
 
 FLUSH_BYTES = 1 << 20
+
+FREQUENCIES = "frequencies.arrow"
+"""The combinations of codes that rows have, where they were counted for tasks to come."""
 
 _ATTEMPT = "attempt"
 _RELEASE = "release"
@@ -99,8 +103,10 @@ class WorkDir:
         remove_tree(self.root)
 
     def remove_fragments(self) -> None:
-        """Remove the rows that were scattered: nobody needs them once the release is checked."""
+        """Remove the rows that were scattered, or counted: nobody needs them once the release is
+        checked."""
         remove_tree(self.path(_FRAGMENTS))
+        remove_file(self.path(FREQUENCIES))
 
     def path(self, *parts: str) -> str:
         """The path of a working file."""

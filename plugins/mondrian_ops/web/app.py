@@ -38,6 +38,7 @@ STATIC = {
     "echarts.min.js": "text/javascript",
     "icon-dark.svg": "image/svg+xml",
     "icon.svg": "image/svg+xml",
+    "links.js": "text/javascript",
     "look.js": "text/javascript",
     "pages.css": "text/css",
     "pages.js": "text/javascript",
@@ -112,6 +113,9 @@ class Pages:
         reader = Reader(self._listing, user)
         if choice.dag_id:
             reader.require(choice.dag_id)
+        return self._list(request, reader, choice)
+
+    def _list(self, request: Request, reader: Reader, choice: Choice) -> Response:
         releases = reader.releases()
         page = page_of(releases, choice)
         series = list(dict.fromkeys(release.series for release in page.rows))
@@ -143,7 +147,7 @@ class Pages:
         found = [release for release in reader.releases() if choice.takes(release)]
         if len(found) == 1:
             return RedirectResponse(f"{_root(request)}/releases/{found[0].id}", 303, HEADERS)
-        return self.releases(request, user, choice)
+        return self._list(request, reader, choice)
 
     def release(self, request: Request, user: GetUserDep, entry_id: str) -> Response:
         """One release."""
@@ -158,6 +162,7 @@ class Pages:
             release=release,
             before=before[-1] if before else None,
             tasks=_tasks(release, _airflow_root(request)),
+            answer=_answer(release, _airflow_root(request)),
             **_of_report(report, has_report=reports.JSON_NAME in release.files),
             frontier=_frontier(reader, {"this release": release}),
         )
@@ -315,6 +320,15 @@ def _tasks(release: Release, root: str) -> list[tuple[str, str]]:
         path = links.task_path(release.dag_id, release.run_id, group + dot + name, map_index, root)
         found.append((name, path))
     return found
+
+
+def _answer(release: Release, root: str) -> str:
+    """Path of the page where somebody may approve or reject it; empty where nobody is asked."""
+    if release.state != "waiting":
+        return ""
+    return links.action_path(
+        release.dag_id, release.run_id, release.task_id, release.map_index, root
+    )
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:

@@ -264,7 +264,7 @@ def making(report: Report) -> list[tuple[str, str]]:
     found = [("Source", str(report.get("input") or "")), ("Algorithm", str(job.get("algorithm")))]
     for name, key in (("Choice of cuts", "cut"), ("Retrieval", "retrieval")):
         if report.get(key):
-            found.append((name, _used(report[key])))
+            found.append((name, figures.used(report[key])))
     if report.get("recoding"):
         found.append(("Recoding", str(report["recoding"].get("summary", ""))))
     if parts:
@@ -272,16 +272,9 @@ def making(report: Report) -> list[tuple[str, str]]:
         found.append(("Partitioning", said + f"{parts.get('asked')}"))
     for phase, taken in report["timings_s"].items():
         found.append((f"Time, {phase.replace('_', ' ')}", seconds(taken)))
-    approval = report.get("approval")
-    if approval:
-        by = f" by {approval['by']}" if approval.get("by") else ""
-        found.append(("Approval", f"{approval.get('decision')}{by}, {approval.get('at', '')}"))
+    if report.get("approval"):
+        found.append(("Approval", figures.approval(report)))
     return found
-
-
-def _used(choice: Mapping[str, Any]) -> str:
-    used, reason = str(choice.get("used")), choice.get("reason")
-    return f"{used}: {reason}" if reason and choice.get("asked") != choice.get("used") else used
 
 
 def frontier(told: Mapping[str, Any], at: Mapping[str, Release]) -> Section | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -15,9 +17,8 @@ from mondrian_ops.storage import Archive
 from mondrian_ops.web.access import readable_dags
 from mondrian_ops.web.releases import Release, undated
 
-__all__ = ["FRONTIER_NAME", "Reader"]
+__all__ = ["Listing", "Reader"]
 
-FRONTIER_NAME = "frontier.json"
 _FRONTIER = "frontier"
 
 
@@ -39,7 +40,10 @@ class Listing:
 
 
 class Reader:
-    """The archive as a user sees it: only what comes from DAGs that they may read."""
+    """The archive as a user sees it: only what comes from DAGs that they may read.
+
+    It is made for one request, in which it looks once.
+    """
 
     def __init__(self, listing: Listing, user: BaseUser) -> None:
         self._listing = listing
@@ -47,11 +51,11 @@ class Reader:
 
     def releases(self) -> list[Release]:
         """All releases, newest first."""
-        return [release for release in self._readable() if release.state != _FRONTIER]
+        return [release for release in self._readable if release.state != _FRONTIER]
 
     def release(self, entry_id: str) -> Release:
         """One release; raises HTTPException 404 where there is none, 403 where it is not theirs."""
-        for release in self._listing.all():
+        for release in self._all:
             if release.id == entry_id and release.state != _FRONTIER:
                 self.require(release.dag_id)
                 return release
@@ -76,15 +80,19 @@ class Reader:
 
     def frontier(self, location: str) -> Mapping[str, Any] | None:
         """The newest frontier that there is of an input, given without its date."""
-        for each in self._readable():
+        for each in self._readable:
             if each.state == _FRONTIER and undated(each.input) == location:
-                return _object(self._file(each.id, FRONTIER_NAME))
+                return _object(self._file(each.id, reports.FRONTIER_NAME))
         return None
 
+    @cached_property
+    def _all(self) -> list[Release]:
+        return self._listing.all()
+
+    @cached_property
     def _readable(self) -> list[Release]:
-        releases = self._listing.all()
-        allowed = readable_dags(self._user, {release.dag_id for release in releases})
-        return [release for release in releases if release.dag_id in allowed]
+        allowed = readable_dags(self._user, {release.dag_id for release in self._all})
+        return [release for release in self._all if release.dag_id in allowed]
 
     def _file(self, entry_id: str, name: str) -> bytes:
         try:
@@ -95,7 +103,15 @@ class Reader:
 
 def _object(content: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(content)
+        found = json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _finite(text: str) -> float:
+    """A number of a report; no browser reads NaN or Infinity. Raises ValueError."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number

@@ -85,8 +85,13 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) else None  # type: ignore[arg-type, return-value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # JSON holds integers of any length
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _index(value: object) -> int:
@@ -110,6 +115,7 @@ SORTS: dict[str, Callable[[Release], Any]] = {
     "dataset": lambda r: r.dataset,
     "state": lambda r: r.state,
     "k": lambda r: r.k,
+    "l": lambda r: r.l,
     "rows": lambda r: r.rows_published,
     "suppressed": lambda r: r.rows_suppressed,
     "ncp": lambda r: r.NCP,

@@ -9,9 +9,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops import task_groups
-from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
+from mondrian_ops.operators import (
+    AnonymizeFragmentOperator,
+    PartitionOperator,
+    SpecializePartOperator,
+)
 
 SOON = timedelta(seconds=1)
 
@@ -76,6 +81,32 @@ class KilledPartition(PartitionOperator):
         return super().execute(context)
 
 
+class KilledPartOnce(SpecializePartOperator):
+    """The process of part 1 is killed when half of what it found is written, the first time."""
+
+    def execute(self, context):
+        from mondrian_ops import storage
+        from mondrian_ops.storage.files import new_file
+
+        def die_half_way(work, name, _table):
+            with new_file(work.path(name)) as sink:
+                sink.write(b"half of a level")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        if context["ti"].try_number == 1 and self.part["part"] == 1:
+            storage.WorkDir.write_arrow = die_half_way
+        return super().execute(context)
+
+
+class FailingPart(SpecializePartOperator):
+    """Part 1 never has a disk."""
+
+    def execute(self, context):
+        if self.part["part"] == 1:
+            raise OSError(28, "no space left on device")
+        return super().execute(context)
+
+
 class Slow(AnonymizeFragmentOperator):
     """A fragment that takes its time."""
 
@@ -99,12 +130,23 @@ def tamper(summaries):
     parquet.write_table(released.set_column(column, "age", pa.array(ages)), path)
 
 
-def rehearsal(dag_id, *, retries=2, **replaced):
+@task
+def nothing_to_do():
+    """Skip what follows."""
+    raise AirflowSkipException
+
+
+def rehearsal(dag_id, *, retries=2, map_first_phase=False, **replaced):
     """A DAG of the three phases, some of whose operators are replaced."""
     before = {name: getattr(task_groups, name) for name in replaced}
     vars(task_groups).update(replaced)
     with DAG(dag_id, schedule=None, catchup=False, params={"job": Param({}, type="object")}) as dag:
-        task_groups.anonymize_tasks(dag.param("job"), retries=retries, retry_delay=SOON)
+        task_groups.anonymize_tasks(
+            dag.param("job"),
+            map_first_phase=map_first_phase,
+            retries=retries,
+            retry_delay=SOON,
+        )
     vars(task_groups).update(before)
     return dag
 
@@ -114,9 +156,17 @@ killed_once = rehearsal("killed_once", AnonymizeFragmentOperator=KilledOnce)
 held_once = rehearsal("held_once", AnonymizeFragmentOperator=HeldOnce)
 killed_partition = rehearsal("killed_partition", retries=0, PartitionOperator=KilledPartition)
 slow = rehearsal("slow", AnonymizeFragmentOperator=Slow)
+mapped_first_phase = rehearsal("mapped_first_phase", map_first_phase=True)
+killed_part = rehearsal("killed_part", map_first_phase=True, SpecializePartOperator=KilledPartOnce)
+failing_part = rehearsal(
+    "failing_part", retries=0, map_first_phase=True, SpecializePartOperator=FailingPart
+)
 tampered = rehearsal("tampered")
 with tampered:
     tamper(tampered.get_task("anonymize_fragment").output) >> tampered.get_task("wrap_up")
+skipped_group = rehearsal("skipped_group", map_first_phase=True)
+with skipped_group:
+    nothing_to_do() >> skipped_group.get_task("partition")
 
 # In each of these, one task runs where the files of the others are out of sight.
 blind_partition = rehearsal("blind_partition")

@@ -1,20 +1,6 @@
 // What the pages do beyond links and forms.
 "use strict";
 
-// Airflow's frame lets nothing inside it navigate the whole window, so a link to one of Airflow's
-// own pages is followed by the window itself.
-document.addEventListener("click", (event) => {
-  const link = event.target.closest("a[data-airflow]");
-  if (link === null || window.parent === window || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  const page = window.parent.document;
-  const twin = page.createElement("a");
-  twin.href = link.href;
-  page.body.append(twin);
-  twin.click();
-  twin.remove();
-});
-
 // Two releases, no more and no fewer, can be compared.
 const compare = document.getElementById("compare");
 if (compare !== null) {

@@ -1,0 +1,48 @@
+"""The second phase of a recoding: what the parts agree on, specialized for all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
+from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["RecodeOperator"]
+
+
+class RecodeOperator(MondrianOperator):
+    """Decide what the values of each column become; returns one dict per fragment.
+
+    Of a job without a first phase it only returns the fragments. The stage before it is skipped
+    then, so give it the trigger rule ``none_failed_min_one_success``, and both tasks as upstream::
+
+        recode = RecodeOperator(
+            task_id="recode", job=job, parts=specialize_part.output, trigger_rule=...
+        )
+        partition >> recode
+
+    :param parts: what the :class:`SpecializePartOperator` tasks returned (templated).
+    :param on_refusal: notifiers to call when no release of the data can be made; see
+        :mod:`mondrian_ops.notifications`.
+    """
+
+    template_fields: Sequence[str] = ("job", "parts")
+
+    def __init__(self, *, parts: Any, on_refusal: Notifiers = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.parts = parts
+        self.on_refusal = Telling.by(on_refusal)
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Merge the levels of the parts, specialize the whole from there, keep the recoding."""
+        from mondrian_ops import pipeline
+
+        with final_errors():
+            job = read_job(self.job)
+            work = work_of(job, self, context)
+            with refusal_told(self.on_refusal, context, job):
+                return pipeline.recode(work, self.parts[:])  # one request for all of them

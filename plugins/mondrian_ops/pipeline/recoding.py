@@ -1,0 +1,85 @@
+"""Recoding in tasks of its own: the first phase part by part, then the decision for all rows.
+
+What :func:`~mondrian_ops.pipeline.count` has left is taken up here, by other processes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mondrian_ops import storage
+from mondrian_ops.algorithms.recoding_choice import choose_recoding, parts, specialized
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import SCHEMA, check_schema
+from mondrian_ops.engines.fragment import Fragment
+from mondrian_ops.engines.run import Run
+from mondrian_ops.pipeline.partition import to_map
+
+__all__ = ["parts_to_map", "recode", "specialize_part"]
+
+Part = dict[str, Any]
+"""A small JSON value: ``{"schema", "part", "parts", "work"}``."""
+
+
+def parts_to_map(job: Job, work: str) -> list[Part]:
+    """The parts of the job's first phase, for mapped tasks.
+
+    There are none where it has no such phase, or where Spark does it in tasks of its own.
+    """
+    if job.engine == "spark":
+        return []
+    of_job = parts(job)
+    return [{"schema": SCHEMA, "part": part, "parts": len(of_job), "work": work} for part in of_job]
+
+
+def specialize_part(part: Part) -> dict[str, Any]:
+    """The first phase on one part; its level goes to the working files.
+
+    Returns a small summary: ``{"part", "rows", "specializations", "equivalence_classes",
+    "seconds", "finished"}``. A retry writes the same level again. Raises StorageError where the
+    working files vanished.
+    """
+    started = time.time()
+    check_schema(part)
+    run = Run(storage.WorkDir.entered(part["work"]))
+    level = specialized(run.anonymizer, run.frequencies, part["part"])
+    run.save_level(part["part"], level)
+    finished = time.time()
+    return {
+        "part": part["part"],
+        "rows": level.rows,
+        "specializations": len(level.steps),
+        "equivalence_classes": level.classes,
+        "seconds": round(finished - started, 3),
+        "finished": finished,
+    }
+
+
+def recode(work: str, summaries: Sequence[Mapping[str, Any]] = ()) -> list[Fragment]:
+    """Decide what the values of each column become, from the levels of all parts.
+
+    ``summaries``: those of :func:`specialize_part`. Returns the run's fragments, and does nothing
+    else where that is decided already, or nothing to decide. Raises PrivacyError where no recoding
+    satisfies what is asked, StorageError where working files vanished.
+    """
+    started = time.perf_counter()
+    run = Run(storage.WorkDir.entered(work))
+    state = run.state
+    if state["recoding"] is None:
+        levels = [run.level(part) for part in parts(run.dataset.job)]
+        recoding = choose_recoding(run.anonymizer, run.frequencies, levels)
+        run.save_recoding(recoding)
+        timings = {**state["timings_s"], **_first_phase(summaries)}
+        timings["recode"] = time.perf_counter() - started
+        run.save_state({**state, "recoding": recoding.told, "timings_s": timings})
+    return to_map(run)
+
+
+def _first_phase(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Seconds from the first part's beginning to the last one's end."""
+    if not summaries:
+        return {}
+    began = min(each["finished"] - each["seconds"] for each in summaries)
+    return {"specialize_part": max(each["finished"] for each in summaries) - began}

@@ -1,0 +1,31 @@
+"""The phases of a job one by one, as Airflow's tasks call them, the first phase of TDS mapped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.job import Job
+
+__all__ = ["run_mapped", "travelled"]
+
+
+def run_mapped(job: Job, work: str | None = None) -> dict[str, Any]:
+    """Every part and fragment by itself, the last first; the report of the release."""
+    work = work or storage.work_path(str(job.output), "mapped")
+    try:
+        parts = travelled(pipeline.parts_to_map(job, work))
+        assert parts, "there is no first phase to map"
+        pipeline.count(job, work=work)
+        specialized = [travelled(pipeline.specialize_part(part)) for part in reversed(parts)]
+        fragments = travelled(pipeline.recode(work, specialized))
+        summaries = [pipeline.anonymize_fragment(job, each) for each in reversed(fragments)]
+        return pipeline.wrap_up(job, work=work, summaries=travelled(summaries))
+    finally:
+        pipeline.discard(work)
+
+
+def travelled(value: Any) -> Any:
+    """What a task returned, as the next one gets it."""
+    return json.loads(json.dumps(value, allow_nan=False))
