@@ -115,4 +115,9 @@ def cut_of(resolved: Mapping[str, Any]) -> Cut | MultiwayCut:
     """The cut that `choose_cut` described."""
     if resolved["used"] == "di_mondrian":
         return MultiwayCut(resolved["cut_points"])
-    return Cut(resolved["greedy"], resolved["rollout_rows"], resolved["group_rows"])
+    return Cut(
+        resolved["greedy"],
+        resolved["rollout_rows"],
+        resolved["group_rows"],
+        resolved["nested_rows"],
+    )

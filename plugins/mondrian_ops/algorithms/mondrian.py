@@ -40,11 +40,17 @@ class Cut:
     greedy: str
     rollout_rows: int = 0
     group_rows: int = 0
+    nested_rows: int = 0
 
     def policy(self) -> kernels.Policy:
         """The policy as the kernels take it."""
         return kernels.Policy(
-            _POLICIES[self.greedy], CANDIDATES, self.rollout_rows, self.group_rows
+            _POLICIES[self.greedy],
+            CANDIDATES,
+            self.rollout_rows,
+            self.group_rows,
+            self.nested_rows,
+            FINALISTS if self.nested_rows else 1,
         )
 
     @property
@@ -82,6 +88,7 @@ _POLICIES = {
     "relaxed": kernels.RELAXED,
 }
 CANDIDATES = 3
+FINALISTS = 4
 
 
 def better_gain(pilot: CodedRows) -> str:
