@@ -87,6 +87,8 @@ def look_ahead(rows, index, start, stop, most, criteria, policy, work):
         copy(index, start, work.before, 0, n)
     found, limit = 0, np.inf
     for t in range(count):
+        if limit <= 0.0:
+            break  # nothing loses less
         loss = loss_ahead(rows, index, start, stop, t, limit, criteria, policy, work)
         if loss < limit:
             found = rank(t, loss, found, most, work)
