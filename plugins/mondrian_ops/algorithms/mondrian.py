@@ -34,7 +34,8 @@ class Cut:
     and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
     of at most ``rollout_rows`` rows are cut by looking ahead; those of at most ``group_rows``,
     never more than a block, also by groups: one value or subtree amid the others, or fewer than k
-    rows, topped up with those that fit best.
+    rows, topped up with those that fit best. In those of at most ``nested_rows``, never more than
+    ``rollout_rows`` or a block, the sides of the best few cuts are finished by looking ahead again.
     """
 
     greedy: str
