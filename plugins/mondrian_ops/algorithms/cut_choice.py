@@ -128,8 +128,8 @@ _LEAST = 8  # rows of the nodes that are looked ahead in first, over k
 _LEAST_LEVELS = 1.5
 _GROUP_LEVELS = 12.0
 _DOUBLING_LEVELS, _MORE_LEVELS = 1.6, 0.4
-_NESTED = 4  # rows of the nodes that are looked ahead in twice first, over k
-_NESTED_LEVELS, _MORE_NESTED_LEVELS = 12.0, 4.0
+_NESTED = 8  # rows of the nodes that are looked ahead in twice first, over k
+_NESTED_LEVELS, _MORE_NESTED_LEVELS = 32.0, 6.0
 _GROUPS = 64  # rows of the largest nodes that groups are tried in, over k
 _SHARES = 4
 
