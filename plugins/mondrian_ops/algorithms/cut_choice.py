@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
-from mondrian_ops.algorithms.mondrian import Cut, better_gain
+from mondrian_ops.algorithms.mondrian import Cut, better_gain, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -53,7 +53,8 @@ def choose_cut(
             seconds = _LEAST_LEVELS * level
             why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
         return {"asked": job.cut, "used": "gain", "reason": why, **asdict(Cut(greedy))}
-    cut, spent = _lookahead(job, survey, greedy, levels)
+    lost = loss(coded, Cut(greedy)) / coded.rows.codes.size
+    cut, spent = _lookahead(job, survey, greedy, lost, levels)
     why += f"; looks ahead in nodes of up to {cut.rollout_rows:,} rows"
     if cut.group_rows:
         why += f", in those of up to {cut.group_rows:,} at groups too"
@@ -64,15 +65,21 @@ def choose_cut(
     return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(cut)}
 
 
-def _lookahead(job: Job, survey: Survey, greedy: str, levels: float) -> tuple[Cut, float]:
-    """What ``levels`` carry, and how many are spent: groups, larger nodes, looking twice."""
+def _lookahead(
+    job: Job, survey: Survey, greedy: str, lost: float, levels: float
+) -> tuple[Cut, float]:
+    """What ``levels`` carry, and how many are spent: groups, larger nodes, looking twice.
+
+    ``lost`` is the share of the information that goes by cutting greedily.
+    """
     of_groups = _GROUP_LEVELS if levels >= _GROUP_LEVELS else 0.0
     reach, of_reach = _reach(_LEAST * job.k, survey.rows, levels - of_groups)
     group_rows = _group_rows(job, survey, reach) if of_groups else 0
-    most = min(reach, BLOCK) if reach >= survey.rows else 0  # the larger nodes come first
-    nested, of_nested = _nested(job.k, most, levels - of_groups - of_reach)
-    cut = Cut(greedy, reach, group_rows, nested)
-    return cut, of_groups + of_reach + of_nested
+    nested, of_nested = 0, 0.0
+    if reach >= survey.rows:  # larger nodes come first
+        left = levels - of_groups - of_reach
+        nested, of_nested = _nested(job.k, min(reach, BLOCK), lost, left)
+    return Cut(greedy, reach, group_rows, nested), of_groups + of_reach + of_nested
 
 
 def pilot_k(job: Job, survey: Survey, pilot: pa.Table) -> int:
@@ -101,13 +108,19 @@ def _reach(least: int, rows: int, levels: float) -> tuple[int, float]:
     return min(reach, max(least, rows)), spent
 
 
-def _nested(k: int, most: int, levels: float) -> tuple[int, float]:
+def _nested(k: int, most: int, lost: float, levels: float) -> tuple[int, float]:
     """Rows of the largest nodes, no more than ``most``, that ``levels`` carry looking ahead twice
-    in, and what they spend on it."""
-    rows, spent, doubling = 0, 0.0, _NESTED_LEVELS
+    in, and what they spend on it.
+
+    It takes longer the more classes there are, and the more cuts a node has: where little is lost,
+    few values differ within it.
+    """
+    doubling = _NESTED_LEVELS * lost * k**-0.75
+    more = _MORE_NESTED * doubling
+    rows, spent = 0, 0.0
     while rows < most and spent + doubling <= levels:
-        rows = min(most, 2 * rows if rows else _NESTED * k)
-        spent, doubling = spent + doubling, doubling + _MORE_NESTED_LEVELS
+        rows = min(most, 2 * rows if rows else _LEAST * k)
+        spent, doubling = spent + doubling, doubling + more
     return rows, spent
 
 
@@ -124,12 +137,11 @@ def _group_rows(job: Job, survey: Survey, reach: int) -> int:
 # Looking ahead in the least nodes takes some levels' worth of time; so do groups, doublings, and
 # looking twice.
 _LEVEL_S = 1.7e-8
-_LEAST = 8  # rows of the nodes that are looked ahead in first, over k
+_LEAST = 8  # rows of the nodes that are looked ahead in first, once and twice, over k
 _LEAST_LEVELS = 1.5
 _GROUP_LEVELS = 12.0
 _DOUBLING_LEVELS, _MORE_LEVELS = 1.6, 0.4
-_NESTED = 8  # rows of the nodes that are looked ahead in twice first, over k
-_NESTED_LEVELS, _MORE_NESTED_LEVELS = 32.0, 6.0
+_NESTED_LEVELS, _MORE_NESTED = 900.0, 0.2
 _GROUPS = 64  # rows of the largest nodes that groups are tried in, over k
 _SHARES = 4
 
