@@ -13,7 +13,7 @@ from benchmarks.context import MILLION, Context
 from benchmarks.tables import Table, change, millions, verdict
 
 CUTS = ("median", "gain", "lookahead")
-ADULT_BUDGET_S = 25
+ADULT_BUDGET_S = 15
 ADULT_COLUMNS = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
     "occupation",
