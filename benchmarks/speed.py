@@ -57,7 +57,9 @@ def _policy(context: Context, cut: str) -> Cut:
     job = context.job(context.rows, cut=cut, partitioning={"fragments": 1})
     shutil.rmtree(job["output"], ignore_errors=True)
     chosen = context.report(job)["cut"]
-    return Cut(chosen["greedy"], chosen["rollout_rows"], chosen["group_rows"])
+    return Cut(
+        chosen["greedy"], chosen["rollout_rows"], chosen["group_rows"], chosen["nested_rows"]
+    )
 
 
 def _cut_seconds(context: Context, rows: int, policy: Cut) -> float:

@@ -17,6 +17,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import Cut, better_gain
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.kernels import model
 from mondrian_ops.core.survey import Surveyor
 
 # Branches interleave: the order of the file is not that of a walk through the tree.
@@ -178,7 +179,10 @@ def is_final(rows: frozenset[int], kinds, columns, holds) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("rollout_rows", "group_rows"), [(6, 0), (1000, 0), (6, 6), (1000, 1000)])
+@pytest.mark.parametrize(
+    ("rollout_rows", "group_rows", "nested_rows"),
+    [(6, 0, 0), (1000, 0, 0), (6, 6, 0), (1000, 1000, 0), (1000, 0, 6), (1000, 6, 1000)],
+)
 @settings(max_examples=120, deadline=None)
 @given(
     tables(),
@@ -186,13 +190,15 @@ def is_final(rows: frozenset[int], kinds, columns, holds) -> bool:
     st.none() | requirements(),
     st.sampled_from(["gain", "widest gain"]),
 )
-def test_lookahead_gives_final_valid_classes(rollout_rows, group_rows, table, k, asked, greedy):
+def test_lookahead_gives_final_valid_classes(
+    rollout_rows, group_rows, nested_rows, table, k, asked, greedy
+):
     kinds, columns, sensitive = table
     keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
     holds = privacy_of(sensitive, keys).of_rows(sensitive)
     assume(holds(list(range(len(columns[0])))))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
-    cut = Cut(greedy, rollout_rows, group_rows)
+    cut = Cut(greedy, rollout_rows, group_rows, nested_rows)
     classes = classes_of(anonymizer, data, cut)
     assert all(holds(sorted(rows)) for rows in classes)
     assert all(is_final(rows, kinds, columns, holds) for rows in classes)
@@ -205,14 +211,15 @@ def contents(classes, table) -> Counter:
     return Counter(tuple(sorted((rows[i] for i in each), key=repr)) for each in classes)
 
 
+@pytest.mark.parametrize("nested_rows", [0, 100])
 @settings(max_examples=120, deadline=None)
 @given(tables(max_rows=24), st.integers(2, 5), st.none() | requirements(), st.randoms())
-def test_groups_do_not_depend_on_the_order_of_the_rows(table, k, asked, chance):
+def test_groups_do_not_depend_on_the_order_of_the_rows(nested_rows, table, k, asked, chance):
     kinds, columns, sensitive = table
     keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
     assume(privacy_of(sensitive, keys).of_rows(sensitive)(list(range(len(columns[0])))))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
-    cut = Cut("gain", 100, 100)
+    cut = Cut("gain", 100, 100, nested_rows)
     places = list(range(data.num_rows))
     chance.shuffle(places)
     shuffled = data.take(places)
@@ -307,6 +314,107 @@ def test_groups_lose_less_than_ordered_cuts_where_values_are_rare(k):
     assert grouped < 0.95 * ordered
 
 
+def loss_ahead(coded, cut, rows) -> float:
+    """Loss of some of the rows, cut by looking ahead once."""
+    return mondrian.loss(coded.taken(np.array(rows)), cut) if rows else 0.0
+
+
+def ordered_cuts(rows, kinds, columns, holds):
+    """Every ordered cut of the rows, attribute and both sides, that holds on both."""
+    attributes = reference_attributes(kinds, columns, "gain")
+    for a, (attribute, column) in enumerate(zip(attributes, columns, strict=True)):
+        is_prefix = isinstance(attribute, brute_force.Prefix)
+        places = {i: column[i] if is_prefix else attribute.place(column[i]) for i in rows}
+        for at in sorted(set(places.values()))[:-1]:
+            left = [i for i in rows if places[i] <= at]
+            right = [i for i in rows if places[i] > at]
+            if holds(left) and holds(right):
+                yield a, left, right
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    tables(max_rows=16),
+    st.integers(2, 3),
+    st.none() | requirements(),
+    st.sampled_from(["gain", "widest gain"]),
+)
+def test_the_nested_cut_is_the_best_of_all_that_are_finished_by_looking_ahead(
+    table, k, asked, greedy
+):
+    """With every ordered cut a finalist, the one taken loses least of all that there are."""
+    kinds, columns, sensitive = table
+    assume(not any(None in column for column in columns))  # missing values would be parted first
+    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
+    holds = privacy_of(sensitive, keys).of_rows(sensitive)
+    every = list(range(len(columns[0])))
+    assume(holds(every))
+    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
+    coded = anonymizer.encode(data)
+    ahead, nested = Cut(greedy, 100), Cut(greedy, 100, 0, 100)
+    policy = nested.policy()._replace(candidates=99, finalists=99)
+    once = ahead.policy()._replace(candidates=99)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cut, "policy", lambda cut: policy if cut.nested_rows else once)
+        a, codes = nested.splitter(coded, np.arange(len(every), dtype=np.int32))(0, len(every))
+        losses = {
+            (b, frozenset(left)): loss_ahead(coded, ahead, left) + loss_ahead(coded, ahead, right)
+            for b, left, right in ordered_cuts(every, kinds, columns, holds)
+        }
+    if not losses:
+        assert a == -1
+        return
+    left = frozenset(np.flatnonzero(coded.rows.codes[a] <= codes[0]).tolist())
+    assert losses[a, left] == pytest.approx(min(losses.values()), abs=1e-6)
+
+
+@pytest.mark.parametrize("group_rows", [0, 100])
+@settings(max_examples=150, deadline=None)
+@given(
+    tables(max_rows=24),
+    st.integers(2, 3),
+    st.none() | requirements(),
+    st.sampled_from(["gain", "widest gain"]),
+)
+def test_nesting_never_loses_more_than_looking_ahead_once(group_rows, table, k, asked, greedy):
+    """The first choice of looking ahead once is a finalist everywhere, and is finished as it."""
+    kinds, columns, sensitive = table
+    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
+    assume(privacy_of(sensitive, keys).of_rows(sensitive)(list(range(len(columns[0])))))
+    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
+    once, nested = (
+        loss_of(classes_of(anonymizer, data, Cut(greedy, 100, group_rows, rows)), kinds, columns)
+        for rows in (0, 100)
+    )
+    assert nested <= once + 1e-6
+
+
+@pytest.mark.parametrize("k", [2, 5, 20])
+def test_nesting_loses_less_on_real_sizes(k):
+    losses = []
+    for seed in range(3):
+        kinds, columns = skewed_table(seed, rows=600)
+        anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
+        losses.append(
+            [
+                loss_of(classes_of(anonymizer, data, Cut("gain", 600, 600, rows)), kinds, columns)
+                for rows in (0, 600)
+            ]
+        )
+    once, nested = np.array(losses).sum(axis=0)
+    assert nested < 0.99 * once
+
+
+@pytest.mark.parametrize("group_rows", [0, 800])
+def test_what_is_remembered_saves_time_and_changes_nothing(group_rows, monkeypatch):
+    kinds, columns = skewed_table(seed=7, rows=800)
+    anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 4}, "gain")
+    cut = Cut("gain", 800, group_rows, 800)
+    remembering = classes_of(anonymizer, data, cut)
+    monkeypatch.setattr(model, "KNOWN", 1)  # the next one takes the only place
+    assert classes_of(anonymizer, data, cut) == remembering
+
+
 def test_better_gain_is_the_one_that_loses_less():
     kinds, columns = random_table(seed=2, rows=600)
     anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 5}, "gain")
@@ -391,8 +499,13 @@ def test_blocks_of_small_nodes_change_nothing():
         generator.choice(sorted(CHAINS), rows).tolist(),
     ]
     kinds = ["interval", "set", "tree"]
-    for greedy, rollout in (("median", 0), ("gain", 0), ("gain", 3000)):
-        cut = Cut(greedy, rollout)
+    for greedy, rollout, nested in (
+        ("median", 0, 0),
+        ("gain", 0, 0),
+        ("gain", 3000, 0),
+        ("gain", 3000, 3000),
+    ):
+        cut = Cut(greedy, rollout, 0, nested)
         anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 800}, greedy)
         coded = anonymizer.encode(data)
         policy = cut.policy()

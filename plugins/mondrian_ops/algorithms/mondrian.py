@@ -34,17 +34,24 @@ class Cut:
     and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
     of at most ``rollout_rows`` rows are cut by looking ahead; those of at most ``group_rows``,
     never more than a block, also by groups: one value or subtree amid the others, or fewer than k
-    rows, topped up with those that fit best.
+    rows, topped up with those that fit best. In those of at most ``nested_rows``, never more than
+    ``rollout_rows`` or a block, the sides of the best few cuts are finished by looking ahead again.
     """
 
     greedy: str
     rollout_rows: int = 0
     group_rows: int = 0
+    nested_rows: int = 0
 
     def policy(self) -> kernels.Policy:
         """The policy as the kernels take it."""
         return kernels.Policy(
-            _POLICIES[self.greedy], CANDIDATES, self.rollout_rows, self.group_rows
+            _POLICIES[self.greedy],
+            CANDIDATES,
+            self.rollout_rows,
+            self.group_rows,
+            self.nested_rows,
+            FINALISTS if self.nested_rows else 1,
         )
 
     @property
@@ -82,6 +89,7 @@ _POLICIES = {
     "relaxed": kernels.RELAXED,
 }
 CANDIDATES = 3
+FINALISTS = 4
 
 
 def better_gain(pilot: CodedRows) -> str:

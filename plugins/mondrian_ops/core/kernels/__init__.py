@@ -14,15 +14,9 @@ from mondrian_ops.core.kernels.classes import (
 )
 from mondrian_ops.core.kernels.counting import grouped, recounted
 from mondrian_ops.core.kernels.criteria import group_holds
+from mondrian_ops.core.kernels.greedy import partition_rows
 from mondrian_ops.core.kernels.groups import groups_hold
-from mondrian_ops.core.kernels.grower import (
-    BLOCK,
-    block_of,
-    cut_of,
-    grow,
-    partition_rows,
-    total_loss,
-)
+from mondrian_ops.core.kernels.grower import BLOCK, block_of, cut_of, grow, total_loss
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     DISTINCT,

@@ -64,6 +64,8 @@ class Policy(NamedTuple):
     candidates: int  # cuts of each attribute whose subtrees are compared
     rollout_rows: int  # 0: never look ahead
     group_rows: int = 0  # nodes of at most these may be cut by groups; never more than above
+    nested_rows: int = 0  # in these it is looked ahead twice; likewise
+    finalists: int = 1  # cuts of a node, over all attributes, that are compared by the second look
 
 
 class Work(NamedTuple):
@@ -85,7 +87,19 @@ class Work(NamedTuple):
     try_cut: Ints
     try_attribute: Ints
     try_fall: Floats
+    best: Ints  # (finalists,): places in the above of those that lose least
+    best_loss: Floats  # (finalists,)
     before: NDArray[np.int32]  # (rollout rows,): a node's rows before any cut was tried
+    final_low: Ints  # (finalists,): the cuts that are compared by looking ahead twice
+    final_cut: Ints
+    final_attribute: Ints
+    final_before: NDArray[np.int32]  # (nested rows,): a node's rows before they were tried
+    open: Ints  # (2, nodes): start, stop of the nodes to be cut, or to be closed, for them
+    sum: Floats  # (depth,): loss of the classes so far in each node around the present one
+    sum_key: NDArray[np.uint64]  # (depth,): what it is remembered by
+    known_key: NDArray[np.uint64]  # (a power of two,): nodes whose loss is known, and that loss
+    known_loss: Floats
+    block: Ints  # (1,): tells the blocks whose rows are numbered alike
     widening: Floats  # (group rows,): loss that a row adds to each of a group
     waiting: Ints  # (2, nodes): start, stop of the nodes to be cut
     stack: Ints  # (2, nodes): the same for a rollout
@@ -103,6 +117,8 @@ def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy:
     tried = 2 * max(1, policy.candidates) * attributes
     sensitive = int(criteria.codes.max(initial=1))
     nodes = int(np.diff(criteria.parent_first).max(initial=1))
+    nested = min(rows, policy.nested_rows)
+    known = KNOWN if nested else 1
     return Work(
         histogram=np.zeros(codes, np.int64),
         bits=np.zeros(codes // 64 + 1, np.uint64),
@@ -120,7 +136,19 @@ def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy:
         try_cut=np.zeros(tried, np.int64),
         try_attribute=np.zeros(tried, np.int64),
         try_fall=np.zeros(tried),
+        best=np.zeros(policy.finalists, np.int64),
+        best_loss=np.zeros(policy.finalists),
         before=np.zeros(min(rows, policy.rollout_rows), np.int32),
+        final_low=np.zeros(policy.finalists, np.int64),
+        final_cut=np.zeros(policy.finalists, np.int64),
+        final_attribute=np.zeros(policy.finalists, np.int64),
+        final_before=np.zeros(nested, np.int32),
+        open=np.zeros((2, MAX_WAITING + nested), np.int64),
+        sum=np.zeros(1 + nested),
+        sum_key=np.zeros(1 + nested, np.uint64),
+        known_key=np.zeros(known, np.uint64),
+        known_loss=np.zeros(known),
+        block=np.zeros(1, np.int64),
         widening=np.zeros(min(rows, policy.group_rows)),
         waiting=np.zeros((2, MAX_WAITING), np.int64),
         stack=np.zeros((2, MAX_WAITING), np.int64),
@@ -133,6 +161,9 @@ def new_work(rows: int, codes: int, attributes: int, criteria: Criteria, policy:
         deficit=np.zeros(nodes),
     )
 
+
+KNOWN = 1 << 16
+"""Places for losses that are remembered: a megabyte, which stays in the caches."""
 
 MAX_WAITING = 70
 """Nodes that may wait: the smaller side is cut first, so at most log2(rows) + 1 do."""

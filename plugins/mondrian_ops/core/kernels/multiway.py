@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_ops.core.kernels.criteria import LEAN, group_holds, mark_valid, order_rows
-from mondrian_ops.core.kernels.grower import partition_rows, parts_missing
+from mondrian_ops.core.kernels.greedy import partition_rows, parts_missing
 from mondrian_ops.core.kernels.model import Ints
 from mondrian_ops.core.kernels.splitting import (
     INLINE,

@@ -1,0 +1,81 @@
+"""What a time budget is spent on, and in which order."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
+from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.kernels import BLOCK
+from mondrian_ops.core.survey import Surveyor
+
+BUDGETS = [0.001, 0.1, 0.3, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 1000]
+COLUMNS = ["a", "b", "c", "d"]
+
+
+def resolved_of(rows: int, budget: float, **keys: Any) -> dict[str, Any]:
+    """What becomes of `cut: lookahead`, or of another, for so many random rows."""
+    generator = np.random.default_rng(3)
+    table = pa.table({name: generator.integers(0, 30, rows) for name in COLUMNS})
+    described = {"k": 5, "cut": "lookahead", "quasi_identifiers": COLUMNS, **keys}
+    job = Job.from_dict({**described, "cut_budget_s": budget}, paths_required=False)
+    surveyor = Surveyor(job, table.schema, {})
+    surveyor.add(table)
+    return choose_cut(job, surveyor.finish(), {}, table.slice(0, 2000))
+
+
+def resolved_cut(rows: int, budget: float, **keys: Any) -> Cut:
+    found = cut_of(resolved_of(rows, budget, **keys))
+    assert isinstance(found, Cut)
+    return found
+
+
+@pytest.mark.parametrize("rows", [3_000, 30_000, 60_000])
+def test_a_larger_budget_looks_no_less_far(rows):
+    cuts = [resolved_cut(rows, budget) for budget in BUDGETS]
+    for less, more in pairwise(cuts):
+        assert less.rollout_rows <= more.rollout_rows
+        assert less.group_rows <= more.group_rows
+        assert less.nested_rows <= more.nested_rows
+    assert cuts[0].nested_rows == 0
+    assert cuts[-1].nested_rows == min(rows, BLOCK)
+
+
+@pytest.mark.parametrize("rows", [3_000, 30_000, 60_000])
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_what_is_looked_at_twice_is_what_the_budget_leaves(rows, budget):
+    """Groups and the largest nodes come first; the estimate keeps within the budget."""
+    resolved = resolved_of(rows, budget, cut="auto")
+    cut = cut_of(resolved)
+    if resolved["used"] == "gain":
+        assert (cut.rollout_rows, cut.group_rows, cut.nested_rows) == (0, 0, 0)
+        return
+    seconds = float(re.search(r"estimated at ([\d.]+) s", resolved["reason"]).group(1))
+    assert seconds <= budget + 0.05  # printed with one digit
+    assert cut.nested_rows <= min(cut.rollout_rows, BLOCK)
+    assert ("twice" in resolved["reason"]) == (cut.nested_rows > 0)
+    if cut.nested_rows:
+        assert cut.group_rows > 0
+        assert cut.rollout_rows == rows
+
+
+def test_the_default_budget_looks_at_few_rows_twice_and_at_many_once():
+    assert resolved_cut(3_000, 5.0).nested_rows > 0
+    assert resolved_cut(300_000, 5.0).nested_rows == 0
+
+
+def test_a_cut_travels_as_json():
+    resolved = resolved_of(3_000, 5.0)
+    assert cut_of(resolved) == Cut(
+        resolved["greedy"],
+        resolved["rollout_rows"],
+        resolved["group_rows"],
+        resolved["nested_rows"],
+    )
