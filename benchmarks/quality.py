@@ -162,8 +162,8 @@ def adult(context: Context) -> Iterator[Table]:
         rows,
         note="30,162 rows, no sensitive attribute; compared at the three digits of the required "
         f"figures. With age as an interval: {interval}; by its hierarchy, as the design words it "
-        f"and ARX has it: {default} with the default cut_budget_s of 5, {hierarchy} where the job "
-        f"asks for `cut_budget_s: {ADULT_BUDGET_S}`, which lets it look ahead twice in larger "
+        f"and ARX has it: {default} with the default cut_budget_s of 5, {hierarchy} with "
+        f"`cut_budget_s: {ADULT_BUDGET_S}`, which lets it look ahead twice in larger "
         "classes.",
     )
 

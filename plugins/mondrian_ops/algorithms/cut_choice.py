@@ -142,7 +142,7 @@ _LEAST_LEVELS = 1.5
 _GROUP_LEVELS = 12.0
 _DOUBLING_LEVELS, _MORE_LEVELS = 1.6, 0.4
 _NESTED_LEVELS, _MORE_NESTED = 900.0, 0.2
-_GROUPS = 64  # rows of the largest nodes that groups are tried in, over k
+_GROUPS = 128  # rows of the largest nodes that groups are tried in, over k
 _SHARES = 4
 
 

@@ -34,8 +34,9 @@ class Cut:
     and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
     of at most ``rollout_rows`` rows are cut by looking ahead; those of at most ``group_rows``,
     never more than a block, also by groups: one value or subtree amid the others, or fewer than k
-    rows, topped up with those that fit best. In those of at most ``nested_rows``, never more than
-    ``rollout_rows`` or a block, the sides of the best few cuts are finished by looking ahead again.
+    rows, topped up with those that fit best; in the end rows change classes within such a node. In
+    those of at most ``nested_rows``, never more than ``rollout_rows`` or a block, the sides of the
+    best few cuts are finished by looking ahead again.
     """
 
     greedy: str
@@ -75,6 +76,8 @@ class Cut:
             kernels.arrange(coded.rows, index, 0, coded.count, work)
 
         def split(start: int, stop: int) -> tuple[int, list[int]]:
+            if stop - start <= policy.group_rows:
+                return -1, []  # its rows may change classes: it stays in one fragment
             a, code = kernels.cut_of(coded.rows, index, start, stop, coded.criteria, policy, work)
             return int(a), [int(code)]
 

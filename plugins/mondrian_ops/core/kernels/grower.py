@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_ops.core.kernels.criteria import JIT, LEAN, halves_hold, order_rows
+from mondrian_ops.core.kernels.exchange import exchange_rows
 from mondrian_ops.core.kernels.greedy import examine, loss_of, partition_rows, parts_missing
 from mondrian_ops.core.kernels.lookahead import apply, push_sides
 from mondrian_ops.core.kernels.model import RELAXED, Rows
@@ -129,6 +130,21 @@ def block_of(rows, index, start, stop, work):
 
 
 @njit(**JIT)
+def finish_nodes(rows, index, criteria, policy, work, marks):
+    """Cut nodes that are small enough for groups to the end, and let their rows change classes."""
+    start = 0
+    while start < index.size:
+        stop = start + 1
+        while stop < index.size and marks[stop] == 0:
+            stop += 1
+        if stop - start <= policy.group_rows:
+            node, found = index[start:stop], marks[start:stop]
+            cut_down(rows, node, 0, criteria, policy, work, found)
+            exchange_rows(rows, node, found, criteria, work)
+        start = stop
+
+
+@njit(**JIT)
 def grow(rows, index, criteria, policy, work, block_work):
     """Cut until no valid cut is left; permutes ``index`` and marks in the result where a class
     starts, (rows,) uint8."""
@@ -147,7 +163,9 @@ def grow(rows, index, criteria, policy, work, block_work):
             inner = np.arange(stop - start).astype(np.int32)
             found = np.zeros(stop - start, np.uint8)
             block_work.block[0] += 1
-            cut_down(block, inner, 0, criteria, policy, block_work, found)
+            cut_down(block, inner, policy.group_rows, criteria, policy, block_work, found)
+            if policy.group_rows > 0:
+                finish_nodes(block, inner, criteria, policy, block_work, found)
             outer = index[start:stop].copy()
             for i in range(inner.size):
                 index[start + i] = outer[inner[i]]
