@@ -11,7 +11,7 @@ from __future__ import annotations
 from numba import njit
 
 from mondrian_ops.core.kernels.criteria import LEAN
-from mondrian_ops.core.kernels.model import INTERVAL
+from mondrian_ops.core.kernels.model import INTERVAL, ZERO
 from mondrian_ops.core.kernels.splitting import (
     allowed,
     gain_group,
@@ -28,7 +28,7 @@ def collect_candidates(rows, index, start, stop, k, candidates, groups, work):
 
     At most ``candidates`` that leave k rows on both sides; as many groups of fewer if ``groups``.
     """
-    count = 0
+    count = ZERO
     for a in range(rows.kind.size):
         d = tally(rows.codes, a, index, start, stop, work)
         if d < 2:
@@ -49,7 +49,7 @@ def collect_cuts(rows, a, d, n, k, most, groups, begin, work):
         loss = loss_below(rows, a, j, work.value, loss)
         if allowed(j, n, k, False, work.below, work.valid):
             rest = work.below[j] * loss + (n - work.below[j]) * work.right[j]
-            count = keep(a, 0, work.value[j], -rest, begin, count, most, work)
+            count = keep(a, ZERO, work.value[j], -rest, begin, count, most, work)
     if groups and rows.kind[a] != INTERVAL:
         whole = width(rows, a, work.value[0], work.value[d - 1], d)
         i, j, fall = gain_group(rows, a, d, k, n - k, whole, work.value, work.below)
@@ -69,7 +69,7 @@ def collect_short(rows, a, d, n, k, most, begin, work):
         loss = loss_below(rows, a, j, work.value, loss)
         above = n - work.below[j]
         rest = n * whole
-        low, high = 0, work.value[j]
+        low, high = ZERO, work.value[j]
         if work.below[j] < k:
             rest = k * loss + (n - k) * work.right[j]
         elif above < k:

@@ -15,13 +15,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_ops.core.kernels.criteria import JIT, LEAN, group_holds
-from mondrian_ops.core.kernels.model import SET, Floats, Ints
+from mondrian_ops.core.kernels.model import NONE, SET, ZERO, Floats, Ints
 from mondrian_ops.core.kernels.splitting import width
 from mondrian_ops.core.kernels.topping import copy
 
 NEAREST = 4  # classes that are tried for a row: those that lose least more by taking it
 LESS = 1e-9  # losses are sums of rounded numbers
-NONE = -1  # no row, no class
 
 
 class Neighbours(NamedTuple):
@@ -66,7 +65,7 @@ def exchange_rows(rows, index, marks, criteria, work):
 @njit(**LEAN)
 def _place_rows(rows, near, c, criteria, work):
     """Let the rows of a class go where less is lost, until none has a better place."""
-    j = 0
+    j = ZERO
     while j < near.size[c]:
         if not _moves(rows, near, c, j, criteria, work):
             j += 1
@@ -263,7 +262,7 @@ def _partner(rows, near, c, row, e, least, criteria, work):
 def _rank(rows, near, c, row, limit):
     """Put the classes that lose least more by taking a row into ``near.nearest``, the first one
     first, and how much into ``near.costs``; returns how many there are below ``limit``."""
-    count = 0
+    count = ZERO
     for e in range(near.size.size):
         if e == c:
             continue

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_ops.core.kernels.criteria import LEAN, cut_holds, mark_valid
-from mondrian_ops.core.kernels.model import BALANCED, GAIN, INTERVAL, WIDEST_GAIN
+from mondrian_ops.core.kernels.model import BALANCED, GAIN, INTERVAL, NONE, WIDEST_GAIN, ZERO
 from mondrian_ops.core.kernels.splitting import (
     INLINE,
     gain_cut,
@@ -92,7 +92,7 @@ def score(fall, n, whole, greedy):
 @njit(**INLINE)
 def leading(work):
     """The attribute of the best score that has a cut, ties broken by distinct codes; -1: none."""
-    best = -1
+    best = NONE
     for a in range(work.cut.size):
         if work.cut[a] >= 0 and (
             best < 0
@@ -130,12 +130,12 @@ def decide(rows, index, start, stop, criteria, greedy, groups, work):
     if missing >= 0 and greedy != BALANCED:
         for a in range(missing, rows.kind.size):
             if parts_missing(rows, index, start, stop, a, criteria, work):
-                return a, np.int64(0), np.int64(0), loss
+                return a, ZERO, ZERO, loss
     work.checked[:] = False
     while True:
         a = leading(work)
         if a < 0:
-            return a, np.int64(0), np.int64(0), loss
+            return a, ZERO, ZERO, loss
         low, high = work.low[a], work.cut[a]
         if work.checked[a] or cut_holds(rows, index, start, stop, a, low, high, criteria, work):
             return a, low, high, loss
@@ -151,7 +151,7 @@ def parts_missing(rows, index, start, stop, a, criteria, work):
         missing += rows.codes[a, index[i]] == 0
     if missing < criteria.k or stop - start - missing < criteria.k:
         return False
-    return cut_holds(rows, index, start, stop, a, 0, 0, criteria, work)
+    return cut_holds(rows, index, start, stop, a, ZERO, ZERO, criteria, work)
 
 
 @njit(**LEAN)

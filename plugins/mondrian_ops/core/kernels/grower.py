@@ -13,7 +13,7 @@ from mondrian_ops.core.kernels.criteria import JIT, LEAN, halves_hold, order_row
 from mondrian_ops.core.kernels.exchange import exchange_rows
 from mondrian_ops.core.kernels.greedy import examine, loss_of, partition_rows, parts_missing
 from mondrian_ops.core.kernels.lookahead import apply, push_sides
-from mondrian_ops.core.kernels.model import RELAXED, Rows
+from mondrian_ops.core.kernels.model import NONE, RELAXED, ZERO, Rows
 from mondrian_ops.core.kernels.nesting import chosen_cut
 from mondrian_ops.core.kernels.splitting import highest_step, tally
 from mondrian_ops.core.kernels.topping import arrange
@@ -29,12 +29,12 @@ def cut_of(rows, index, start, stop, criteria, policy, work):
     """
     a, low, high = chosen_cut(rows, index, start, stop, criteria, policy, work)
     if a < 0 or low > 0:
-        return np.int64(-1), np.int64(0)
+        return NONE, ZERO
     below = 0
     for i in range(start, stop):
         below += rows.codes[a, index[i]] <= high
     if below < criteria.k:
-        return np.int64(-1), np.int64(0)
+        return NONE, ZERO
     return a, high
 
 
@@ -48,11 +48,11 @@ def halve(rows, index, start, stop, criteria, work):
     """
     for a in range(rows.kind.size):
         if parts_missing(rows, index, start, stop, a, criteria, work):
-            return partition_rows(rows.codes, a, index, start, stop, 0, 0, work.order)
-    examine(rows, index, start, stop, criteria.k, RELAXED, False, work)
+            return partition_rows(rows.codes, a, index, start, stop, ZERO, ZERO, work.order)
+    examine(rows, index, start, stop, criteria.k, np.int64(RELAXED), np.bool_(False), work)
     middle = start + (stop - start) // 2
     while True:
-        a = -1
+        a = NONE
         for b in range(rows.kind.size):
             if work.distinct[b] > 1 and (a < 0 or work.score[b] > work.score[a]):
                 a = b
@@ -79,7 +79,7 @@ def cut_down(rows, index, floor, criteria, policy, work, marks):
     while top >= 0:
         start, stop = waiting[0, top], waiting[1, top]
         top -= 1
-        middle = -1
+        middle = NONE
         if stop - start > floor and stop - start >= 2 * criteria.k:
             if policy.greedy == RELAXED:
                 middle = halve(rows, index, start, stop, criteria, work)
@@ -132,14 +132,14 @@ def block_of(rows, index, start, stop, work):
 @njit(**JIT)
 def finish_nodes(rows, index, criteria, policy, work, marks):
     """Cut nodes that are small enough for groups to the end, and let their rows change classes."""
-    start = 0
+    start = ZERO
     while start < index.size:
         stop = start + 1
         while stop < index.size and marks[stop] == 0:
             stop += 1
         if stop - start <= policy.group_rows:
             node, found = index[start:stop], marks[start:stop]
-            cut_down(rows, node, 0, criteria, policy, work, found)
+            cut_down(rows, node, ZERO, criteria, policy, work, found)
             exchange_rows(rows, node, found, criteria, work)
         start = stop
 
@@ -150,8 +150,8 @@ def grow(rows, index, criteria, policy, work, block_work):
     starts, (rows,) uint8."""
     count = index.size
     marks = np.zeros(count, np.uint8)
-    cut_down(rows, index, BLOCK, criteria, policy, work, marks)
-    start = 0
+    cut_down(rows, index, np.int64(BLOCK), criteria, policy, work, marks)
+    start = ZERO
     while start < count:
         stop = start + 1
         while stop < count and marks[stop] == 0:

@@ -9,6 +9,7 @@ from mondrian_ops.core.kernels.candidates import collect_candidates
 from mondrian_ops.core.kernels.criteria import LEAN, cut_holds, halves_hold
 from mondrian_ops.core.kernels.greedy import decide, loss_of, partition_rows, parts_missing
 from mondrian_ops.core.kernels.known import QUICKLY, key_of, recall, remember
+from mondrian_ops.core.kernels.model import ONE, ZERO
 from mondrian_ops.core.kernels.splitting import INLINE
 from mondrian_ops.core.kernels.topping import copy, top_up
 
@@ -151,8 +152,8 @@ def best_ahead(rows, index, start, stop, criteria, policy, work):
     and last code of the rows that it parts from the others."""
     a = missing_first(rows, index, start, stop, criteria, work)
     if a >= 0:
-        return a, np.int64(0), np.int64(0)
-    if look_ahead(rows, index, start, stop, 1, criteria, policy, work) == 0:
+        return a, ZERO, ZERO
+    if look_ahead(rows, index, start, stop, ONE, criteria, policy, work) == 0:
         return cut_by_itself(rows, index, start, stop, criteria, policy, work)
     t = work.best[0]
     return work.try_attribute[t], work.try_low[t], work.try_cut[t]

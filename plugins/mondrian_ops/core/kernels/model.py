@@ -19,6 +19,11 @@ MEDIAN, GAIN, WIDEST_GAIN, BALANCED, RELAXED = 0, 1, 2, 3, 4
 # Kinds of privacy criterion on a sensitive attribute.
 DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE = 0, 1, 2, 3, 4, 5
 
+# Typed: a function is compiled once more for every literal that it is given, or could be.
+NONE: Any = np.int64(-1)
+ZERO: Any = np.int64(0)
+ONE: Any = np.int64(1)
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from numba import njit
 
 from mondrian_ops.core.kernels.criteria import LEAN, group_holds, mark_valid, order_rows
 from mondrian_ops.core.kernels.greedy import partition_rows, parts_missing
-from mondrian_ops.core.kernels.model import Ints
+from mondrian_ops.core.kernels.model import NONE, ZERO, Ints
 from mondrian_ops.core.kernels.splitting import (
     INLINE,
     loss_below,
@@ -98,7 +98,7 @@ def seek_points(rows, a, n, k, points, work, parts):
 
     A cut is judged by the rows between the two quantiles beside its own.
     """
-    first = last = 0
+    first = last = ZERO
     for q in range(points):
         while work.below[first] * (points + 1) <= q * n:
             first += 1
@@ -192,12 +192,12 @@ def information_gain(rows, s, n, count, work, parts):
     Less what chance would take: half the logarithm of n for each free parameter (Schwarz 1978).
     ``work.order`` must hold the rows in the attribute's order.
     """
-    whole, distinct = concentration(rows, s, 0, n, work, parts)
+    whole, distinct = concentration(rows, s, ZERO, n, work, parts)
     if distinct < 2:
         return 0.0
     inside = np.int64(0)
     sizes = 0.0
-    first = 0
+    first = ZERO
     for p in range(count + 1):
         last = work.below[parts.point[p]] if p < count else n
         part, _ = concentration(rows, s, first, last, work, parts)
@@ -255,7 +255,7 @@ def keep_points(rows, n, count, criteria, work, parts):
     highest are dropped until what is above them holds too. Returns how many are left.
     """
     kept = 0
-    first = 0
+    first = ZERO
     for p in range(count):
         last = work.below[parts.point[p]]
         if part_holds(rows, first, last, criteria, work, parts):
@@ -320,7 +320,7 @@ def parts_of(rows, index, start, stop, criteria, work, parts):
             return a, 1
     offers(rows, index, start, stop, criteria.k, work, parts)
     while True:
-        best = -1
+        best = NONE
         for a in range(rows.kind.size):
             if not work.checked[a] and (
                 best < 0

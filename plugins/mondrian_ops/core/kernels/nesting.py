@@ -21,6 +21,7 @@ from mondrian_ops.core.kernels.lookahead import (
     missing_first,
     push_sides,
 )
+from mondrian_ops.core.kernels.model import ZERO
 from mondrian_ops.core.kernels.topping import copy
 
 ROUNDING = 1e-9  # sums of the same losses in another order differ by less
@@ -43,7 +44,7 @@ def best_nested(rows, index, start, stop, criteria, policy, work):
     """The cut of a node whose sides, finished by looking ahead, lose least."""
     a = missing_first(rows, index, start, stop, criteria, work)
     if a >= 0:
-        return a, np.int64(0), np.int64(0)
+        return a, ZERO, ZERO
     count = look_ahead(rows, index, start, stop, policy.finalists, criteria, policy, work)
     if count == 0:
         return cut_by_itself(rows, index, start, stop, criteria, policy, work)
