@@ -142,7 +142,8 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
         run.draft.plan,
         columns,
     )
-    pilot = Draw(planning.chosen_rows(source.rows, planning.PILOT_ROWS, job.partitioning.seed))
+    chosen = planning.chosen_rows(source.rows, planning.PILOT_ROWS, job.partitioning.seed)
+    pilot = Draw(chosen, source.schema)
     wanted, seen, kept = set(leaves), 0, 0
     batches = _passing(pilot, source.batches(columns))
     with storage.FragmentWriter(run.work) as writer:
