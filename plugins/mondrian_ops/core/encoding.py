@@ -108,7 +108,9 @@ def indexed(column: Column) -> Indexed:
 
 def _of_dictionary(indices: pa.Array, values: pa.Array) -> Indexed:
     values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-    return Indexed(pc.fill_null(indices, len(values) - 1).to_numpy(), values)
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(values) - 1)
+    return Indexed(indices.to_numpy(), values)
 
 
 def _narrow_low(column: pa.Array) -> int | None:

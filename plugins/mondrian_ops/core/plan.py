@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.core import kernels
-from mondrian_ops.core.encoding import Column, as_array, encode_known, indexed
+from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.generalization import Attribute, TreeAttribute, text_of
 
@@ -360,19 +360,30 @@ class Router:
     def _places(self, name: str, column: Column) -> NDArray[np.int64]:
         """0 for a missing value, else 1 + the number of cut values below it."""
         order, cuts = self._orders[name], self._cuts[name]
-        if order.leaves is not None:
-            codes, _ = encode_known(indexed(column).mapped(text_of), order.leaves)
-            limits = pc.index_in(cuts, value_set=order.leaves).to_numpy() + 1
-            return np.where(codes == 0, 0, 1 + np.searchsorted(limits, codes, side="left"))
-        if not order.text and _has_numpy_order(_plain_type(column.type)):
+        as_text = order.text or order.leaves is not None
+        if not as_text and _has_numpy_order(_plain_type(column.type)):
             return _primitive_places(as_array(column), cuts)
-        encoded = indexed(column).mapped(text_of) if order.text else indexed(column)
-        values = np.array(encoded.values.to_pylist(), dtype=object)
-        limits = np.array(cuts.to_pylist(), dtype=object)
-        places = np.zeros(len(values), np.int64)
-        present = np.array([value is not None for value in values], dtype=bool)
-        places[present] = 1 + np.searchsorted(limits, values[present], side="left")
-        return places[encoded.indices]
+        found = indexed(column).mapped(text_of) if as_text else indexed(column)
+        if order.leaves is None:
+            return _places_of(found.values, cuts)[found.indices]
+        return _places_among(order.leaves, found.values, cuts)[found.indices]
+
+
+def _places_among(leaves: pa.Array, values: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
+    """The places of ``values`` that are some of ``leaves``, in whose order they are."""
+    codes, _ = encode_known(Indexed(np.arange(len(values)), values), leaves)
+    limits = pc.index_in(cuts, value_set=leaves).to_numpy() + 1
+    return np.where(codes == 0, 0, 1 + np.searchsorted(limits, codes, side="left"))
+
+
+def _places_of(values: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
+    """The places of ``values`` in an order of their own."""
+    objects = np.array(values.to_pylist(), dtype=object)
+    limits = np.array(cuts.to_pylist(), dtype=object)
+    places = np.zeros(len(objects), np.int64)
+    present = np.array([value is not None for value in objects], dtype=bool)
+    places[present] = 1 + np.searchsorted(limits, objects[present], side="left")
+    return places
 
 
 def _has_numpy_order(type_: pa.DataType) -> bool:
