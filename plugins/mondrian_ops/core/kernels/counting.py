@@ -90,10 +90,10 @@ def _hash(known, number):
 
 @njit(**LEAN)
 def _same(known, one, other):
+    same = True
     for w in range(known.shape[0]):
-        if known[w, one] != known[w, other]:
-            return False
-    return True
+        same &= known[w, one] == known[w, other]
+    return same
 
 
 @njit(**JIT)
