@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from decimal import Decimal
 
 import numpy as np
@@ -17,6 +18,7 @@ from mondrian_ops.core.encoding import (
     code_dtype,
     encode_known,
     encode_ranks,
+    indexed,
     positions,
 )
 from mondrian_ops.core.errors import InputError
@@ -62,11 +64,66 @@ def test_known_codes_are_positions_in_the_domain(column, data):
     kind, values = column
     present = list(dict.fromkeys(value for value in values if not is_missing(value)))
     domain = data.draw(st.lists(st.sampled_from(present), unique=True) if present else st.just([]))
-    codes, unknown = encode_known(
-        as_array(pa.array(values, kind)), as_array(pa.array(domain, kind))
-    )
+    codes, unknown = encode_known(indexed(pa.array(values, kind)), as_array(pa.array(domain, kind)))
     assert codes.tolist() == [domain.index(value) + 1 if value in domain else 0 for value in values]
     assert unknown == sum(not is_missing(value) and value not in domain for value in values)
+
+
+DICTIONARIES = [
+    pa.DictionaryArray.from_arrays(
+        pa.array([0, 2, None, 1, 0], pa.uint8()), pa.array(["b", None, "b", "in no row"])
+    ),
+    pa.DictionaryArray.from_arrays(pa.array([5, 0], pa.int8()), pa.array(list("abcdef"))),
+    pa.DictionaryArray.from_arrays(
+        pa.array([*range(128), None], pa.int8()), pa.array(list(map(str, range(128))))
+    ),
+    pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 2, 3], pa.int64()), pa.array([-0.0, 0.0, math.nan, 1.5])
+    ),
+]
+EDGES = [
+    pa.array([-128, 127, None], pa.int8()),
+    pa.array([2**63 - 1, 2**63 - 2]),
+    pa.array([-(2**63), 2**63 - 1]),
+    pa.array([-(2**63), 1 - 2**63]),
+    pa.array([2**64 - 1, 2**64 - 2], pa.uint64()),
+    pa.array([0, 4095]),
+    pa.array([0, 4096, None]),
+    pa.array([None, None]),
+    pa.array([None, None], pa.int16()),
+    pa.array([b"a", None]),
+]
+
+
+def check_index(column):
+    found, plain = indexed(column), as_array(column)
+    assert found.values[-1].as_py() is None
+    assert found.values.take(pa.array(found.indices)).equals(plain)
+    counts = Counter()
+    for value, rows in zip(*(each.to_pylist() for each in found.counted()), strict=True):
+        assert rows > 0
+        counts[value] += rows
+    assert counts == Counter(plain.to_pylist())
+
+
+@settings(max_examples=200, deadline=None)
+@given(columns(), st.booleans(), st.integers(0, 30), st.integers(0, 30))
+def test_an_index_gives_the_column_again(column, is_dictionary, start, rows):
+    kind, values = column
+    array = pa.array(values, kind)
+    check_index((array.dictionary_encode() if is_dictionary else array).slice(start, rows))
+
+
+@pytest.mark.parametrize("column", [*DICTIONARIES, *EDGES], ids=lambda column: str(column.type))
+def test_an_index_of_any_dictionary_and_of_numbers_at_the_edges(column):
+    check_index(column)
+    check_index(pa.chunked_array([column, column[1:]]))
+    check_index(column[:0])
+
+
+def test_what_is_done_to_values_reaches_every_row():
+    found = indexed(pa.array([17, None, 18, 17])).mapped(lambda values: values.cast(pa.string()))
+    assert found.values.take(pa.array(found.indices)).to_pylist() == ["17", None, "18", "17"]
 
 
 @pytest.mark.parametrize(

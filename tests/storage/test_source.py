@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -198,6 +199,33 @@ def test_a_source_that_changes_while_read_is_refused(tmp_path):
     assert source.fingerprint() != before
     with pytest.raises(InputError, match="changed while it was read"):
         list(batches)
+
+
+def test_text_comes_in_small_dictionaries_of_the_files_to_whom_that_is_as_good(tmp_path):
+    rows = 20_000
+    table = pa.table(
+        {
+            "age": pa.array(range(rows)),
+            "town": pa.array(["Rome", None, "Oslo", "Rome"]).take(pa.array(np.arange(rows) % 4)),
+            "name": [f"{number * 2654435761 % 2**32:08x}" for number in range(rows)],
+            "wide": pa.array(["a", "b"], pa.large_string()).take(pa.array(np.arange(rows) % 2)),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3_000)
+    pq.write_table(table, tmp_path / "b.parquet")
+    pq.write_table(table, tmp_path / "c.parquet", use_dictionary=False)
+    source = open_source(str(tmp_path))
+    batches = list(source.batches(["name", "town", "wide"], batch_rows=7_000, dictionaries=True))
+    towns = [batch.column("town").type for batch in batches]
+    listed = pa.dictionary(pa.int32(), pa.string())
+    assert towns == sorted(towns, key=lambda kind: kind != listed)
+    assert set(towns) == {listed, pa.string()}
+    wide = {batch.column("wide").type for batch in batches}
+    assert wide == {pa.large_string()}
+    assert batches[-4].column("name").type == pa.string()  # of b: more than a small one
+    whole = pa.Table.from_batches([batch.cast(batches[-1].schema) for batch in batches])
+    assert whole.equals(read(source, columns=["name", "town", "wide"]))
+    assert all(batch.schema == source.schema for batch in source.batches())
 
 
 def test_metadata_of_the_writer_is_no_part_of_the_schema(tmp_path):

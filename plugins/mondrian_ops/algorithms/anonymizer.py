@@ -15,7 +15,6 @@ from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
-from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -79,13 +78,13 @@ class Anonymizer:
     def encode(self, table: pa.Table, privacy: Privacy | None = None) -> CodedRows:
         """The rows of ``table`` in codes; ``privacy`` replaces the job's criteria."""
         encoded = [each.encode(table[each.name]) for each in self.attributes]
-        sensitive = [each.encode(as_array(table[each.name])) for each in self.domains]
+        sensitive = [each.encode(table[each.name]) for each in self.domains]
         return CodedRows.of(encoded, sensitive, self.domains, privacy or self.privacy)
 
     def frequencies(self, table: pa.Table | pa.RecordBatch) -> FrequencySet:
         """The combinations of codes in ``table``: quasi-identifiers, then sensitive columns."""
         encoded = [each.encode(table.column(each.name)) for each in self.attributes]
-        sensitive = [each.encode(as_array(table.column(each.name))) for each in self.domains]
+        sensitive = [each.encode(table.column(each.name)) for each in self.domains]
         sizes = [*(each.size for each in encoded), *(len(each.counts) for each in self.domains)]
         return FrequencySet.of([*(each.codes for each in encoded), *sensitive], sizes)
 

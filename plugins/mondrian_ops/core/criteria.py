@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.core import kernels
-from mondrian_ops.core.encoding import encode_known
+from mondrian_ops.core.encoding import Column, encode_known, indexed
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.generalization import text_of
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -56,12 +56,13 @@ class SensitiveDomain:
         """Distinct values that occur, the missing one included."""
         return int(np.count_nonzero(self.counts))
 
-    def encode(self, column: pa.Array) -> NDArray[np.int32]:
+    def encode(self, column: Column) -> NDArray[np.int32]:
         """Codes (rows,); raises InputError on a value that the dataset did not have before."""
+        values = indexed(column)
         if pa.types.is_string(self.values.type):  # the leaves of a hierarchy are texts
-            column = text_of(column)
-        codes, unknown = encode_known(column, self.values)
-        if unknown or (column.null_count and not self.missing):
+            values = values.mapped(text_of)
+        codes, unknown = encode_known(values, self.values)
+        if unknown or not (self.missing or codes.all()):
             raise InputError(
                 f"column {self.name!r}: values that were not there when the run was planned; the "
                 "input changed while it was read, run again from the partition task"

@@ -6,6 +6,8 @@ the narrowest unsigned dtype. Everything after this works on codes and counts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,11 +17,50 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import InputError
 
-__all__ = ["Codes", "as_array", "code_dtype", "encode_known", "encode_ranks", "positions"]
+__all__ = [
+    "Codes",
+    "Indexed",
+    "as_array",
+    "code_dtype",
+    "encode_known",
+    "encode_ranks",
+    "indexed",
+    "positions",
+]
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 _UNSIGNED = (np.uint8, np.uint16, np.uint32)
+_NARROW = 1 << 12  # whole numbers of so many are listed, not looked for
+
+Column: TypeAlias = pa.ChunkedArray | pa.Array
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A column as a list of values, and which of them each row has.
+
+    What is done to values is done once for each of them then, however many rows have it.
+
+    indices
+        (rows,) int64.
+    values
+        As `as_array` gives them, the missing value at the end. A value may be there twice, or in no
+        row.
+    """
+
+    indices: NDArray[np.int64]
+    values: pa.Array
+
+    def mapped(self, change: Callable[[pa.Array], pa.Array]) -> Indexed:
+        """The column with other values; ``change`` leaves the missing one missing."""
+        return Indexed(self.indices, change(self.values))
+
+    def counted(self) -> tuple[pa.Array, pa.Array]:
+        """The values that rows have, and the rows of each; a value may still be there twice."""
+        rows = np.bincount(self.indices, minlength=len(self.values))
+        present = rows > 0
+        return self.values.filter(pa.array(present)), pa.array(rows[present])
 
 
 def code_dtype(size: int) -> np.dtype[Any]:
@@ -30,12 +71,9 @@ def code_dtype(size: int) -> np.dtype[Any]:
     raise InputError(f"a column has {size - 1} distinct values; at most {2**32 - 1} are supported")
 
 
-def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def as_array(column: Column) -> pa.Array:
     """One contiguous array: chunks combined, dictionaries decoded, -0.0 as 0.0, NaN as null."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # zero chunks, or too long for one
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+    column = _combined(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_float16(column.type):
@@ -48,10 +86,55 @@ def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column
 
 
+def _combined(column: Column) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # zero chunks, or too long for one
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+    return column
+
+
+def indexed(column: Column) -> Indexed:
+    """The column by its own dictionary, unless that is longer than the column, or by a new one."""
+    column = _combined(column)
+    if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
+        column = as_array(column)
+        low = _narrow_low(column)
+        if low is not None:
+            return _numbers_from(low, column)
+        column = column.dictionary_encode()
+    return _of_dictionary(column.indices.cast(pa.int64()), as_array(column.dictionary))
+
+
+def _of_dictionary(indices: pa.Array, values: pa.Array) -> Indexed:
+    values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(values) - 1)
+    return Indexed(indices.to_numpy(), values)
+
+
+def _narrow_low(column: pa.Array) -> int | None:
+    """The least of whole numbers that lie close together, as ages and years do."""
+    if not pa.types.is_integer(column.type) or pa.types.is_uint64(column.type):
+        return None
+    ends = pc.min_max(column).as_py()
+    if ends["min"] is None or ends["max"] - ends["min"] >= _NARROW:
+        return None
+    return int(ends["min"])
+
+
+def _numbers_from(low: int, column: pa.Array) -> Indexed:
+    """Whole numbers by their distance from the least of them."""
+    distances = pc.subtract(column.cast(pa.int64()), low)
+    count = pc.max(distances).as_py() + 1
+    values = pa.array(low + np.arange(count), pa.int64()).cast(column.type)
+    return _of_dictionary(distances, values)
+
+
 def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
     """Codes ``(rows,)`` and the distinct values in ascending order; code c is value ``c - 1``.
 
-    ``column`` comes from `as_array`, as that of `encode_known` does.
+    ``column`` comes from `as_array`.
     """
     encoded = column.dictionary_encode()
     values = encoded.dictionary
@@ -62,20 +145,19 @@ def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
     return _take(rank, encoded.indices), values.take(pa.array(order[:present]))
 
 
-def encode_known(column: pa.Array, domain: pa.Array) -> tuple[Codes, int]:
+def encode_known(column: Indexed, domain: pa.Array) -> tuple[Codes, int]:
     """Codes by position in ``domain`` (code c is ``domain[c - 1]``), and the rows of no position.
 
-    ``column`` and ``domain`` have one type. Rows whose value is not in the domain get code 0.
+    The values of ``column`` and ``domain`` have one type. Rows whose value is not in the domain get
+    code 0.
     """
-    encoded = column.dictionary_encode()
-    position = pc.index_in(encoded.dictionary, value_set=domain)
-    known = np.zeros(len(encoded.dictionary), code_dtype(len(domain) + 1))
+    position = pc.index_in(column.values, value_set=domain)
+    known = np.zeros(len(column.values), code_dtype(len(domain) + 1))
     found = position.is_valid().to_numpy(zero_copy_only=False)
     known[found] = position.drop_null().to_numpy() + 1
-    codes = _take(known, encoded.indices)
-    if found.all():
-        return codes, 0
-    return codes, int(np.count_nonzero(codes == 0)) - column.null_count
+    codes = known[column.indices]
+    unknown = ~found & column.values.is_valid().to_numpy(zero_copy_only=False)
+    return codes, int(np.count_nonzero(unknown[column.indices])) if unknown.any() else 0
 
 
 def _take(table: NDArray[Any], indices: pa.Array) -> Codes:

@@ -108,7 +108,9 @@ class FrequencySet:
 
     def _counted(self) -> FrequencySet:
         found = self.recoded({})
-        order, _ = group(found.words)
+        order = (
+            np.lexsort(found.words[::-1]) if len(found.words) > 1 else np.argsort(found.words[0])
+        )
         return FrequencySet(self.sizes, found.words[:, order], found.rows[order])
 
     def to_table(self) -> pa.Table:

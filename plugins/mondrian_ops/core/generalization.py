@@ -25,6 +25,7 @@ from mondrian_ops.core.encoding import (
     code_dtype,
     encode_known,
     encode_ranks,
+    indexed,
     positions,
 )
 from mondrian_ops.core.errors import HierarchyError, InputError
@@ -252,14 +253,14 @@ class TreeAttribute(Attribute):
         """The nodes above the codes."""
         return Taxonomy.of(self.hierarchy, self.order)
 
-    @property
+    @cached_property
     def leaves(self) -> pa.Array:
         """Texts of the leaves in the order of the attribute."""
         return pa.array(self.hierarchy.leaves, pa.string()).take(pa.array(self.order))
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
         leaves = self.leaves
-        codes, unknown = encode_known(text_of(as_array(column)), leaves)
+        codes, unknown = encode_known(indexed(column).mapped(text_of), leaves)
         if unknown:
             raise HierarchyError(
                 f"column {self.name!r}: {unknown} row(s) hold values that are no leaf of the "
@@ -361,7 +362,7 @@ class SetAttribute(Attribute):
         return "set"
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
-        codes, unknown = encode_known(as_array(column), self.domain)
+        codes, unknown = encode_known(indexed(column), self.domain)
         if unknown:
             raise InputError(
                 f"column {self.name!r}: {unknown} row(s) hold values that were not there when the "

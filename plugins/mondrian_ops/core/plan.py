@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.core import kernels
-from mondrian_ops.core.encoding import as_array, encode_known
+from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.generalization import Attribute, TreeAttribute, text_of
 
@@ -332,7 +332,7 @@ class Router:
             return np.zeros(batch.num_rows, np.int64)
         places = np.empty((batch.num_rows, len(self._columns)), np.int32)
         for i, name in enumerate(self._columns):
-            places[:, i] = self._places(name, as_array(batch.column(name)))
+            places[:, i] = self._places(name, batch.column(name))
         return kernels.route_rows(
             places, self._column, self._limit, self._left, self._right, self._leaf
         )
@@ -357,24 +357,33 @@ class Router:
         value = _scalar(branch.value, self._orders[branch.column])
         return int(self._cuts[branch.column].index(value).as_py()) + 1
 
-    def _places(self, name: str, column: pa.Array) -> NDArray[np.int64]:
+    def _places(self, name: str, column: Column) -> NDArray[np.int64]:
         """0 for a missing value, else 1 + the number of cut values below it."""
         order, cuts = self._orders[name], self._cuts[name]
-        if order.leaves is not None:
-            codes, _ = encode_known(text_of(column), order.leaves)
-            limits = pc.index_in(cuts, value_set=order.leaves).to_numpy() + 1
-            return np.where(codes == 0, 0, 1 + np.searchsorted(limits, codes, side="left"))
-        if order.text:
-            column = text_of(column)
-        if _has_numpy_order(column.type):
-            return _primitive_places(column, cuts)
-        encoded = column.dictionary_encode()
-        values = np.array(encoded.dictionary.to_pylist(), dtype=object)
-        limits = np.array(cuts.to_pylist(), dtype=object)
-        places = np.zeros(len(values) + 1, np.int64)
-        present = np.array([value is not None for value in values], dtype=bool)
-        places[1:][present] = 1 + np.searchsorted(limits, values[present], side="left")
-        return places[pc.fill_null(encoded.indices, -1).to_numpy() + 1]
+        as_text = order.text or order.leaves is not None
+        if not as_text and _has_numpy_order(_plain_type(column.type)):
+            return _primitive_places(as_array(column), cuts)
+        found = indexed(column).mapped(text_of) if as_text else indexed(column)
+        if order.leaves is None:
+            return _places_of(found.values, cuts)[found.indices]
+        return _places_among(order.leaves, found.values, cuts)[found.indices]
+
+
+def _places_among(leaves: pa.Array, values: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
+    """The places of ``values`` that are some of ``leaves``, in whose order they are."""
+    codes, _ = encode_known(Indexed(np.arange(len(values)), values), leaves)
+    limits = pc.index_in(cuts, value_set=leaves).to_numpy() + 1
+    return np.where(codes == 0, 0, 1 + np.searchsorted(limits, codes, side="left"))
+
+
+def _places_of(values: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
+    """The places of ``values`` in an order of their own."""
+    objects = np.array(values.to_pylist(), dtype=object)
+    limits = np.array(cuts.to_pylist(), dtype=object)
+    places = np.zeros(len(objects), np.int64)
+    present = np.array([value is not None for value in objects], dtype=bool)
+    places[present] = 1 + np.searchsorted(limits, objects[present], side="left")
+    return places
 
 
 def _has_numpy_order(type_: pa.DataType) -> bool:

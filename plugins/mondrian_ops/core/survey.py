@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mondrian_ops.core.criteria import SensitiveDomain
-from mondrian_ops.core.encoding import as_array, encode_known, positions
+from mondrian_ops.core.encoding import Indexed, as_array, encode_known, indexed, positions
 from mondrian_ops.core.errors import HierarchyError, JobError
 from mondrian_ops.core.generalization import (
     Attribute,
@@ -102,7 +102,7 @@ class Survey:
         if hierarchy is None:
             return SensitiveDomain(name, values, counts)
         leaves = pa.array(hierarchy.leaves, pa.string())
-        place, _ = encode_known(text_of(values), leaves)
+        place, _ = encode_known(indexed(text_of(values)), leaves)
         missing = len(counts) - len(values)
         spread = np.zeros(len(leaves) + missing, np.int64)
         spread[:missing] = counts[:missing]
@@ -200,11 +200,10 @@ class Surveyor:
                 counts[name] = occurrences
         return Survey(self._rows, self._types, domains, counts)
 
-    def _comparable(self, name: str, column: pa.Array) -> pa.Array:
-        array = as_array(column)
+    def _comparable(self, name: str, column: pa.Array) -> Indexed:
         if self._how.get(name) == "prefix" or name in self._hierarchies:
-            return text_of(array)
-        return array
+            return indexed(column).mapped(text_of)
+        return indexed(column)
 
 
 class _Tally:
@@ -214,9 +213,8 @@ class _Tally:
         self._parts: list[pa.Table] = []
         self._pending = 0
 
-    def add(self, column: pa.Array) -> None:
-        counted = pc.value_counts(column)
-        self.add_counted(counted.field("values"), counted.field("counts"))
+    def add(self, column: Indexed) -> None:
+        self.add_counted(*column.counted())
 
     def add_counted(self, values: pa.Array, counts: pa.Array) -> None:
         self._parts.append(pa.table({"value": values, "count": counts}))

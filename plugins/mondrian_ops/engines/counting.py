@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.planning import LeafCounts
-from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.plan import Plan, Router
 
 __all__ = ["Counting"]
@@ -48,7 +47,7 @@ class Counting:
         rows = np.bincount(leaf, minlength=self._leaves)
         sensitive = []
         for domain in self._anonymizer.domains:
-            codes = domain.encode(as_array(batch.column(domain.name)))
+            codes = domain.encode(batch.column(domain.name))
             width = len(domain.counts)
             pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
             sensitive.append(pairs.reshape(self._leaves, width))

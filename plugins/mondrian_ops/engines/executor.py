@@ -169,11 +169,13 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
         surveyor = Surveyor(job, source.schema, run.dataset.hierarchies)
         draws = {
             kind: Draw(
-                planning.chosen_rows(source.rows, size, job.partitioning.seed), split.first_row
+                planning.chosen_rows(source.rows, size, job.partitioning.seed),
+                source.schema,
+                split.first_row,
             )
             for kind, size in sizes.items()
         }
-        for batch in source.batches(surveyed_columns(job), split=split):
+        for batch in source.batches(surveyed_columns(job), split=split, dictionaries=True):
             surveyor.add(batch)
             for draw in draws.values():
                 draw.take_from(batch)
@@ -259,7 +261,7 @@ def _counted(
     run: Run, counting: Counting, message: Message, writer: storage.FragmentWriter | None
 ) -> Iterator[Message]:
     counts = counting.zeros()
-    for counted, routed in _split_counted(run, counting, message):
+    for counted, routed in _split_counted(run, counting, message, writer is None):
         counts.add(counted)
         if writer is not None:
             for leaf, rows in routed:
@@ -270,11 +272,12 @@ def _counted(
 
 
 def _split_counted(
-    run: Run, counting: Counting, message: Message
+    run: Run, counting: Counting, message: Message, dictionaries: bool
 ) -> Iterator[tuple[LeafCounts, list[tuple[int, pa.Table]]]]:
     source = run.dataset.source
     columns = counting.columns(source.schema.names)
-    for batch in source.batches(columns, split=Split.from_json(message.value)):
+    split = Split.from_json(message.value)
+    for batch in source.batches(columns, split=split, dictionaries=dictionaries):
         yield counting.count(batch)
 
 
@@ -322,7 +325,7 @@ def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     counting = Counting(run.anonymizer, run.draft.plan, run.columns)
     for message in splits:
         row = Split.from_json(message.value).first_row
-        for counted, by_leaf in _split_counted(run, counting, message):
+        for counted, by_leaf in _split_counted(run, counting, message, False):
             routed: dict[int, list[pa.Table]] = {}
             for leaf, rows in by_leaf:
                 routed.setdefault(fragment_of[leaf], []).append(rows)

@@ -47,10 +47,10 @@ class LocalEngine:
         job, source = dataset.job, dataset.source
         surveyor = Surveyor(job, source.schema, dataset.hierarchies)
         draws = [
-            Draw(planning.chosen_rows(source.rows, size, job.partitioning.seed))
+            Draw(planning.chosen_rows(source.rows, size, job.partitioning.seed), source.schema)
             for size in (planning.sample_size(job, source.rows), planning.PILOT_ROWS)
         ]
-        for batch in source.batches(surveyed_columns(job)):
+        for batch in source.batches(surveyed_columns(job), dictionaries=True):
             surveyor.add(batch)
             for draw in draws:
                 draw.take_from(batch)
@@ -63,7 +63,8 @@ class LocalEngine:
         source = run.dataset.source
         counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None)
         counts = counting.zeros()
-        batches = source.batches(counting.columns(source.schema.names))
+        columns = counting.columns(source.schema.names)
+        batches = source.batches(columns, dictionaries=not scatter)
         with FragmentWriter(run.work) if scatter else nullcontext() as writer:
             for counted, routed in in_threads(counting.count, batches):
                 counts.add(counted)
@@ -86,11 +87,12 @@ class LocalEngine:
 
 
 class Draw:
-    """Rows of given ascending numbers, taken from batches as they pass."""
+    """Rows of given ascending numbers, taken from batches as they pass, in a source's types."""
 
-    def __init__(self, chosen: NDArray[np.int64], passed: int = 0) -> None:
+    def __init__(self, chosen: NDArray[np.int64], schema: pa.Schema, passed: int = 0) -> None:
         self.taken: list[pa.RecordBatch] = []
         self._chosen = chosen
+        self._schema = schema
         self._passed = passed
 
     def take_from(self, batch: pa.RecordBatch) -> None:
@@ -98,7 +100,9 @@ class Draw:
         ends = [self._passed, self._passed + batch.num_rows]
         first, last = np.searchsorted(self._chosen, ends)
         if last > first:
-            self.taken.append(batch.take(pa.array(self._chosen[first:last] - self._passed)))
+            taken = batch.take(pa.array(self._chosen[first:last] - self._passed))
+            types = [self._schema.field(name) for name in taken.schema.names]
+            self.taken.append(taken.cast(pa.schema(types)))
         self._passed += batch.num_rows
 
 

@@ -22,7 +22,6 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.core import verification
-from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job, Partitioning
 from mondrian_ops.core.survey import surveyed_columns
@@ -143,7 +142,8 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
         run.draft.plan,
         columns,
     )
-    pilot = Draw(planning.chosen_rows(source.rows, planning.PILOT_ROWS, job.partitioning.seed))
+    chosen = planning.chosen_rows(source.rows, planning.PILOT_ROWS, job.partitioning.seed)
+    pilot = Draw(chosen, source.schema)
     wanted, seen, kept = set(leaves), 0, 0
     batches = _passing(pilot, source.batches(columns))
     with storage.FragmentWriter(run.work) as writer:
@@ -190,8 +190,7 @@ def _standing(anonymizer: Anonymizer, drawn: Sequence[pa.Table]) -> Iterator[pa.
 def _stands(anonymizer: Anonymizer, rows: pa.Table) -> bool:
     domains = anonymizer.domains
     counts = [
-        np.bincount(each.encode(as_array(rows[each.name])), minlength=len(each.counts))
-        for each in domains
+        np.bincount(each.encode(rows[each.name]), minlength=len(each.counts)) for each in domains
     ]
     return anonymizer.privacy.holds(rows.num_rows, counts, domains)
 

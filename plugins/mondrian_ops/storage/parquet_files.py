@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["batches", "parquet_file", "rows_in_reach", "survey"]
 
+_SMALL = 1 << 16
+"""Bytes of a dictionary, as written, that are few beside those of a row group's column."""
+
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
@@ -94,11 +97,20 @@ def batches(
     keep: pc.Expression | None,
     batch_rows: int,
     row_groups: Sequence[int] | None = None,
+    dictionaries: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, or of some of its row groups, as ``columns`` with ``schema``'s types."""
+    """The rows of a file, or of some of its row groups, as ``columns`` with ``schema``'s types.
+
+    With ``dictionaries`` text is left in those of the file, where they are small; not with
+    ``keep``.
+    """
     target = pa.schema([schema.field(name) for name in columns])
     if keep is None:
-        raw = _all(path, columns, batch_rows, row_groups)
+        listed = _listed(path, target) if dictionaries else []
+        for name in listed:
+            at = target.get_field_index(name)
+            target = target.set(at, pa.field(name, pa.dictionary(pa.int32(), pa.string())))
+        raw = _all(path, columns, batch_rows, row_groups, listed)
     else:
         raw = _kept(path, columns, keep, batch_rows, row_groups)
     with readable(path):
@@ -106,10 +118,33 @@ def batches(
             yield _conform(batch, target)
 
 
-def _all(
-    path: str, columns: Sequence[str], batch_rows: int, row_groups: Sequence[int] | None
-) -> Iterator[pa.RecordBatch]:
+def _listed(path: str, schema: pa.Schema) -> list[str]:
+    """The columns of text for which the first row group of a file has a small dictionary.
+
+    A large one may be no more than a beginning: writers give up dictionaries that grow.
+    """
     with parquet_file(path) as file:
+        if not file.num_row_groups:
+            return []
+        group = file.metadata.row_group(0)
+        found = (group.column(at) for at in range(group.num_columns))
+        small = {
+            each.path_in_schema
+            for each in found
+            if each.has_dictionary_page
+            and each.data_page_offset - each.dictionary_page_offset < _SMALL
+        }
+    return [each.name for each in schema if each.name in small and pa.types.is_string(each.type)]
+
+
+def _all(
+    path: str,
+    columns: Sequence[str],
+    batch_rows: int,
+    row_groups: Sequence[int] | None,
+    listed: Sequence[str],
+) -> Iterator[pa.RecordBatch]:
+    with parquet_file(path, read_dictionary=list(listed)) as file:
         chosen = range(file.num_row_groups) if row_groups is None else row_groups
         # From afar, what is needed of a row group comes in few requests, before it is decoded. One
         # at a time, so that memory stays that of one row group.

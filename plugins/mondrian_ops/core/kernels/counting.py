@@ -67,21 +67,33 @@ def _number(table, known, candidate):
 
     The candidate lies behind those that are known; the table then knows it, too.
     """
-    wide, last = known.shape[0], np.uint64(table.size - 1)
-    mixed = np.uint64(0)
-    for w in range(wide):
-        mixed = (mixed ^ known[w, candidate]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(32)
-    slot = mixed & last
-    while table[slot] >= 0:
-        same = True
-        for w in range(wide):
-            same &= known[w, table[slot]] == known[w, candidate]
-        if same:
-            return table[slot]
+    last = np.uint64(table.size - 1)
+    slot = _hash(known, candidate) & last
+    number = table[slot]
+    while number >= 0 and not _same(known, number, candidate):
         slot = (slot + np.uint64(1)) & last
-    table[slot] = candidate
-    return candidate
+        number = table[slot]
+    if number < 0:
+        table[slot] = candidate
+        return candidate
+    return number
+
+
+@njit(**LEAN)
+def _hash(known, number):
+    mixed = np.uint64(0)
+    for w in range(known.shape[0]):
+        mixed = (mixed ^ known[w, number]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+@njit(**LEAN)
+def _same(known, one, other):
+    same = True
+    for w in range(known.shape[0]):
+        same &= known[w, one] == known[w, other]
+    return same
 
 
 @njit(**JIT)

@@ -1,0 +1,172 @@
+"""Survey and counts of the local engine against pandas, for every way a column can be stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.pipeline.partition import begin
+
+ROWS = 5_000
+STATUS = ["single", "married", "widowed", None]
+COUNTRIES = ["Italy", "France", "Brazil"]
+QUASI = ["age", "height", "status", "country", "zip", "member"]
+
+
+def people(seed: int = 1) -> pa.Table:
+    """Whole and broken numbers, few and many texts, missing values and NaN."""
+    random = np.random.default_rng(seed)
+    height = random.integers(150, 156, ROWS).astype(float)
+    height[random.random(ROWS) < 0.1] = np.nan
+    return pa.table(
+        {
+            "age": pa.array(random.integers(-3, 60, ROWS), mask=random.random(ROWS) < 0.05),
+            "height": height,
+            "status": pa.array(STATUS).take(random.integers(0, 4, ROWS)),
+            "country": pa.array(COUNTRIES).take(random.integers(0, 3, ROWS)),
+            "zip": [f"{number:06d}" for number in random.integers(0, 10**6, ROWS)],
+            "member": pa.array(random.random(ROWS) < 0.5, mask=random.random(ROWS) < 0.2),
+            "disease": pa.array(["flu", None, "gout"]).take(random.integers(0, 3, ROWS)),
+        }
+    )
+
+
+def plain(table: pa.Table, folder: Path) -> None:
+    pq.write_table(table, folder / "rows.parquet", row_group_size=1_500)
+
+
+def without_dictionaries(table: pa.Table, folder: Path) -> None:
+    pq.write_table(table, folder / "rows.parquet", use_dictionary=False)
+
+
+def dictionaries_given_up(table: pa.Table, folder: Path) -> None:
+    pq.write_table(table, folder / "rows.parquet", dictionary_pagesize_limit=64, data_page_size=64)
+
+
+def as_dictionaries(table: pa.Table, folder: Path) -> None:
+    columns = [
+        column.dictionary_encode() if pa.types.is_string(column.type) else column
+        for column in table.columns
+    ]
+    coded = pa.table(dict(zip(table.column_names, columns, strict=True)))
+    pq.write_table(coded, folder / "rows.parquet", row_group_size=2_000)
+
+
+def mixed_files(table: pa.Table, folder: Path) -> None:
+    pq.write_table(table[:1_000], folder / "a.parquet")
+    pq.write_table(table[1_000:1_000], folder / "b.parquet")
+    pq.write_table(table[1_000:2_000], folder / "c.parquet", use_dictionary=False)
+    as_dictionaries(table[2_000:], folder)
+
+
+def comma_separated(table: pa.Table, folder: Path) -> None:
+    nan = pc.is_nan(table["height"])
+    height = pc.if_else(nan, None, table["height"])
+    table = table.set_column(1, "height", height).set_column(
+        4, "zip", pc.binary_join_element_wise("z", table["zip"], "")
+    )
+    pa.csv.write_csv(table, folder / "rows.csv")
+
+
+def job_of(folder: Path, tmp_path: Path, fragments: int):
+    (tmp_path / "countries.csv").write_text("France;Europe;*\nItaly;Europe;*\nBrazil;America;*\n")
+    job = {
+        "input": str(folder),
+        "output": str(tmp_path / "out"),
+        "k": 2,
+        "algorithm": "samarati",
+        "quasi_identifiers": [
+            *QUASI[:3],
+            "country=hierarchy:countries.csv",
+            "zip=prefix",
+            "member",
+        ],
+        "sensitive": ["disease"],
+        "l": 2,
+        "partitioning": {"fragments": fragments, "sample": 1.0},
+        "retrieval": "pushdown",
+    }
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    return pipeline.load_job(tmp_path / "job.json")
+
+
+@pytest.mark.parametrize("fragments", [1, 3])
+@pytest.mark.parametrize(
+    "write",
+    [
+        plain,
+        without_dictionaries,
+        dictionaries_given_up,
+        as_dictionaries,
+        mixed_files,
+        comma_separated,
+    ],
+)
+def test_counts_are_those_of_pandas(tmp_path, write, fragments):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write(people(), folder)
+    job = job_of(folder, tmp_path, fragments)
+    run = begin(job, storage.work_path(str(job.output), "counted"))
+    engine = LocalEngine()
+    run.draft = engine.draft(run, lambda rows: None)
+    counts = engine.count(run, False, lambda rows: None)
+    frame = people().to_pandas()
+    if write is comma_separated:
+        frame["zip"] = "z" + frame["zip"]
+    missing_as_none = frame.astype(object).where(frame.notna(), None)
+    survey = run.draft.survey
+    assert survey.rows == ROWS
+    for name in QUASI:
+        present = {published(value) for value in missing_as_none[name] if value is not None}
+        domain = survey.domains[name].to_pylist()
+        assert len(domain) == len(set(domain))
+        assert {published(value) for value in domain} == present
+    values = missing_as_none["disease"]
+    assert survey.counts["disease"].to_pylist() == [
+        int(values.isna().sum()), *values.value_counts().sort_index().tolist()
+    ]  # fmt: skip
+    assert counted(run, counts) == grouped(missing_as_none)
+    assert int(counts.rows.sum()) == ROWS
+    assert counts.sensitive[0].sum(axis=0).tolist() == survey.counts["disease"].to_pylist()
+
+
+def counted(run, counts) -> dict:
+    """Rows by combination of values, as texts."""
+    found = counts.frequencies.result()
+    texts = [[None, *each.leaves.to_pylist()] for each in run.anonymizer.attributes]
+    texts.append([None, *run.anonymizer.domains[0].values.to_pylist()])
+    codes = zip(*found.codes().tolist(), strict=True)
+    rows = found.rows.tolist()
+    return {
+        tuple(texts[at][code] for at, code in enumerate(combination)): number
+        for combination, number in zip(codes, rows, strict=True)
+    }
+
+
+def grouped(frame: pd.DataFrame) -> dict:
+    texts = frame.map(published)
+    sizes = texts.groupby(list(texts.columns), dropna=False).size()
+    return {
+        tuple(None if pd.isna(value) else value for value in key): int(rows)
+        for key, rows in sizes.items()
+    }
+
+
+def published(value):
+    """The text of a value, as hierarchies have it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    return f"{value:g}"
