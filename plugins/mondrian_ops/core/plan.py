@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import as_array, encode_known
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.generalization import Attribute, TreeAttribute, text_of
+from mondrian_ops.core.generalization import Attribute, TreeAttribute, read_value, text_of
 
 __all__ = [
     "Branch",
@@ -299,12 +299,7 @@ def _value_type(order: Order) -> pa.DataType:
 
 def _scalar(value: Any, order: Order) -> pa.Scalar:
     """A cut value, which JSON holds as a number or text, in the column's type."""
-    type_ = _value_type(order)
-    if pa.types.is_time(type_):  # Arrow casts no text to a time of day, but to a timestamp
-        return pa.scalar(f"1970-01-01 {value}").cast(pa.timestamp(type_.unit)).cast(type_)
-    if isinstance(value, str) and not pa.types.is_string(type_):
-        return pa.scalar(value).cast(type_)
-    return pa.scalar(value, type_)
+    return read_value(value, _value_type(order))
 
 
 class Router:
