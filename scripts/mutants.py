@@ -188,6 +188,8 @@ def main(wanted: list[str]) -> int:
             if outcome == "survived" and (name, before, after) in EQUIVALENT:
                 outcome = "equivalent"
             counts[outcome] += 1
+            if sys.stderr.isatty() or os.environ.get("MUTANTS_TOLD"):
+                print(f"\r{counts}", end="", file=sys.stderr, flush=True)
             if outcome == "survived":
                 print(f"{path.name}:{line} {operator}\n  - {before}\n  + {after}", flush=True)
         unexpected += counts["survived"]
