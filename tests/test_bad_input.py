@@ -480,3 +480,37 @@ def test_string_views_are_refused_in_a_file_and_taken_in_memory(site):
     assert site.state() == before
     released, _ = anonymize(views, {"k": 2, "quasi_identifiers": ["age", "country"]})
     assert released.num_rows == 40
+
+
+# A CSV file without its header: the names of its columns are a person's values
+
+
+HEADERLESS = "Quasimodo,77317731,Canaria\nEsmeralda,5,Italy\nClaude,6,Italy\n"
+
+
+def test_a_csv_file_without_a_header(site):
+    path = site.input.parent / "people.csv"
+    path.write_text(HEADERLESS)
+    keys = {"input": str(path), "identifiers": ["Quasimod"], "quasi_identifiers": ["Canari"]}
+    refused(lambda: site.run(**keys, sensitive=[], l=None), JobError, "'Quasimod'", "header")
+
+
+def test_a_csv_file_without_a_header_where_two_values_are_equal(site):
+    path = site.input.parent / "people.csv"
+    path.write_text(HEADERLESS.replace("77317731", "Quasimodo"))
+    refused(lambda: site.run(input=str(path)), InputError, "columns 1 and 2", "header")
+
+
+def test_csv_files_of_which_only_one_has_a_header(site):
+    site.input.unlink()
+    (site.input.parent / "a.csv").write_text("ssn,age,country\nx,1,Italy\n")
+    (site.input.parent / "b.csv").write_text(HEADERLESS)
+    says = ("b.csv", "column 1", "a.csv", "header")
+    refused(lambda: site.run(input=str(site.input.parent)), InputError, *says)
+
+
+def test_a_column_that_arrow_keeps_for_itself(site):
+    named = people().rename_columns(["ssn", "age", "country", "zip", "__filename"])
+    pq.write_table(named, site.input)
+    keys = {"sensitive": ["__filename"]}
+    refused(lambda: site.run(**keys), InputError, "'__filename'", "rename")

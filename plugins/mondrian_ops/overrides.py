@@ -48,11 +48,11 @@ def with_overrides(mapping: Mapping[str, Any], settings: Iterable[str]) -> dict[
 
 
 def _yaml_value(path: str, text: str) -> Any:
-    import yaml
+    from mondrian_ops.storage import documents
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return documents.parsed(text)
+    except documents.DocumentError:
         raise JobError(
             f"{path}: {shown(text)} is not valid YAML; put texts with special signs in quotes"
         ) from None

@@ -173,14 +173,14 @@ def test_radices_beyond_64_bits_are_still_exact(seed, columns, merge_often):
 
 
 def test_keys_that_only_just_overflow_are_exact():
-    """Three columns of 2**22 values: 2**66 combinations; naive keys of the two rows are equal."""
-    size = 1 << 22
-    dictionary = pa.array(np.arange(size))
+    """Four columns of 2**16 codes and one of 2: 2**65 keys, of which 64 bits take two for one."""
+    dictionary = pa.array(np.arange((1 << 16) - 1))
     column = {
         name: pa.DictionaryArray.from_arrays(pa.array([code, 0], pa.int32()), dictionary)
-        for name, code in (("a", 1 << 20), ("b", 0), ("c", 0))
+        for name, code in (("a", 1 << 15), ("b", 0), ("c", 0), ("d", 0))
     }
-    counter = ReleaseCounter(["a", "b", "c"], [])
+    column["e"] = pa.array(["one", "one"])
+    counter = ReleaseCounter(list(column), [])
     counter.add(pa.table(column))
     assert counter.result().class_sizes.tolist() == [1, 1]
 

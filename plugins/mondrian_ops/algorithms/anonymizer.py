@@ -152,8 +152,9 @@ class Anonymizer:
 def columns_to_read(job: Job, names: list[str]) -> list[str]:
     """The columns of the source that a release needs, in the source's order."""
     listed = {*job.quasi_identifier_names, *job.sensitive}
-    unlisted = set(unlisted_columns(job, names)) if job.unlisted == "publish" else set()
-    return [name for name in names if name in listed | unlisted]
+    if job.unlisted == "publish":
+        listed.update(unlisted_columns(job, names))
+    return [name for name in names if name in listed]
 
 
 def unlisted_columns(job: Job, names: list[str]) -> list[str]:

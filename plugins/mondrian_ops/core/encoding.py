@@ -173,7 +173,7 @@ def _take(table: NDArray[Any], indices: pa.Array) -> Codes:
 def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
     """Where ordered values lie on a line, for spans: numbers themselves, days, ticks.
 
-    Raises InputError on infinite values, which have no position.
+    Raises InputError on infinite values, which have no position, and on a span beyond all numbers.
     """
     if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
         values = values.cast(pa.int32())
@@ -185,5 +185,10 @@ def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
         raise InputError(
             f"column {name!r}: {infinite} infinite distinct value(s), which have no place in an "
             "interval; replace them or make them missing before anonymizing"
+        )
+    if len(line) and float(line[-1]) / 2 - float(line[0]) / 2 > np.finfo(np.float64).max / 2:
+        raise InputError(
+            f"column {name!r}: its least and its greatest number are too far apart to be measured; "
+            "replace such numbers or make them missing before anonymizing"
         )
     return line

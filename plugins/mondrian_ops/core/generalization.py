@@ -43,7 +43,9 @@ __all__ = [
     "SetAttribute",
     "TreeAttribute",
     "kernel_rows",
+    "read_value",
     "text_of",
+    "writable",
 ]
 
 STAR_TEXT = "*"
@@ -427,6 +429,25 @@ def json_value(value: pa.Scalar) -> int | float | str | bool:
         if isinstance(plain, int | float | str):
             return plain
     return str(value.cast(pa.string()).as_py())
+
+
+def read_value(value: int | float | str | bool, type_: pa.DataType) -> pa.Scalar:
+    """The value of a type that `json_value` gave; raises ArrowInvalid on a text that is none."""
+    if pa.types.is_time(type_):  # Arrow casts no text to a time of day, but to a timestamp
+        return pa.scalar(f"1970-01-01 {value}").cast(pa.timestamp(type_.unit)).cast(type_)
+    if isinstance(value, str) and not pa.types.is_string(type_):
+        return pa.scalar(value).cast(type_)
+    return pa.scalar(value, type_)
+
+
+def writable(value: pa.Scalar) -> bool:
+    """Whether the text of a date, a time or a moment can be read back: Arrow reads four digits of
+    a year."""
+    try:
+        read_value(json_value(value), value.type)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _greatest_below(edge: float, type_: pa.DataType) -> int | float | str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TypeVar
@@ -21,10 +22,19 @@ Choice = TypeVar("Choice", bound=str)
 _SHOWN_CHARACTERS = 60
 _LARGEST_WHOLE = 2**63 - 1
 
+# What refers to itself again and again is not written out before it is cut.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 2 * _SHOWN_CHARACTERS
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHOWN_CHARACTERS
+_SHORT.maxlevel = 3
+
 
 def shown(value: object) -> str:
     """An option's value for an error message, cut to a readable length."""
-    text = repr(value)
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        text = "a huge number"
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.generalization import Attribute, TreeAttribute, text_of
+from mondrian_ops.core.generalization import Attribute, TreeAttribute, read_value, text_of
 
 __all__ = [
     "Branch",
@@ -112,12 +112,38 @@ class Plan:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Plan:
-        """The plan that `to_json` gave; raises StorageError on another schema version."""
+        """The plan that `to_json` gave.
+
+        Raises StorageError on another schema version, and where it is no whole tree.
+        """
         check_schema(value)
-        nodes = tuple(
-            Leaf(node["leaf"]) if "leaf" in node else Branch(**node) for node in value["nodes"]
-        )
-        return cls(nodes, tuple(map(tuple, value["fragments"])))
+        try:
+            nodes = tuple(
+                Leaf(node["leaf"]) if "leaf" in node else Branch(**node) for node in value["nodes"]
+            )
+            plan = cls(nodes, tuple(map(tuple, value["fragments"])))
+            is_whole = plan._is_whole()
+        except (KeyError, TypeError):
+            is_whole = False
+        if not is_whole:
+            raise StorageError("plan: its file is damaged; run again from the partition task")
+        return plan
+
+    def _is_whole(self) -> bool:
+        """Whether the nodes are one tree, and each leaf is of one fragment."""
+        seen: set[int] = set()
+        stack = [0]
+        while stack:
+            at = stack.pop()
+            if at in seen or not 0 <= at < len(self.nodes):
+                return False
+            seen.add(at)
+            node = self.nodes[at]
+            if isinstance(node, Branch):
+                stack += [node.left, node.right]
+        leaves = list(range(self.leaves))
+        numbered = sorted(node.number for node in self.nodes if isinstance(node, Leaf))
+        return len(seen) == len(self.nodes) and numbered == leaves == sorted(chain(*self.fragments))
 
     @property
     def columns(self) -> list[str]:
@@ -169,9 +195,10 @@ class Plan:
 
 def check_schema(value: Mapping[str, Any]) -> None:
     """Raise StorageError where a plan or fragment was written by another version."""
-    if value.get("schema") != SCHEMA:
+    found = value.get("schema") if isinstance(value, Mapping) else None
+    if found != SCHEMA:
         raise StorageError(
-            f"plan: has schema version {value.get('schema')!r}, this version reads {SCHEMA}; run "
+            f"plan: has schema version {found!r}, this version reads {SCHEMA}; run "
             "again from the partition task with one version on all machines"
         )
 
@@ -299,12 +326,7 @@ def _value_type(order: Order) -> pa.DataType:
 
 def _scalar(value: Any, order: Order) -> pa.Scalar:
     """A cut value, which JSON holds as a number or text, in the column's type."""
-    type_ = _value_type(order)
-    if pa.types.is_time(type_):  # Arrow casts no text to a time of day, but to a timestamp
-        return pa.scalar(f"1970-01-01 {value}").cast(pa.timestamp(type_.unit)).cast(type_)
-    if isinstance(value, str) and not pa.types.is_string(type_):
-        return pa.scalar(value).cast(type_)
-    return pa.scalar(value, type_)
+    return read_value(value, _value_type(order))
 
 
 class Router:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import Indexed, as_array, encode_known, indexed, positions
-from mondrian_ops.core.errors import HierarchyError, JobError
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.generalization import (
     Attribute,
     Grid,
@@ -23,6 +23,7 @@ from mondrian_ops.core.generalization import (
     SetAttribute,
     TreeAttribute,
     text_of,
+    writable,
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
@@ -145,6 +146,8 @@ class Surveyor:
         self._types = {name: schema.field(name).type for name in surveyed_columns(job)}
         for name in job.sensitive:
             _check_countable(name, self._types[name])
+        for name, type_ in self._types.items():
+            _check_time_zone(name, type_)
         self._quasi = {quasi.name: quasi for quasi in job.quasi_identifiers}
         self._how = {
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
@@ -159,8 +162,9 @@ class Surveyor:
         """Take in some rows with at least `surveyed_columns`."""
         self._rows += batch.num_rows
         for name, ends in self._ranges.items():
-            column = as_array(batch.column(name))
-            ends.append(_ends(column))
+            array = as_array(batch.column(name))
+            _check_moments(name, array)
+            ends.append(_ends(array))
             if len(ends) > 64:
                 ends[:] = [_ends(pa.concat_arrays(ends))]
         for name, tally in self._tallies.items():
@@ -193,6 +197,7 @@ class Surveyor:
             positions(domains[name], name)
         for name, tally in self._tallies.items():
             domains[name], occurrences = tally.finish(self._types[name])
+            _check_text(name, domains[name])
             hierarchy = self._hierarchies.get(name)
             if hierarchy is not None:
                 _check_leaves(name, domains[name], occurrences, hierarchy)
@@ -201,9 +206,12 @@ class Surveyor:
         return Survey(self._rows, self._types, domains, counts)
 
     def _comparable(self, name: str, column: pa.Array) -> Indexed:
+        found = indexed(column)
+        if name in self._quasi:
+            _check_moments(name, found.values)
         if self._how.get(name) == "prefix" or name in self._hierarchies:
-            return indexed(column).mapped(text_of)
-        return indexed(column)
+            return found.mapped(text_of)
+        return found
 
 
 class _Tally:
@@ -249,11 +257,51 @@ def surveyed_columns(job: Job) -> list[str]:
 
 
 def _check_countable(name: str, type_: pa.DataType) -> None:
-    if pa.types.is_nested(type_) or pa.types.is_interval(type_):
+    try:  # of some types Arrow tells no two values apart
+        pc.value_counts(pa.array([], _plain_type(type_)))
+    except pa.ArrowNotImplementedError:
         raise JobError(
             f"sensitive: values of column {name!r} of type {type_} cannot be counted; flatten it, "
-            "or make it text or a number"
-        )
+            "or make it text, a number or a decimal128"
+        ) from None
+
+
+def _check_time_zone(name: str, type_: pa.DataType) -> None:
+    plain = _plain_type(type_)
+    if not pa.types.is_timestamp(plain):
+        return
+    try:
+        pa.array([0], plain).cast(pa.string())
+    except pa.ArrowInvalid:
+        raise JobError(
+            f"column {name!r} of type {type_}: its time zone is not known here; convert the column "
+            "to UTC, or give this machine the zone's data"
+        ) from None
+
+
+def _check_moments(name: str, values: pa.Array) -> None:
+    """Refuse what stands for no day of the calendar, as another system's infinity does."""
+    if not pa.types.is_temporal(values.type):
+        return
+    if all(writable(end) for end in _ends(values) if end.is_valid):
+        return
+    raise InputError(
+        f"column {name!r}: holds values of type {values.type} that are no date or time between the "
+        "years 0 and 9999; replace them or make them missing before anonymizing"
+    )
+
+
+def _check_text(name: str, values: pa.Array) -> None:
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"column {name!r}: holds text that is not UTF-8; write it anew, in UTF-8"
+        ) from None
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
@@ -261,9 +309,9 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
 
     Raises JobError where the type cannot be generalized so.
     """
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    type_ = _plain_type(type_)
+    decimal = pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_)
+    number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or decimal
     moment = pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
     ordered = number or moment
     text = (
@@ -273,7 +321,9 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     )
     where = f"quasi_identifiers: column {quasi.name!r} of type {type_}"
     if not (ordered or text or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-        raise JobError(f"{where} cannot be generalized; flatten it, or make it text or a number")
+        raise JobError(
+            f"{where} cannot be generalized; flatten it, or make it text, a number or a decimal128"
+        )
     how = quasi.generalization or ("interval" if ordered else "set")
     if how == "interval" and not ordered:
         raise JobError(f"{where} has no intervals; use set, prefix or a hierarchy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from mondrian_ops import storage
@@ -12,6 +13,10 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 
 __all__ = ["check_columns", "check_rows", "column_roles", "hierarchies_of", "lost_rows"]
+
+
+# pyarrow.dataset adds columns of these names, and then cannot tell which of two is meant.
+_ARROWS_OWN = {"__fragment_index", "__batch_index", "__last_in_fragment", "__filename"}
 
 
 def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]:
@@ -31,12 +36,23 @@ def check_columns(job: Job, names: Sequence[str]) -> None:
         "quasi_identifiers": job.quasi_identifier_names,
         "sensitive": job.sensitive,
     }
+    known = set(names)
+    is_alien = known.isdisjoint(chain(*roles.values()))
     for role, columns in roles.items():
         for column in columns:
-            if column not in names:
-                raise JobError(
-                    f"{role}: the input has no column {column!r}{did_you_mean(column, names)}"
+            if column not in known:
+                # Names are told where they are names: without a header they are a person's values.
+                hint = (
+                    ", nor any other that the job names; is it the right file, and has it a header?"
+                    if is_alien
+                    else did_you_mean(column, names)
                 )
+                raise JobError(f"{role}: the input has no column {column!r}{hint}")
+    for name in sorted(_ARROWS_OWN & {*columns_to_read(job, list(names))}):
+        raise InputError(
+            f"column {name!r} bears a name that Arrow's readers keep for themselves; rename it, or "
+            "leave it out"
+        )
     for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():
         for taken in {f"{name}_min", f"{name}_max"} & {*columns_to_read(job, list(names))}:
             raise JobError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -122,8 +123,8 @@ def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job
 
 
 def _refuse_twins(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter(names).items():
+        if times > 1:
             raise InputError(f"column {name!r} is there twice; rename one of the two")
 
 

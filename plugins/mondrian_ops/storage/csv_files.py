@@ -218,22 +218,29 @@ def _header(path: str) -> list[str]:
         names = next(csv.reader(file, delimiter=delimiter), [])
     if not names:
         raise InputError(f"{shown(path)}: the first line is empty; it must name the columns")
-    for name in names:
-        if names.count(name) > 1:
+    first: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if first.setdefault(name, number) != number:
+            # No name is told: where a file has no header, the names are a person's values.
             raise InputError(
-                f"{shown(path)}, line 1: column {name!r} is there twice; rename one of the two"
+                f"{shown(path)}, line 1: columns {first[name]} and {number} have one name; rename "
+                "one of the two, or write the header if the file has none"
             )
     return names
 
 
 def _refuse_other_header(path: str, like: str, names: list[str]) -> None:
     other = _header(path)
-    differing = sorted(set(other) ^ set(names))
-    if differing:
-        raise InputError(
-            f"{shown(path)}, line 1: column {differing[0]!r} is not in both this file and "
-            f"{name_of(like)}; give files of one schema"
-        )
+    if set(other) == set(names):
+        return
+    differing = [number for number, name in enumerate(other, 1) if name not in set(names)]
+    what = (
+        f"the name of column {differing[0]} is none of" if differing else "columns are missing of"
+    )
+    raise InputError(
+        f"{shown(path)}, line 1: {what} those of {name_of(like)}; give files of one schema, each "
+        "with its header"
+    )
 
 
 @contextmanager

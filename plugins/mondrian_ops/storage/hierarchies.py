@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from pathlib import Path
 
@@ -58,12 +57,12 @@ def read_hierarchy(path: str) -> Hierarchy:
     name = Path(path).name
     text = _text(path, name)
     if path.lower().endswith(".json") or text.lstrip()[:1] in ("{", "["):
+        from mondrian_ops.storage import documents
+
         try:
-            tree = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise HierarchyError(
-                f"{name}, line {error.lineno}: not valid JSON; correct the file"
-            ) from None
+            tree = documents.parsed_json(text)
+        except documents.DocumentError as error:
+            raise HierarchyError(f"{name}{error}; correct the file") from None
         return Hierarchy.from_tree(tree, name)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     try:

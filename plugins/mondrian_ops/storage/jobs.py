@@ -1,4 +1,4 @@
-"""Job files: YAML, of which JSON is a part."""
+"""Job files: YAML or JSON."""
 
 from __future__ import annotations
 
@@ -32,21 +32,18 @@ def read_job(path: str) -> dict[str, Any]:
     """The mapping in a YAML or JSON file.
 
     Raises:
-        JobError: missing, not UTF-8, not YAML, or not a mapping.
+        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, or made to be endless.
     """
-    import yaml
+    from mondrian_ops.storage import documents
 
     try:
-        value = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+        value = documents.parsed(Path(path).read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):
         raise JobError(f"{path}: no such job file; check the path") from None
     except UnicodeDecodeError:
         raise JobError(f"{path}: not UTF-8 text; convert the file to UTF-8") from None
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise JobError(f"{path}{line}: not valid YAML; correct the file") from None
-    except yaml.YAMLError:
-        raise JobError(f"{path}: not valid YAML; correct the file") from None
+    except documents.DocumentError as error:
+        raise JobError(f"{path}{error}; correct the file") from None
     if not isinstance(value, dict):
         raise JobError(f"{path}: a job is a mapping of options, such as k: 5")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -220,8 +221,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _refuse_twins(path: str, schema: pa.Schema) -> None:
-    for name in schema.names:
-        if schema.names.count(name) > 1:
+    for name, times in Counter(schema.names).items():
+        if times > 1:
             raise InputError(
                 f"{shown(path)}: column {name!r} is there twice; rename one of the two"
             )

@@ -179,12 +179,12 @@ class Source:
             return True
 
     def _select(self, columns: Sequence[str]) -> pa.Schema:
+        names = dict.fromkeys(self.schema.names)
         for name in columns:
-            if name not in self.schema.names:
+            if name not in names:
                 raise InputError(
-                    f"{shown(self.url)}: no column {name!r}"
-                    f"{did_you_mean(name, self.schema.names)}; it has "
-                    f"{', '.join(map(repr, self.schema.names[:20]))}"
+                    f"{shown(self.url)}: no column {name!r}{did_you_mean(name, names)}; it has "
+                    f"{', '.join(map(repr, list(names)[:20]))}"
                 )
         return pa.schema([self.schema.field(name) for name in columns])
 

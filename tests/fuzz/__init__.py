@@ -1,0 +1,1 @@
+"""Fuzzing of what reads text that a person or another program wrote."""

@@ -1,0 +1,342 @@
+"""What decides around the count that a release may be published: found by mutating that code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import (
+    ApprovalError,
+    InputError,
+    JobError,
+    PrivacyError,
+    StorageError,
+)
+from mondrian_ops.core.job import Job
+from mondrian_ops.pipeline import Approval, checks
+
+ROWS = 24
+
+
+# checks
+
+
+def a_job(**keys: Any) -> Job:
+    return Job.from_dict(
+        {"k": 3, "quasi_identifiers": ["age"], **keys}, where="job", paths_required=False
+    )
+
+
+def test_rows_that_are_as_many_as_k_are_enough():
+    checks.check_rows(a_job(), 3)
+    with pytest.raises(PrivacyError, match="2 rows, fewer than k = 3"):
+        checks.check_rows(a_job(), 2)
+    with pytest.raises(InputError, match="no rows"):
+        checks.check_rows(a_job(), 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "published", "suppressed", "wrong"),
+    [
+        (10, 10, 0, []),
+        (10, 8, 2, []),
+        (10, 7, 3, ["3 rows are suppressed, 2 may be"]),
+        (10, 9, 0, ["10 rows came in, 9 are in the release"]),
+        (10, 11, 0, ["10 rows came in, 11 are in the release"]),
+        (10, 8, 1, ["10 rows came in, 8 are in the release, 1 were suppressed"]),
+        (10, 9, 2, ["10 rows came in, 9 are in the release, 2 were suppressed"]),
+    ],
+)
+def test_every_row_is_accounted_for(rows, published, suppressed, wrong):
+    job = a_job(algorithm="samarati", samarati={"max_suppressed": 2})
+    assert checks.lost_rows(job, rows, published, suppressed) == wrong
+
+
+def test_only_samarati_may_suppress():
+    assert checks.lost_rows(a_job(), 10, 9, 1) == ["1 rows are suppressed, 0 may be"]
+
+
+def test_a_column_of_every_role_must_be_there():
+    job = a_job(identifiers=["name"], sensitive=["illness"])
+    checks.check_columns(job, ["age", "name", "illness"])
+    for missing, role in (("age", "quasi_"), ("name", "identifiers"), ("illness", "sensitive")):
+        others = [f"{name}s" if name == missing else name for name in ("age", "name", "illness")]
+        with pytest.raises(JobError, match=f"^{role}.*{missing!r} .did you mean '{missing}s'"):
+            checks.check_columns(job, others)
+    with pytest.raises(JobError, match=r"'name', nor any other .* a header\?$"):
+        checks.check_columns(job, ["ages", "names"])
+
+
+def test_bounds_take_no_name_that_is_taken():
+    names = ["age", "age_min", "sex", "sex_max", "other"]
+    for column, taken in (("age", "age_min"), ("sex", "sex_max")):
+        job = a_job(quasi_identifiers=[column], interval_style="bounds")
+        with pytest.raises(JobError, match=f"{column!r} would be published as {taken!r}"):
+            checks.check_columns(job, names)
+        checks.check_columns(a_job(quasi_identifiers=[column]), names)
+        dropped = a_job(quasi_identifiers=[column], interval_style="bounds", unlisted="drop")
+        checks.check_columns(dropped, names)
+
+
+def test_columns_that_arrow_keeps_for_itself_are_refused_where_they_are_published():
+    names = ["age", "__batch_index"]
+    with pytest.raises(InputError, match="'__batch_index'"):
+        checks.check_columns(a_job(), names)
+    checks.check_columns(a_job(unlisted="drop"), names)
+
+
+def test_the_roles_of_columns_are_told():
+    job = a_job(identifiers=["name"], sensitive=["illness"], unlisted="drop")
+    assert checks.column_roles(job, ["age", "name", "illness", "row"]) == {
+        "identifiers": ["name"],
+        "identifier_policy": "drop",
+        "quasi_identifiers": ["age"],
+        "sensitive": ["illness"],
+        "unlisted": ["row"],
+        "unlisted_policy": "drop",
+    }
+
+
+def test_the_hierarchies_of_a_job_and_of_its_sensitive_columns(tmp_path):
+    (tmp_path / "ages.csv").write_text("1;*\n2;*\n")
+    (tmp_path / "ills.csv").write_text("flu;*\ncold;*\n")
+    job = {
+        "input": "in",
+        "output": "out",
+        "k": 3,
+        "quasi_identifiers": ["age=hierarchy:ages.csv", "zip=prefix"],
+        "sensitive": ["illness"],
+        "t": 0.5,
+        "t_distance": "hierarchical",
+        "sensitive_hierarchy": {"illness": "ills.csv"},
+    }
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    read = pipeline.load_job(tmp_path / "job.json")
+    assert set(checks.hierarchies_of(read)) == {"age", "illness"}
+    assert {n: h.name for n, h in checks.hierarchies_of(read, of_sensitive=True).items()} == {
+        "illness": "ills.csv"
+    }
+
+
+# wrap-up
+
+
+class Wrapping:
+    """A run up to its wrap-up: two fragments of a table whose rows are all in classes of three."""
+
+    def __init__(self, here: Path, **keys: Any) -> None:
+        table = pa.table({"age": [at // 3 for at in range(ROWS)], "row": range(ROWS)})
+        pq.write_table(table, here / "in.parquet")
+        (here / "out").mkdir()
+        self.out = here / "out" / "release"
+        self.job = pipeline.load_job(
+            {
+                "input": str(here / "in.parquet"),
+                "output": str(self.out),
+                "k": 3,
+                "quasi_identifiers": ["age"],
+                "cut": "median",
+                "partitioning": {"fragments": 2, "sample": 1.0},
+                "retrieval": "scatter",
+                **keys,
+            }
+        )
+        self.work = storage.WorkDir(storage.work_path(str(self.out), "a run"))
+        fragments = pipeline.partition(self.job, work=self.work.root)
+        self.summaries = [pipeline.anonymize_fragment(self.job, each) for each in fragments]
+
+    def wrap_up(self, approve: Any = None) -> dict[str, Any]:
+        keys = {"work": self.work.root, "summaries": self.summaries}
+        return pipeline.wrap_up(self.job, **keys, approve=approve)
+
+    def check(self) -> Any:
+        return pipeline.check(self.job, work=self.work.root, summaries=self.summaries)
+
+    def publish(self, approval: Approval | None = None) -> dict[str, Any]:
+        return pipeline.publish(self.job, work=self.work.root, approval=approval)
+
+    @property
+    def parts(self) -> list[Path]:
+        return sorted(Path(self.work.staging).glob("part-*"))
+
+    def rewrite(self, change: Any) -> None:
+        """Change the rows of the first part."""
+        pq.write_table(change(pq.read_table(self.parts[0])), self.parts[0])
+
+
+def refused(wrapping: Wrapping, kind: type[Exception], *says: str) -> Exception:
+    with pytest.raises(kind) as caught:
+        wrapping.wrap_up()
+    assert all(word in str(caught.value) for word in says), caught.value
+    assert not wrapping.out.exists()
+    return caught.value
+
+
+def test_the_report_is_that_of_the_parts(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    seen = []
+    report = pipeline.wrap_up(
+        wrapping.job,
+        work=wrapping.work.root,
+        summaries=list(reversed(wrapping.summaries)),
+        progress=lambda *step: seen.append(step),
+    )
+    assert seen == [("wrap_up", 1, 2), ("wrap_up", 2, 2)]
+    assert [each["id"] for each in report["fragments"]] == [0, 1]
+    assert [each["equivalence_classes"] for each in report["fragments"]] == [4, 4]
+    assert [each["DP"] for each in report["fragments"]] == [36, 36]
+    assert report["verification"]["passed"] is True
+    assert report["timings_s"]["wrap_up"] >= 0
+    assert json.loads((wrapping.out / "_report.json").read_text()) == report
+    assert len(pq.read_table(wrapping.out)) == ROWS
+
+
+def test_a_second_attempt_returns_the_published_report(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    assert pipeline.published_report(wrapping.job, wrapping.work.root) is None
+    report = wrapping.wrap_up()
+    wrapping.summaries = []
+    assert wrapping.wrap_up() == report
+    assert pipeline.published_report(wrapping.job, wrapping.work.root) == report
+
+
+def test_rows_that_were_lost_are_noticed(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    whole = pq.read_table(wrapping.parts[0])
+    least = min(whole["age"].to_pylist())
+    wrapping.rewrite(lambda table: table.filter(pa.array(v != least for v in whole["age"].to_pylist())))
+    error = refused(wrapping, PrivacyError, "24 rows came in, 21 are in the release")
+    assert error.report["verification"]["passed"] is False
+    assert error.report["verification"]["failures"] == [
+        "24 rows came in, 21 are in the release"
+    ]
+
+
+def test_a_class_that_fails_is_refused_with_its_report(tmp_path):
+    wrapping = Wrapping(tmp_path)
+
+    def spoiled(table: pa.Table) -> pa.Table:
+        ages = pa.array(["99", *table["age"].to_pylist()[1:]])
+        return table.set_column(table.column_names.index("age"), "age", ages)
+
+    wrapping.rewrite(spoiled)
+    error = refused(wrapping, PrivacyError, "refused and not published", "k-anonymity")
+    assert error.report["achieved"]["k"] == 1
+
+
+def test_rows_said_to_be_suppressed_must_be_allowed_to(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    wrapping.summaries[0]["suppressed"] = 1
+    refused(wrapping, PrivacyError, "1 rows are suppressed, 0 may be")
+
+
+def test_suppressed_rows_are_counted_with_the_others(tmp_path):
+    samarati = {"algorithm": "samarati", "samarati": {"max_suppressed": 3, "choice": "minimal"}}
+    wrapping = Wrapping(tmp_path, **samarati, cut="auto", quasi_identifiers=["age=ladder:2/6"])
+    report = wrapping.wrap_up()
+    rows = report["rows"]
+    assert rows["published"] + rows["suppressed"] == rows["input"] == ROWS
+
+
+def test_a_fragment_that_was_not_anonymized_is_missed(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    both = wrapping.summaries
+    wrapping.summaries = both[:1]
+    refused(wrapping, StorageError, "1 of 2 fragments were not anonymized")
+    wrapping.summaries = [both[0], both[0]]
+    refused(wrapping, StorageError, "1 of 2 fragments were not anonymized")
+    wrapping.summaries = [{"summaries": both}]  # of one task
+    assert wrapping.wrap_up()["rows"]["published"] == ROWS
+
+
+def test_a_part_that_vanished_and_one_too_many(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    stray = wrapping.parts[0].with_name("part-00077-x.parquet")
+    stray.write_bytes(b"")
+    refused(wrapping, StorageError, "1 file(s) of no fragment")
+    stray.unlink()
+    wrapping.parts[0].unlink()
+    refused(wrapping, StorageError, "part of fragment 0: vanished")
+
+
+def test_what_an_attempt_before_left_is_no_stray_file(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    wrapping.check()
+    for name in ("_report.json", "_report.html", "_SUCCESS"):
+        (Path(wrapping.work.staging) / name).write_bytes(b"")
+    assert wrapping.wrap_up()["rows"]["published"] == ROWS
+
+
+def test_a_seal_is_put_only_where_somebody_may_be_asked(tmp_path):
+    (tmp_path / "a").mkdir()
+    assert Wrapping(tmp_path / "a").check().seal == ""
+    (tmp_path / "b").mkdir()
+    asking = Wrapping(tmp_path / "b", require_approval=True)
+    report, seal = asking.check()
+    parts = storage.seal_of(asking.work.staging)
+    shown = {key: value for key, value in report.items() if key != "approval"}
+    assert seal == hashlib.sha256((parts + json.dumps(shown)).encode()).hexdigest()
+
+
+def test_who_is_asked_decides(tmp_path):
+    wrapping = Wrapping(tmp_path, require_approval=True)
+    refused(wrapping, ApprovalError, "needs an approval")
+    with pytest.raises(ApprovalError):
+        wrapping.wrap_up(approve=lambda report: None)
+    assert not wrapping.out.exists()
+    asked = []
+    report = wrapping.wrap_up(approve=lambda report: asked.append(report) or "jane")
+    assert report["approval"]["by"] == "jane"
+    assert len(asked) == 1
+    assert wrapping.out.exists()
+
+
+def test_an_approval_is_of_one_release(tmp_path):
+    wrapping = Wrapping(tmp_path, require_approval=True)
+    _, seal = wrapping.check()
+    with pytest.raises(ApprovalError):
+        wrapping.publish()
+    with pytest.raises(StorageError, match="changed after they were checked"):
+        wrapping.publish(Approval("another seal", "jane", "2025-06-01T12:00:00+00:00"))
+    wrapping.rewrite(lambda table: table.set_column(1, "row", pa.array([0] * len(table))))
+    with pytest.raises(StorageError, match="changed after they were checked"):
+        wrapping.publish(Approval(seal, "jane", "2025-06-01T12:00:00+00:00"))
+    assert not wrapping.out.exists()
+
+
+def test_an_attempt_that_noted_the_approval_may_be_repeated(tmp_path):
+    wrapping = Wrapping(tmp_path, require_approval=True)
+    _, seal = wrapping.check()
+    approval = Approval(seal, "jane", "2025-06-01T12:00:00+00:00")
+    path = Path(wrapping.work.staging) / "_report.json"
+    noted = {**json.loads(path.read_text()), "approval": {"by": "jane"}}
+    path.write_text(json.dumps(noted))
+    assert wrapping.publish(approval)["approval"]["by"] == "jane"
+
+
+@pytest.mark.parametrize(
+    ("created", "is_newer"),
+    [("9999-01-01T00:00:00+00:00", True), ("1999-01-01T00:00:00+00:00", False), ("", False)],
+)
+def test_what_waited_does_not_replace_what_is_newer(tmp_path, created, is_newer):
+    wrapping = Wrapping(tmp_path, require_approval=True)
+    _, seal = wrapping.check()
+    (tmp_path / "other").mkdir()
+    before = Wrapping(tmp_path / "other")
+    standing = before.wrap_up()
+    os.rename(before.out, wrapping.out)
+    (wrapping.out / "_report.json").write_text(json.dumps({**standing, "created": created}))
+    approval = Approval(seal, "jane", "2025-06-01T12:00:00+00:00")
+    if is_newer:
+        with pytest.raises(StorageError, match="a newer release"):
+            wrapping.publish(approval)
+    else:
+        assert wrapping.publish(approval)["approval"]["by"] == "jane"
