@@ -507,8 +507,13 @@ def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictiona
     return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(star), last, labels.indices), texts)
 
 
-def kernel_rows(encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]]) -> kernels.Rows:
-    """The columns as the kernels take them, in 16 or 32 bits, so that few variants are compiled."""
+def kernel_rows(
+    encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]], persons: bool = False
+) -> kernels.Rows:
+    """The columns as the kernels take them, in 16 or 32 bits, so that few variants are compiled.
+
+    ``persons``: the last of the ``sensitive`` ones tells persons apart.
+    """
     count = len(encoded[0].codes)
     most = max(column.size for column in encoded)
     codes = np.empty((len(encoded), count), np.uint16 if most <= 1 << 16 else np.uint32)
@@ -528,6 +533,7 @@ def kernel_rows(encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32
         span=np.array([c.span if c.span > 0 else 1.0 for c in encoded]),
         domain=np.array([max(1.0, c.domain - 1) for c in encoded]),
         present=np.array([max(1.0, c.present) for c in encoded]),
+        persons=int(persons),
     )
 
 

@@ -60,6 +60,10 @@ class Survey:
         """The sensitive columns of ``job``, values in order, or as a hierarchy's leaves are."""
         return [self._sensitive(name, hierarchies.get(name)) for name in job.sensitive]
 
+    def persons(self, job: Job) -> SensitiveDomain:
+        """The persons of the whole dataset, where columns are recoded as a whole."""
+        return self._sensitive(str(job.entity_id), None)
+
     def _attribute(
         self, quasi: QuasiIdentifier, hierarchy: Hierarchy | None, job: Job, tree_order: bool
     ) -> Attribute:
@@ -142,9 +146,11 @@ class Surveyor:
     def __init__(self, job: Job, schema: pa.Schema, hierarchies: Hierarchies) -> None:
         self._hierarchies = hierarchies
         self._rows = 0
-        self._types = {name: schema.field(name).type for name in surveyed_columns(job)}
+        self._types = {name: schema.field(name).type for name in _domain_columns(job)}
         for name in job.sensitive:
-            _check_countable(name, self._types[name])
+            _check_countable("sensitive", name, self._types[name])
+        if job.entity_id is not None:
+            _check_countable("entity_id", job.entity_id, schema.field(job.entity_id).type)
         self._quasi = {quasi.name: quasi for quasi in job.quasi_identifiers}
         self._how = {
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
@@ -246,14 +252,23 @@ class _Tally:
 
 
 def surveyed_columns(job: Job) -> list[str]:
-    """The columns a survey reads: quasi-identifiers and sensitive ones."""
-    return [*job.quasi_identifier_names, *job.sensitive]
+    """The columns a survey's pass reads: quasi-identifiers, sensitive ones, and the persons that
+    samples are cut by."""
+    persons = [] if job.entity_id is None else [job.entity_id]
+    return [*job.quasi_identifier_names, *job.sensitive, *persons]
 
 
-def _check_countable(name: str, type_: pa.DataType) -> None:
+def _domain_columns(job: Job) -> list[str]:
+    """The columns whose domain has to be known. Persons may be as many as rows: theirs only where
+    combinations of all columns are counted."""
+    columns = surveyed_columns(job)
+    return [name for name in columns if name != job.entity_id or job.recodes_columns]
+
+
+def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
     if pa.types.is_nested(type_) or pa.types.is_interval(type_):
         raise JobError(
-            f"sensitive: values of column {name!r} of type {type_} cannot be counted; flatten it, "
+            f"{role}: values of column {name!r} of type {type_} cannot be counted; flatten it, "
             "or make it text or a number"
         )
 
