@@ -80,7 +80,7 @@ class Survey:
                 ends = positions(domain, name) if len(domain) else np.zeros(2)
                 grid = None if quasi.grid is None else Grid(quasi.grid, quasi.origin)
                 if grid is not None:
-                    cells = grid.cells(ends, name)
+                    cells = grid.cells(grid.line(domain, name) if len(domain) else ends, name)
                     ends = np.concatenate([grid.edges(cells[:1]), grid.edges(cells[1:] + 1)])
                 bounds = job.interval_style == "bounds"
                 return IntervalAttribute(name, type_, float(ends[0]), float(ends[1]), grid, bounds)
@@ -294,11 +294,18 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     how = quasi.generalization or ("interval" if ordered else "set")
     if how == "interval" and not ordered:
         raise JobError(f"{where} has no intervals; use set, prefix or a hierarchy")
-    if quasi.grid is not None and not number:
-        raise JobError(f"{where} has no grid; a grid needs numbers")
+    if quasi.grid is not None:
+        _check_grid(quasi, number, where, pa.types.is_date(type_) or pa.types.is_timestamp(type_))
     if quasi.ladder is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise JobError(f"{where} has no ladder; a ladder needs whole or floating-point numbers")
     return how
+
+
+def _check_grid(quasi: QuasiIdentifier, is_number: bool, where: str, has_days: bool) -> None:
+    if not (is_number or has_days):
+        raise JobError(f"{where} has no grid; a grid needs numbers, dates or timestamps")
+    if has_days and not (float(quasi.grid or 0).is_integer() and float(quasi.origin).is_integer()):
+        raise JobError(f"{where}: its grid is one of days; give whole ones, and a whole origin")
 
 
 def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
