@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.core.criteria import SensitiveDomain
@@ -47,12 +48,13 @@ class LeafPersons:
     @classmethod
     def of(cls, enough: int, leaf: Ints, column: pa.Array) -> LeafPersons:
         """The persons of some rows, each in its ``leaf``."""
-        codes, values = encode_ranks(as_array(column))
-        size = len(values) + 1
+        encoded = as_array(column).dictionary_encode()
+        codes = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), 1), _MISSING).to_numpy()
+        size = len(encoded.dictionary) + 1
         pairs = np.unique(leaf * size + codes)
         pairs = pairs[_first(pairs // size, enough)]
         met, place = np.unique(pairs % size, return_inverse=True)
-        return cls(enough, pairs // size, _digests(values, met)[place])
+        return cls(enough, pairs // size, _digests(encoded.dictionary, met)[place])
 
     def added(self, others: Sequence[LeafPersons]) -> LeafPersons:
         """The persons met here or in others."""
@@ -72,7 +74,8 @@ def persons_of(
 ) -> tuple[SensitiveDomain, NDArray[np.int32]]:
     """The persons of some rows by column ``name``, and the code of each row's, (rows,) int32.
 
-    The missing value is one person.
+    The missing value is one person. Codes ascend as values do, so that rows compare alike in a
+    fragment and in the whole.
     """
     codes, values = encode_ranks(as_array(column))
     counts = np.bincount(codes, minlength=len(values) + 1)
@@ -95,5 +98,5 @@ def _digests(values: pa.Array, codes: Ints) -> Ints:
         present = present.cast(pa.string()).cast(pa.binary())
     digests = [hashlib.blake2b(each, digest_size=8).digest() for each in present.to_pylist()]
     found = np.zeros(len(codes), np.int64)
-    found[is_present] = np.frombuffer(b"".join(digests), np.int64)
+    found[is_present] = np.frombuffer(b"".join(digests), "<i8")
     return found
