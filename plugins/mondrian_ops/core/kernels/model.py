@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     span: Floats  # (attributes,): INTERVAL: range over the whole dataset, 1 where that is 0
     domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
     present: Floats  # (attributes,): distinct values present in the whole dataset
-    persons: int  # 1 where the last sensitive row tells persons apart, and nothing else; else 0
+    persons: int = 0  # 1 where the last sensitive row tells persons apart, and nothing else; else 0
 
 
 class Criteria(NamedTuple):
