@@ -55,7 +55,7 @@ FORM = {
         title="Quasi-identifiers",
         description="Columns that others know too, one a line: `age` (interval for numbers and "
         "dates, set for text), `zip=prefix`, `country=hierarchy:countries.csv`, `job=set`, "
-        "`age=ladder:5/10/20@16`.",
+        "`age=ladder:5/10/20@16`, `age=grid:5`, `visit_date=grid:7`.",
         minItems=1,
     ),
     "sensitive": columns(
@@ -69,6 +69,13 @@ FORM = {
         minimum=2,
         title="k",
         description="k-anonymity: the least rows that share a combination of quasi-identifiers.",
+    ),
+    "entity_id": Param(
+        None,
+        type=["null", "string"],
+        title="Column that tells persons apart",
+        description="Where a person may have several rows: k then counts persons, not rows. The "
+        "column itself is left out of the release. Empty: every row is a person of its own.",
     ),
     "l": Param(
         2,

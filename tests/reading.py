@@ -74,21 +74,21 @@ KINDS: Mapping[str, Kind] = {
     "date": Kind(
         pa.date32(),
         st.integers(0, 40).map(lambda days: _DAY + dt.timedelta(days)),
-        _NUMBERS,
+        (*_NUMBERS, "grid:7@4"),
         dt.date.fromisoformat,
         lambda day: float(day.toordinal()),
     ),
     "timestamp": Kind(
         pa.timestamp("us"),
         st.integers(0, 9).map(lambda n: _MOMENT + dt.timedelta(seconds=n * n, microseconds=n)),
-        _NUMBERS,
+        (*_NUMBERS, "grid:1"),
         dt.datetime.fromisoformat,
         lambda moment: (moment - _MOMENT).total_seconds(),
     ),
     "zoned": Kind(
         pa.timestamp("ms", "UTC"),
         st.integers(0, 9).map(lambda n: (_MOMENT + dt.timedelta(n)).replace(tzinfo=dt.UTC)),
-        _NUMBERS,
+        (*_NUMBERS, "grid:3"),
         dt.datetime.fromisoformat,
         lambda moment: moment.timestamp(),
     ),
@@ -111,6 +111,14 @@ KINDS: Mapping[str, Kind] = {
     "constant": Kind(pa.int32(), st.just(-5), (*_NUMBERS, "grid:4"), int),
     "nothing": Kind(pa.float64(), st.just(math.nan), (*_NUMBERS, "grid:4"), float),
 }
+
+
+def _place(value: Any) -> Decimal:
+    """Where a value lies on a grid's line: a number itself, the day of a moment."""
+    if not isinstance(value, dt.date):
+        return Decimal(str(value))
+    day = value.date() if isinstance(value, dt.datetime) else value
+    return Decimal(day.toordinal() - dt.date(1970, 1, 1).toordinal())
 
 
 def is_missing(value: Any) -> bool:
@@ -173,12 +181,14 @@ class Column:
         unit, start = Decimal(step), Decimal(origin or 0)
 
         def cell(value: Any) -> int:
-            return math.floor((Decimal(str(value)) - start) / unit)
+            return math.floor((_place(value) - start) / unit)
 
         low, high = (start + unit * cell(min(present)), start + unit * (cell(max(present)) + 1))
         assert published[0] == "["
         assert published[-1] == ")"
         ends = published[1:-1].split(", ")
+        if isinstance(present[0], dt.date):
+            ends = [_place(dt.date.fromisoformat(end)) for end in ends]
         assert [Decimal(end) for end in ends] == [low, high]
         span = unit * (cell(max(self.present)) + 1 - cell(min(self.present)))
         loss = float((high - low) / span)

@@ -270,6 +270,8 @@ def _verify(options: argparse.Namespace) -> int:
         _write(f"{key:<10}{number(reached)} reached, {number(getattr(job, key))} asked")
     for failure in verdict["failures"]:
         _write(f"failed    {printable(failure)}")
+    for note in verdict["notes"]:
+        _write(f"note      {note}")
     _write("PASSED" if verdict["passed"] else "FAILED")
     return 0 if verdict["passed"] else _REFUSED
 

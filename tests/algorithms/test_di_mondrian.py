@@ -280,7 +280,7 @@ def test_the_job_decides():
     )
     resolved = choose_cut(job, anonymizer.survey, {}, data)
     assert cut_of(resolved) == MultiwayCut(7)
-    released, summary = Anonymizer(job, anonymizer.survey, {}, cut_of(resolved)).release(data)
+    released, summary, _ = Anonymizer(job, anonymizer.survey, {}, cut_of(resolved)).release(data)
     assert released.num_rows == 64
     assert summary["equivalence_classes"] == 32
     assert isinstance(cut_of(choose_cut(anonymizer.job, anonymizer.survey, {}, data)), Cut)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mondrian_ops.core.errors import HierarchyError, InputError
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.generalization import Classes, Grid, IntervalAttribute, SetAttribute
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -124,6 +124,38 @@ def test_a_grid_is_exact_and_half_open():
     ]
     assert texts(pa.array([16, 20, 21]), "grid:5@16", 2, 1) == ["[16, 21)", "[21, 26)"]
     assert texts(pa.array([-1, 4]), "grid:5", 2) == ["[-5, 5)"]
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [pa.date32(), pa.date64(), *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")),
+     pa.timestamp("us", "America/New_York"), pa.dictionary(pa.int8(), pa.date32())],
+    ids=str,
+)  # fmt: skip
+def test_a_grid_of_days(type_):
+    """Weeks from Monday on; before 1970, too. A day is one of UTC."""
+    days = [dt.date(1969, 12, 29), dt.date(1970, 1, 4), dt.date(1970, 1, 5), dt.date(2024, 2, 29)]
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    values = pa.array(days).cast(plain)
+    if pa.types.is_dictionary(type_):
+        values = values.dictionary_encode()
+    weeks = ["[1969-12-29, 1970-01-05)", "[1970-01-05, 1970-01-12)", "[2024-02-26, 2024-03-04)"]
+    assert texts(values, "grid:7@4", 2, 1, 1) == weeks
+    assert texts(values, "grid:7@4", 3, 1) == ["[1969-12-29, 1970-01-12)", weeks[2]]
+    late = pa.array([dt.datetime(1970, 1, 4, 23, 59, 59)]).cast(pa.timestamp("ms"))
+    assert texts(late, "grid:7@4", 1) == weeks[:1]
+
+
+def test_a_grid_of_days_has_whole_ones():
+    days = pa.array([dt.date(2000, 1, 1), dt.date(2000, 1, 2)])
+    for way in ("grid:0.5", "grid:7@0.5"):
+        with pytest.raises(JobError, match="its grid is one of days; give whole ones"):
+            texts(days, way, 2)
+    with pytest.raises(JobError, match="a grid needs numbers, dates or timestamps"):
+        texts(pa.array([dt.time(5), dt.time(6)]), "grid:5", 2)
+    far = pa.array([0, 2**50]).cast(pa.timestamp("s"))
+    with pytest.raises(InputError, match=r"^column 'q': timestamps so far away"):
+        texts(far, "grid:7", 2)
 
 
 @settings(max_examples=200, deadline=None)

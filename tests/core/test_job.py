@@ -61,6 +61,25 @@ def one(item: object) -> QuasiIdentifier:
     return Job.from_dict(minimal(quasi_identifiers=[item])).quasi_identifiers[0]
 
 
+def test_who_has_several_rows_is_named_by_an_identifier() -> None:
+    job = Job.from_dict(minimal(entity_id="person", identifiers=["name"]))
+    assert (job.entity_id, job.identifiers) == ("person", ("name", "person"))
+    assert Job.from_dict(job.to_dict()) == job
+    assert Job.from_dict(minimal(entity_id="name", identifiers=["name"])).identifiers == ("name",)
+    assert "entity_id" not in Job.from_dict(minimal()).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [({"quasi_identifiers": ["age", "person"]}, "quasi_identifiers[1]"),
+     ({"sensitive": ["person"]}, "sensitive[0]")],
+)  # fmt: skip
+def test_who_has_several_rows_is_named_by_no_other_column(changes: Any, where: str) -> None:
+    with pytest.raises(JobError) as caught:
+        Job.from_dict(minimal(entity_id="person", **changes))
+    assert str(caught.value).startswith(f"{where}: column 'person' is listed already, at entity_id")
+
+
 def test_the_example_of_the_design_is_read_whole() -> None:
     assert Job.from_dict(yaml.safe_load(DESIGN_EXAMPLE)) == Job(
         input="data/adult.parquet",

@@ -541,3 +541,60 @@ def test_unlisted_columns_must_be_gone_where_they_are_to_be_dropped():
     assert verdict_of(part, unlisted="drop").failures == (
         "column 'extra' is published, but unlisted columns must be dropped",
     )
+
+
+# persons
+
+
+PERSON_ROWS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 4)), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PERSON_ROWS, min_size=1, max_size=3), st.integers(2, 4))
+def test_persons_of_a_class_that_lies_in_several_parts(parts, k):
+    job = a_job(k=k, sensitive=[], entity_id="id")
+    counter = counter_of(job, ["q"])
+    for rows in parts:
+        texts = [None if person is None else f"p{person}" for _, person in rows]
+        counter.add(pa.table({"q": [q for q, _ in rows]}), persons=pa.chunked_array([texts]))
+    count = counter.result()
+    classes: dict[str, list] = defaultdict(list)
+    for q, person in (row for rows in parts for row in rows):
+        classes[q].append(person)
+    persons = {q: len(set(found)) for q, found in classes.items()}
+    verdict = check(count, job)
+    assert verdict.passed == (min(persons.values()) >= k)
+    assert verdict.achieved["k"] == min(persons.values())
+    assert verdict.checked == (f"k-anonymity, k = {k} persons by id",)
+    assert bool(verdict.failures) != verdict.passed
+    expected = Counter(persons.values())
+    assert count.persons_histogram == [
+        (n, expected[n], sum(len(classes[q]) for q in classes if persons[q] == n))
+        for n in sorted(expected)
+    ]
+    assert count.rows == sum(map(len, parts))
+
+
+def test_persons_that_were_not_counted_are_not_taken_for_rows():
+    table = pa.table({"q": ["a"] * 4})
+    job = a_job(k=2, sensitive=[], entity_id="id")
+    counter = counter_of(job, ["q"])
+    for persons in (None, pa.chunked_array([[1, 2, 3]])):
+        with pytest.raises(PrivacyError, match=r"^here: it is not known whose row"):
+            counter.add(table, "here", persons)
+    with pytest.raises(PrivacyError, match="the persons by 'id' were not counted"):
+        check(count_of(table, job=a_job(k=2, sensitive=[])), job)
+    rows = counter_of(job, ["q"], rows_only=True)
+    rows.add(table)
+    assert rows.result().persons_histogram is None
+    verdict = check(rows.result(), job, rows_only=True)
+    assert verdict.passed
+    assert verdict.checked == ("k-anonymity, k = 2 in rows, not persons",)
+    assert not check(rows.result(), a_job(k=5, sensitive=[], entity_id="id"), rows_only=True).passed
+    published = pa.table({"q": ["a"] * 4, "id": [1, 2, 3, 4]})
+    told = counter_of(job, published.column_names)
+    told.add(published, persons=published["id"])
+    failures = check(told.result(), job).failures
+    assert failures == ("identifier 'id' is published; it must be dropped",)

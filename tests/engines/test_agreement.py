@@ -101,6 +101,27 @@ JOBS: Mapping[str, dict[str, Any]] = {
         "spark": APPLICATION,
     },
     "one fragment": {"quasi_identifiers": list(FEW), "partitioning": {"fragments": 1}},
+    "persons": {
+        "quasi_identifiers": ["date=grid:7@4", "int", "timestamp=grid:1", "bool"],
+        "partitioning": {"fragments": 6, "sample": 0.1, "min_sample": 0},
+        "retrieval": "scatter",
+        "entity_id": "number dictionary",
+        "k": 6,
+    },
+    "persons in one application": {
+        "quasi_identifiers": list(FEW),
+        "partitioning": {"fragments": 6, "sample": 1.0},
+        "spark": APPLICATION,
+        "entity_id": "large text",
+        "k": 3,
+        "cut": "lookahead",
+    },
+    "persons and levels": {
+        "quasi_identifiers": ["bool", "float=ladder:0.5/1"],
+        "algorithm": "samarati",
+        "partitioning": {"fragments": 3},
+        "entity_id": "int",
+    },
     "CSV": {
         "source": "csv",
         "quasi_identifiers": [

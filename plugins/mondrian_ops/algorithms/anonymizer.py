@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +19,30 @@ from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.plan import Order, orders_of
 from mondrian_ops.core.survey import Survey
 from mondrian_ops.core.taxonomy import Taxonomy
 
-__all__ = ["Anonymizer", "columns_to_read", "unlisted_columns"]
+__all__ = ["Anonymizer", "Released", "columns_to_read", "unlisted_columns"]
 
 REDACTED = "*"
 
 LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Shares of a column's range at which rows are told apart by how wide they are published."""
+
+
+class Released(NamedTuple):
+    """The released form of some rows, and what is known of them besides.
+
+    ``summary`` holds rows, rows suppressed, classes as cut, sums of DP and NCP, and by attribute
+    sums of NCP and LM and counts of rows published exactly and as "*". ``persons`` is never
+    published: whose row each one of ``table`` is, where the job counts persons.
+    """
+
+    table: pa.Table
+    summary: dict[str, Any]
+    persons: pa.ChunkedArray | None
 
 
 class Anonymizer:
@@ -71,6 +85,14 @@ class Anonymizer:
         return self.survey.sensitive(self.job, self._hierarchies)
 
     @cached_property
+    def counted_domains(self) -> list[SensitiveDomain]:
+        """Where columns are recoded as a whole: the columns counted beside the quasi-identifiers,
+        the sensitive ones and, where they count, the persons."""
+        if self.job.entity_id is None:
+            return self.domains
+        return [*self.domains, self.survey.persons(self.job)]
+
+    @cached_property
     def orders(self) -> dict[str, Order]:
         """How the values of each quasi-identifier are compared."""
         return orders_of(self.attributes)
@@ -78,24 +100,28 @@ class Anonymizer:
     def encode(self, table: pa.Table, privacy: Privacy | None = None) -> CodedRows:
         """The rows of ``table`` in codes; ``privacy`` replaces the job's criteria."""
         encoded = [each.encode(table[each.name]) for each in self.attributes]
-        sensitive = [each.encode(table[each.name]) for each in self.domains]
-        return CodedRows.of(encoded, sensitive, self.domains, privacy or self.privacy)
+        privacy = privacy or self.privacy
+        domains = list(self.domains)
+        sensitive = [each.encode(table[each.name]) for each in domains]
+        if privacy.persons is not None:
+            column = privacy.persons.column
+            persons, codes = persons_of(column, table[column])
+            domains.append(persons)
+            sensitive.append(codes)
+        return CodedRows.of(encoded, sensitive, domains, privacy)
 
     def frequencies(self, table: pa.Table | pa.RecordBatch) -> FrequencySet:
-        """The combinations of codes in ``table``: quasi-identifiers, then sensitive columns."""
+        """The combinations of codes in ``table``: quasi-identifiers, then `counted_domains`."""
         encoded = [each.encode(table.column(each.name)) for each in self.attributes]
-        sensitive = [each.encode(table.column(each.name)) for each in self.domains]
-        sizes = [*(each.size for each in encoded), *(len(each.counts) for each in self.domains)]
-        return FrequencySet.of([*(each.codes for each in encoded), *sensitive], sizes)
+        domains = self.counted_domains
+        counted = [each.encode(table.column(each.name)) for each in domains]
+        sizes = [*(each.size for each in encoded), *(len(each.counts) for each in domains)]
+        return FrequencySet.of([*(each.codes for each in encoded), *counted], sizes)
 
-    def release(
-        self, table: pa.Table, recoding: Recoding | None = None
-    ) -> tuple[pa.Table, dict[str, Any]]:
-        """The released form of ``table``, class by class, and a summary of its loss.
+    def release(self, table: pa.Table, recoding: Recoding | None = None) -> Released:
+        """The released form of ``table``, class by class.
 
-        ``recoding`` is that of the dataset, where columns are recoded as a whole. The summary holds
-        rows, rows suppressed, classes as cut, sums of DP and NCP, and by attribute sums of NCP and
-        LM and counts of rows published exactly and as "*".
+        ``recoding`` is that of the dataset, where columns are recoded as a whole.
         """
         started = time.perf_counter()
         if recoding is None:
@@ -106,7 +132,9 @@ class Anonymizer:
         summary = _summary(classes, published)
         summary["suppressed"] = table.num_rows - summary["rows"]
         summary["seconds"] = round(time.perf_counter() - started, 3)
-        return released, summary
+        entity = self.job.entity_id
+        persons = None if entity is None else table[entity].take(pa.array(classes.index))
+        return Released(released, summary, persons)
 
     def _cut(self, table: pa.Table) -> tuple[Classes, dict[str, Published]]:
         rows = self.encode(table)
@@ -144,14 +172,14 @@ class Anonymizer:
         return pa.table(columns)
 
     def _released_columns(self, read: list[str]) -> list[str]:
-        """Names in the source's order; redacted identifiers are not read, and come first."""
+        """Names in the source's order; redacted identifiers come first, wherever they were."""
         redacted = self.job.identifiers if self.job.identifier_policy == "redact" else ()
-        return [*redacted, *(name for name in read if name not in redacted)]
+        return [*redacted, *(name for name in read if name not in self.job.identifiers)]
 
 
 def columns_to_read(job: Job, names: list[str]) -> list[str]:
-    """The columns of the source that a release needs, in the source's order."""
-    listed = {*job.quasi_identifier_names, *job.sensitive}
+    """The columns of the source that a release needs, or its check, in the source's order."""
+    listed = {*job.quasi_identifier_names, *job.sensitive, job.entity_id}
     if job.unlisted == "publish":
         listed.update(unlisted_columns(job, names))
     return [name for name in names if name in listed]

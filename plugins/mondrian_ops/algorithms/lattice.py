@@ -97,7 +97,7 @@ class Lattice:
             )
         self.counted_nodes = 0
         self._criteria = privacy.kernel(domains)
-        if not privacy.criteria:
+        if not self._criteria.kind.size:
             frequencies = _insensitive(frequencies, len(taxonomies))
         self._frequencies = frequencies
         self._taxonomies = taxonomies

@@ -123,8 +123,9 @@ class CodedRows:
         domains: Sequence[SensitiveDomain],
         privacy: Privacy,
     ) -> CodedRows:
-        """Put encoded columns together."""
-        return cls(encoded, kernel_rows(encoded, sensitive), privacy.kernel(domains))
+        """Put encoded columns together; where ``privacy`` counts persons, theirs is the last."""
+        rows = kernel_rows(encoded, sensitive, privacy.persons is not None)
+        return cls(encoded, rows, privacy.kernel(domains))
 
     @property
     def count(self) -> int:
@@ -141,13 +142,17 @@ class CodedRows:
     def work(self, policy: kernels.Policy, rows: int | None = None) -> kernels.Work:
         """Working memory for all rows, or for a block of ``rows``."""
         codes = int(np.diff(self.rows.first).max())
+        criteria = self.criteria
         if rows is not None:
             codes = min(codes, rows) + 1
+            if self.rows.persons:  # a block numbers its own
+                few = np.minimum(criteria.codes[-1:], rows)
+                criteria = criteria._replace(codes=np.append(criteria.codes[:-1], few))
         return kernels.new_work(
             self.count if rows is None else min(rows, self.count),
             codes,
             len(self.encoded),
-            self.criteria,
+            criteria,
             policy,
         )
 

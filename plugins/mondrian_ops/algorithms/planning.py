@@ -20,10 +20,21 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencyTally
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.plan import Plan, Router
 from mondrian_ops.core.survey import Survey
 
-__all__ = ["PILOT_ROWS", "Draft", "LeafCounts", "chosen_rows", "draft", "merged", "sample_size"]
+__all__ = [
+    "PILOT_ROWS",
+    "Draft",
+    "LeafCounts",
+    "check_attainable",
+    "check_persons",
+    "chosen_rows",
+    "draft",
+    "merged",
+    "sample_size",
+]
 
 Hierarchies = Mapping[str, Hierarchy]
 
@@ -77,12 +88,14 @@ class LeafCounts:
     """What the real data holds in each leaf of a plan.
 
     ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
-    ``frequencies`` of the whole, where columns are recoded as a whole.
+    ``frequencies`` of the whole, where columns are recoded as a whole. ``persons`` as far as k,
+    where the job counts them: one entry, replaced as they are met, else none.
     """
 
     rows: NDArray[np.int64]
     sensitive: Sequence[NDArray[np.int64]]
     frequencies: FrequencyTally = field(default_factory=FrequencyTally)
+    persons: list[LeafPersons] = field(default_factory=list)
 
     @classmethod
     def zeros(cls, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
@@ -90,6 +103,7 @@ class LeafCounts:
         return cls(
             np.zeros(leaves, np.int64),
             [np.zeros((leaves, len(domain.counts)), np.int64) for domain in anonymizer.domains],
+            persons=[LeafPersons.nobody(job.k)] if (job := anonymizer.job).entity_id else [],
         )
 
     def add(self, other: LeafCounts) -> None:
@@ -98,6 +112,15 @@ class LeafCounts:
         for total, part in zip(self.sensitive, other.sensitive, strict=True):
             total += part
         self.frequencies.add_all(other.frequencies)
+        self.meet(other.persons)
+
+    def meet(self, others: Sequence[LeafPersons]) -> None:
+        """Take in persons of another part."""
+        self.persons[:] = [persons.added(others) for persons in self.persons]
+
+    def are_of(self, persons: int, leaves: Sequence[int]) -> bool:
+        """Whether the rows of some leaves are those of so many persons, where persons count."""
+        return all(met.within(leaves) >= persons for met in self.persons)
 
 
 def sample_size(job: Job, rows: int) -> int:
@@ -187,17 +210,33 @@ def _loss_within(anonymizer: Anonymizer, plan: Plan, pilot: pa.Table) -> float:
 
 
 def merged(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
-    """The plan with fragments that cannot stand alone merged with their neighbours."""
+    """The plan with fragments that cannot stand alone merged with their neighbours.
+
+    Raises PrivacyError where the dataset as a whole has fewer than k persons.
+    """
+    k = anonymizer.job.k
+    for persons in counts.persons:
+        check_persons(anonymizer.job, persons.within(range(plan.leaves)))
 
     def stands(leaves: Sequence[int]) -> bool:
         chosen = list(leaves)
-        return anonymizer.privacy.holds(
+        return counts.are_of(k, chosen) and anonymizer.privacy.holds(
             int(counts.rows[chosen].sum()),
             [column[chosen].sum(axis=0) for column in counts.sensitive],
             anonymizer.domains,
         )
 
     return partitioning.merge_small(plan, counts.rows, stands)
+
+
+def check_persons(job: Job, persons: int) -> None:
+    """Refuse a dataset of fewer than k persons, however many rows they have."""
+    if persons < job.k:
+        raise PrivacyError(
+            f"entity_id: the rows of the input are those of {persons} person(s) by column "
+            f"{job.entity_id!r}, fewer than k = {job.k}; no release of them can be k-anonymous, "
+            "lower k or wait for more persons"
+        )
 
 
 def check_attainable(anonymizer: Anonymizer) -> None:

@@ -58,7 +58,7 @@ def _two_phase(anonymizer: Anonymizer) -> TwoPhase:
     from mondrian_ops.algorithms.tds import TwoPhase
 
     job = anonymizer.job
-    asked = anonymizer.taxonomies, anonymizer.privacy, anonymizer.domains
+    asked = anonymizer.taxonomies, anonymizer.privacy, anonymizer.counted_domains
     return TwoPhase(*asked, job.tds, job.partitioning.seed)
 
 
@@ -71,7 +71,7 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
         frequencies,
         taxonomies,
         anonymizer.privacy,
-        anonymizer.domains,
+        anonymizer.counted_domains,
         options.suppressible(frequencies.total),
         options.choice,
     )

@@ -81,7 +81,8 @@ def specialized(
     criteria = criteria._replace(k=max(k, criteria.k))
     if frequencies.total < criteria.k:
         return None
-    forest = _forest(frequencies, taxonomies)
+    sensitive = len(domains) - (privacy.persons is not None)  # of persons nothing is learnt
+    forest = _forest(frequencies, taxonomies, sensitive)
     offsets = _offsets(taxonomies)[:-1]
     cut = np.concatenate([nodes + offset for nodes, offset in zip(start, offsets, strict=True)])
     room = min(len(frequencies.rows), frequencies.total // criteria.k)
@@ -116,11 +117,13 @@ def _offsets(taxonomies: Sequence[Taxonomy]) -> Nodes:
     return np.cumsum([0, *(taxonomy.nodes for taxonomy in taxonomies)], dtype=np.int32)
 
 
-def _forest(frequencies: FrequencySet, taxonomies: Sequence[Taxonomy]) -> specializing.Forest:
+def _forest(
+    frequencies: FrequencySet, taxonomies: Sequence[Taxonomy], sensitive_columns: int
+) -> specializing.Forest:
     """The taxonomies as the kernels take them, their nodes numbered through."""
     offsets = _offsets(taxonomies)
     first = np.cumsum([0, *(taxonomy.levels.shape[1] for taxonomy in taxonomies)])
-    sensitive = range(len(taxonomies), len(frequencies.sizes))
+    sensitive = range(len(taxonomies), len(taxonomies) + sensitive_columns)
     parents, walks, gains = [], [], []
     for at, taxonomy in enumerate(taxonomies):
         parent = taxonomy.parents()

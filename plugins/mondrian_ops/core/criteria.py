@@ -8,7 +8,7 @@ is decided in `kernels` while cutting, and once more, by other code, in `verific
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from mondrian_ops.core.job import Job
 __all__ = [
     "Criterion",
     "DistinctDiversity",
+    "DistinctPersons",
     "EntropyDiversity",
     "KAnonymity",
     "Privacy",
@@ -115,6 +116,19 @@ class DistinctDiversity(Criterion):
 
 
 @dataclass(frozen=True)
+class DistinctPersons(DistinctDiversity):
+    """Rows of at least k persons, where one may have several.
+
+    (X, Y)-anonymity, where X is the quasi-identifier and Y the person (Wang and Fung 2006), and the
+    k of multirelational k-anonymity (Nergiz, Clifton and Nergiz 2007). It is distinct diversity of
+    the column that tells persons apart.
+    """
+
+    def __str__(self) -> str:
+        return f"k-anonymity, k = {self.level:g} persons by {self.column}"
+
+
+@dataclass(frozen=True)
 class EntropyDiversity(Criterion):
     """Entropy of at least log(l) (Machanavajjhala et al. 2006, definition 4.1)."""
 
@@ -175,10 +189,11 @@ class TCloseness(Criterion):
 
 @dataclass(frozen=True)
 class Privacy:
-    """All that a job asks of a class: k, and the criteria on its sensitive columns."""
+    """All that a job asks of a class: k, the criteria on its sensitive columns, and its persons."""
 
     k: KAnonymity
     criteria: tuple[Criterion, ...]
+    persons: DistinctPersons | None = None
 
     @classmethod
     def of(cls, job: Job, hierarchies: Mapping[str, Hierarchy]) -> Privacy:
@@ -194,7 +209,8 @@ class Privacy:
             if job.t is not None:
                 tree = hierarchies.get(column)
                 criteria.append(TCloseness(column, job.t, job.t_distance, tree))
-        return cls(KAnonymity(job.k), tuple(criteria))
+        persons = None if job.entity_id is None else DistinctPersons(job.entity_id, job.k)
+        return cls(KAnonymity(job.k), tuple(criteria), persons)
 
     @property
     def min_class_size(self) -> int:
@@ -203,7 +219,7 @@ class Privacy:
 
     def describe(self) -> list[str]:
         """One line per criterion, for reports."""
-        return [str(self.k), *map(str, self.criteria)]
+        return [str(self.persons or self.k), *map(str, self.criteria)]
 
     def holds(
         self,
@@ -211,10 +227,13 @@ class Privacy:
         counts: Sequence[NDArray[np.int64]],
         domains: Sequence[SensitiveDomain],
     ) -> bool:
-        """Whether ``rows`` rows with these ``counts``, one array per sensitive column, hold all."""
+        """Whether ``rows`` rows with these ``counts``, one array per sensitive column, hold all.
+
+        Their persons are not looked at: `planning.LeafCounts` knows them.
+        """
         if rows < self.min_class_size:
             return False
-        criteria = self.kernel(domains)
+        criteria = replace(self, persons=None).kernel(domains)
         nodes = int(np.diff(criteria.parent_first).max(initial=1))
         return all(
             kernels.group_holds(
@@ -230,23 +249,30 @@ class Privacy:
         )
 
     def kernel(self, domains: Sequence[SensitiveDomain]) -> kernels.Criteria:
-        """The criteria as the kernels take them; ``domains`` in the columns' order."""
+        """The criteria as the kernels take them; ``domains`` in the columns' order, persons last.
+
+        A domain of persons is that of the rows at hand: only whether codes are equal matters.
+        """
+        asked = [*self.criteria, *([self.persons] if self.persons is not None else [])]
         column = {domain.name: i for i, domain in enumerate(domains)}
-        domain_of = [domains[column[criterion.column]] for criterion in self.criteria]
-        shares = [d.counts / max(1, d.counts.sum()) for d in domain_of]
+        domain_of = [domains[column[criterion.column]] for criterion in asked]
+        shares = [
+            d.counts / max(1, d.counts.sum()) if isinstance(criterion, TCloseness) else np.zeros(0)
+            for criterion, d in zip(asked, domain_of, strict=True)
+        ]
         trees = [
             _tree(criterion.hierarchy, d)
             if isinstance(criterion, TCloseness) and criterion.hierarchy is not None
             else (np.zeros(0, np.int32), np.zeros(0))
-            for criterion, d in zip(self.criteria, domain_of, strict=True)
+            for criterion, d in zip(asked, domain_of, strict=True)
         ]
         return kernels.Criteria(
             k=self.min_class_size,
-            kind=np.array([criterion.kind for criterion in self.criteria], np.int64),
-            column=np.array([column[c.column] for c in self.criteria], np.int64),
-            level=np.array([criterion.level for criterion in self.criteria], np.float64),
-            c=np.array([criterion.c for criterion in self.criteria], np.float64),
-            codes=np.array([len(share) for share in shares], np.int64),
+            kind=np.array([criterion.kind for criterion in asked], np.int64),
+            column=np.array([column[c.column] for c in asked], np.int64),
+            level=np.array([criterion.level for criterion in asked], np.float64),
+            c=np.array([criterion.c for criterion in asked], np.float64),
+            codes=np.array([len(domain.counts) for domain in domain_of], np.int64),
             share=_joined(shares, np.float64),
             share_first=_starts(shares),
             parent=_joined([parent for parent, _ in trees], np.int32),

@@ -22,14 +22,17 @@ __all__ = [
     "Indexed",
     "as_array",
     "code_dtype",
+    "days",
     "encode_known",
     "encode_ranks",
     "indexed",
     "positions",
+    "ticks_per_day",
 ]
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
+_TICKS_PER_DAY = {unit: 86_400 * 1000**power for power, unit in enumerate(("s", "ms", "us", "ns"))}
 _UNSIGNED = (np.uint8, np.uint16, np.uint32)
 _NARROW = 1 << 12  # whole numbers of so many are listed, not looked for
 
@@ -192,3 +195,16 @@ def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
             "replace such numbers or make them missing before anonymizing"
         )
     return line
+
+
+def days(values: pa.Array) -> NDArray[np.float64]:
+    """The day of each date or timestamp, counted from 1970-01-01, in UTC where it has a zone."""
+    if pa.types.is_date32(values.type):
+        return values.cast(pa.int32()).to_numpy(zero_copy_only=False).astype(np.float64)
+    ticks: NDArray[np.int64] = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return (ticks // ticks_per_day(values.type)).astype(np.float64)
+
+
+def ticks_per_day(type_: pa.DataType) -> int:
+    """How many units of a timestamp, or of a date in milliseconds, a day has."""
+    return _TICKS_PER_DAY["ms" if pa.types.is_date64(type_) else type_.unit]

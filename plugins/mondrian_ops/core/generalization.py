@@ -23,10 +23,12 @@ from mondrian_ops.core.encoding import (
     Codes,
     as_array,
     code_dtype,
+    days,
     encode_known,
     encode_ranks,
     indexed,
     positions,
+    ticks_per_day,
 )
 from mondrian_ops.core.errors import HierarchyError, InputError
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -49,6 +51,7 @@ __all__ = [
 ]
 
 STAR_TEXT = "*"
+_LAST_DAY = np.iinfo(np.int32).max  # of Arrow's dates
 
 Floats = NDArray[np.float64]
 
@@ -126,7 +129,10 @@ class Attribute(ABC):
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of equal width, half-open, one of which begins at the origin; edges are exact."""
+    """Cells of equal width, half-open, one of which begins at the origin; edges are exact.
+
+    Dates and timestamps lie in cells of whole days, counted from 1970-01-01.
+    """
 
     step: float
     origin: float
@@ -134,6 +140,21 @@ class Grid:
     @cached_property
     def _scale(self) -> Scale:
         return Scale([self.step, self.origin])
+
+    def line(self, values: pa.Array, name: str) -> Floats:
+        """Where values lie: numbers themselves, days.
+
+        Raises InputError on infinite numbers, and where edges are days that no date has.
+        """
+        if not pa.types.is_temporal(values.type):
+            return positions(values, name)
+        line = days(values)
+        if np.abs(line).max(initial=0) + self.step > _LAST_DAY:
+            raise InputError(
+                f"column {name!r}: timestamps so far away that no date is published for them; "
+                "make them missing, or generalize the column without a grid"
+            )
+        return line
 
     def cells(self, line: Floats, name: str) -> NDArray[np.int64]:
         """The cell that each position lies in; raises InputError where edges cannot be exact."""
@@ -170,9 +191,11 @@ class IntervalAttribute(Attribute):
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
         codes, values = encode_ranks(as_array(column))
-        low = high = positions(values, self.name)
-        if self.grid is not None:
-            cells, cell_of = np.unique(self.grid.cells(low, self.name), return_inverse=True)
+        if self.grid is None:
+            low = high = positions(values, self.name)
+        else:
+            line = self.grid.line(values, self.name)
+            cells, cell_of = np.unique(self.grid.cells(line, self.name), return_inverse=True)
             codes = np.concatenate([[0], cell_of + 1]).astype(code_dtype(len(cells) + 1))[codes]
             low, high = self.grid.edges(cells), self.grid.edges(cells + 1)
             values = pa.array(cells)
@@ -210,7 +233,8 @@ class IntervalAttribute(Attribute):
     def _texts(self, encoded: Encoded) -> _PairTexts:
         if self.grid is None:
             return _PairTexts(text_of(encoded.values), None, "]")
-        return _PairTexts(_edge_text(encoded.low[1:]), _edge_text(encoded.high[1:]), ")")
+        low, high = (_edges(ends[1:], self.type) for ends in (encoded.low, encoded.high))
+        return _PairTexts(_edge_text(low), _edge_text(high), ")")
 
     def _bounds(
         self,
@@ -223,7 +247,7 @@ class IntervalAttribute(Attribute):
         if self.grid is None:
             ends = encoded.values, encoded.values
         else:
-            ends = pa.array(encoded.low[1:]), pa.array(encoded.high[1:])
+            ends = _edges(encoded.low[1:], self.type), _edges(encoded.high[1:], self.type)
         take = [pa.array(np.maximum(at - 1, 0), mask=nothing) for at in (low, high)]
         return {
             f"{self.name}_min": ends[0].take(take[0]),
@@ -451,9 +475,13 @@ def writable(value: pa.Scalar) -> bool:
 
 
 def _greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
-    """The greatest number of a type below ``edge``, as `json_value` has it."""
+    """The greatest value of a type below ``edge``, as `json_value` has it."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
+    if pa.types.is_date(type_):
+        return json_value(pa.scalar(int(edge) - 1, pa.int32()).cast(pa.date32()))
+    if pa.types.is_timestamp(type_):
+        return json_value(pa.scalar(int(edge) * ticks_per_day(type_) - 1, pa.int64()).cast(type_))
     if pa.types.is_integer(type_):
         return int(np.ceil(edge)) - 1
     if pa.types.is_decimal(type_):
@@ -466,9 +494,21 @@ def _greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
     return float(narrow if narrow < edge else np.nextafter(narrow, np.float32(-np.inf)))
 
 
-def _edge_text(edges: Floats) -> pa.Array:
-    whole = bool(np.all(edges == np.floor(edges))) and bool(np.all(np.abs(edges) < 2**53))
-    return pa.array(edges.astype(np.int64) if whole else edges).cast(pa.string())
+def _edges(edges: Floats, type_: pa.DataType) -> pa.Array:
+    """The ends of cells as they are published: numbers or, of dates and timestamps, dates."""
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_temporal(type_):
+        return pa.array(edges.astype(np.int32)).cast(pa.date32())
+    return pa.array(edges)
+
+
+def _edge_text(edges: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(edges.type):
+        return edges.cast(pa.string())
+    numbers = edges.to_numpy()
+    whole = bool(np.all(numbers == np.floor(numbers))) and bool(np.all(np.abs(numbers) < 2**53))
+    return (pa.array(numbers.astype(np.int64)) if whole else edges).cast(pa.string())
 
 
 @dataclass(frozen=True)
@@ -529,8 +569,13 @@ def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictiona
     return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(star), last, labels.indices), texts)
 
 
-def kernel_rows(encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]]) -> kernels.Rows:
-    """The columns as the kernels take them, in 16 or 32 bits, so that few variants are compiled."""
+def kernel_rows(
+    encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]], persons: bool = False
+) -> kernels.Rows:
+    """The columns as the kernels take them, in 16 or 32 bits, so that few variants are compiled.
+
+    ``persons``: the last of the ``sensitive`` ones tells persons apart.
+    """
     count = len(encoded[0].codes)
     most = max(column.size for column in encoded)
     codes = np.empty((len(encoded), count), np.uint16 if most <= 1 << 16 else np.uint32)
@@ -550,6 +595,7 @@ def kernel_rows(encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32
         span=np.array([c.span if c.span > 0 else 1.0 for c in encoded]),
         domain=np.array([max(1.0, c.domain - 1) for c in encoded]),
         present=np.array([max(1.0, c.present) for c in encoded]),
+        persons=int(persons),
     )
 
 

@@ -125,6 +125,8 @@ class DiMondrian:
 class Job:
     """A checked anonymization job; build it with :meth:`from_dict`.
 
+    ``k`` counts rows or, with ``entity_id``, the persons whose rows share a value of that column;
+    the column is one of the ``identifiers``, whether it is listed there or not.
     ``l`` with ``diversity`` (and ``c``, for recursive (c, l)-diversity) and ``t`` with
     ``t_distance`` are requirements on the ``sensitive`` columns, None where there is none.
     ``sensitive_hierarchy`` names the hierarchy file of each sensitive column for the hierarchical
@@ -138,6 +140,7 @@ class Job:
     input: str | None
     output: str | None
     k: int
+    entity_id: str | None = None
     l: float | None = None  # noqa: E741 - the name of the parameter in every paper
     diversity: Diversity = "distinct"
     c: float | None = None
@@ -231,6 +234,9 @@ def _read(options: Options, paths_required: bool) -> Job:
     if k is None:
         raise options.error("k", "is required: the least rows that share a combination of values")
     identifiers = options.columns("identifiers")
+    entity_id = options.text("entity_id")
+    if entity_id is not None:
+        identifiers.setdefault(entity_id, "entity_id")
     attributes = _quasi_identifiers(options)
     sensitive = options.columns("sensitive")
     _check_one_role_each(options, identifiers, attributes, sensitive)
@@ -250,6 +256,7 @@ def _read(options: Options, paths_required: bool) -> Job:
         input=source,
         output=output,
         k=k,
+        entity_id=entity_id,
         l=_l(options, diversity, bool(sensitive)),
         diversity=diversity,
         c=_c(options, diversity),

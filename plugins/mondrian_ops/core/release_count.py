@@ -65,6 +65,7 @@ class ReleaseCount:
         first_rows: (classes,) int64, a row of each class, counted through the parts.
         quasi_identifiers: the columns that define the classes.
         sensitive: by sensitive column.
+        persons: (classes,) int64, distinct persons of each class; None where they were not told.
         identifiers: distinct values, the missing one included, of each identifier found.
         columns: all columns of the release.
         parts: (name, first row) of each part.
@@ -75,6 +76,7 @@ class ReleaseCount:
     first_rows: Ints
     quasi_identifiers: tuple[str, ...]
     sensitive: dict[str, SensitiveCount]
+    persons: Ints | None
     identifiers: dict[str, int]
     columns: tuple[str, ...]
     parts: tuple[tuple[str, int], ...]
@@ -89,6 +91,17 @@ class ReleaseCount:
         """(size, number of classes of that size), by ascending size."""
         sizes, classes = np.unique(self.class_sizes, return_counts=True)
         return list(zip(sizes.tolist(), classes.tolist(), strict=True))
+
+    @property
+    def persons_histogram(self) -> list[tuple[int, int, int]] | None:
+        """(persons, number of classes with so many, rows of these), by ascending persons."""
+        if self.persons is None:
+            return None
+        persons, place = np.unique(self.persons, return_inverse=True)
+        rows = np.zeros(len(persons), np.int64)
+        np.add.at(rows, place, self.class_sizes)
+        columns = (persons, np.bincount(place), rows)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     @property
     def dp(self) -> int:
@@ -120,10 +133,13 @@ class ReleaseCount:
 class ReleaseCounter:
     """Counts a release part by part; memory is bounded by its classes, not its rows.
 
+    With persons it follows the pairs of a class and a person, which may be as many as the rows.
+
     Args:
         quasi_identifiers: the published columns that define the classes.
         sensitive: columns whose values are counted within the classes.
         identifiers: columns that should be gone or blank; looked at only where they are present.
+        with_persons: each part is added with whose rows its rows are.
     """
 
     def __init__(
@@ -131,24 +147,35 @@ class ReleaseCounter:
         quasi_identifiers: Sequence[str],
         sensitive: Sequence[str],
         identifiers: Sequence[str] = (),
+        with_persons: bool = False,
     ) -> None:
         self._quasi = {name: _Values(name) for name in quasi_identifiers}
         self._sensitive = {name: _Values(name, nan_is_missing=True) for name in sensitive}
+        # Persons are counted as the values of one more sensitive column are.
+        self._persons = [_Values("entity_id", nan_is_missing=True)] if with_persons else []
         self._identifiers = {name: _Identifier(name) for name in identifiers}
         self._columns: tuple[str, ...] | None = None
         self._parts: list[tuple[str, int]] = []
         self._rows = 0
-        self._merged = _nothing(len(self._quasi), len(self._sensitive))
+        self._merged = _nothing(len(self._quasi), len(self._sensitive) + len(self._persons))
         self._pending: list[_Classes] = []
 
-    def add(self, table: pa.Table, name: str = "") -> PartCount:
-        """Count one part; ``name`` is its file's, for messages.
+    def add(
+        self, table: pa.Table, name: str = "", persons: pa.ChunkedArray[Any] | None = None
+    ) -> PartCount:
+        """Count one part; ``name`` is its file's, for messages, ``persons`` whose its rows are.
 
         Raises:
             PrivacyError: a column to count is missing, twice there, not the same in all parts, or
-                of a type whose values cannot be told apart.
+                of a type whose values cannot be told apart; or persons are not told, or not those
+                of so many rows.
         """
         self._check_columns(table, name)
+        if self._persons and (persons is None or len(persons) != table.num_rows):
+            raise PrivacyError(
+                f"{name or 'a part'}: it is not known whose row each of its rows is, so its "
+                "persons cannot be counted; run again from the partition task"
+            )
         self._parts.append((name or f"part {len(self._parts)}", self._rows))
         rows = np.arange(self._rows, self._rows + table.num_rows)
         self._rows += table.num_rows
@@ -161,8 +188,11 @@ class ReleaseCounter:
                 sizes=np.ones(table.num_rows, np.int64),
                 first_rows=rows,
                 pairs=[
-                    _Pairs(rows - rows[:1], values.encode(table[column]), np.ones_like(rows))
-                    for column, values in self._sensitive.items()
+                    _Pairs(rows - rows[:1], values.encode(column), np.ones_like(rows))
+                    for values, column in (
+                        *((values, table[name]) for name, values in self._sensitive.items()),
+                        *((values, persons) for values in self._persons),
+                    )
                 ],
             )
         )
@@ -182,9 +212,10 @@ class ReleaseCounter:
             sensitive={
                 name: _sensitive_count(values, pairs)
                 for (name, values), pairs in zip(
-                    self._sensitive.items(), self._merged.pairs, strict=True
+                    self._sensitive.items(), self._merged.pairs, strict=False
                 )
             },
+            persons=self._persons_per_class(),
             identifiers={
                 name: len(identifier.distinct)
                 for name, identifier in self._identifiers.items()
@@ -193,6 +224,14 @@ class ReleaseCounter:
             columns=self._columns or (),
             parts=tuple(self._parts),
         )
+
+    def _persons_per_class(self) -> Ints | None:
+        if not self._persons:
+            return None
+        persons: Ints = np.bincount(
+            self._merged.pairs[-1].classes, minlength=len(self._merged.sizes)
+        )
+        return persons
 
     def _check_columns(self, table: pa.Table, name: str) -> None:
         columns = tuple(sorted(table.column_names))
@@ -219,7 +258,7 @@ class ReleaseCounter:
         return _group(
             classes,
             [values.size for values in self._quasi.values()],
-            [values.size for values in self._sensitive.values()],
+            [values.size for values in (*self._sensitive.values(), *self._persons)],
         )
 
 

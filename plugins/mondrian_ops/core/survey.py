@@ -61,6 +61,10 @@ class Survey:
         """The sensitive columns of ``job``, values in order, or as a hierarchy's leaves are."""
         return [self._sensitive(name, hierarchies.get(name)) for name in job.sensitive]
 
+    def persons(self, job: Job) -> SensitiveDomain:
+        """The persons of the whole dataset, where columns are recoded as a whole."""
+        return self._sensitive(str(job.entity_id), None)
+
     def _attribute(
         self, quasi: QuasiIdentifier, hierarchy: Hierarchy | None, job: Job, tree_order: bool
     ) -> Attribute:
@@ -77,7 +81,7 @@ class Survey:
                 ends = positions(domain, name) if len(domain) else np.zeros(2)
                 grid = None if quasi.grid is None else Grid(quasi.grid, quasi.origin)
                 if grid is not None:
-                    cells = grid.cells(ends, name)
+                    cells = grid.cells(grid.line(domain, name) if len(domain) else ends, name)
                     ends = np.concatenate([grid.edges(cells[:1]), grid.edges(cells[1:] + 1)])
                 bounds = job.interval_style == "bounds"
                 return IntervalAttribute(name, type_, float(ends[0]), float(ends[1]), grid, bounds)
@@ -143,9 +147,11 @@ class Surveyor:
     def __init__(self, job: Job, schema: pa.Schema, hierarchies: Hierarchies) -> None:
         self._hierarchies = hierarchies
         self._rows = 0
-        self._types = {name: schema.field(name).type for name in surveyed_columns(job)}
+        self._types = {name: schema.field(name).type for name in _domain_columns(job)}
         for name in job.sensitive:
-            _check_countable(name, self._types[name])
+            _check_countable("sensitive", name, self._types[name])
+        if job.entity_id is not None:
+            _check_countable("entity_id", job.entity_id, schema.field(job.entity_id).type)
         for name, type_ in self._types.items():
             _check_time_zone(name, type_)
         self._quasi = {quasi.name: quasi for quasi in job.quasi_identifiers}
@@ -252,16 +258,25 @@ class _Tally:
 
 
 def surveyed_columns(job: Job) -> list[str]:
-    """The columns a survey reads: quasi-identifiers and sensitive ones."""
-    return [*job.quasi_identifier_names, *job.sensitive]
+    """The columns a survey's pass reads: quasi-identifiers, sensitive ones, and the persons that
+    samples are cut by."""
+    persons = [] if job.entity_id is None else [job.entity_id]
+    return [*job.quasi_identifier_names, *job.sensitive, *persons]
 
 
-def _check_countable(name: str, type_: pa.DataType) -> None:
+def _domain_columns(job: Job) -> list[str]:
+    """The columns whose domain has to be known. Persons may be as many as rows: theirs only where
+    combinations of all columns are counted."""
+    columns = surveyed_columns(job)
+    return [name for name in columns if name != job.entity_id or job.recodes_columns]
+
+
+def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
     try:  # of some types Arrow tells no two values apart
         pc.value_counts(pa.array([], _plain_type(type_)))
     except pa.ArrowNotImplementedError:
         raise JobError(
-            f"sensitive: values of column {name!r} of type {type_} cannot be counted; flatten it, "
+            f"{role}: values of column {name!r} of type {type_} cannot be counted; flatten it, "
             "or make it text, a number or a decimal128"
         ) from None
 
@@ -327,11 +342,18 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     how = quasi.generalization or ("interval" if ordered else "set")
     if how == "interval" and not ordered:
         raise JobError(f"{where} has no intervals; use set, prefix or a hierarchy")
-    if quasi.grid is not None and not number:
-        raise JobError(f"{where} has no grid; a grid needs numbers")
+    if quasi.grid is not None:
+        _check_grid(quasi, number, where, pa.types.is_date(type_) or pa.types.is_timestamp(type_))
     if quasi.ladder is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise JobError(f"{where} has no ladder; a ladder needs whole or floating-point numbers")
     return how
+
+
+def _check_grid(quasi: QuasiIdentifier, is_number: bool, where: str, has_days: bool) -> None:
+    if not (is_number or has_days):
+        raise JobError(f"{where} has no grid; a grid needs numbers, dates or timestamps")
+    if has_days and not (float(quasi.grid or 0).is_integer() and float(quasi.origin).is_integer()):
+        raise JobError(f"{where}: its grid is one of days; give whole ones, and a whole origin")
 
 
 def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:

@@ -84,13 +84,21 @@ def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def counter_of(job: Job, columns: Sequence[str]) -> ReleaseCounter:
-    """A counter of the release that has these columns, for :func:`check` with this job."""
-    return ReleaseCounter(published_columns(job, columns), job.sensitive, job.identifiers)
+def counter_of(job: Job, columns: Sequence[str], rows_only: bool = False) -> ReleaseCounter:
+    """A counter of the release that has these columns, for :func:`check` with this job.
+
+    ``rows_only``: nobody knows any more whose row each row is.
+    """
+    with_persons = job.entity_id is not None and not rows_only
+    names = published_columns(job, columns)
+    return ReleaseCounter(names, job.sensitive, job.identifiers, with_persons)
 
 
 def check(
-    count: ReleaseCount, job: Job, hierarchies: Mapping[str, Hierarchy] | None = None
+    count: ReleaseCount,
+    job: Job,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    rows_only: bool = False,
 ) -> Verdict:
     """Check every requirement of the job on every class of the release.
 
@@ -98,10 +106,14 @@ def check(
         count: from a counter of :func:`counter_of`.
         job: the requirements.
         hierarchies: by sensitive column, for the hierarchical distance of t-closeness.
+        rows_only: where the job counts persons, accept that k rows are all that can be checked.
+
+    Raises:
+        PrivacyError: something that the job asks for was not counted.
     """
     if not count.rows:
         return Verdict(False, {}, (), ("the release has no rows",))
-    requirements = _requirements(count, job, hierarchies or {})
+    requirements = _requirements(count, job, hierarchies or {}, rows_only)
     failures = _wrong_columns(count, job)
     failures += [text for each in requirements if (text := each.failure(count))]
     return Verdict(
@@ -151,9 +163,9 @@ class _Requirement:
 
 
 def _requirements(
-    count: ReleaseCount, job: Job, hierarchies: Mapping[str, Hierarchy]
+    count: ReleaseCount, job: Job, hierarchies: Mapping[str, Hierarchy], rows_only: bool
 ) -> list[_Requirement]:
-    found = [_Requirement("k", f"k-anonymity, k = {job.k}", job.k, count.class_sizes)]
+    found = [_anonymity(count, job, rows_only)]
     for name in job.sensitive:
         if name not in count.sensitive:
             raise PrivacyError(f"sensitive column {name!r} was not counted")
@@ -169,6 +181,19 @@ def _requirements(
             distance = _distance(job.t_distance, name, sensitive, count, hierarchies)
             found.append(_Requirement("t", title, job.t, distance, at_most=True))
     return found
+
+
+def _anonymity(count: ReleaseCount, job: Job, rows_only: bool) -> _Requirement:
+    """k rows (Samarati 2001) or, with an entity, rows of k persons (Wang and Fung 2006)."""
+    title = f"k-anonymity, k = {job.k}"
+    if job.entity_id is None:
+        return _Requirement("k", title, job.k, count.class_sizes)
+    if rows_only:
+        return _Requirement("k", f"{title} in rows, not persons", job.k, count.class_sizes)
+    if count.persons is None:
+        raise PrivacyError(f"the persons by {job.entity_id!r} were not counted")
+    title = f"{title} persons by {job.entity_id}"
+    return _Requirement("k", title, job.k, count.persons)
 
 
 def _achieved(requirements: Sequence[_Requirement]) -> dict[str, float]:

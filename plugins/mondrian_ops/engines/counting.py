@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.planning import LeafCounts
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.plan import Plan, Router
 
 __all__ = ["Counting"]
@@ -31,10 +32,11 @@ class Counting:
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """Those of the source's columns that batches must have, in its order."""
-        needed = {*self._router.columns, *self._anonymizer.job.sensitive}
+        job = self._anonymizer.job
+        needed = {*self._router.columns, *job.sensitive, job.entity_id}
         needed |= set(self._scattered or ())
-        if self._anonymizer.job.recodes_columns:
-            needed |= set(self._anonymizer.job.quasi_identifier_names)
+        if job.recodes_columns:
+            needed |= set(job.quasi_identifier_names)
         return [name for name in names if name in needed]
 
     def zeros(self) -> LeafCounts:
@@ -52,6 +54,9 @@ class Counting:
             pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
             sensitive.append(pairs.reshape(self._leaves, width))
         counts = LeafCounts(rows, sensitive)
+        if (entity := self._anonymizer.job.entity_id) is not None:
+            persons = LeafPersons.of(self._anonymizer.job.k, leaf, batch.column(entity))
+            counts.persons.append(persons)
         if self._anonymizer.job.recodes_columns:
             counts.frequencies.add(self._anonymizer.frequencies(batch))
         if self._scattered is None:

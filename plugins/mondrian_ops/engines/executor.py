@@ -29,6 +29,7 @@ from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
 from mondrian_ops.core.frequency_set import FrequencySet  # noqa: E402
+from mondrian_ops.core.persons import LeafPersons  # noqa: E402
 from mondrian_ops.core.survey import Surveyor, surveyed_columns  # noqa: E402
 from mondrian_ops.engines import fragment as fragments  # noqa: E402
 from mondrian_ops.engines.counting import Counting  # noqa: E402
@@ -282,21 +283,22 @@ def _split_counted(
 
 
 def table_of_counts(counts: LeafCounts) -> pa.Table:
-    """Counts that are not 0: ``column`` -1 counts rows, others sensitive values by code."""
-    found = []
+    """Counts that are not 0: ``column`` -1 counts rows, others sensitive values by code.
+
+    ``column`` -2 lists persons as codes.
+    """
+    found = [_counted_table(-2, met.leaf, met.person, 1) for met in counts.persons]
     for column, by_leaf in enumerate([counts.rows[:, None], *counts.sensitive], -1):
         leaf, code = np.nonzero(by_leaf)
-        found.append(
-            pa.table(
-                {
-                    "column": np.full(len(leaf), column),
-                    "leaf": leaf,
-                    "code": code,
-                    "count": by_leaf[leaf, code],
-                }
-            )
-        )
+        found.append(_counted_table(column, leaf, code, by_leaf[leaf, code]))
     return pa.concat_tables(found)
+
+
+def _counted_table(column: int, leaf: Any, code: Any, count: Any) -> pa.Table:
+    constant = np.zeros(len(leaf), np.int64)
+    return pa.table(
+        {"column": constant + column, "leaf": leaf, "code": code, "count": constant + count}
+    )
 
 
 def add_counts(total: LeafCounts, table: pa.Table) -> None:
@@ -305,6 +307,8 @@ def add_counts(total: LeafCounts, table: pa.Table) -> None:
     for number, by_leaf in enumerate([total.rows[:, None], *total.sensitive], -1):
         here = column == number
         by_leaf[leaf[here], code[here]] += found[here]
+    here = column == -2
+    total.meet([LeafPersons(met.enough, leaf[here], code[here]) for met in total.persons])
 
 
 # Phase two: fragments that are fetched from files, or routed to by Spark's shuffle

@@ -43,7 +43,9 @@ def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Sum
             f"fragment {fragment['id']}: has {rows.num_rows} rows, {fragment['rows']} were "
             "counted; the input changed while it was read, run again from the partition task"
         )
-    released, summary = run.anonymizer.release(rows, run.recoding)
+    released, summary, persons = run.anonymizer.release(rows, run.recoding)
+    if persons is not None:
+        run.work.write_persons(fragment["id"], persons)
     storage.write_part(run.work.part_path(fragment["id"]), released)
     finished = time.time()
     return {

@@ -44,6 +44,7 @@ def assembled(
             "suppressed": sum(summary["suppressed"] for summary in summaries),
         },
         class_sizes=count.histogram,
+        class_persons=count.persons_histogram,
         achieved=verdict.achieved,
         verification={
             "passed": verdict.passed,

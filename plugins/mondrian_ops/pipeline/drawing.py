@@ -87,7 +87,8 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     anonymizer = _anonymizer(job, run)
     drawn = [storage.read_fragment(run.work, leaf) for leaf in run.state["leaves"]]
     summaries, counter = [], None
-    for released, summary in in_threads(anonymizer.release, list(_standing(anonymizer, drawn))):
+    standing = list(_standing(anonymizer, drawn))
+    for released, summary, _ in in_threads(anonymizer.release, standing):
         counter = counter or verification.counter_of(job, released.column_names)
         counter.add(released)
         summaries.append(summary)

@@ -211,8 +211,9 @@ def _plain(number: float) -> float:
 
 
 def _can_be_drawn(job: Job) -> bool:
-    """Whether fragments are anonymized alone, and can be: none is distributed as all rows are."""
-    return not job.recodes_columns and job.t is None
+    """Whether fragments are anonymized alone, and can be: none is distributed as all rows are, and
+    how many persons are in one is not known before all rows are counted."""
+    return not job.recodes_columns and job.t is None and job.entity_id is None
 
 
 def _wanted(rows: int, asked: int | None, rate: float | None) -> int:

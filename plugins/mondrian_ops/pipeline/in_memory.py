@@ -14,11 +14,17 @@ import pyarrow as pa
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
-from mondrian_ops.algorithms.planning import PILOT_ROWS, check_attainable, chosen_rows
+from mondrian_ops.algorithms.planning import (
+    PILOT_ROWS,
+    check_attainable,
+    check_persons,
+    chosen_rows,
+)
 from mondrian_ops.algorithms.recoding_choice import choose_recoding
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.survey import Surveyor
 from mondrian_ops.engines.local import in_threads
 from mondrian_ops.pipeline.approval import Approve, approved, asks, judge
@@ -63,15 +69,18 @@ def anonymize(
     cut = choose_cut(job, survey, hierarchies, pilot)
     anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
     check_attainable(anonymizer)
+    if job.entity_id is not None:
+        persons, _ = persons_of(job.entity_id, source[job.entity_id])
+        check_persons(job, len(persons.counts))
     read = source.select(columns_to_read(job, source.column_names))
     recoding = None
     if job.recodes_columns:
         frequencies = anonymizer.frequencies(source)
         recoding = choose_recoding(anonymizer, frequencies, in_parallel=in_threads)
-    released, summary = anonymizer.release(read, recoding)
+    released, summary, persons_of_rows = anonymizer.release(read, recoding)
     surveyed = time.perf_counter()
     counter = verification.counter_of(job, released.column_names)
-    part = counter.add(released)
+    part = counter.add(released, persons=persons_of_rows)
     count = counter.result()
     verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
     failures = (

@@ -28,6 +28,12 @@ from mondrian_ops.storage import load_job
 __all__ = ["discard", "run", "verify", "warm_up"]
 
 
+_ROWS_ONLY = (
+    "k counts rows here: a release does not say whose rows they are, its persons were counted "
+    "before it was published (see verification in its report)"
+)
+
+
 def discard(work: str) -> None:
     """Remove the working files of a run; nothing happens where there are none."""
     storage.WorkDir(work).remove()
@@ -78,16 +84,20 @@ def _anonymized(work: str, engine: Engine, progress: Progress) -> list[Summary]:
 def verify(job: Job, release: str) -> dict[str, Any]:
     """Check any release, a directory or file, against what ``job`` asks for.
 
-    Returns ``{"passed", "rows", "equivalence_classes", "achieved", "checked", "failures"}``.
+    Returns ``{"passed", "rows", "equivalence_classes", "achieved", "checked", "failures",
+    "notes"}``. Where the job counts persons, a release does not hold whose rows its rows are: they
+    are counted, and a note says so.
     """
     counter = None
     for name, table in storage.read_release(release):
-        counter = counter or verification.counter_of(job, table.column_names)
+        counter = counter or verification.counter_of(job, table.column_names, rows_only=True)
         counter.add(table, name)
     if counter is None:
         raise InputError(f"{release}: there is no data file to check")
     count = counter.result()
-    verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
+    hierarchies = hierarchies_of(job, of_sensitive=True)
+    verdict = verification.check(count, job, hierarchies, rows_only=True)
+    notes = [_ROWS_ONLY] if job.entity_id is not None else []
     return {
         "passed": verdict.passed,
         "rows": count.rows,
@@ -95,6 +105,7 @@ def verify(job: Job, release: str) -> dict[str, Any]:
         "achieved": verdict.achieved,
         "checked": list(verdict.checked),
         "failures": list(verdict.failures),
+        "notes": notes,
     }
 
 

@@ -208,9 +208,10 @@ def _recounted(
                 "partition task"
             )
     # Parts are read ahead in threads and counted here, in order.
-    for name, table in in_threads(_read_part, paths):
+    for (name, table), summary in zip(in_threads(_read_part, paths), summaries, strict=True):
         counter = counter or verification.counter_of(job, table.column_names)
-        parts.append(counter.add(table, name))
+        persons = None if job.entity_id is None else directory.read_persons(summary["id"])
+        parts.append(counter.add(table, name, persons))
         progress("wrap_up", len(parts), len(summaries))
     if counter is None:
         raise StorageError("there are no fragments to wrap up; run again from the partition task")

@@ -20,6 +20,10 @@ LIMITS = (
     "classes whose sensitive values are alike or skewed, from columns published unchanged, from "
     "knowledge of the algorithm (minimality, downcoding), or from one person owning several rows."
 )
+LIMITS_OF_PERSONS = LIMITS.replace(
+    "from one person owning several rows",
+    "from what the many rows of one person in a class have in common",
+)
 
 
 def build(
@@ -27,6 +31,7 @@ def build(
     job: Mapping[str, Any],
     rows: Mapping[str, int],
     class_sizes: Iterable[Sequence[int]],
+    class_persons: Iterable[Sequence[int]] | None = None,
     achieved: Mapping[str, Any],
     verification: Mapping[str, Any],
     summaries: Sequence[Mapping[str, Any]],
@@ -45,6 +50,8 @@ def build(
     job: ``Job.to_dict()``.
     rows: ``{"input", "published", "suppressed"}``.
     class_sizes: pairs (size, number of classes of that size), as recounted from the files.
+    class_persons: where k counts persons, triples (persons, number of classes with so many, rows
+        of these); risks are of persons then.
     achieved: ``{"k", "l", "t"}``, those that were measured.
     verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
     summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
@@ -62,6 +69,7 @@ def build(
     sum of the seed's eq. 3-4 and DP its eq. 2.
     """
     sizes = sorted((int(size), int(count)) for size, count in class_sizes)
+    persons = None if class_persons is None else sorted(tuple(map(int, p)) for p in class_persons)
     k = int(job["k"])
     attributes = merge_attributes(summaries, generalizations, rows["published"])
     told = dict(recoding or {})
@@ -76,8 +84,9 @@ def build(
         "achieved": dict(achieved),
         "equivalence_classes": sum(count for _, count in sizes),
         "class_sizes": [list(pair) for pair in sizes],
+        **({} if persons is None else {"class_persons": [list(each[:2]) for each in persons]}),
         "metrics": _metrics(sizes, summaries, attributes, rows, k) | own.get("metrics", {}),
-        "risk": _risk(sizes),
+        "risk": _risk(sizes) if persons is None else _risk_of_persons(persons),
         **({"levels": own["levels"]} if "levels" in own else {}),
         **({"recoding": told} if told else {}),
         "attributes": attributes,
@@ -88,7 +97,7 @@ def build(
         "verification": dict(verification),
         "timings_s": {phase: round(seconds, 3) for phase, seconds in timings_s.items()},
         "notes": list(notes),
-        "limits": LIMITS,
+        "limits": LIMITS if persons is None else LIMITS_OF_PERSONS,
     }
 
 
@@ -139,7 +148,7 @@ def _metrics(
     }
 
 
-def _risk(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:
+def _risk(sizes: Sequence[tuple[int, ...]]) -> dict[str, float]:
     """The chance of picking the right row (El Emam and Dankar 2008).
 
     Prosecutor: for a person known to be in the data. Journalist: for somebody of whom that is not
@@ -156,6 +165,12 @@ def _risk(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:
         "marketer": _mean(classes, rows),
         "rows_at_most_risk": sizes[0][0] * sizes[0][1] if sizes else 0,
     }
+
+
+def _risk_of_persons(persons: Sequence[tuple[int, ...]]) -> dict[str, float]:
+    """The chance of picking the right person, where one may have several rows."""
+    risk = _risk([each[:2] for each in persons])
+    return {**risk, "rows_at_most_risk": persons[0][2] if persons else 0}
 
 
 def _fragment(summary: Mapping[str, Any]) -> dict[str, Any]:

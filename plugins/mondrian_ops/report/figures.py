@@ -99,7 +99,8 @@ def guarantees(report: Mapping[str, Any]) -> list[Guarantee]:
     found = [
         _guarantee(
             "k-anonymity", "k", job, achieved,
-            "Everybody looks the same as at least {less} others in every quasi-identifier.",
+            "Everybody looks the same as at least {less} others in every quasi-identifier."
+            + (" Persons are counted, not rows." if job.get("entity_id") else ""),
         )
     ]  # fmt: skip
     if job.get("l") is not None:

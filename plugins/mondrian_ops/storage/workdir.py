@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -46,6 +46,7 @@ FREQUENCIES = "frequencies.arrow"
 _ATTEMPT = "attempt"
 _RELEASE = "release"
 _FRAGMENTS = "fragments"
+_PERSONS = "persons-"
 
 
 def work_path(output: str, run_id: str) -> str:
@@ -103,10 +104,14 @@ class WorkDir:
         remove_tree(self.root)
 
     def remove_fragments(self) -> None:
-        """Remove the rows that were scattered, or counted: nobody needs them once the release is
-        checked."""
+        """Remove the rows that were scattered, or counted, and whose they are: nobody needs them
+        once the release is checked."""
         remove_tree(self.path(_FRAGMENTS))
         remove_file(self.path(FREQUENCIES))
+        with suppress(FileNotFoundError):
+            for name in names_in(self.root):
+                if name.startswith(_PERSONS):
+                    remove_file(self.path(name))
 
     def path(self, *parts: str) -> str:
         """The path of a working file."""
@@ -146,6 +151,14 @@ class WorkDir:
         publication finds the file gone, rather than read half of either release.
         """
         return joined(self.staging, f"part-{fragment_id:05d}-{self.token[:8]}.parquet")
+
+    def write_persons(self, fragment_id: int, persons: pa.ChunkedArray) -> None:
+        """Keep whose row each one of a fragment's part is, for the check; it is not published."""
+        self.write_arrow(_persons_name(fragment_id), pa.table({"person": persons}))
+
+    def read_persons(self, fragment_id: int) -> pa.ChunkedArray:
+        """What :meth:`write_persons` wrote."""
+        return self.read_arrow(_persons_name(fragment_id))["person"]
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""
@@ -314,6 +327,10 @@ def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
     if not own:
         return work.read_arrow(f"{_FRAGMENTS}/{names[0]}").schema.empty_table()
     return pa.concat_tables([work.read_arrow(f"{_FRAGMENTS}/{name}") for name in own])
+
+
+def _persons_name(fragment_id: int) -> str:
+    return f"{_PERSONS}{fragment_id:05d}.arrow"
 
 
 def _fragment_prefix(fragment_id: int) -> str:

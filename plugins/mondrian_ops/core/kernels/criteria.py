@@ -158,13 +158,28 @@ def order_rows(rows, index, start, stop, a, d, work):
 
 
 @njit(**LEAN)
+def forget(counts, rows, index, start, stop, criteria, j):
+    """Zero ``counts`` (codes,) before the values of a node are counted for criterion ``j``.
+
+    Distinct values are seen in the counts of the node's own values: of many, such as persons, no
+    others are zeroed.
+    """
+    if criteria.kind[j] != DISTINCT or criteria.codes[j] <= stop - start:
+        counts[: criteria.codes[j]] = 0
+        return
+    codes = rows.sensitive[criteria.column[j]]
+    for i in range(start, stop):
+        counts[codes[index[i]]] = 0
+
+
+@njit(**LEAN)
 def halves_hold(rows, index, start, middle, stop, criteria, work):
     """Whether the rows before and from ``middle`` satisfy every criterion, each side by itself."""
     left = work.left_counts
     for j in range(criteria.kind.size):
         for side in range(2):
             first, last = (start, middle) if side == 0 else (middle, stop)
-            left[: criteria.codes[j]] = 0
+            forget(left, rows, index, first, last, criteria, j)
             distinct = 0
             for i in range(first, last):
                 s = rows.sensitive[criteria.column[j], index[i]]
@@ -191,9 +206,9 @@ def mark_valid(rows, index, start, stop, a, d, criteria, work):
     order_rows(rows, index, start, stop, a, d, work)
     left, right = work.left_counts, work.right_counts
     for c in range(criteria.kind.size):
-        column, m = criteria.column[c], criteria.codes[c]
-        left[:m] = 0
-        right[:m] = 0
+        column = criteria.column[c]
+        forget(left, rows, index, start, stop, criteria, c)
+        forget(right, rows, index, start, stop, criteria, c)
         on_left = on_right = 0
         for i in range(start, stop):
             s = rows.sensitive[column, index[i]]

@@ -121,12 +121,29 @@ def block_of(rows, index, start, stop, work):
             codes[a, i] = work.histogram[rows.codes[a, index[start + i]]]
         for j in range(d):
             work.histogram[work.value[j]] = 0
-    for s in range(sensitive.shape[0]):
+    for s in range(sensitive.shape[0] - rows.persons):
         for i in range(n):
             sensitive[s, i] = rows.sensitive[s, index[start + i]]
+    if rows.persons > 0:
+        number_persons(rows.sensitive[-1], index, start, sensitive[-1], work)
     return Rows(
-        codes, sensitive, rows.kind, first, low, high, step, rows.span, rows.domain, rows.present
-    )
+        codes, sensitive, rows.kind, first, low, high, step, rows.span, rows.domain, rows.present,
+        rows.persons,
+    )  # fmt: skip
+
+
+@njit(**LEAN)
+def number_persons(persons, index, start, numbers, work):
+    """Number the persons of a block anew, so that what is noted of them stays in the caches."""
+    work.clock[0] += 1
+    found = 0
+    for i in range(numbers.size):
+        person = persons[index[start + i]]
+        if work.left_seen[person] != work.clock[0]:
+            work.left_seen[person] = work.clock[0]
+            work.left_counts[person] = found
+            found += 1
+        numbers[i] = work.left_counts[person]
 
 
 @njit(**JIT)

@@ -44,6 +44,7 @@ class Rows(NamedTuple):
     span: Floats  # (attributes,): INTERVAL: range over the whole dataset, 1 where that is 0
     domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
     present: Floats  # (attributes,): distinct values present in the whole dataset
+    persons: int = 0  # 1 where the last sensitive row tells persons apart, and nothing else; else 0
 
 
 class Criteria(NamedTuple):
@@ -55,7 +56,7 @@ class Criteria(NamedTuple):
     level: Floats  # (criteria,): l, or t
     c: Floats  # (criteria,): the c of recursive (c, l)-diversity
     codes: Ints  # (criteria,): sensitive codes
-    share: Floats  # distribution over the whole dataset, flat
+    share: Floats  # of t-closeness: distribution over the whole dataset, flat
     share_first: Ints  # (criteria + 1,)
     parent: NDArray[np.int32]  # T_TREE: parents in the sensitive hierarchy, flat, children first
     height: Floats  # T_TREE: height of a node over the height of the tree, flat
@@ -178,7 +179,7 @@ def _no_rows() -> Rows:
     integers, floats = np.zeros(0, np.int64), np.zeros(0)
     return Rows(
         np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.int32), integers, np.zeros(1, np.int64),
-        floats, floats, floats, floats, floats, floats,
+        floats, floats, floats, floats, floats, floats, 0,
     )  # fmt: skip
 
 

@@ -215,7 +215,7 @@ def score(rows, a, index, start, stop, d, count, work, parts):
     """Rank of an attribute: variation, fall of loss and, on average, information gain."""
     n = stop - start
     found = variation(rows, a, d, n, work) + fall_of_parts(rows, a, d, n, count, work, parts)
-    sensitive = rows.sensitive.shape[0]
+    sensitive = rows.sensitive.shape[0] - rows.persons
     if sensitive > 0:
         order_rows(rows, index, start, stop, a, d, work)
     for s in range(sensitive):

@@ -9,6 +9,8 @@ from mondrian_ops.core.kernels.criteria import JIT, LEAN, order_rows
 from mondrian_ops.core.kernels.model import TREE
 from mondrian_ops.core.kernels.splitting import tally, width
 
+DIGIT = 0xFFFF
+
 
 @njit(**LEAN)
 def copy(source, start, target, at, count):
@@ -21,22 +23,26 @@ def copy(source, start, target, at, count):
 def arrange(rows, index, start, stop, work):
     """Sort a node's rows by all their codes, so that ties do not depend on the source's order.
 
-    A radix sort: by one column after another, each time stable.
+    A radix sort: by one column after another, each time stable; by 16 bits of the sensitive codes,
+    which may tell millions of persons apart, at a time.
     """
     for s in range(rows.sensitive.shape[0]):
         values = rows.sensitive[s]
         most = 0
         for i in range(start, stop):
             most = max(most, values[index[i]])
-        place = np.zeros(most + 2, np.int64)
-        for i in range(start, stop):
-            place[values[index[i]] + 1] += 1
-        place = np.cumsum(place)
-        for i in range(start, stop):
-            v = values[index[i]]
-            work.order[place[v]] = index[i]
-            place[v] += 1
-        copy(work.order, 0, index, start, stop - start)
+        for shift in range(0, 32, 16):
+            if shift > 0 and most >> shift == 0:
+                break
+            place = np.zeros(min(most, DIGIT) + 2, np.int64)
+            for i in range(start, stop):
+                place[((values[index[i]] >> shift) & DIGIT) + 1] += 1
+            place = np.cumsum(place)
+            for i in range(start, stop):
+                v = (values[index[i]] >> shift) & DIGIT
+                work.order[place[v]] = index[i]
+                place[v] += 1
+            copy(work.order, 0, index, start, stop - start)
     for a in range(rows.kind.size):
         d = tally(rows.codes, a, index, start, stop, work)
         order_rows(rows, index, start, stop, a, d, work)

@@ -1,0 +1,102 @@
+"""Persons counted exactly, and no further than it matters: up to k in each leaf of a plan.
+
+Whether the rows of some leaves belong to k persons is all that has to be known of them. Of a leaf
+in which k persons were met no more are kept; of another, all are. So what several leaves hold
+together is exact as far as k, and memory follows k times the leaves, not the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.core.criteria import SensitiveDomain
+from mondrian_ops.core.encoding import as_array, encode_ranks
+
+__all__ = ["LeafPersons", "persons_of"]
+
+Ints = NDArray[np.int64]
+
+_MISSING = 0
+
+
+@dataclass(frozen=True)
+class LeafPersons:
+    """Persons met in each leaf of a plan, up to ``enough`` of them.
+
+    ``leaf`` and ``person`` (pairs,) int64 list the pairs, each once, by ascending leaf. A person is
+    a digest of the value that tells it apart: the same in every process, and no value. All rows
+    without one are one person's, and so would two persons of one digest be: never too many are
+    counted.
+    """
+
+    enough: int
+    leaf: Ints
+    person: Ints
+
+    @classmethod
+    def nobody(cls, enough: int) -> LeafPersons:
+        """No person met yet."""
+        return cls(enough, np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    @classmethod
+    def of(cls, enough: int, leaf: Ints, column: pa.Array) -> LeafPersons:
+        """The persons of some rows, each in its ``leaf``."""
+        encoded = as_array(column).dictionary_encode()
+        codes = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), 1), _MISSING).to_numpy()
+        size = len(encoded.dictionary) + 1
+        pairs = np.unique(leaf * size + codes)
+        pairs = pairs[_first(pairs // size, enough)]
+        met, place = np.unique(pairs % size, return_inverse=True)
+        return cls(enough, pairs // size, _digests(encoded.dictionary, met)[place])
+
+    def added(self, others: Sequence[LeafPersons]) -> LeafPersons:
+        """The persons met here or in others."""
+        leaf = np.concatenate([self.leaf, *(other.leaf for other in others)])
+        person = np.concatenate([self.person, *(other.person for other in others)])
+        pairs = np.unique(np.stack([leaf, person]), axis=1)
+        leaf, person = pairs[:, _first(pairs[0], self.enough)]
+        return LeafPersons(self.enough, leaf, person)
+
+    def within(self, leaves: Sequence[int]) -> int:
+        """Persons whose rows lie in ``leaves``: exactly, if they are fewer than ``enough``."""
+        return len(np.unique(self.person[np.isin(self.leaf, list(leaves))]))
+
+
+def persons_of(
+    name: str, column: pa.ChunkedArray | pa.Array
+) -> tuple[SensitiveDomain, NDArray[np.int32]]:
+    """The persons of some rows by column ``name``, and the code of each row's, (rows,) int32.
+
+    The missing value is one person. Codes ascend as values do, so that rows compare alike in a
+    fragment and in the whole.
+    """
+    codes, values = encode_ranks(as_array(column))
+    counts = np.bincount(codes, minlength=len(values) + 1)
+    is_missing = bool(counts[_MISSING])
+    domain = SensitiveDomain(name, values, counts if is_missing else counts[1:])
+    return domain, codes.astype(np.int32) - np.int32(not is_missing)
+
+
+def _first(leaf: Ints, enough: int) -> NDArray[np.bool_]:
+    """Which of ascending leaves are among the first ``enough`` equal ones."""
+    rank: NDArray[np.bool_] = np.arange(len(leaf)) - np.searchsorted(leaf, leaf) < enough
+    return rank
+
+
+def _digests(values: pa.Array, codes: Ints) -> Ints:
+    """A digest of the value of each of some codes."""
+    is_present = codes != _MISSING
+    present = values.take(pa.array(codes[is_present] - 1))
+    if not pa.types.is_binary(present.type):
+        present = present.cast(pa.string()).cast(pa.binary())
+    digests = [hashlib.blake2b(each, digest_size=8).digest() for each in present.to_pylist()]
+    found = np.zeros(len(codes), np.int64)
+    found[is_present] = np.frombuffer(b"".join(digests), "<i8")
+    return found
