@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import InputError
 
-__all__ = ["Codes", "as_array", "code_dtype", "encode_known", "encode_ranks", "positions"]
+__all__ = [
+    "Codes",
+    "as_array",
+    "code_dtype",
+    "encode_known",
+    "encode_ranks",
+    "positions",
+    "without_dictionaries",
+]
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
@@ -105,3 +113,32 @@ def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
             "interval; replace them or make them missing before anonymizing"
         )
     return line
+
+
+def without_dictionaries(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with plain values, in lists and structs too.
+
+    A dictionary lists values that no row has, and can list them in the order of the source's rows.
+    """
+    plain = _plain_type(column.type)
+    return column if plain == column.type else column.cast(plain)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(each) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_plain_field(kind.value_field))
+    return kind
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_plain_type(field.type))
