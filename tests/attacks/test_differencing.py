@@ -7,7 +7,10 @@ datasets", SIGMOD 2007: who is in both has one of the values that both of their 
 
 from __future__ import annotations
 
+import pytest
+
 from adversary import ALGORITHMS, QUASI, Release, candidates, population, released
+from mondrian_ops.core.errors import PrivacyError
 
 KEYS = {**ALGORITHMS[1], "k": 3, "l": 2, "sensitive": ["diagnosis"]}
 BOTH = population().slice(400, 1200).select([*QUASI, "row", "diagnosis"]).to_pylist()
@@ -32,3 +35,11 @@ def test_two_diverse_releases_of_overlapping_drops_name_diagnoses(tmp_path):
     second = released(tmp_path / "second", population().slice(400, 1600), **KEYS)
     assert named(first) == named(second) == 0
     assert named(first, second) > 0.02 * len(BOTH)
+
+
+def test_a_ledger_that_refuses_overlaps_leaves_one_release(tmp_path):
+    keys = {**KEYS, "ledger": str(tmp_path / "ledger"), "overlap": "refuse"}
+    released(tmp_path / "first", population().slice(0, 1000), **keys)
+    with pytest.raises(PrivacyError, match="of its people are in the release"):
+        released(tmp_path / "second", population().slice(400, 1000), **keys)
+    assert not (tmp_path / "second/release").exists()

@@ -105,7 +105,8 @@ class Anonymizer:
             classes, published = self._cut(table)
         else:
             classes, published = self._recoded(table, recoding)
-        released = self._table(table, classes, published)
+        index, row_class = (pa.array(each) for each in laid_out(classes, published))
+        released = self._table(table, index, row_class, published)
         summary = _summary(classes, published)
         summary["suppressed"] = table.num_rows - summary["rows"]
         summary["seconds"] = round(time.perf_counter() - started, 3)
@@ -130,9 +131,12 @@ class Anonymizer:
         return classes, published
 
     def _table(
-        self, table: pa.Table, classes: Classes, published: Mapping[str, Published]
+        self,
+        table: pa.Table,
+        index: pa.Array,
+        row_class: pa.Array,
+        published: Mapping[str, Published],
     ) -> pa.Table:
-        index, row_class = (pa.array(each) for each in laid_out(classes, published))
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for name in self._released_columns(table.column_names):
             if name in published:

@@ -16,7 +16,7 @@ from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
 from mondrian_ops.algorithms.planning import PILOT_ROWS, check_attainable, chosen_rows
 from mondrian_ops.algorithms.recoding_choice import choose_recoding
 from mondrian_ops.core import verification
-from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError
+from mondrian_ops.core.errors import ApprovalError, InputError, JobError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.survey import Surveyor
 from mondrian_ops.engines.local import in_threads
@@ -52,6 +52,10 @@ def anonymize(
     _refuse_twins(list(table.column_names if is_arrow else table.columns))
     source = _without_views(table if is_arrow else _arrow_of(table))
     job = _job_in_memory(job)
+    if job.ledger is not None:
+        raise JobError(
+            "ledger: a table in memory is not published; remove it, or run the job on files"
+        )
     check_columns(job, source.column_names)
     check_rows(job, source.num_rows)
     hierarchies = hierarchies_of(job)

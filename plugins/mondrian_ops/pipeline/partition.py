@@ -16,6 +16,7 @@ from mondrian_ops.core.plan import SCHEMA, Plan, condition_text, reach_of
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.fragment import Fragment
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.pipeline import ledger
 from mondrian_ops.pipeline.assembly import partitioning_note
 from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
 from mondrian_ops.progress import Display, Progress
@@ -132,6 +133,8 @@ def _counted(
 ) -> tuple[LeafCounts, dict[str, Any]]:
     """What the source holds, and what the run's state says of it."""
     progress = progress or Display()
+    ledger.sketch(run.dataset.job, run.dataset.source, run.work)
+    ledger.refuse(run.dataset.job, run.work)
     run.draft = engine.draft(run, _told(progress, "survey", run))
     run.save_draft()
     retrieval = _resolved_retrieval(run)
