@@ -342,7 +342,7 @@ def test_importing_the_report_is_light() -> None:
             "algorithm can undo",
             "tight intervals",
         ),
-        ({"algorithm": "samarati"}, "several files", "tight intervals"),
+        ({"algorithm": "samarati"}, "algorithm can undo", "tight intervals"),
         ({"entity_id": "person"}, "Releases of overlapping people", "several rows"),
     ],
 )
@@ -352,6 +352,11 @@ def test_limits_are_those_of_the_job(job, said, not_said):
     assert said in limits
     assert not_said not in limits
     assert "A column that the job does not name is published unchanged" in limits
+
+
+def test_limits_say_where_files_tell_more_than_the_table():
+    assert "several files" in make(partitioning={"split_classes": 2})["limits"]
+    assert "several files" not in make(partitioning={"split_classes": 0})["limits"]
 
 
 def test_limits_count_the_columns_published_unchanged():

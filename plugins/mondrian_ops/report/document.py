@@ -82,7 +82,7 @@ def build(
         "verification": dict(verification),
         "timings_s": {phase: round(seconds, 3) for phase, seconds in timings_s.items()},
         "notes": list(notes),
-        "limits": limits_of(job, columns, generalizations, len(summaries)),
+        "limits": limits_of(job, columns, generalizations, partitioning.get("split_classes", 0)),
     }
 
 

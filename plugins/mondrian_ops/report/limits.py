@@ -16,9 +16,8 @@ _ALWAYS = (
 )
 _KNOWN_ALGORITHM = "Who knows the algorithm can undo a part of what it did (minimality, downcoding)"
 _RECODED_FILES = (
-    "Rows that are published alike lie in several files, fewer than k of them perhaps in one, and "
-    "the files tell fragments apart: pass the rows on as one table, or set partitioning.fragments "
-    "to 1."
+    "Some rows that are published alike lie in several files, too few of them in one, and the "
+    "files tell fragments apart: pass the rows on as one table, or raise partitioning.max_rows."
 )
 
 
@@ -26,9 +25,12 @@ def limits_of(
     job: Mapping[str, Any],
     columns: Mapping[str, Any],
     generalizations: Mapping[str, str],
-    fragments: int,
+    split_classes: int = 0,
 ) -> str:
-    """The sentences for a job (``Job.to_dict()``), the report's columns and its fragments."""
+    """The sentences for a job (``Job.to_dict()``) and the report's columns.
+
+    ``split_classes``: classes of which some file holds too few rows.
+    """
     recoded = job.get("algorithm") in ("samarati", "tds")
     tight = not recoded and _has_tight_intervals(job, generalizations)
     said = [
@@ -37,7 +39,7 @@ def limits_of(
         _of_unlisted(columns),
         _KNOWN_ALGORITHM
         + ("; tight intervals tell their ends, a grid does not." if tight else "."),
-        _RECODED_FILES if recoded and fragments > 1 else "",
+        _RECODED_FILES if split_classes else "",
         _of_several(job),
     ]
     return " ".join(filter(None, said))
