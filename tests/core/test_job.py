@@ -348,6 +348,8 @@ WRONG = [
     ({"approval_hours": 1e11}, "approval_hours: must be hours above 0", ["a year"]),
     ({"require_approval": "maybe"}, "require_approval: must be true or false", []),
     ({"max_gcp": 0.1, "on_exceeded": "warn"}, "on_exceeded: 'warn' is not one of", ["refuse"]),
+    ({"overlap": "refuse"}, "overlap: needs ledger: name the directory", []),
+    ({"ledger": "l", "overlap": "ask"}, "overlap: 'ask' is not one of", ["warn"]),
     ({"on_exceeded": "ask"}, "on_exceeded: ask needs a limit; set max_gcp, max_risk", []),
     (
         {

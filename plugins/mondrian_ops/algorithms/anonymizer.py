@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
-from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.encoding import without_dictionaries
+from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -128,12 +131,13 @@ class Anonymizer:
             classes, published = self._cut(table)
         else:
             classes, published = self._recoded(table, recoding)
-        released = self._table(table, classes, published)
+        index, row_class = (pa.array(each) for each in laid_out(classes, published))
+        released = self._table(table, index, row_class, published)
         summary = _summary(classes, published)
         summary["suppressed"] = table.num_rows - summary["rows"]
         summary["seconds"] = round(time.perf_counter() - started, 3)
         entity = self.job.entity_id
-        persons = None if entity is None else table[entity].take(pa.array(classes.index))
+        persons = None if entity is None else table[entity].take(index)
         return Released(released, summary, persons)
 
     def _cut(self, table: pa.Table) -> tuple[Classes, dict[str, Published]]:
@@ -155,10 +159,12 @@ class Anonymizer:
         return classes, published
 
     def _table(
-        self, table: pa.Table, classes: Classes, published: Mapping[str, Published]
+        self,
+        table: pa.Table,
+        index: pa.Array,
+        row_class: pa.Array,
+        published: Mapping[str, Published],
     ) -> pa.Table:
-        row_class = pa.array(np.repeat(np.arange(len(classes.starts)), classes.sizes))
-        index = pa.array(classes.index)
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for name in self._released_columns(table.column_names):
             if name in published:
@@ -168,13 +174,40 @@ class Anonymizer:
                 redacted = pa.array([REDACTED]).take(pa.array(np.zeros(len(index), np.int32)))
                 columns[name] = redacted.dictionary_encode()
             else:
-                columns[name] = table[name].take(index)
+                columns[name] = without_dictionaries(table[name].take(index))
         return pa.table(columns)
 
     def _released_columns(self, read: list[str]) -> list[str]:
         """Names in the source's order; redacted identifiers come first, wherever they were."""
         redacted = self.job.identifiers if self.job.identifier_policy == "redact" else ()
         return [*redacted, *(name for name in read if name not in self.job.identifiers)]
+
+
+def laid_out(
+    classes: Classes, published: Mapping[str, Published]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The order in which rows are published: (rows,) rows, and the class of each.
+
+    Classes published alike become one, shuffled, and all ascend by what is published of them: as
+    they were cut, the order of the rows would tell which side of a cut a row was on.
+    """
+    labels = [_labels(values) for each in published.values() for values in each.columns.values()]
+    order, firsts = group(packed(labels, [int(column.max(initial=0)) + 1 for column in labels]))
+    sizes = classes.sizes[order]
+    starts = np.cumsum(sizes) - sizes
+    moved = np.repeat(classes.starts[order] - starts, sizes) + np.arange(len(classes.index))
+    index = classes.index[moved]
+    # What was shuffled already, as no one can know who has not the source, is the seed.
+    seed = int.from_bytes(hashlib.blake2b(index.data, digest_size=8).digest(), "little")
+    kernels.shuffle_classes(index, starts[firsts], np.uint64(seed))
+    return index, np.repeat(order, sizes)
+
+
+def _labels(values: pa.Array) -> NDArray[np.int64]:
+    """A number for what is published of each class, 0 where nothing is."""
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.asarray(indices, np.int64) + 1
 
 
 def columns_to_read(job: Job, names: list[str]) -> list[str]:

@@ -553,11 +553,12 @@ def _dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
 
 
 def _dictionary_of_texts(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
-    """``texts[ids]``; a null is one of the indices, for Parquet writes none in a dictionary."""
-    present = texts.is_valid().to_numpy(zero_copy_only=False)
-    place = np.cumsum(present, dtype=np.int32) - 1
-    indices = pa.array(np.maximum(place, 0)[ids], pa.int32(), mask=~present[ids])
-    return pa.DictionaryArray.from_arrays(indices, texts.drop_null())
+    """``texts[ids]``, each text in the dictionary once: a second place would tell equals apart.
+
+    A null is one of the indices, for Parquet writes none in a dictionary.
+    """
+    encoded = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(ids)), encoded.dictionary)
 
 
 def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.DictionaryArray:
@@ -565,8 +566,9 @@ def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictiona
     if not star.any():
         return labels
     texts = pa.concat_arrays([labels.dictionary, pa.array([STAR_TEXT], pa.string())])
-    last = pa.scalar(len(texts) - 1, pa.int32())
-    return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(star), last, labels.indices), texts)
+    ids = pc.if_else(pa.array(star), pa.scalar(len(texts) - 1, pa.int32()), labels.indices)
+    encoded = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(ids), encoded.dictionary)
 
 
 def kernel_rows(

@@ -40,6 +40,7 @@ Strategy = Literal["multidimensional", "quantile"]
 LatticeChoice = Literal["first", "minimal", "optimal"]
 SparkShape = Literal["fragments", "application"]
 OnExceeded = Literal["refuse", "ask"]
+Overlap = Literal["warn", "refuse"]
 
 ALGORITHMS = ("mondrian", "di_mondrian", "samarati", "tds")
 RECODING_ALGORITHMS = ("samarati", "tds")
@@ -132,8 +133,9 @@ class Job:
     ``sensitive_hierarchy`` names the hierarchy file of each sensitive column for the hierarchical
     distance. ``max_gcp``, ``max_risk`` and ``max_suppressed`` (a number of rows or, below 1, a
     share of them) are limits on the release; one beyond them is refused, or waits for a steward's
-    approval (``on_exceeded``), for ``approval_hours`` at most. ``input`` and ``output`` are None
-    for a job on a table in memory. ``base_dir`` is not part of the description: the directory of
+    approval (``on_exceeded``), for ``approval_hours`` at most. ``ledger`` is where releases are
+    noted; people who are in one already are an ``overlap``. ``input`` and ``output`` are None for a
+    job on a table in memory. ``base_dir`` is not part of the description: the directory of
     the job's file, where its hierarchies may lie.
     """
 
@@ -158,6 +160,8 @@ class Job:
     max_risk: float | None = None
     max_suppressed: float | None = None
     on_exceeded: OnExceeded = "refuse"
+    ledger: str | None = None
+    overlap: Overlap = "warn"
     algorithm: str = "mondrian"
     cut: Cut = "auto"
     relaxed: bool = False
@@ -253,6 +257,7 @@ def _read(options: Options, paths_required: bool) -> Job:
     distance = options.choice("t_distance", get_args(Distance), "equal")
     return Job(
         **_release_limits(options),
+        **_ledger(options),
         input=source,
         output=output,
         k=k,
@@ -448,6 +453,13 @@ def _release_limits(options: Options) -> dict[str, Any]:
         **limits,
         "on_exceeded": on_exceeded,
     }
+
+
+def _ledger(options: Options) -> dict[str, Any]:
+    ledger = options.text("ledger")
+    if ledger is None and options.get("overlap") is not None:
+        raise options.error("overlap", "needs ledger: name the directory where releases are noted")
+    return {"ledger": ledger, "overlap": options.choice("overlap", get_args(Overlap), "warn")}
 
 
 def _share(options: Options, key: str) -> float | None:

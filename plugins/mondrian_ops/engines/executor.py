@@ -50,6 +50,7 @@ _SCHEMA = pa.schema(
 )
 _PIECE_BYTES = 4 << 20
 _ERROR = "error:"
+_ROW_BITS = 44  # of a message's part, for the number of its first row
 
 
 class Message(NamedTuple):
@@ -322,7 +323,7 @@ def anonymize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
 
 def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     """The rows of each split for each fragment, batch by batch, for the Spark partition of that
-    number."""
+    number. Leaf after leaf, as scattered rows are read."""
     fragment_of = {
         leaf: number for number, leaves in enumerate(run.state["leaves"]) for leaf in leaves
     }
@@ -330,11 +331,8 @@ def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     for message in splits:
         row = Split.from_json(message.value).first_row
         for counted, by_leaf in _split_counted(run, counting, message, False):
-            routed: dict[int, list[pa.Table]] = {}
             for leaf, rows in by_leaf:
-                routed.setdefault(fragment_of[leaf], []).append(rows)
-            for number, tables in routed.items():
-                yield of_table(number, row, "rows", pa.concat_tables(tables))
+                yield of_table(fragment_of[leaf], leaf << _ROW_BITS | row, "rows", rows)
             row += int(counted.rows.sum())
 
 

@@ -114,7 +114,7 @@ class SparkSubmit:
 
 
 def _order(job: Job, step: str, work: str, fragment: int | None = None) -> Order:
-    reached = storage.options_of([str(job.input), work])
+    reached = storage.options_of([str(job.input), work, *filter(None, [job.ledger])])
     return Order(step, work, storage.WorkDir(work).token, fragment, reached)
 
 

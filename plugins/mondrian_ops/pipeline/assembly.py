@@ -33,7 +33,7 @@ def assembled(
     timings["wrap_up"] = time.perf_counter() - wrap_up_started
     notes = [state["partitioning"]["note"]] if state["partitioning"]["note"] else []
     told = job.to_dict()
-    for key in ("input", "output"):
+    for key in ("input", "output", "ledger"):
         if told.get(key):
             told[key] = storage.shown(told[key])
     return reports.build(

@@ -22,7 +22,7 @@ from mondrian_ops.algorithms.planning import (
 )
 from mondrian_ops.algorithms.recoding_choice import choose_recoding
 from mondrian_ops.core import verification
-from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError
+from mondrian_ops.core.errors import ApprovalError, InputError, JobError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.survey import Surveyor
@@ -59,6 +59,10 @@ def anonymize(
     _refuse_twins(list(table.column_names if is_arrow else table.columns))
     source = _without_views(table if is_arrow else _arrow_of(table))
     job = _job_in_memory(job)
+    if job.ledger is not None:
+        raise JobError(
+            "ledger: a table in memory is not published; remove it, or run the job on files"
+        )
     check_columns(job, source.column_names)
     check_rows(job, source.num_rows)
     hierarchies = hierarchies_of(job)

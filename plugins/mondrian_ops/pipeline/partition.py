@@ -6,21 +6,27 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import LeafCounts
+from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import SCHEMA, Plan, condition_text, reach_of
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.fragment import Fragment
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.pipeline import ledger
 from mondrian_ops.pipeline.assembly import partitioning_note
 from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["begin", "count", "divide", "partition", "plan", "to_map"]
+__all__ = ["begin", "count", "divide", "partition", "plan", "recoded", "to_map"]
 
 # Reading the source in every mapped task is worth it up to this many times its size in all:
 # scattering reads it once, and writes and reads the working files besides.
@@ -43,7 +49,7 @@ def plan(
         counts = engine.count(run, scatter=False, told=_told(progress, "partition", run))
     finally:
         run.work.remove()
-    return _fragments(run, planning.merged(run.anonymizer, run.draft.plan, counts), counts)
+    return _fragments(run, planning.merged(run.anonymizer, run.draft.plan, counts), counts.rows)
 
 
 def partition(
@@ -104,10 +110,36 @@ def divide(
     job = run.dataset.job
     engine = engine or engine_of(job)
     counts, state = _counted(run, engine, progress)
-    if job.recodes_columns:
-        engine.recode(run, counts)
-    recoding = run.recoding.told if run.recoding is not None else {}
-    return _kept(run, {**state, "recoding": recoding}, started)
+    if not job.recodes_columns:
+        return _kept(run, {**state, "recoding": {}}, started)
+    engine.recode(run, counts)
+    frequencies = run.frequencies if engine.remote else counts.frequencies.result()
+    return _kept(run, recoded(run, state, frequencies), started)
+
+
+def recoded(run: Run, state: dict[str, Any], frequencies: FrequencySet) -> dict[str, Any]:
+    """The state of a run whose recoding is chosen: what is published alike lies in one fragment.
+
+    Or enough of it, and in fragments of no more than ``max_rows`` rows.
+    """
+    from mondrian_ops.algorithms.whole_classes import leaf_of, whole_classes
+
+    recoding = cast(Recoding, run.recoding)
+    planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state["leaves"])))
+    if len(planned.fragments) == 1:
+        return {**state, "recoding": recoding.told}
+    merged, split = whole_classes(run.anonymizer, planned, frequencies, recoding)
+    leaf = leaf_of(run.anonymizer, planned, frequencies)
+    rows = np.bincount(leaf, frequencies.rows, planned.leaves).astype(np.int64)
+    fragments = _fragments(run, merged, rows)
+    found = _state(run, merged, fragments, state["retrieval"]["used"])
+    if len(fragments) < len(planned.fragments):
+        found["partitioning"]["note"] = (
+            f"{len(planned.fragments)} fragments were merged into {len(fragments)}, so that no "
+            "file holds too few of the rows that are published alike"
+        )
+    found["partitioning"]["split_classes"] = split
+    return {**found, "recoding": recoding.told}
 
 
 def to_map(run: Run) -> list[Fragment]:
@@ -132,6 +164,8 @@ def _counted(
 ) -> tuple[LeafCounts, dict[str, Any]]:
     """What the source holds, and what the run's state says of it."""
     progress = progress or Display()
+    ledger.sketch(run.dataset.job, run.dataset.source, run.work)
+    ledger.refuse(run.dataset.job, run.work)
     run.draft = engine.draft(run, _told(progress, "survey", run))
     run.save_draft()
     retrieval = _resolved_retrieval(run)
@@ -139,7 +173,7 @@ def _counted(
         run, scatter=retrieval == "scatter", told=_told(progress, "partition", run)
     )
     merged = planning.merged(run.anonymizer, run.draft.plan, counts)
-    return counts, _state(run, merged, _fragments(run, merged, counts), retrieval)
+    return counts, _state(run, merged, _fragments(run, merged, counts.rows), retrieval)
 
 
 def _kept(run: Run, state: dict[str, Any], started: float) -> list[Fragment]:
@@ -183,7 +217,7 @@ def _resolved_retrieval(run: Run) -> str:
     return "pushdown" if read <= _PUSHDOWN_READS else "scatter"
 
 
-def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:
+def _fragments(run: Run, merged: Plan, leaf_rows: NDArray[np.int64]) -> list[Fragment]:
     orders = run.anonymizer.orders
     found = []
     for number, leaves in enumerate(merged.fragments):
@@ -194,7 +228,7 @@ def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:
                 "id": number,
                 "where": condition_text(condition, orders),
                 "any_of": condition,
-                "rows": int(counts.rows[list(leaves)].sum()),
+                "rows": int(leaf_rows[list(leaves)].sum()),
                 "work": run.work.root,
             }
         )

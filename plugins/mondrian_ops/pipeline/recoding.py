@@ -15,7 +15,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import SCHEMA, check_schema
 from mondrian_ops.engines.fragment import Fragment
 from mondrian_ops.engines.run import Run
-from mondrian_ops.pipeline.partition import to_map
+from mondrian_ops.pipeline.partition import recoded, to_map
 
 __all__ = ["parts_to_map", "recode", "specialize_part"]
 
@@ -69,11 +69,12 @@ def recode(work: str, summaries: Sequence[Mapping[str, Any]] = ()) -> list[Fragm
     state = run.state
     if state["recoding"] is None:
         levels = [run.level(part) for part in parts(run.dataset.job)]
-        recoding = choose_recoding(run.anonymizer, run.frequencies, levels)
-        run.save_recoding(recoding)
+        frequencies = run.frequencies
+        run.save_recoding(choose_recoding(run.anonymizer, frequencies, levels))
         timings = {**state["timings_s"], **_first_phase(summaries)}
+        state = recoded(run, state, frequencies)
         timings["recode"] = time.perf_counter() - started
-        run.save_state({**state, "recoding": recoding.told, "timings_s": timings})
+        run.save_state({**state, "timings_s": timings})
     return to_map(run)
 
 

@@ -26,6 +26,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.local import in_threads
 from mondrian_ops.engines.run import Run
+from mondrian_ops.pipeline import ledger
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, asks, judge, now
 from mondrian_ops.pipeline.assembly import Report, assembled
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
@@ -78,6 +79,7 @@ def published_report(job: Job, work: str) -> Report | None:
     if not storage.published(str(job.output), directory.token):
         return None
     storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
+    ledger.confirm(job, directory)
     return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
 
 
@@ -86,8 +88,8 @@ def check(
 ) -> Checked:
     """Check the release as written and measure it; its report is left beside its parts.
 
-    Raises PrivacyError when a class fails or a limit is exceeded; StorageError when a part or the
-    working files vanished.
+    Raises PrivacyError when a class fails, a limit is exceeded or people were released before and
+    may not be again; StorageError when a part or the working files vanished.
     """
     progress = progress or Display()
     started = time.perf_counter()
@@ -114,6 +116,7 @@ def check(
             "the release is refused and not published: " + "; ".join(failures), report
         )
     judge(job, report)
+    ledger.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")
 
@@ -137,7 +140,8 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
         _refuse_older(job, report)
         report["approval"] = approved(approval.by, approval.at)
         _write_report(directory, report)
-    storage.publish(directory.staging, str(job.output), directory.token)
+    with ledger.recorded(job, directory, report):
+        storage.publish(directory.staging, str(job.output), directory.token)
     return report
 
 

@@ -5,7 +5,7 @@ Only the standard library is imported here, so the web pages and the command lin
 
 from __future__ import annotations
 
-from mondrian_ops.report.document import LIMITS, build, merge_attributes
+from mondrian_ops.report.document import build, merge_attributes
 from mondrian_ops.report.frontier import KEPT_NAME as FRONTIER_NAME
 from mondrian_ops.report.frontier import frontier_files, frontier_text
 from mondrian_ops.report.markdown import escaped, render_markdown
@@ -18,7 +18,6 @@ __all__ = [
     "FRONTIER_NAME",
     "HTML_NAME",
     "JSON_NAME",
-    "LIMITS",
     "build",
     "escaped",
     "files",

@@ -10,20 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mondrian_ops.report.limits import limits_of
 from mondrian_ops.version import __version__
 
 Report = dict[str, Any]
-
-LIMITS = (
-    "k-anonymity limits linking a row to a person through the quasi-identifiers listed here, and "
-    "nothing else: it does not stop inference from overlapping releases of the same people, from "
-    "classes whose sensitive values are alike or skewed, from columns published unchanged, from "
-    "knowledge of the algorithm (minimality, downcoding), or from one person owning several rows."
-)
-LIMITS_OF_PERSONS = LIMITS.replace(
-    "from one person owning several rows",
-    "from what the many rows of one person in a class have in common",
-)
 
 
 def build(
@@ -97,7 +87,7 @@ def build(
         "verification": dict(verification),
         "timings_s": {phase: round(seconds, 3) for phase, seconds in timings_s.items()},
         "notes": list(notes),
-        "limits": LIMITS if persons is None else LIMITS_OF_PERSONS,
+        "limits": limits_of(job, columns, generalizations, partitioning.get("split_classes", 0)),
     }
 
 

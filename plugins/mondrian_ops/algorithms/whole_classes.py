@@ -1,0 +1,105 @@
+"""Fragments of a recoded dataset that can each be published as a file of its own.
+
+Where columns are recoded as a whole, classes are counted over the whole release, and the rows of
+one can be in several fragments. Who knows a person's quasi-identifiers knows their fragment, whose
+condition is in the report: in its file, too, what is published alike must satisfy what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.core import kernels
+from mondrian_ops.core.frequency_set import FrequencySet, group, packed
+from mondrian_ops.core.plan import Plan, Router
+
+__all__ = ["leaf_of", "whole_classes"]
+
+
+def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> NDArray[np.int64]:
+    """The leaf of each combination of codes, (combinations,)."""
+    columns = {
+        each.name: each.leaves.take(pa.array(codes.astype(np.int64) - 1, mask=codes == 0))
+        for each, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
+    }
+    return Router(plan, anonymizer.orders).route(pa.table(columns))
+
+
+def whole_classes(
+    anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet, recoding: Recoding
+) -> tuple[Plan, int]:
+    """The plan with fragments merged until what each holds of a class satisfies every criterion.
+
+    Fragments of more than ``partitioning.max_rows`` rows are not made. Also returns the number of
+    classes of which some fragment then holds too little.
+    """
+    leaf = leaf_of(anonymizer, plan, frequencies)
+    codes = frequencies.codes()
+    count = len(anonymizer.trees)
+    classes, _ = recoding.classes(list(codes[:count]))
+    published = classes.index
+    class_of = np.repeat(np.arange(len(classes.starts)), classes.sizes)
+    rows, sensitive = frequencies.rows[published], codes[count:, published]
+    criteria = anonymizer.privacy.kernel(anonymizer.counted_domains)
+    merging = _Merging(plan, np.bincount(leaf, frequencies.rows, plan.leaves).astype(np.int64))
+    most = anonymizer.job.partitioning.max_rows
+    while True:
+        place = merging.fragment_of[leaf[published]]
+        sizes = [len(classes.starts), plan.leaves]
+        index, starts = group(packed([class_of, place], sizes))
+        holds = kernels.groups_hold(index, starts, sensitive, rows, criteria)
+        firsts = index[starts]
+        pairs = _partners(class_of[firsts], place[firsts], holds)
+        if not merging.merge(pairs, most):
+            return merging.plan(), len(np.unique(class_of[firsts][~holds]))
+
+
+def _partners(
+    classes: NDArray[np.int64], places: NDArray[np.int64], holds: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """Each fragment that holds too little of a class, and another that holds some of it.
+
+    ``classes`` ascend. There is another one: a class as a whole satisfies what is asked.
+    """
+    broken = np.flatnonzero(~holds)
+    last = len(classes) - 1
+    follows = (broken < last) & (classes[np.minimum(broken + 1, last)] == classes[broken])
+    other = np.where(follows, broken + 1, broken - 1)
+    found = np.unique(np.stack([places[broken], places[other]]), axis=1)
+    return [(int(one), int(two)) for one, two in found.T]
+
+
+class _Merging:
+    """Fragments, by the first of their leaves, while they are merged."""
+
+    def __init__(self, plan: Plan, leaf_rows: NDArray[np.int64]) -> None:
+        self.fragment_of = np.zeros(plan.leaves, np.int64)
+        for leaves in plan.fragments:
+            self.fragment_of[list(leaves)] = leaves[0]
+        self._nodes = plan.nodes
+        self._leaf_rows = leaf_rows
+
+    def merge(self, pairs: Iterable[tuple[int, int]], most: int) -> bool:
+        """Merge what these fragments have become, but for more than ``most`` rows; if any was."""
+        merged = False
+        for one, two in pairs:
+            kept, gone = sorted((int(self.fragment_of[one]), int(self.fragment_of[two])))
+            both = (self.fragment_of == kept) | (self.fragment_of == gone)
+            if kept != gone and self._leaf_rows[both].sum() <= most:
+                self.fragment_of[both] = kept
+                merged = True
+        return merged
+
+    def plan(self) -> Plan:
+        """The plan with these fragments."""
+        fragments = [
+            tuple(np.flatnonzero(self.fragment_of == each).tolist())
+            for each in np.unique(self.fragment_of)
+        ]
+        return Plan(self._nodes, tuple(fragments))

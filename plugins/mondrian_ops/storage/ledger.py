@@ -1,0 +1,122 @@
+"""The ledger of releases: which drops were published, to find people who are in several of them.
+
+::
+
+    LOCATION/key                 32 random bytes, the secret that entities are hashed with
+    LOCATION/releases/ID.json    one entry; it tells counts and hashes, and no value
+
+The directory is private (mode 0700, the key 0600) where the store knows modes. Who has it can find
+out whether somebody they know is in a release; without the key nobody can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.files import make_private, names_in, read_file, write_file
+from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+
+__all__ = ["Ledger"]
+
+Entry = Mapping[str, Any]
+"""A JSON value; ``id`` names its file."""
+
+_KEY, _RELEASES = "key", "releases"
+_KEY_BYTES = 32
+_READERS = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """The ledger at a location: a path or URL of any store."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def key(self) -> bytes:
+        """The secret, made when it is first asked for.
+
+        Raises StorageError where what is there is no key.
+        """
+        path = joined(self.url, _KEY)
+        try:
+            found = read_file(path)
+        except FileNotFoundError:
+            self._make_key(path)
+            found = read_file(path)  # of whoever came first
+        if len(found) != _KEY_BYTES:
+            raise StorageError(
+                f"ledger: {shown(path)} is no key of {_KEY_BYTES} bytes; restore it, or name "
+                "another location"
+            )
+        return found
+
+    @staticmethod
+    def key_id(key: bytes) -> str:
+        """A name of a key that does not tell it: entries of another key cannot be compared."""
+        return hashlib.blake2b(b"id", key=key, digest_size=8).hexdigest()
+
+    def _make_key(self, path: str) -> None:
+        with suppress(FileExistsError):
+            make_private(self.url)
+        key = os.urandom(_KEY_BYTES)
+        if not is_local(path):
+            write_file(path, key)
+            return
+        place = Path(local_path(path))
+        temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(key)
+            with suppress(FileExistsError):  # it appears whole, and never in place of another
+                os.link(temporary, place)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def write(self, entry: Entry) -> None:
+        """Keep an entry, in place of one with its id."""
+        path = joined(self.url, _RELEASES, f"{entry['id']}.json")
+        content = json.dumps(entry, allow_nan=False).encode()
+        try:
+            write_file(path, content)
+        except FileNotFoundError:
+            store, directory = filesystem(joined(self.url, _RELEASES))
+            store.create_dir(directory, recursive=True)
+            write_file(path, content)
+
+    def entries(self) -> list[Entry]:
+        """All entries, in no order; a damaged one is left out, and said."""
+        try:
+            names = [name for name in names_in(joined(self.url, _RELEASES)) if _is_entry(name)]
+        except FileNotFoundError:
+            return []
+        with ThreadPoolExecutor(_READERS) as readers:
+            read = list(readers.map(self._read, names))
+        return [entry for entry in read if entry is not None]
+
+    def _read(self, name: str) -> Entry | None:
+        path = joined(self.url, _RELEASES, name)
+        try:
+            found = json.loads(read_file(path))
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            _log.warning("%s: damaged; this release is not compared with it", shown(path))
+            return None
+        return found
+
+
+def _is_entry(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith(".")

@@ -1,0 +1,85 @@
+"""Sketches: what they estimate, by how much they err, and that their parts add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mondrian_ops.core.sketch import SIZE, Sketch
+
+HASHES = np.random.default_rng(5).integers(0, 1 << 64, 60_000, np.uint64)
+
+
+def of(hashes: np.ndarray, each: int = 1) -> Sketch:
+    return Sketch.of(hashes, np.full(len(hashes), each, np.int64))
+
+
+def shared(own: set[int], other: set[int]) -> float:
+    return len(own & other) / len(own)
+
+
+@given(
+    st.sets(st.integers(0, 2**64 - 1), min_size=1, max_size=50),
+    st.sets(st.integers(0, 2**64 - 1), max_size=50),
+    st.integers(0, 50),
+)
+def test_few_entities_are_compared_exactly(own, other, twice):
+    other |= set(sorted(own)[:twice])
+    first, second = (of(np.array(sorted(each), np.uint64)) for each in (own, other))
+    assert first.shared_with(second) == (shared(own, other), 0.0)
+    assert first.entities == len(own)
+
+
+@pytest.mark.parametrize("overlap", [0, 1_000, 3_000, 9_000, 10_000])
+@pytest.mark.parametrize("others", [2_000, 10_000, 50_000])
+def test_the_share_of_many_entities_errs_as_it_says(overlap, others):
+    own = HASHES[:10_000]
+    other = HASHES[10_000 - overlap : 10_000 - overlap + others]
+    expected = shared(set(own.tolist()), set(other.tolist()))
+    share, error = of(own).shared_with(of(other))
+    assert abs(share - expected) <= 4 * error
+    assert (share == 0) == (expected == 0)
+    assert error <= 0.5 / np.sqrt(SIZE * min(1, 10_000 / others)) * 1.1
+
+
+def test_the_number_of_entities_errs_by_a_few_percent():
+    found = of(HASHES)
+    assert len(found.least) == SIZE
+    assert abs(found.entities / len(HASHES) - 1) < 4 / np.sqrt(SIZE)
+
+
+def test_a_drop_in_parts_has_the_sketch_of_the_whole_in_any_order():
+    parts = [of(part) for part in np.array_split(HASHES, 7)]
+    forth, back = Sketch.nothing(), Sketch.nothing()
+    for part in parts:
+        forth = forth.merged(part)
+    for part in reversed(parts):
+        back = back.merged(part)
+    for found in (forth, back):
+        assert np.array_equal(found.least, of(HASHES).least)
+        assert found.is_drop_of(of(HASHES))
+
+
+def test_one_row_more_or_one_person_else_makes_another_drop():
+    whole = of(HASHES)
+    assert not of(HASHES[1:]).is_drop_of(whole)
+    assert not of(HASHES, 2).is_drop_of(whole)
+    swapped = of(np.append(HASHES[1:], np.uint64(77)))
+    assert swapped.rows == whole.rows
+    assert not swapped.is_drop_of(whole)
+
+
+@pytest.mark.parametrize("hashes", [HASHES[:0], HASHES[:3], HASHES])
+def test_a_sketch_survives_json_in_constant_size(hashes):
+    told = of(hashes).to_json()
+    again = Sketch.from_json(told)
+    assert np.array_equal(again.least, of(hashes).least)
+    assert again.is_drop_of(of(hashes))
+    assert len(told["least"]) <= 4 * -(-SIZE * 8 // 3)
+
+
+def test_nothing_shares_nothing():
+    assert Sketch.nothing().shared_with(of(HASHES)) == (0.0, 0.0)
+    assert of(HASHES).shared_with(Sketch.nothing())[0] == 0

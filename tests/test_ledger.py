@@ -1,0 +1,276 @@
+"""The ledger of releases: people who were released before are found, and refused where asked."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import anonymize, pipeline, storage
+from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.core.job import Job
+from servers.stores import S3Folder
+
+ROWS = 12_000
+CANARY = "Zyx"
+
+
+def drop(first: int, rows: int = ROWS) -> pa.Table:
+    """People with these numbers, who have the same name in every drop, and other rows."""
+    generator = np.random.default_rng(first)
+    return pa.table(
+        {
+            "name": [f"{CANARY} {at}" for at in range(first, first + rows)],
+            "age": generator.integers(18, 90, rows),
+            "size": generator.integers(150, 200, rows),
+        }
+    )
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Iterator[Nights]:
+    yield Nights(tmp_path)
+
+
+class Nights:
+    """Drops of a dataset, each released by a run of its own."""
+
+    def __init__(self, here: Path) -> None:
+        self.here = here
+        self.ledger = here / "ledger"
+
+    def job(self, night: int, table: pa.Table, **keys: object) -> Job:
+        source = self.here / f"people-2025-01-{night:02d}.parquet"
+        pq.write_table(table, source)
+        return pipeline.load_job(
+            {
+                "input": str(source),
+                "output": str(self.here / "out" / f"2025-01-{night:02d}"),
+                "k": 5,
+                "identifiers": ["name"],
+                "quasi_identifiers": ["age", "size"],
+                "cut": "median",
+                "partitioning": {"fragments": 2},
+                "ledger": str(self.ledger),
+                **keys,
+            }
+        )
+
+    def run(self, night: int, table: pa.Table, **keys: object) -> dict:
+        return pipeline.run(self.job(night, table, **keys))
+
+    def entries(self) -> list[dict]:
+        return [json.loads(path.read_text()) for path in (self.ledger / "releases").iterdir()]
+
+
+def test_a_third_of_the_people_again_is_told_with_its_share(nights, caplog):
+    nights.run(1, drop(0))
+    with caplog.at_level(logging.WARNING):
+        report = nights.run(2, drop(7 * ROWS // 10))
+    (overlap,) = report["ledger"]["overlaps"]
+    assert overlap["error"] < 0.02
+    assert abs(overlap["share"] - 0.3) < 4 * overlap["error"]
+    assert not overlap["same"]
+    assert overlap["dataset"].endswith("out/*")
+    assert abs(report["ledger"]["people"] / ROWS - 1) < 0.07
+    (note,) = (note for note in report["notes"] if "of its people" in note)
+    assert note in caplog.text
+    assert CANARY not in json.dumps(report)
+
+
+def test_disjoint_drops_share_nothing(nights):
+    nights.run(1, drop(0))
+    report = nights.run(2, drop(ROWS), overlap="refuse")
+    assert report["ledger"]["overlaps"] == []
+    assert not any("people" in note for note in report["notes"])
+    assert len(nights.entries()) == 2
+
+
+def test_the_same_drop_again_is_told_as_that(nights):
+    nights.run(1, drop(0))
+    mixed = drop(0).take(np.random.default_rng(0).permutation(ROWS))
+    (overlap,) = nights.run(2, mixed)["ledger"]["overlaps"]
+    assert overlap["same"]
+    assert overlap["share"] == 1.0
+    (overlap,) = nights.run(3, drop(0, ROWS + 1))["ledger"]["overlaps"][1:]
+    assert not overlap["same"]
+
+
+def test_the_release_that_shares_most_is_named_first_and_the_others_are_counted(nights):
+    for night, first in enumerate((0, 500, 900), 1):
+        nights.run(night, drop(first, 1000))
+    report = nights.run(4, drop(950, 1000))
+    shares = [each["share"] for each in report["ledger"]["overlaps"]]
+    assert shares == [0.95, 0.55, 0.05]
+    assert any("95.0 % of its people" in note and "in 2 more" in note for note in report["notes"])
+
+
+def test_where_no_overlap_is_wanted_nothing_is_published_and_the_last_release_stands(nights):
+    nights.run(1, drop(0, 1000))
+    before = {path.name: path.read_bytes() for path in (nights.here / "out/2025-01-01").iterdir()}
+    with pytest.raises(
+        PrivacyError, match=r"^overlap: .*10.0 % of its people.* set overlap: warn$"
+    ):
+        nights.run(2, drop(900, 1000), overlap="refuse")
+    with pytest.raises(PrivacyError, match=r"^overlap: .*the same drop was released"):
+        pipeline.run(nights.job(1, drop(0, 1000), overlap="refuse"))
+    assert sorted(os.listdir(nights.here / "out")) == ["2025-01-01"]  # and no working files
+    after = {path.name: path.read_bytes() for path in (nights.here / "out/2025-01-01").iterdir()}
+    assert after == before
+    assert len(nights.entries()) == 1
+
+
+def phases(job: Job, run_id: str) -> dict:
+    """A run as tasks do it, with an id that a retry has too."""
+    work = storage.work_path(str(job.output), run_id)
+    fragments = pipeline.partition(job, work=work)
+    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    return pipeline.wrap_up(job, work=work, summaries=summaries)
+
+
+def test_a_run_that_is_done_again_does_not_accuse_itself(nights):
+    job = nights.job(1, drop(0, 1000), overlap="refuse")
+    for _ in range(2):  # cleared and done again, with the same id
+        assert phases(job, "scheduled")["ledger"]["overlaps"] == []
+        pipeline.discard(storage.work_path(str(job.output), "scheduled"))
+    with pytest.raises(PrivacyError, match="same drop"):
+        phases(job, "manual")
+
+
+class Killed(BaseException):
+    """A process that ends here."""
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_a_run_killed_around_publication_is_in_the_ledger_if_it_was_published(
+    nights, monkeypatch, published
+):
+    job = nights.job(1, drop(0, 1000), overlap="refuse")
+    work = storage.work_path(str(job.output), "scheduled")
+    publish = storage.publish
+
+    def killed(*args):
+        if published:
+            publish(*args)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "publish", killed)
+        with pytest.raises(Killed):
+            phases(job, "scheduled")
+    (entry,) = nights.entries()
+    assert not entry["sure"]
+    other = nights.job(2, drop(0, 1000), overlap="refuse")
+    if not published:
+        assert phases(other, "other")["ledger"]["overlaps"] == []
+        return
+    with pytest.raises(PrivacyError, match="same drop"):
+        phases(other, "other")
+    report = pipeline.wrap_up(job, work=work, summaries=[])  # the retry
+    assert report["ledger"]["overlaps"] == []
+    (entry,) = nights.entries()
+    assert entry["sure"]
+
+
+def test_who_is_released_between_the_check_and_the_publication_is_seen(nights):
+    late, other = nights.job(1, drop(0, 1000), overlap="refuse"), nights.job(2, drop(0, 1000))
+    work = storage.work_path(str(late.output), "late")
+    fragments = pipeline.partition(late, work=work)
+    summaries = [pipeline.anonymize_fragment(late, each) for each in fragments]
+    pipeline.check(late, work=work, summaries=summaries)
+    pipeline.run(other)
+    with pytest.raises(PrivacyError, match="same drop"):
+        pipeline.publish(late, work=work)
+    assert not Path(str(late.output)).exists()
+
+
+def test_the_ledger_holds_no_name_and_is_private(nights):
+    nights.run(1, drop(0, 1000))
+    assert stat.S_IMODE(nights.ledger.stat().st_mode) == 0o700
+    assert stat.S_IMODE((nights.ledger / "key").stat().st_mode) == 0o600
+    for path in nights.ledger.rglob("*"):
+        assert not path.is_file() or CANARY.encode() not in path.read_bytes()
+    (entry,) = nights.entries()
+    assert len(json.dumps(entry)) < 50_000
+    assert entry["rows"]["published"] == 1000
+
+
+def test_two_ledgers_hash_the_same_people_differently(nights, tmp_path):
+    nights.run(1, drop(0, 1000))
+    nights.run(2, drop(0, 1000), ledger=str(tmp_path / "other"))
+    sketches = [
+        json.loads(path.read_text())["sketch"] for path in tmp_path.glob("*/releases/*.json")
+    ]
+    assert sketches[0]["least"] != sketches[1]["least"]
+
+
+def test_people_are_told_apart_by_text_whatever_their_columns_type(nights):
+    numbers = drop(0, 1000).set_column(0, "name", pa.array(range(1000), pa.int32()))
+    texts = numbers.set_column(0, "name", pa.array([str(at) for at in range(1000)]))
+    coded = texts.set_column(0, "name", texts["name"].dictionary_encode())
+    nights.run(1, numbers)
+    for night, table in enumerate((texts, coded), 2):
+        assert all(each["same"] for each in nights.run(night, table)["ledger"]["overlaps"])
+    assert len(nights.entries()) == 3
+
+
+def test_rows_without_a_name_are_nobodys(nights):
+    nameless = drop(0, 1000).set_column(0, "name", pa.nulls(1000, pa.string()))
+    assert nights.run(1, nameless)["ledger"]["people"] == 0
+    assert nights.run(2, nameless)["ledger"]["overlaps"] == []
+
+
+def test_without_identifiers_whole_rows_are_compared(nights):
+    nights.run(1, drop(0, 1000), identifiers=[])
+    report = nights.run(2, pa.concat_tables([drop(0, 1000)[:250], drop(5000, 750)]), identifiers=[])
+    assert report["ledger"]["people_by"] == ["age", "name", "size"]
+    (overlap,) = report["ledger"]["overlaps"]
+    assert overlap["share"] == 0.25
+
+
+def test_columns_by_which_nobody_can_be_told_apart_are_refused(nights):
+    listed = drop(0, 1000).set_column(0, "name", pa.array([[at] for at in range(1000)]))
+    with pytest.raises(JobError, match="ledger: name: no text, number or time"):
+        nights.run(1, listed)
+
+
+def test_a_damaged_entry_is_said_and_a_damaged_key_refused(nights, caplog):
+    nights.run(1, drop(0, 1000))
+    (entry,) = (nights.ledger / "releases").iterdir()
+    entry.write_text("{")
+    with caplog.at_level(logging.WARNING):
+        nights.run(2, drop(2000, 1000))
+    assert "damaged" in caplog.text
+    (nights.ledger / "key").write_bytes(b"")
+    with pytest.raises(StorageError, match="is no key of 32 bytes"):
+        nights.run(3, drop(4000, 1000))
+
+
+def test_a_job_without_a_ledger_makes_none(nights):
+    report = nights.run(1, drop(0, 1000), ledger=None)
+    assert "ledger" not in report
+    assert not nights.ledger.exists()
+
+
+def test_a_table_in_memory_goes_into_no_ledger(nights):
+    keys = {"k": 5, "quasi_identifiers": ["age"], "ledger": str(nights.ledger)}
+    with pytest.raises(JobError, match="ledger: a table in memory is not published"):
+        anonymize(drop(0, 1000), keys)
+
+
+@pytest.mark.s3
+def test_a_ledger_can_lie_on_a_remote_store(nights: Nights, s3_folder: S3Folder) -> None:
+    ledger = s3_folder.url("ledger")
+    assert nights.run(1, drop(0, 1000), ledger=ledger)["ledger"]["overlaps"] == []
+    with pytest.raises(PrivacyError, match="same drop"):
+        nights.run(2, drop(0, 1000), ledger=ledger, overlap="refuse")
+    assert len(s3_folder.names("ledger/releases")) == 1
+    assert s3_folder.names("ledger") == ["key", "releases"]
