@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
+from mondrian_ops import storage
+
 
 class Store(dict):
     """What a task keeps over its tries."""
@@ -52,6 +54,16 @@ def reports(tmp_path_factory, monkeypatch) -> str:
     location = str(tmp_path_factory.mktemp("reports"))
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", location)
     return location
+
+
+@pytest.fixture(autouse=True)
+def allowed(tmp_path_factory, monkeypatch):
+    """Every folder of the tests may be read and written."""
+    for option in ("INPUTS", "OUTPUTS"):
+        location = str(tmp_path_factory.getbasetemp())
+        monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", location)
+    yield
+    storage.restrict_to(None)
 
 
 @pytest.fixture

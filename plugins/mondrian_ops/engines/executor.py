@@ -151,6 +151,7 @@ def _run(described: str) -> Run:
     """The run, kept for the next task of this worker."""
     told = json.loads(described)
     storage.use_options(told["storage"])
+    storage.restrict_to(storage.Allowed.from_json(told["allowed"]))
     return Run(storage.WorkDir(told["work"], told["attempt"]))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.overrides import with_overrides
+from mondrian_ops.storage.allowed import check_given
 
 __all__ = ["load_job", "read_job"]
 
@@ -32,10 +33,11 @@ def read_job(path: str) -> dict[str, Any]:
     """The mapping in a YAML or JSON file.
 
     Raises:
-        JobError: missing, not UTF-8, not YAML, or not a mapping.
+        JobError: missing, not UTF-8, not YAML, not a mapping, or not where jobs may be read.
     """
     import yaml
 
+    check_given("job", path)
     try:
         value = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):
