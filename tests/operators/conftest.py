@@ -58,10 +58,13 @@ def reports(tmp_path_factory, monkeypatch) -> str:
 
 @pytest.fixture(autouse=True)
 def allowed(tmp_path_factory, monkeypatch):
-    """Every folder of the tests may be read and written."""
+    """What the tests of the operators read, write and name."""
     for option in ("INPUTS", "OUTPUTS"):
         location = str(tmp_path_factory.getbasetemp())
-        monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", location)
+        allowed = f"{location}, s3://secret_conn@bucket"
+        monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", allowed)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS", "a_spark, nowhere")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_SPARK_CONF", "spark.*")
     yield
     storage.restrict_to(None)
 
