@@ -9,7 +9,6 @@ import pytest
 from local_airflow import LocalAirflow
 from projects import Project, copied, opened
 
-
 STORES = ("hdfs://hdfs_not_to_be_told@namenode:8020/tests", "s3://airflow-bucket")
 """What the tests of remote stores read and write; the first through a connection of its own."""
 

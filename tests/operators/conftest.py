@@ -12,6 +12,9 @@ from airflow.sdk import DAG
 from mondrian_ops import storage
 
 
+NAMED = "a_spark, nowhere, spark_connect_default"
+
+
 class Store(dict):
     """What a task keeps over its tries."""
 
@@ -63,7 +66,7 @@ def allowed(tmp_path_factory, monkeypatch):
         location = str(tmp_path_factory.getbasetemp())
         allowed = f"{location}, s3://secret_conn@bucket"
         monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", allowed)
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS", "a_spark, nowhere")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS", NAMED)
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_SPARK_CONF", "spark.*")
     yield
     storage.restrict_to(None)

@@ -183,11 +183,11 @@ def test_a_link_is_followed_before_it_is_judged(home):
     (home / "in" / "in.csv").symlink_to(home / "in" / "rows.csv")
     (home / "out" / "away").symlink_to(home / "other")
     storage.check_job(job(home, input=str(home / "in" / "in.csv")))
-    with pytest.raises(JobError, match="^input: .*out.csv is not allowed"):
+    with pytest.raises(JobError, match=r"^input: .*out\.csv is not allowed"):
         storage.check_job(job(home, input=str(home / "in" / "out.csv")))
-    with pytest.raises(JobError, match="^output: .*away/release is not allowed"):
+    with pytest.raises(JobError, match=r"^output: .*away/release is not allowed"):
         storage.check_job(job(home, output=str(home / "out" / "away" / "release")))
-    with pytest.raises(JobError, match="^output: .*away is not allowed"):
+    with pytest.raises(JobError, match=r"^output: .*away is not allowed"):
         storage.check_job(job(home, output=str(home / "out" / "away")))
 
 
@@ -229,7 +229,7 @@ def test_an_output_that_becomes_a_link_is_not_published(home):
     work = str(home / "out" / ".w")
     pipeline.partition(planned, work=work)
     (home / "out" / "release").symlink_to(home / "other")
-    with pytest.raises(JobError, match="^output: .*other is, or leads"):
+    with pytest.raises(JobError, match=r"^output: .*other is, or leads"):
         storage.publish(storage.WorkDir(work).staging, planned.output)
     assert [path.name for path in (home / "other").iterdir()] == ["rows.csv"]
 
@@ -237,7 +237,7 @@ def test_an_output_that_becomes_a_link_is_not_published(home):
 def test_working_files_are_made_where_something_may_be_written_only(home):
     (home / "out" / ".w").symlink_to(home / "other")
     for work in ("other/.w", "in/.w", "out/.w", "out/.w/deeper", "out/../.w"):
-        with pytest.raises(JobError, match="^output: "):
+        with pytest.raises(JobError, match=r"^output: "):
             storage.WorkDir(str(home / work))
         assert not storage.may_write(str(home / work))
 
@@ -279,7 +279,7 @@ def test_a_landing_folder_lies_where_jobs_may_read(home):
     from datetime import date
 
     assert landing.find_drops(str(home / "in"), date.min, date.max) == []
-    with pytest.raises(JobError, match="^landing: .* is not allowed here"):
+    with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
         landing.find_drops(str(home / "other"), date.min, date.max)
 
 
@@ -300,7 +300,7 @@ def test_connections_and_properties_of_spark_are_allowed_by_name(home):
 
 def test_nothing_is_allowed_where_nothing_is_named(home):
     storage.restrict_to(Allowed())
-    with pytest.raises(JobError, match="^input: "):
+    with pytest.raises(JobError, match=r"^input: "):
         storage.check_job(job(home))
     with pytest.raises(JobError):
         check_reading(str(home / "in" / "rows.csv"))
@@ -317,11 +317,11 @@ def test_the_environment_can_limit_everybody(home, monkeypatch):
     storage.restrict_to(None)
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", "in")
     planned = job(home, input=str(home / "in" / "rows.csv"))
-    with pytest.raises(JobError, match="^output: "):  # what is not named is not allowed
+    with pytest.raises(JobError, match=r"^output: "):  # what is not named is not allowed
         pipeline.run(planned)
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", f"{home}/out\n/srv/releases")
     assert pipeline.run(planned)["rows"]["published"] == 4
-    with pytest.raises(JobError, match="^input: "):
+    with pytest.raises(JobError, match=r"^input: "):
         pipeline.run(job(home, input=str(home / "other" / "rows.csv")))
 
 

@@ -97,8 +97,9 @@ class Step:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer the messages of one Spark partition, a batch for each piece of an answer."""
         try:
-            for answer in self._work(_run(self._run), messages_of(batches)):
-                yield from pieces_of(answer)
+            with errors.values_withheld():
+                for answer in self._work(_run(self._run), messages_of(batches)):
+                    yield from pieces_of(answer)
         except errors.MondrianOpsError as error:
             kind = _ERROR + type(error).__name__
             yield from pieces_of(Message(0, 0, kind, str(error).encode()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.core.errors import MondrianOpsError, values_withheld
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -98,10 +98,12 @@ def final_errors() -> Iterator[None]:
     """Fail the task for good on an error that a retry cannot cure.
 
     The cause is left out: what is worth knowing is in the message, and a library's own message
-    may quote a value.
+    may quote a value. So do unforeseen errors, which may be retried: of those the message is left
+    out, too.
     """
     try:
-        yield
+        with values_withheld():
+            yield
     except MondrianOpsError as error:
         raise AirflowFailException(str(error)) from None
 

@@ -88,7 +88,8 @@ def main() -> None:
     work = storage.WorkDir(order.work, order.attempt)
     work.check_attempt()
     try:
-        answer = Answer(_done(order, Run(work)))
+        with errors.values_withheld():
+            answer = Answer(_done(order, Run(work)))
     except MondrianOpsError as error:
         answer = Answer(error=type(error).__name__, text=str(error))
     work.write_json(_answer_name(order), asdict(answer))
