@@ -11,7 +11,6 @@ from airflow.sdk import DAG
 
 from mondrian_ops import storage
 
-
 NAMED = "a_spark, nowhere, spark_connect_default"
 
 
