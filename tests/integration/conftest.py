@@ -21,6 +21,7 @@ def project(
     root = copied(tmp_path_factory.mktemp("project"))
     settings = {
         **opened(root, *STORES),
+        "MONDRIAN_OPS_HIERARCHIES": str(root / "include" / "hierarchies"),
         "AIRFLOW_VAR_MONDRIAN_OPS_LANDING": str(root / "landing"),
         "AIRFLOW_VAR_MONDRIAN_OPS_RELEASES": str(root / "out" / "nightly"),
         "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
