@@ -79,7 +79,7 @@ def people() -> pd.DataFrame:
         }
     )
     rare = [("age", AGE), ("weight", WEIGHT), ("visit", date.fromisoformat(VISIT))]
-    rare += [("zip", "55CANARY5"), ("town", "town09CANARY"), ("job", "job09CANARY")]
+    rare += [("zip", "19CANARY9"), ("town", "town03CANARY"), ("job", "job03CANARY")]
     for row, (column, value) in enumerate(rare):
         rows.loc[100 * row + 50, column] = value
     return rows
