@@ -31,7 +31,7 @@ def beside_empty_dag(context: Context) -> Iterator[Table]:
     file = context.scratch / "dag-job.json"
     file.write_text(json.dumps(job), encoding="utf-8")
     found: dict[str, list[float]] = {_NOTHING: [], _RELEASE: []}
-    settings = {"BENCHMARK_JOB": str(file)}
+    settings = {"BENCHMARK_JOB": str(file), **context.allowed}
     with LocalAirflow(
         context.scratch / "airflow", ROOT / "benchmarks" / "dags", settings=settings
     ) as airflow:

@@ -31,6 +31,12 @@ class Context:
     say: Callable[[str], None]
     _hands: dict[int, Path] = field(default_factory=dict)
 
+    @property
+    def allowed(self) -> dict[str, str]:
+        """Settings of an Airflow whose jobs work in the scratch directory."""
+        options = ("ALLOWED_INPUTS", "ALLOWED_OUTPUTS")
+        return {f"AIRFLOW__MONDRIAN_OPS__{name}": str(self.scratch) for name in options}
+
     def hands(self, rows: int) -> Path:
         """A Parquet file of that many synthetic hands, made once."""
         if rows not in self._hands:

@@ -51,6 +51,7 @@ def figure_10(context: Context) -> Iterator[Table]:
     with SparkCluster(context.scratch / "spark") as cluster:
         settings = {
             "BENCHMARK_JOB": str(file),
+            **context.allowed,
             "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": _connection(cluster.remote),
         }
         folder = ROOT / "benchmarks" / "dags"

@@ -43,9 +43,9 @@ def find_drops(
 ) -> list[dict[str, Any]]:
     """The jobs of the drops of the data interval, or of the day that was asked for."""
     from mondrian_ops import landing
-    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.hooks.settings import use_settings
 
-    use_connections()
+    use_settings()
     first, last = days((params or {}).get("day"), data_interval_start, data_interval_end)
     folder = place("landing")
     if folder == str(DEFAULTS["landing"]):

@@ -46,6 +46,15 @@ class Project:
         )
 
 
+def opened(root: Path, *more: str) -> dict[str, str]:
+    """Settings by which jobs may read all of a project, write to its ``out``, and do both at
+    ``more`` locations."""
+    return {
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(root),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": ", ".join([str(root / "out"), *more]),
+    }
+
+
 def copied(root: Path) -> Path:
     """A copy of the project, with the DAGs of the tests."""
     shutil.copytree(CHECKOUT / "include", root / "include")

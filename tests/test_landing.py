@@ -10,7 +10,7 @@ import pytest
 
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.landing import Drop, find_drops
-from mondrian_ops.operators.base import read_job
+from mondrian_ops.storage import load_job
 from mondrian_ops.storage.listing import data_files
 
 DAY = date(2025, 6, 1)
@@ -92,7 +92,8 @@ def test_the_job_of_a_drop_is_its_data_sets_file_with_input_and_output(tmp_path)
     jobs.mkdir()
     (jobs / "people.yaml").write_text("k: 7\nquasi_identifiers: [age]\n")
     drop = Drop("people", DAY, (str(tmp_path / "a: b, 'c'.csv"),))
-    job = read_job(drop.job(jobs, str(tmp_path / "releases")))
+    told = drop.job(jobs, str(tmp_path / "releases"))
+    job = load_job(told["file"], told["set"])
     assert job.k == 7
     assert job.input == drop.files[0]
     assert job.output == str(tmp_path / "releases" / "people" / "2025-06-01")

@@ -77,8 +77,9 @@ def find_drops(landing: str, first: date, last: date) -> list[Drop]:
     Names that start with ``.`` or ``_``, and files of other kinds, are not looked at: that is how
     a delivery that is still being written is kept out.
 
-    Raises InputError when there is no landing folder.
+    Raises InputError when there is no landing folder, JobError when it may not be read.
     """
+    storage.check_given("landing", landing)
     found: dict[tuple[str, date], list[str]] = {}
     try:
         for dataset, file, day in _dated_files(landing):

@@ -52,6 +52,14 @@ PLAN = Plan(
 )
 
 
+def test_of_leaves_that_are_values_of_people_only_cuts_are_told():
+    order = Order(pa.int64(), leaves=pa.array(["16", "17", "18", "20"]), named=False)
+    plan = Plan((Branch("age", "17", 1, 2), Leaf(0), Leaf(1)), ((0,), (1,)))
+    orders = {"age": order}
+    texts = [condition_text(plan.condition(at, orders), orders) for at in range(2)]
+    assert texts == ["age <= 17", "age > 17"]
+
+
 def test_conditions_read_as_in_the_source():
     texts = [condition_text(PLAN.condition(at, ORDERS), ORDERS) for at in range(3)]
     assert texts == [

@@ -241,3 +241,23 @@ def test_sensitive_values_that_cannot_be_counted(type_):
     schema = pa.schema([("q", pa.int64()), ("s", type_)])
     with pytest.raises(JobError, match="'s' of type"):
         Surveyor(a_job("q", sensitive=["s"]), schema, {})
+
+
+@pytest.mark.parametrize(
+    ("quasi", "algorithm", "named"),
+    [
+        ("q=hierarchy:countries.csv", "mondrian", True),
+        ("q=hierarchy:countries.csv", "tds", True),
+        ("q=set", "tds", False),
+        ("q=prefix", "tds", False),
+        ("n=interval", "samarati", False),
+        ("n=ladder:5/10", "mondrian", False),
+    ],
+)
+def test_leaves_that_are_no_files_are_not_to_be_told(quasi, algorithm, named):
+    table = pa.table({"q": ["Italy", "Japan", "Italy"], "n": [1, 2, 3]})
+    job = a_job(quasi, algorithm=algorithm)
+    (attribute,) = surveyed(job, table, hierarchies={"q": COUNTRIES}).attributes(
+        job, {"q": COUNTRIES} if named else {}, tree_order=False
+    )
+    assert attribute.named is named

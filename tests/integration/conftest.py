@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from local_airflow import LocalAirflow
-from projects import Project, copied
+from projects import Project, copied, opened
+
+STORES = ("hdfs://hdfs_not_to_be_told@namenode:8020/tests", "s3://airflow-bucket")
+"""What the tests of remote stores read and write; the first through a connection of its own."""
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +20,8 @@ def project(
     """The project under the LocalExecutor."""
     root = copied(tmp_path_factory.mktemp("project"))
     settings = {
+        **opened(root, *STORES),
+        "MONDRIAN_OPS_HIERARCHIES": str(root / "include" / "hierarchies"),
         "AIRFLOW_VAR_MONDRIAN_OPS_LANDING": str(root / "landing"),
         "AIRFLOW_VAR_MONDRIAN_OPS_RELEASES": str(root / "out" / "nightly"),
         "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
@@ -44,6 +49,7 @@ def celery_project(
         database=airflow_database(),
         broker=redis_url,
         settings={
+            **opened(root),
             "HELD": str(root / "held"),
             # A worker that is gone is missed after seconds, not minutes.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",

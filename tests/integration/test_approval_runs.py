@@ -20,7 +20,7 @@ import pytest
 from local_airflow import LocalAirflow
 from mondrian_ops.storage import Archive
 from observing import nested, published, states, tries
-from projects import REHEARSALS, Project, copied
+from projects import REHEARSALS, Project, copied, opened
 
 pytestmark = pytest.mark.airflow
 
@@ -72,6 +72,7 @@ def watched(tmp_path_factory, airflow_database, statsd):
     shutil.copy(REHEARSALS.with_name("approvals.py"), root / "dags")
     port, metrics = statsd
     settings = {
+        **opened(root),
         "TOLD": str(root / "told.jsonl"),
         "AIRFLOW__METRICS__STATSD_ON": "True",
         "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from observing import form, states
+from servers.stores import S3Folder
 
 pytestmark = pytest.mark.airflow
 
@@ -54,8 +55,9 @@ def test_hdfs_by_the_connection_that_the_url_names(project, hdfs_folder):
 
 
 @pytest.mark.s3
-def test_s3_by_the_default_connection(project, s3_folder):
-    extra = {"endpoint_url": s3_folder.server.endpoint, "region_name": "us-east-1"}
+def test_s3_by_the_default_connection(project, s3_server):
+    s3_folder = S3Folder(s3_server, "airflow-bucket")
+    extra = {"endpoint_url": s3_server.endpoint, "region_name": "us-east-1"}
     fields = {"login": "a key", "password": "a secret not_to_be_told"}
     connect(project, "aws_default", conn_type="aws", extra=extra, **fields)
     check(project, s3_folder, s3_folder.url("in/*.csv"), s3_folder.url("out/people"))

@@ -23,7 +23,7 @@ from local_airflow import LocalAirflow
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
 from observing import classes, form, published, states, tries
-from projects import REHEARSALS, Project, copied
+from projects import REHEARSALS, Project, copied, opened
 from servers.needs import needs
 from servers.processes import free_port, wait_until
 from servers.spark import SparkCluster
@@ -93,7 +93,13 @@ def site(cluster, airflow_database, tmp_path_factory) -> Iterator[Site]:
         root / "dags",
         parallelism=4,
         database=airflow_database(),
-        settings={**settings, **spark, "PATH": path},
+        settings={
+            **opened(root),
+            "AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS": ", ".join([*connections, "missing"]),
+            **settings,
+            **spark,
+            "PATH": path,
+        },
     )
     with airflow:
         yield Site(root, airflow, cluster)

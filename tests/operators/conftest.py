@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
+from mondrian_ops import storage
+
+NAMED = "a_spark, nowhere, spark_connect_default"
+
 
 class Store(dict):
     """What a task keeps over its tries."""
@@ -52,6 +56,19 @@ def reports(tmp_path_factory, monkeypatch) -> str:
     location = str(tmp_path_factory.mktemp("reports"))
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", location)
     return location
+
+
+@pytest.fixture(autouse=True)
+def allowed(tmp_path_factory, monkeypatch):
+    """What the tests of the operators read, write and name."""
+    for option in ("INPUTS", "OUTPUTS"):
+        location = str(tmp_path_factory.getbasetemp())
+        allowed = f"{location}, s3://secret_conn@bucket"
+        monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", allowed)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS", NAMED)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_SPARK_CONF", "spark.*")
+    yield
+    storage.restrict_to(None)
 
 
 @pytest.fixture

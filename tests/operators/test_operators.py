@@ -83,6 +83,17 @@ def test_any_other_error_may_be_retried(monkeypatch, context, job):
         PartitionOperator(task_id="t", job=job).execute(context)
 
 
+def test_of_an_unforeseen_error_only_kind_and_place_are_told(monkeypatch, context, job):
+    def break_down(*_arguments, **_options):
+        return {}["Mary, 34, HIV"]
+
+    monkeypatch.setattr(pipeline, "partition", break_down)
+    with pytest.raises(RuntimeError, match=r"^KeyError at .*test_operators\.py:\d+;") as caught:
+        PartitionOperator(task_id="t", job=job).execute(context)
+    assert "Mary" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("error", [OSError("disk"), PrivacyError("l"), KeyboardInterrupt()])
 def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, job, error, mapped):

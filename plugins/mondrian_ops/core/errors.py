@@ -8,7 +8,10 @@ Messages name options, columns, files and counts, never a person's value.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePath
 from typing import Any
 
 __all__ = [
@@ -20,6 +23,7 @@ __all__ = [
     "PrivacyError",
     "StorageError",
     "did_you_mean",
+    "values_withheld",
 ]
 
 
@@ -63,3 +67,24 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_folded = {name.casefold(): name for name in known}
     nearest = difflib.get_close_matches(word.casefold(), by_folded, n=1)
     return f" (did you mean {by_folded[nearest[0]]!r}?)" if nearest else ""
+
+
+@contextmanager
+def values_withheld() -> Iterator[None]:
+    """Raise in place of an unforeseen error one that names its kind and place, not its message.
+
+    For where errors end in logs that others read: Python and Arrow quote in some of them the value
+    that they could not work with. What the system says (OSError) quotes paths at most.
+
+    Raises RuntimeError.
+    """
+    try:
+        yield
+    except MondrianOpsError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        way = ", ".join(f"{PurePath(each.filename).name}:{each.lineno}" for each in frames)
+        raise RuntimeError(
+            f"{type(error).__name__} at {way}; its message is withheld, for it may quote a value"
+        ) from None

@@ -262,12 +262,14 @@ class TreeAttribute(Attribute):
     ``order`` (leaves,) lists the leaves in the order of the attribute: the rows of the hierarchy's
     file, or a depth-first walk of the tree (docs/algorithms.md). ``present`` counts the leaves that
     occur in the whole dataset. For a ``prefix`` the tree is the trie of the values present.
+    ``named``: the leaves are those of a file, which may be told; else they are the values present.
     """
 
     hierarchy: Hierarchy
     order: NDArray[np.int64]
     present: int = 0
     generalization: str = "hierarchy"
+    named: bool = True
 
     @property
     def prefix(self) -> bool:

@@ -73,6 +73,7 @@ class Order:
     type: pa.DataType
     leaves: pa.Array = None  # None: not compared as leaves
     text: bool = False
+    named: bool = True  # whether a condition names the leaves, or, as they are people's, its cuts
 
 
 def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
@@ -84,7 +85,9 @@ def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
         elif attribute.prefix:
             orders[attribute.name] = Order(attribute.type, text=True)
         else:
-            orders[attribute.name] = Order(attribute.type, leaves=attribute.leaves)
+            orders[attribute.name] = Order(
+                attribute.type, leaves=attribute.leaves, named=attribute.named
+            )
     return orders
 
 
@@ -218,7 +221,7 @@ def _conjunction_text(conjunction: Conjunction, orders: Mapping[str, Order]) -> 
         order = orders[column]
         if op in ("missing", "present"):
             texts.append(f"{column} IS {op.upper()}")
-        elif order.leaves is None:
+        elif order.leaves is None or not order.named:
             texts.append(f"{column} {op} {predicate['value']}")
         elif column not in sets:
             sets.add(column)

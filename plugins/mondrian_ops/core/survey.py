@@ -100,7 +100,8 @@ class Survey:
             )
         leaves = len(hierarchy.leaves)
         order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
-        return TreeAttribute(name, type_, hierarchy, order, len(domain), how)
+        named = quasi.hierarchy is not None
+        return TreeAttribute(name, type_, hierarchy, order, len(domain), how, named)
 
     def _sensitive(self, name: str, hierarchy: Hierarchy | None) -> SensitiveDomain:
         values, counts = self.domains[name], self.counts[name].to_numpy()

@@ -99,8 +99,9 @@ class Step:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer the messages of one Spark partition, a batch for each piece of an answer."""
         try:
-            for answer in self._work(_run(self._run), messages_of(batches)):
-                yield from pieces_of(answer)
+            with errors.values_withheld():
+                for answer in self._work(_run(self._run), messages_of(batches)):
+                    yield from pieces_of(answer)
         except errors.MondrianOpsError as error:
             kind = _ERROR + type(error).__name__
             yield from pieces_of(Message(0, 0, kind, str(error).encode()))
@@ -153,6 +154,7 @@ def _run(described: str) -> Run:
     """The run, kept for the next task of this worker."""
     told = json.loads(described)
     storage.use_options(told["storage"])
+    storage.restrict_to(storage.Allowed.from_json(told["allowed"]))
     return Run(storage.WorkDir(told["work"], told["attempt"]))
 
 

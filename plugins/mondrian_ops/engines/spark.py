@@ -204,7 +204,13 @@ class SparkEngine:
         """What an executor must know to find the run."""
         source = run.dataset.source
         options = storage.options_of([source.url, run.work.root])
-        told = {"work": run.work.root, "attempt": run.work.token, "storage": options}
+        allowed = storage.limits()
+        told = {
+            "work": run.work.root,
+            "attempt": run.work.token,
+            "storage": options,
+            "allowed": None if allowed is None else allowed.to_json(),
+        }
         return json.dumps(told, sort_keys=True)
 
     @contextmanager

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["CONFIG", "drift", "reports"]
+if TYPE_CHECKING:
+    from mondrian_ops.storage import Allowed
+
+__all__ = ["CONFIG", "allowed", "drift", "reports", "use_settings"]
 
 SECTION = "mondrian_ops"
 
@@ -35,6 +38,41 @@ CONFIG: dict[str, Any] = {
                 "example": None,
                 "default": "0.2",
             },
+            "allowed_inputs": {
+                "description": "Where jobs may read, with all that lies below: paths and URLs, "
+                "separated by commas or lines. A relative path lies beside the DAGs folder. A "
+                "store's connection is part of its URL. Outputs may be read, too.",
+                "version_added": None,
+                "type": "string",
+                "example": "/srv/landing, hdfs://namenode/data, s3://a_connection@bucket/raw",
+                "default": "data, include",
+            },
+            "allowed_outputs": {
+                "description": "Where jobs may write: releases, and working files beside them.",
+                "version_added": None,
+                "type": "string",
+                "example": "/srv/releases, hdfs://namenode/releases",
+                "default": "out",
+            },
+            "allowed_connections": {
+                "description": "Connections that jobs may name in `spark.connection`.",
+                "version_added": None,
+                "type": "string",
+                "example": None,
+                "default": "spark_connect_default, spark_default",
+            },
+            "allowed_spark_conf": {
+                "description": "Spark properties that jobs may set in `spark.conf`; `*` stands for "
+                "anything. With others a job can have any program run.",
+                "version_added": None,
+                "type": "string",
+                "example": None,
+                "default": "spark.cores.max, spark.default.parallelism, spark.driver.cores, "
+                "spark.driver.memory, spark.driver.memoryOverhead, spark.dynamicAllocation.*, "
+                "spark.executor.cores, spark.executor.instances, spark.executor.memory, "
+                "spark.executor.memoryOverhead, spark.sql.adaptive.coalescePartitions.*, "
+                "spark.sql.adaptive.enabled, spark.sql.shuffle.partitions, spark.task.*",
+            },
         },
     }
 }
@@ -57,3 +95,26 @@ def drift() -> float:
     from airflow.sdk import conf
 
     return conf.getfloat(SECTION, "drift", fallback=0.2)
+
+
+def allowed() -> Allowed:
+    """What jobs may name in this Airflow."""
+    from airflow.sdk import conf
+
+    from mondrian_ops.storage import Allowed
+
+    told = {
+        name: conf.get(SECTION, name, fallback=option["default"])
+        for name, option in CONFIG[SECTION]["options"].items()
+        if name.startswith("allowed_")
+    }
+    return Allowed.of(told, str(Path(conf.get("core", "dags_folder")).expanduser().parent))
+
+
+def use_settings() -> None:
+    """Let storage go by this Airflow from now on: its connections, and what it allows jobs to."""
+    from mondrian_ops import storage
+    from mondrian_ops.hooks.connections import use_connections
+
+    use_connections()
+    storage.restrict_to(allowed())

@@ -115,7 +115,9 @@ class SparkSubmit:
 
 def _order(job: Job, step: str, work: str, fragment: int | None = None) -> Order:
     reached = storage.options_of([str(job.input), work, *filter(None, [job.ledger])])
-    return Order(step, work, storage.WorkDir(work).token, fragment, reached)
+    limits = storage.limits()
+    allowed = None if limits is None else limits.to_json()
+    return Order(step, work, storage.WorkDir(work).token, fragment, reached, allowed)
 
 
 class _Submission(SparkSubmitOperator):

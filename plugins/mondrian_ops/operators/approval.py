@@ -194,12 +194,12 @@ def earlier(context: Context, works: Collection[str]) -> tuple[Parked, Decision]
     are the working files of the fragments that there are now. A denial stands where they are gone:
     then it was carried out.
     """
-    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.hooks.settings import use_settings
 
     kept: Any = context["task_state_store"].get(_DECIDED)
     if not kept:
         return None
-    use_connections()
+    use_settings()
     parked, decision = Parked(**kept["parked"]), Decision(*kept["decision"])
     found = parked.found
     still_there = found == parked.token

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.core.errors import MondrianOpsError, values_withheld
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -98,10 +98,12 @@ def final_errors() -> Iterator[None]:
     """Fail the task for good on an error that a retry cannot cure.
 
     The cause is left out: what is worth knowing is in the message, and a library's own message
-    may quote a value.
+    may quote a value. So do unforeseen errors, which may be retried: of those the message is left
+    out, too.
     """
     try:
-        yield
+        with values_withheld():
+            yield
     except MondrianOpsError as error:
         raise AirflowFailException(str(error)) from None
 
@@ -117,16 +119,19 @@ def release_name(job: object) -> str:
 def read_job(job: Any) -> Job:
     """The job that a rendered ``job`` argument describes.
 
-    From here on Airflow's connections say how its locations are reached. Raises JobError when it
-    makes no sense.
+    From here on Airflow says how its locations are reached, and which may be. Raises JobError when
+    it makes no sense, or names what this Airflow does not allow.
     """
     from mondrian_ops import storage
-    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.hooks.settings import use_settings
 
-    use_connections()
+    use_settings()
     if isinstance(job, Mapping) and "file" in job:
-        return storage.load_job(job["file"], job.get("set", ()))
-    return storage.load_job(job)
+        found = storage.load_job(job["file"], job.get("set", ()))
+    else:
+        found = storage.load_job(job)
+    storage.check_job(found)
+    return found
 
 
 def work_of(job: Job, operator: BaseOperator, context: Context) -> str:
@@ -144,14 +149,16 @@ def announce_work(context: Context, work: str) -> None:
 def announced_works(operator: BaseOperator, context: Context) -> set[str]:
     """Where the tasks before this one said that working files of the run would be.
 
-    Anybody who may write an XCom can name a directory; those of other names are left out.
+    Anybody who may write an XCom can name a directory; those of other names, and those where
+    nothing may be written, are left out.
     """
     from mondrian_ops import storage
 
     before = sorted(operator.upstream_task_ids)
     told = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
     run = _run_of(operator, context)
-    return {work for work in told if isinstance(work, str) and storage.is_work_path(work, run)}
+    works = {work for work in told if isinstance(work, str) and storage.is_work_path(work, run)}
+    return {work for work in works if storage.may_write(work)}
 
 
 def _run_of(operator: BaseOperator, context: Context) -> str:

@@ -28,9 +28,9 @@ class CleanUpOperator(MondrianOperator):
     def execute(self, context: Context) -> None:
         """Remove the working files that are still there."""
         from mondrian_ops import storage  # not the pipeline: cutting takes a second to import
-        from mondrian_ops.hooks.connections import use_connections
+        from mondrian_ops.hooks.settings import use_settings
 
-        use_connections()
+        use_settings()
         for work in sorted(announced_works(self, context) | self._works_now(context)):
             self._conclude(work, context)
             storage.WorkDir(work).remove()

@@ -155,9 +155,10 @@ def gather(job: Job, drawn: Drawn, measured: Iterable[Mapping[str, Any]]) -> dic
 def folder_of(job: Job, output: str | None = None) -> str:
     """Where the frontier's files go: ``output``, or beside the job's release.
 
-    Raises StorageError where a release lies.
+    Raises StorageError where a release lies, JobError where nothing may be written.
     """
     folder = output or f"{str(job.output).rstrip('/')}_frontier"
+    storage.check_given("folder", folder, writing=True)
     try:
         names = storage.names_in(folder)
     except FileNotFoundError:

@@ -32,8 +32,8 @@ class Order:
     """What an application is to do: the ``step`` ``partition``, or ``anonymize``.
 
     ``fragment`` is the number of the one to anonymize; None: all of them. ``storage`` says how the
-    working files and the input are reached, and may hold secrets. ``attempt`` tells the working
-    files from those of another attempt at the same run.
+    working files and the input are reached, and may hold secrets; ``allowed`` what may be read and
+    written. ``attempt`` tells the working files from those of another attempt at the same run.
     """
 
     step: str
@@ -41,6 +41,7 @@ class Order:
     attempt: str
     fragment: int | None = None
     storage: Mapping[str, Any] = field(default_factory=dict)
+    allowed: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
         """The order as text."""
@@ -83,10 +84,12 @@ def main() -> None:
     """Do what is ordered; only an error that a retry might cure ends the process with a failure."""
     order = Order.given()
     storage.use_options(order.storage)
+    storage.restrict_to(storage.Allowed.from_json(order.allowed))
     work = storage.WorkDir(order.work, order.attempt)
     work.check_attempt()
     try:
-        answer = Answer(_done(order, Run(work)))
+        with errors.values_withheld():
+            answer = Answer(_done(order, Run(work)))
     except MondrianOpsError as error:
         answer = Answer(error=type(error).__name__, text=str(error))
     work.write_json(_answer_name(order), asdict(answer))

@@ -4,6 +4,14 @@ What a location may be, and how a remote store is reached: :mod:`mondrian_ops.st
 :mod:`mondrian_ops.storage.connections`.
 """
 
+from mondrian_ops.storage.allowed import (
+    Allowed,
+    check_given,
+    check_job,
+    limits,
+    may_write,
+    restrict_to,
+)
 from mondrian_ops.storage.archive import Archive
 from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.files import names_in, read_file, write_file
@@ -31,21 +39,26 @@ from mondrian_ops.storage.workdir import (
 
 __all__ = [
     "FREQUENCIES",
+    "Allowed",
     "Archive",
     "FragmentWriter",
     "Ledger",
     "Source",
     "Split",
     "WorkDir",
+    "check_given",
+    "check_job",
     "check_output",
     "filesystem",
     "find_hierarchy",
     "is_local",
     "is_work_path",
     "joined",
+    "limits",
     "load_job",
     "local_path",
     "look_up_with",
+    "may_write",
     "names_in",
     "open_source",
     "options_of",
@@ -56,6 +69,7 @@ __all__ = [
     "read_hierarchy",
     "read_job",
     "read_release",
+    "restrict_to",
     "s3_endpoint",
     "seal_of",
     "shown",

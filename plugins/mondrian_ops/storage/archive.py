@@ -81,10 +81,7 @@ class Archive:
 
         Raises StorageError for an id or a name that is none, or leads out of the archive.
         """
-        path = self._path(entry_id, name)
-        if is_local(path) and not _is_below(path, self.url):
-            raise StorageError(f"{shown(path)}: leads out of the archive of reports; remove it")
-        return read_file(path)
+        return read_file(self._path(entry_id, name))
 
     def _path(self, entry_id: str, name: str) -> str:
         if not (_ID.fullmatch(entry_id) and _FILE_NAME.fullmatch(name)):
@@ -92,7 +89,14 @@ class Archive:
                 "archive of reports: no such file can be there; an entry's id has 32 hexadecimal "
                 "digits, and the name of a file no slash"
             )
-        return joined(self.url, _REPORTS, entry_id, name)
+        return self._inside(_REPORTS, entry_id, name)
+
+    def _inside(self, *names: str) -> str:
+        """What lies in the archive; raises StorageError where a symbolic link leads out of it."""
+        path = joined(self.url, *names)
+        if is_local(path) and not _is_below(path, self.url):
+            raise StorageError(f"{shown(path)}: leads out of the archive of reports; remove it")
+        return path
 
     def _gathered(self) -> list[Entry]:
         """Every entry of the index, some of them twice.
@@ -114,7 +118,7 @@ class Archive:
     def _names(self) -> list[str]:
         """The files of the index, those of fewest entries first."""
         try:
-            names = names_in(joined(self.url, _INDEX))
+            names = names_in(self._inside(_INDEX))
         except FileNotFoundError:
             return []
         return sorted(filter(_INDEX_NAME.fullmatch, names), key=_count)
@@ -129,12 +133,11 @@ class Archive:
 
     def _read_entries(self, name: str) -> list[Entry] | None:
         try:
-            content = read_file(joined(self.url, _INDEX, name))
+            content = read_file(self._inside(_INDEX, name))
+            found = [json.loads(line) for line in content.splitlines()]
         except FileNotFoundError:  # a segment stands for it by now
             return None
-        try:
-            found = [json.loads(line) for line in content.splitlines()]
-        except ValueError:
+        except (StorageError, ValueError):
             found = [None]
         if not all(map(_is_entry, found)):
             place = shown(joined(self.url, _INDEX, name))
@@ -145,7 +148,7 @@ class Archive:
     def _add(self, entries: Sequence[Entry]) -> None:
         name = f"{len(entries):07d}-{uuid.uuid4().hex}.jsonl"
         lines = (json.dumps(entry, allow_nan=False) + "\n" for entry in entries)
-        _write(joined(self.url, _INDEX, name), "".join(lines).encode())
+        _write(self._inside(_INDEX, name), "".join(lines).encode())
 
     def _compact(self) -> None:
         """Rewrite the loose entries, with the segments that are no larger, as one segment.

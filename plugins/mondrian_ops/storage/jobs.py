@@ -11,6 +11,7 @@ from typing import Any
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.overrides import with_overrides
+from mondrian_ops.storage.allowed import check_given
 
 __all__ = ["load_job", "read_job"]
 
@@ -32,10 +33,12 @@ def read_job(path: str) -> dict[str, Any]:
     """The mapping in a YAML or JSON file.
 
     Raises:
-        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, or made to be endless.
+        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, made to be endless, or not
+            where jobs may be read.
     """
     from mondrian_ops.storage import documents
 
+    check_given("job", path)
     try:
         value = documents.parsed(Path(path).read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):

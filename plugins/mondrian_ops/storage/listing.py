@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.allowed import check_reading
 from mondrian_ops.storage.locations import is_local, joined, local_path, remote_parts, shown
 from mondrian_ops.storage.remote import Entry, entries, entry, open_stream
 
@@ -62,6 +63,7 @@ def data_files(url: str) -> list[DataFile]:
     Raises:
         InputError: nothing is there, or a directory is Hive-partitioned (its columns would be
             lost without notice).
+        JobError: a symbolic link leads to where nothing may be read.
     """
     try:
         found = _local_files(url) if is_local(url) else _remote_files(url)
@@ -73,6 +75,8 @@ def data_files(url: str) -> list[DataFile]:
         raise InputError(
             f"{shown(url)}: the directory holds no data file; give Parquet or CSV files"
         )
+    for file in found:
+        check_reading(file.url)
     return sorted(found, key=lambda file: file.url)
 
 
@@ -163,6 +167,7 @@ def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str
     real = directory.resolve()
     if real in above:  # a symbolic link that leads back up
         return
+    check_reading(str(directory))
     for path in sorted(directory.iterdir()):
         if _hidden(path.name):
             continue

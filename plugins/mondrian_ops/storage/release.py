@@ -28,6 +28,7 @@ from mondrian_ops.storage import (
     manifest,
     s3_publication,
 )
+from mondrian_ops.storage.allowed import check_writing
 from mondrian_ops.storage.files import (
     names_in,
     new_file,
@@ -110,6 +111,7 @@ def check_output(input_url: str, output: str) -> None:
     Raises:
         StorageError: it would be read as part of the input, the input lies in it, it is not a
             release of this project, or its directory is not writable.
+        JobError: nothing may be written there.
     """
     target = _target(output)
     way = _way(target)
@@ -211,6 +213,7 @@ def _target(output: str) -> str:
         target = "".join(remote_parts(output))
     if not name_of(target):
         raise StorageError("output: the root of the file system cannot be a release; name one")
+    check_writing(target)
     return target
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mondrian_ops.core.errors import InputError, did_you_mean
 from mondrian_ops.storage import csv_files, parquet_files
+from mondrian_ops.storage.allowed import check_reading
 from mondrian_ops.storage.listing import Format, data_file, data_files, file_format
 from mondrian_ops.storage.locations import name_of, shown
 
@@ -98,6 +99,7 @@ class Source:
 
         Raises:
             InputError: a column is unknown, a file is damaged, or what is read changed meanwhile.
+            JobError: a file lies where nothing may be read.
         """
         schema = self.schema if columns is None else self._select(columns)
         read: Callable[..., Iterator[pa.RecordBatch]] = csv_files.batches
@@ -105,6 +107,7 @@ class Source:
             read = partial(parquet_files.batches, dictionaries=dictionaries)
         groups = None if split is None or split.row_groups is None else range(*split.row_groups)
         for path in self.files if split is None else [self.files[split.file]]:
+            check_reading(path)
             for batch in read(path, self.schema, schema.names, filter, batch_rows, groups):
                 if exact is not None:
                     batch = batch.filter(exact)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.allowed import check_writing
 from mondrian_ops.storage.files import (
     NewFile,
     make_private,
@@ -70,12 +71,14 @@ def _ending(run_id: str) -> str:
 class WorkDir:
     """The working directory of one run, shared by its tasks.
 
-    Every method that needs it there raises :class:`StorageError` when it has vanished. One that
+    It has to be where something may be written: else JobError is raised. Every method that needs it
+    there raises :class:`StorageError` when it has vanished. One that
     knows its ``attempt`` at the run writes nothing into the working files of another: a task that
     was given up for dead, but goes on, would mix its files with its successor's.
     """
 
     def __init__(self, path: str, attempt: str | None = None) -> None:
+        check_writing(path)
         self.root = path
         self._attempt = attempt
 

@@ -1,0 +1,353 @@
+"""What jobs may read, write and name, and every way around it that we could think of."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mondrian_ops import landing, pipeline, storage
+from mondrian_ops.core.errors import HierarchyError, JobError
+from mondrian_ops.core.job import Job
+from mondrian_ops.storage.allowed import Allowed, check_reading
+
+INPUTS = "in, hdfs://namenode/data, s3://a_conn@bucket/raw"
+OUTPUTS = "out, hdfs://namenode/releases"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with what is allowed, and a secret beside it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("in", "out", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in" / "rows.csv").write_text("age\n1\n2\n3\n4\n")
+    (tmp_path / "other" / "rows.csv").write_text("age\n5\n6\n7\n8\n")
+    restrict(tmp_path)
+    yield tmp_path
+    storage.restrict_to(None)
+
+
+def restrict(home, **changed):
+    options = {
+        "allowed_inputs": INPUTS,
+        "allowed_outputs": OUTPUTS,
+        "allowed_connections": "a_spark",
+        "allowed_spark_conf": "spark.executor.memory, spark.dynamicAllocation.*",
+        **changed,
+    }
+    storage.restrict_to(Allowed.of(options, str(home)))
+
+
+def job(home, **changed) -> Job:
+    told = {
+        "input": str(home / "in" / "rows.csv"),
+        "output": str(home / "out" / "release"),
+        "k": 2,
+        "quasi_identifiers": ["age"],
+    }
+    return storage.load_job({**told, **changed})
+
+
+ALLOWED_INPUTS = [
+    "{home}/in/rows.csv",
+    "{home}/in",
+    "{home}/in/",
+    "{home}//in///rows.csv",
+    "//{home}/in/rows.csv",
+    "{home}/in/./rows.csv",
+    "{home}/in/*.csv",
+    "{home}/in/**/day-[0-9].csv",
+    "{home}/out/release",
+    "file://{home}/in/rows.csv",
+    "FILE://{home}/in/rows.csv",
+    "in/rows.csv",
+    "hdfs://namenode/data",
+    "hdfs://namenode/data/people/*.parquet",
+    "HDFS://namenode//data/people",
+    "hdfs://namenode/releases/people",
+    "s3://a_conn@bucket/raw/people.csv",
+]
+REFUSED_INPUTS = [
+    "/etc/passwd",
+    "/",
+    "/*",
+    "//etc/passwd",
+    "{home}",
+    "{home}/i*/rows.csv",
+    "{home}/*/rows.csv",
+    "{home}/in*",
+    "{home}/input/rows.csv",
+    "{home}/other/rows.csv",
+    "{home}/in/../other/rows.csv",
+    "{home}/in/../in/rows.csv",
+    "in/../../rows.csv",
+    "other/rows.csv",
+    "~/rows.csv",
+    "file:///etc/passwd",
+    "file://{home}/in/%2e%2e/other/rows.csv",
+    "file://{home}/in/%2E%2E%2Fother/rows.csv",
+    "file://{home}/in\\..\\other",
+    "hdfs://namenode/database",
+    "hdfs://namenode/",
+    "hdfs://namenode/data/../secret",
+    "hdfs://namenode/data/%2e%2e/secret",
+    "hdfs://namenode/data%2f..%2fsecret",
+    "hdfs://namenode/dat?/secret",
+    "hdfs://namenode:8020/data/people",
+    "hdfs://other/data/people",
+    "hdfs://a_conn@namenode/data/people",
+    "hdfs://@namenode/data/people",
+    "webhdfs://namenode/data/people",
+    "swebhdfs://namenode/data/people",
+    "s3://bucket/raw/people.csv",
+    "s3://other_conn@bucket/raw/people.csv",
+    "s3://a_conn@bucket/secret.csv",
+    "s3://a_conn@bucket.evil/raw/x",
+    "s3://a_conn@namenode/data",
+]
+
+
+@pytest.mark.parametrize("url", ALLOWED_INPUTS)
+def test_what_lies_in_an_allowed_input_or_output_may_be_read(home, url):
+    storage.check_job(job(home, input=url.format(home=home)))
+
+
+@pytest.mark.parametrize("url", REFUSED_INPUTS)
+def test_nothing_else_may_be_read(home, url):
+    with pytest.raises(JobError, match=r"^input: .*(allowed_inputs in|without it)"):
+        storage.check_job(job(home, input=url.format(home=home)))
+
+
+@pytest.mark.parametrize(
+    "url", ["{home}/out/release", "out/a/b", "file://{home}/out/x", "hdfs://namenode/releases/x"]
+)
+def test_what_lies_below_an_allowed_output_may_be_written(home, url):
+    storage.check_job(job(home, output=url.format(home=home)))
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("/srv/release", "allowed_outputs in"),
+        ("{home}/in/release", "allowed_outputs in"),
+        ("{home}/out/../in/release", "without it"),
+        ("{home}/out", "give a directory in it"),
+        ("{home}/out/", "give a directory in it"),
+        ("hdfs://namenode/releases/", "give a directory in it"),
+        ("hdfs://namenode/data/people", "allowed_outputs in"),
+        ("s3://a_conn@bucket/raw/release", "allowed_outputs in"),
+        ("{home}/out/.reports/x", "hidden"),
+        ("{home}/out/x/.release", "hidden"),
+    ],
+)
+def test_nothing_is_written_elsewhere_nor_beside_an_allowed_output(home, url, told):
+    with pytest.raises(JobError, match=rf"^output: .*{told}"):
+        storage.check_job(job(home, output=url.format(home=home)))
+
+
+def test_working_files_of_others_are_no_input(home):
+    """Rows that are not checked, or wait for an approval, lie there."""
+    work = home / "out" / ".people.mondrian_ops-0123456789ab" / "release"
+    work.mkdir(parents=True)
+    (home / "out" / "link").symlink_to(work)
+    for url in (work, home / "out" / "link"):
+        with pytest.raises(JobError, match=r"^input: .* hidden, as working files are"):
+            storage.check_job(job(home, input=str(url)))
+
+
+def test_folders_that_are_mounted_as_kubernetes_does_are_not_hidden(home):
+    (home / "in" / "..2025_06_01").mkdir()
+    (home / "in" / "..data").symlink_to("..2025_06_01")
+    (home / "in" / "config.csv").symlink_to("..data/config.csv")
+    storage.check_job(job(home, input=str(home / "in" / "config.csv")))
+
+
+def test_a_refusal_names_the_option_and_the_setting_but_no_connection(home):
+    with pytest.raises(JobError) as caught:
+        storage.check_job(job(home, input="s3://my_conn@bucket/x"))
+    assert str(caught.value) == (
+        "input: s3://bucket/x is not allowed here; choose another, or have an administrator add it "
+        "to allowed_inputs in the section [mondrian_ops] of Airflow's configuration"
+    )
+
+
+# Symbolic links
+
+
+def test_a_link_is_followed_before_it_is_judged(home):
+    (home / "in" / "out.csv").symlink_to(home / "other" / "rows.csv")
+    (home / "in" / "in.csv").symlink_to(home / "in" / "rows.csv")
+    (home / "out" / "away").symlink_to(home / "other")
+    storage.check_job(job(home, input=str(home / "in" / "in.csv")))
+    with pytest.raises(JobError, match=r"^input: .*out\.csv is not allowed"):
+        storage.check_job(job(home, input=str(home / "in" / "out.csv")))
+    with pytest.raises(JobError, match=r"^output: .*away/release is not allowed"):
+        storage.check_job(job(home, output=str(home / "out" / "away" / "release")))
+    with pytest.raises(JobError, match=r"^output: .*away is not allowed"):
+        storage.check_job(job(home, output=str(home / "out" / "away")))
+
+
+def test_an_allowed_location_may_be_a_link_itself(home):
+    (home / "mounted").symlink_to(home / "other")
+    restrict(home, allowed_inputs="mounted")
+    for place in ("mounted", "other"):
+        storage.check_job(job(home, input=str(home / place / "rows.csv")))
+
+
+@pytest.mark.parametrize("pattern", ["in", "in/*", "in/**/*.csv", "in/*/*.csv"])
+@pytest.mark.parametrize("directory", [False, True])
+def test_a_link_that_is_found_on_the_way_is_refused(home, pattern, directory):
+    deep = home / "in" / "deep"
+    deep.mkdir()
+    (deep / "more.csv").write_text("age\n9\n9\n")
+    place = deep / "planted" if pattern in ("in", "in/**/*.csv") else home / "in" / "planted"
+    if directory:
+        place.symlink_to(home / "other")
+    else:
+        (deep / "planted.csv").symlink_to(home / "other" / "rows.csv")
+    planned = job(home, input=str(home / pattern))
+    storage.check_job(planned)
+    with pytest.raises(JobError, match=r"^input: .*planted.* leads by a symbolic link, outside"):
+        pipeline.partition(planned, work=str(home / "out" / ".w"))
+    assert list((home / "out").iterdir()) == []
+
+
+def test_a_link_that_is_planted_after_the_files_were_listed_is_refused(home):
+    source = storage.open_source(str(home / "in" / "rows.csv"))
+    (home / "in" / "rows.csv").unlink()
+    (home / "in" / "rows.csv").symlink_to(home / "other" / "rows.csv")
+    with pytest.raises(JobError, match="outside of what is allowed"):
+        list(storage.Source.from_json(source.to_json()).batches())
+
+
+def test_an_output_that_becomes_a_link_is_not_published(home):
+    planned = job(home)
+    work = str(home / "out" / ".w")
+    pipeline.partition(planned, work=work)
+    (home / "out" / "release").symlink_to(home / "other")
+    with pytest.raises(JobError, match=r"^output: .*other is, or leads"):
+        storage.publish(storage.WorkDir(work).staging, planned.output)
+    assert [path.name for path in (home / "other").iterdir()] == ["rows.csv"]
+
+
+def test_working_files_are_made_where_something_may_be_written_only(home):
+    (home / "out" / ".w").symlink_to(home / "other")
+    for work in ("other/.w", "in/.w", "out/.w", "out/.w/deeper", "out/../.w"):
+        with pytest.raises(JobError, match=r"^output: "):
+            storage.WorkDir(str(home / work))
+        assert not storage.may_write(str(home / work))
+
+
+def test_a_loop_of_links_leads_nowhere(home):
+    (home / "in" / "loop").symlink_to(home / "in" / "loop")
+    with pytest.raises(Exception, match=r"loop|no such file|Too many"):
+        storage.open_source(str(home / "in" / "loop"))
+
+
+# What else a job names
+
+
+def test_a_hierarchy_is_found_in_its_places_only(home, monkeypatch):
+    places = home / "hierarchies"
+    places.mkdir()
+    (places / "ages.csv").write_text("1;*\n")
+    (home / "other" / "secret.csv").write_text("1;*\n")
+    (places / "link.csv").symlink_to(home / "other" / "secret.csv")
+    monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", str(places))
+    assert storage.find_hierarchy("ages.csv", None) == str(places / "ages.csv")
+    for name in ("link.csv", "../other/secret.csv", str(home / "other" / "secret.csv")):
+        with pytest.raises(HierarchyError, match="no such hierarchy file"):
+            storage.find_hierarchy(name, None)
+
+
+def test_a_job_file_lies_where_jobs_may_be_read(home):
+    text = "k: 2\nquasi_identifiers: [age]\ninput: in/rows.csv\noutput: out/release\n"
+    for place in ("in", "other"):
+        (home / place / "job.yaml").write_text(text)
+    (home / "in" / "link.yaml").symlink_to(home / "other" / "job.yaml")
+    assert storage.load_job(home / "in" / "job.yaml").k == 2
+    for path in ("other/job.yaml", "in/link.yaml", "in/../other/job.yaml", "other/missing.yaml"):
+        with pytest.raises(JobError, match=r"^job: .*(is not allowed here|without it)"):
+            storage.load_job(home / path)
+
+
+def test_a_landing_folder_lies_where_jobs_may_read(home):
+    from datetime import date
+
+    assert landing.find_drops(str(home / "in"), date.min, date.max) == []
+    with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
+        landing.find_drops(str(home / "other"), date.min, date.max)
+
+
+def test_connections_and_properties_of_spark_are_allowed_by_name(home):
+    def on_spark(**spark):
+        return job(home, engine="spark", spark={"connection": "a_spark", **spark})
+
+    storage.check_job(on_spark(conf={"spark.dynamicAllocation.enabled": "true"}))
+    with pytest.raises(JobError, match=r"^spark\.connection: .*'admins' is not .*_connections in"):
+        storage.check_job(on_spark(connection="admins"))
+    for name in ("spark.driver.extraJavaOptions", "spark.pyspark.driver.python", "spark.jars"):
+        with pytest.raises(JobError, match=rf"^spark\.conf: .*'{name}' is not .*_spark_conf in"):
+            storage.check_job(on_spark(conf={name: "x"}))
+
+
+# Where limits come from
+
+
+def test_nothing_is_allowed_where_nothing_is_named(home):
+    storage.restrict_to(Allowed())
+    with pytest.raises(JobError, match=r"^input: "):
+        storage.check_job(job(home))
+    with pytest.raises(JobError):
+        check_reading(str(home / "in" / "rows.csv"))
+
+
+def test_without_limits_a_job_may_name_anything(home):
+    storage.restrict_to(None)
+    assert storage.limits() is None
+    storage.check_job(job(home, input="/etc/passwd", output="s3://any@bucket/x"))
+    check_reading("/etc/passwd")
+
+
+def test_the_environment_can_limit_everybody(home, monkeypatch):
+    storage.restrict_to(None)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", "in")
+    planned = job(home, input=str(home / "in" / "rows.csv"))
+    with pytest.raises(JobError, match=r"^output: "):  # what is not named is not allowed
+        pipeline.run(planned)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", f"{home}/out\n/srv/releases")
+    assert pipeline.run(planned)["rows"]["published"] == 4
+    with pytest.raises(JobError, match=r"^input: "):
+        pipeline.run(job(home, input=str(home / "other" / "rows.csv")))
+
+
+def test_limits_travel_as_json(home):
+    allowed = storage.limits()
+    assert Allowed.from_json(allowed.to_json()) == allowed
+    assert Allowed.from_json(None) is None
+
+
+STEP = st.sampled_from(["in", "out", "other", "away", "..", ".", "", "a", "%2e%2e", "*", "in*"])
+
+
+@given(st.lists(STEP, max_size=7), st.sampled_from(["", "file://"]))
+def test_no_path_leads_out(tmp_path_factory, steps, scheme):
+    """Whatever is accepted lies, for the operating system, in an allowed folder."""
+    home = Path(os.path.realpath(tmp_path_factory.getbasetemp())) / "walk"
+    if not home.exists():
+        for name in ("in/in", "in/out", "out/a", "other/in"):
+            (home / name).mkdir(parents=True)
+        (home / "in" / "away").symlink_to(home / "other")
+        (home / "out" / "other").symlink_to(home)
+    allowed = Allowed((str(home / "in"),), (str(home / "out"),))
+    url = f"{scheme}{home}/{'/'.join(steps)}"
+    real = Path(os.path.realpath(storage.local_path(url)))
+    if allowed.may_read(url):
+        assert real.is_relative_to(home / "in") or real.is_relative_to(home / "out")
+    if allowed.may_write(url):
+        assert real.is_relative_to(home / "out")
+        assert real != home / "out"
