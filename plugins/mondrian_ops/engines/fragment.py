@@ -28,7 +28,7 @@ def anonymize(run: Run, fragment: Fragment) -> Summary:
     Raises InputError when the input changed since it was counted, StorageError when the working
     files vanished.
     """
-    started = time.time()
+    started = time.perf_counter()
     check_schema(fragment)
     return release(run, fragment, _fetched(run, fragment), started)
 
@@ -36,7 +36,7 @@ def anonymize(run: Run, fragment: Fragment) -> Summary:
 def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Summary:
     """Turn the fragment's ``rows`` into its part of the release; doing it again replaces the part.
 
-    ``started``: when the work on it began, in seconds of the epoch.
+    ``started``: when the work on it began, on the performance counter.
     """
     if rows.num_rows != fragment["rows"]:
         raise InputError(
@@ -44,14 +44,13 @@ def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Sum
             "counted; the input changed while it was read, run again from the partition task"
         )
     released, summary = run.anonymizer.release(rows, run.recoding)
-    storage.write_part(run.work.part_path(fragment["id"]), released)
-    finished = time.time()
+    storage.write_part(run.work.part_path(fragment["id"]), released, run.work.root)
     return {
         "id": fragment["id"],
         "where": fragment["where"],
         **summary,
-        "seconds": round(finished - started, 3),
-        "finished": finished,
+        "seconds": round(time.perf_counter() - started, 3),
+        "finished": time.time(),
     }
 
 

@@ -15,6 +15,7 @@ from mondrian_ops.storage.release import (
     publish,
     published,
     read_release,
+    standing,
     write_part,
 )
 from mondrian_ops.storage.seal import seal_of
@@ -57,6 +58,7 @@ __all__ = [
     "s3_endpoint",
     "seal_of",
     "shown",
+    "standing",
     "use_options",
     "work_path",
     "write_file",
