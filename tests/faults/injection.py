@@ -127,8 +127,10 @@ def faults_at(point: str) -> tuple[str, ...]:
     return (*KILLS, *errors, *STOPS)
 
 
-def install(points: Points) -> None:
+def install(points: Points, exchanges: bool = True) -> None:
     """Wrap, in this process, what the package reaches the file system through."""
+    if not exchanges:
+        local_publication._exchange = lambda one, other: False
     _wrap_os(points)
     _wrap_open(points)
     pa.OSFile = lambda path, mode: _native(points, path, mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import shutil
@@ -13,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from faults.injection import Fault
-from faults.process import Ended, Processes, job_of
+from faults.process import Ended, Processes, Within, job_of
 from mondrian_ops import datasets, storage
 
 __all__ = ["STEPS", "Laboratory"]
@@ -33,7 +34,15 @@ class Laboratory:
         passed: by number of a step, the points that it comes by when nothing disturbs it.
     """
 
-    def __init__(self, place: Path, processes: Processes, retrieval: str, replaces: bool) -> None:
+    def __init__(
+        self,
+        place: Path,
+        processes: Processes,
+        retrieval: str,
+        replaces: bool,
+        within: Within | None = None,
+    ) -> None:
+        self.within = within
         self.seen = place / "seen"
         self.folder = self.seen / "here"
         self.output = self.folder / "out"
@@ -52,16 +61,34 @@ class Laboratory:
         self.old = contents(self.output)
         self._go_through()
 
+    def another(self, run_id: str) -> Laboratory:
+        """Another run of the same job, to the same output."""
+        other = copy.copy(self)
+        other.work, other._values = storage.work_path(str(self.output), run_id), []
+        return other
+
+    def go(self, step: int, last: int, fault: Fault | None = None) -> Ended:
+        """Some steps of a run of its own, which take up what those before them gave."""
+        ended = self.run(step, fault, last)
+        if ended.how == "done":
+            self._values = ended.value
+        return ended
+
     def set_back(self, step: int) -> None:
         """Everything as it was before the step."""
         shutil.rmtree(self.folder)
         shutil.copytree(self._place / f"before-{step}", self.folder)
 
-    def run(self, step: int, fault: Fault | None = None, last: int | None = None) -> Ended:
+    def run(
+        self,
+        step: int,
+        fault: Fault | None = None,
+        last: int | None = None,
+    ) -> Ended:
         """A step as its task would do it, or those up to another."""
         names = STEPS[step : step + 1 if last is None else last + 1]
         given = {"job": self.job, "work": self.work, "values": self._values[:step]}
-        return self.processes.run(names, self.seen, fault, **given)
+        return self.processes.run(names, self.seen, fault, self.within, **given)
 
     def run_from(self, step: int) -> None:
         """A step and all that follow it, which have to succeed."""

@@ -15,11 +15,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from faults.injection import Fault, Points, install
 
-__all__ = ["Ended", "Processes"]
+__all__ = ["Ended", "Processes", "Within"]
+
+_NOBODY = 65534
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,16 @@ class Ended:
     passed: tuple[str, ...] = ()
 
 
+class Within(TypedDict, total=False):
+    """What a process is denied.
+
+    ``root``: it is another user. ``exchange``: directories cannot be exchanged in one step.
+    """
+
+    root: bool
+    exchange: bool
+
+
 class Processes:
     """Runs phases, each in a process of its own; the other end of :func:`main`."""
 
@@ -52,11 +64,18 @@ class Processes:
         )
 
     def run(
-        self, phases: Sequence[str], folder: Path, fault: Fault | None = None, **args: Any
+        self,
+        phases: Sequence[str],
+        folder: Path,
+        fault: Fault | None = None,
+        within: Within | None = None,
+        **args: Any,
     ) -> Ended:
         """Phases in one process, with a fault at one of its points below ``folder``."""
         struck = None if fault is None else [fault.point, fault.kind]
-        return self._ask(phases=phases, args=args, folder=str(folder), fault=struck)
+        return self._ask(
+            phases=phases, args=args, folder=str(folder), fault=struck, within=within or {}
+        )
 
     def resume(self, stopped: Ended) -> Ended:
         """Let a phase that stopped go on to its end."""
@@ -111,7 +130,11 @@ def _work(question: dict[str, Any], note: Path) -> None:
     points = Points(question["folder"], Fault(*fault) if fault else None)
     points.on_stop = lambda: _write(note, {"passed": points.passed})
     told: dict[str, Any] = {"how": "done"}
-    install(points)
+    install(points, exchanges=question["within"].get("exchange", True))
+    if not question["within"].get("root", True) and os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(_NOBODY)
+        os.setuid(_NOBODY)
     try:
         told["value"] = _through(question["phases"], **question["args"])
     except BaseException as error:

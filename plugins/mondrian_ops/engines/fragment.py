@@ -60,10 +60,7 @@ def _fetched(run: Run, fragment: Fragment) -> pa.Table:
         leaves = run.state["leaves"][fragment["id"]]
         return pa.concat_tables([storage.read_fragment(run.work, leaf) for leaf in leaves])
     source = run.dataset.source
-    if source.fingerprint() != run.state["stamp"]:
-        raise InputError(
-            f"{source.url}: changed since the run was planned; run again from the partition task"
-        )
+    source.refuse_change()
     condition = fragment["any_of"], run.anonymizer.orders
     batches = source.batches(
         run.columns,

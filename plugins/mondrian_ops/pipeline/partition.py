@@ -219,7 +219,6 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
         "columns": column_roles(job, source.schema.names),
         "cut": run.draft.cut,
         "retrieval": {"asked": job.retrieval, "used": retrieval},
-        "stamp": source.fingerprint(),
         "leaves": [list(leaves) for leaves in merged.fragments],
         "fragments": fragments,
         "generalizations": {each.name: each.generalization for each in run.anonymizer.attributes},
