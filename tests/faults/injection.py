@@ -144,9 +144,7 @@ def install(points: Points, exchanges: bool = True) -> None:
         return real_parquet(source, **options)
 
     pq.ParquetFile = parquet_file
-    local_publication._exchange = _wrapped(
-        points, "exchange", local_publication._exchange, which=1
-    )
+    local_publication._exchange = _wrapped(points, "exchange", local_publication._exchange, which=1)
     local_publication.PATIENCE_S = 0.0
     workdir.filesystem = lambda url: (_Store(points), str(url))
 

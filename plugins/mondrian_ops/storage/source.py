@@ -178,7 +178,9 @@ class Source:
         except InputError:
             return self.url
         known = dict(zip(self.files, self._stamps, strict=True))
-        return next((url for url in sorted(known | found) if known.get(url) != found.get(url)), None)
+        return next(
+            (url for url in sorted(known | found) if known.get(url) != found.get(url)), None
+        )
 
     @staticmethod
     def _changed_file(url: str, stamp: str) -> str | None:
