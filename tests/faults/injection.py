@@ -24,7 +24,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from mondrian_ops.storage import files, local_publication, parquet_files, workdir
+from mondrian_ops.storage import local_publication, workdir
 
 __all__ = ["ERRORS", "KILLS", "STOPS", "Fault", "Points", "faults_at", "install"]
 

@@ -122,3 +122,18 @@ def test_a_step_disturbed_at_every_point_is_made_good(
 ) -> None:
     laboratory = request.getfixturevalue(name)
     disturb_all(laboratory, step, every(laboratory, step))
+
+
+@pytest.mark.soak
+def test_a_publication_by_two_renames_disturbed_anywhere_is_made_good(
+    scattered: Laboratory,
+) -> None:
+    """Where directories cannot be exchanged, there is a moment without a release."""
+    scattered.within = {"exchange": False}
+    try:
+        scattered.set_back(3)
+        points = scattered.run(3).passed
+        faults = [Fault(point, kind) for point in points for kind in faults_at(point)]
+        disturb_all(scattered, 3, iter(faults), gaps=True)
+    finally:
+        scattered.within = None

@@ -7,8 +7,8 @@ and only the old release's remains, out of sight in the working directory, wait 
 the file system knows no exchange, the old release steps aside by one rename before the new one
 takes its place by another; killed between the two, the next :func:`recover` puts it back.
 
-Whoever publishes holds a lock (``flock``) on the directory of the output meanwhile. Its end, however
-it comes, gives it up.
+Whoever publishes holds a lock (``flock``) meanwhile, on the directory in which the output lies. Its
+end, however it comes, gives the lock up.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class WorkDir:
         self.remove()
 
     def _withdraw(self) -> None:
-        """Move the release away in one step: an attempt that is late shall publish no half of it."""
+        """Move the release away in one step: who is late with it shall not publish half of it."""
         if is_local(self.root):
             with suppress(FileNotFoundError, NotADirectoryError):
                 Path(self.staging).rename(f"{self.staging}.{uuid.uuid4().hex[:8]}")
