@@ -67,6 +67,10 @@ ui: install ## Start Airflow with everything loaded
 test: install $(DEVELOPING) ## Run all tests; `make test ARGS="-m 'not airflow'"` leaves Airflow out
 	@$(RUN) -m pytest $(ARGS)
 
+.PHONY: soak
+soak: install $(DEVELOPING) ## Run the tests that take long: every fault at every point
+	@$(RUN) -m pytest -m soak $(ARGS)
+
 .PHONY: bench
 bench: install $(DEVELOPING) ## Measure speed and quality against the figures of the design
 	@$(RUN) -m benchmarks $(ARGS)

@@ -174,10 +174,10 @@ def test_missing_empty_and_damaged_sources_are_refused(tmp_path):
 def test_damage_inside_a_file_is_named_when_it_is_met(tmp_path):
     path = tmp_path / "p.parquet"
     pq.write_table(pa.table({"n": list(range(1000))}), path, compression="zstd")
-    source = open_source(str(path))
     content = bytearray(path.read_bytes())
     content[4:400] = b"\xff" * 396
     path.write_bytes(content)
+    source = open_source(str(path))
     with pytest.raises(InputError, match=r"p\.parquet: cannot be read"):
         read(source)
 
@@ -191,13 +191,11 @@ def test_unknown_column_is_refused_with_the_nearest(tmp_path):
 def test_a_source_that_changes_while_read_is_refused(tmp_path):
     pq.write_table(PEOPLE, tmp_path / "p.parquet")
     source = open_source(str(tmp_path))
-    before = source.fingerprint()
-    assert before == open_source(str(tmp_path)).fingerprint()
+    source.refuse_change()
     batches = source.batches()
     next(batches)
     pq.write_table(PEOPLE, tmp_path / "q.parquet")
-    assert source.fingerprint() != before
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match=r"q\.parquet: changed while it was read"):
         list(batches)
 
 
@@ -278,7 +276,7 @@ def test_a_source_travels_as_json_and_is_not_surveyed_again(tmp_path, monkeypatc
     assert there == source
     assert read(there).equals(read(source))
     assert there.splits(1) == source.splits(1)
-    assert there.fingerprint() == source.fingerprint()
+    there.refuse_change()
 
 
 def test_a_split_of_a_file_that_changed_is_refused_the_others_are_read(tmp_path):
@@ -288,10 +286,10 @@ def test_a_split_of_a_file_that_changed_is_refused_the_others_are_read(tmp_path)
     pq.write_table(PEOPLE.slice(1), tmp_path / "b.parquet")
     one, two = source.splits(100)
     assert sum(batch.num_rows for batch in source.batches(split=one)) == PEOPLE.num_rows
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match=r"b\.parquet: changed while it was read"):
         list(source.batches(split=two))
     (tmp_path / "a.parquet").unlink()
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"a\.parquet: changed while it was read"):
         list(source.batches(split=one))
 
 

@@ -340,7 +340,7 @@ def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 
 def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:
     """Anonymize the one fragment whose rows were routed to this Spark partition."""
-    started = time.time()
+    started = time.perf_counter()
     parts = sorted(routed, key=lambda each: each.part)
     if not parts:
         return

@@ -68,7 +68,7 @@ class SparkSubmit:
         try:
             found: list[dict[str, Any]] = self._answered(job, order, work, "partition")
         except MondrianOpsError:
-            pipeline.discard(work)
+            pipeline.give_up(work)
             raise
         return found
 

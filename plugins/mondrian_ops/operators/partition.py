@@ -89,7 +89,7 @@ class PartitionOperator(MondrianOperator):
         try:
             check_map_length(len(fragments), "partitioning.max_rows")
         except JobError:
-            pipeline.discard(str(self._work))
+            pipeline.give_up(str(self._work))
             raise
 
     def on_kill(self) -> None:
@@ -100,7 +100,7 @@ class PartitionOperator(MondrianOperator):
             super().on_kill()
         finally:
             if self._work is not None:
-                pipeline.discard(self._work)
+                pipeline.give_up(self._work)
 
 
 def check_fragments(job: Job) -> None:

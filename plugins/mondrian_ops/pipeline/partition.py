@@ -42,7 +42,8 @@ def plan(
     run = Run(storage.WorkDir(storage.work_path(str(job.output), uuid.uuid4().hex)), _opened(job))
     try:
         if engine.remote:
-            _begin(run)
+            run.work.create()
+            run.dataset.save(run.work)
         run.draft = engine.draft(run, _told(progress, "survey", run))
         if engine.remote:
             run.save_draft()
@@ -94,8 +95,12 @@ def begin(job: Job, work: str) -> Run:
     the job's file nor its hierarchies. Raises as :func:`partition` does.
     """
     storage.check_output(str(job.input), str(job.output))
-    run = Run(storage.WorkDir(work), _opened(job))
-    _begin(run)
+    directory = storage.WorkDir(work)
+    # Before all that takes long: whoever was given up for dead meanwhile finds that out.
+    directory.create()
+    directory.note_replaced(storage.standing(str(job.output)))
+    run = Run(directory, _opened(job))
+    run.dataset.save(directory)
     return run
 
 
@@ -155,7 +160,7 @@ def _nothing_left_of_a_failure(work: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        storage.WorkDir(work).remove()
+        storage.WorkDir(work).give_up()
         raise
 
 
@@ -187,12 +192,6 @@ def _opened(job: Job) -> Dataset:
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
     return Dataset(job, source, hierarchies_of(job))
-
-
-def _begin(run: Run) -> None:
-    """Make the working files, with all that the run's tasks must know so far."""
-    run.work.create()
-    run.dataset.save(run.work)
 
 
 def _resolved_retrieval(run: Run) -> str:
@@ -254,7 +253,6 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
         "columns": column_roles(job, source.schema.names),
         "cut": run.draft.cut,
         "retrieval": {"asked": job.retrieval, "used": retrieval},
-        "stamp": source.fingerprint(),
         "leaves": [list(leaves) for leaves in merged.fragments],
         "fragments": fragments,
         "generalizations": {each.name: each.generalization for each in run.anonymizer.attributes},

@@ -41,19 +41,18 @@ def specialize_part(part: Part) -> dict[str, Any]:
     "seconds", "finished"}``. A retry writes the same level again. Raises StorageError where the
     working files vanished.
     """
-    started = time.time()
+    started = time.perf_counter()
     check_schema(part)
     run = Run(storage.WorkDir.entered(part["work"]))
     level = specialized(run.anonymizer, run.frequencies, part["part"])
     run.save_level(part["part"], level)
-    finished = time.time()
     return {
         "part": part["part"],
         "rows": level.rows,
         "specializations": len(level.steps),
         "equivalence_classes": level.classes,
-        "seconds": round(finished - started, 3),
-        "finished": finished,
+        "seconds": round(time.perf_counter() - started, 3),
+        "finished": time.time(),
     }
 
 

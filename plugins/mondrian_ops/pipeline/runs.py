@@ -25,7 +25,7 @@ from mondrian_ops.pipeline.wrap_up import wrap_up
 from mondrian_ops.progress import Display, Progress
 from mondrian_ops.storage import load_job
 
-__all__ = ["discard", "run", "verify", "warm_up"]
+__all__ = ["discard", "give_up", "run", "verify", "warm_up"]
 
 
 _ROWS_ONLY = (
@@ -37,6 +37,11 @@ _ROWS_ONLY = (
 def discard(work: str) -> None:
     """Remove the working files of a run; nothing happens where there are none."""
     storage.WorkDir(work).remove()
+
+
+def give_up(work: str) -> None:
+    """Remove the working files, unless another attempt at the run has made them anew meanwhile."""
+    storage.WorkDir(work).give_up()
 
 
 def run(

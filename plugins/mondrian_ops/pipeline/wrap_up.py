@@ -137,12 +137,27 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
                 "the working files changed after they were checked, so what was approved is not "
                 "there any more; nothing is published, run again from the partition task"
             )
-        _refuse_older(job, report)
         report["approval"] = approved(approval.by, approval.at)
         _write_report(directory, report)
+
+    def refuse() -> None:
+        if approval is None:
+            _refuse_another(job, directory)
+        else:
+            _refuse_older(job, report)
+
     with ledger.recorded(job, directory, report):
-        storage.publish(directory.staging, str(job.output), directory.token)
+        storage.publish(directory.staging, str(job.output), directory.token, refuse)
     return report
+
+
+def _refuse_another(job: Job, directory: storage.WorkDir) -> None:
+    """Refuse to replace a release that was published while this one was made."""
+    if storage.standing(str(job.output)) not in (None, directory.replaced):
+        raise StorageError(
+            f"output: another run has published to {storage.shown(str(job.output))} since this one "
+            "began; nothing is published, run again if its data should replace that release"
+        )
 
 
 def _refuse_older(job: Job, report: Report) -> None:

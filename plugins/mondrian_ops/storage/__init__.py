@@ -24,6 +24,7 @@ from mondrian_ops.storage.release import (
     publish,
     published,
     read_release,
+    standing,
     write_part,
 )
 from mondrian_ops.storage.seal import seal_of
@@ -73,6 +74,7 @@ __all__ = [
     "s3_endpoint",
     "seal_of",
     "shown",
+    "standing",
     "use_options",
     "work_path",
     "write_file",

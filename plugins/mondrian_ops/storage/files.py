@@ -53,9 +53,11 @@ def read_file(url: str) -> bytes:
 
 
 @contextmanager
-def new_file(url: str, durable: bool = False) -> Iterator[pa.NativeFile]:
+def new_file(
+    url: str, durable: bool = False, grows_in: str | None = None
+) -> Iterator[pa.NativeFile]:
     """A file to write, which appears when the block ends, and not if it ends with an error."""
-    file = NewFile(url)
+    file = NewFile(url, grows_in)
     try:
         yield file.sink
         file.commit(durable)
@@ -68,18 +70,20 @@ class NewFile:
     """A file while it is written; nobody sees it under its name before :meth:`commit`.
 
     On the local file system it grows beside its place, under a hidden name of its own: an attempt
-    that was given up for dead may still write beside its retry. For a remote store it is gathered
+    that was given up for dead may still write beside its retry. ``grows_in`` is another place for
+    it, on the same file system. For a remote store it is gathered
     in a temporary file that has no name, and so is gone whatever happens to this process.
 
     Attributes:
         sink: what to write to.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, grows_in: str | None = None) -> None:
         self._url = url
         if is_local(url):
             path = Path(local_path(url))
-            self._temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+            place = path.parent if grows_in is None else Path(local_path(grows_in))
+            self._temporary = place / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
             self.sink = pa.OSFile(str(self._temporary), "wb")
         else:
             self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the sink

@@ -33,8 +33,8 @@ def read_job(path: str) -> dict[str, Any]:
     """The mapping in a YAML or JSON file.
 
     Raises:
-        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, made to be endless, or not
-            where jobs may be read.
+        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, made to be endless, or
+            not where jobs may be read.
     """
     from mondrian_ops.storage import documents
 

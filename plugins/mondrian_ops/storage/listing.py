@@ -148,7 +148,9 @@ def _local_files(url: str) -> list[DataFile]:
 
 def _local_file(path: str) -> DataFile:
     status = Path(path).stat()
-    return DataFile(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
+    # The time of modification can be set to anything afterwards, that of the change cannot.
+    stamp = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}"
+    return DataFile(path, status.st_size, stamp)
 
 
 def _glob(url: str, pattern: str) -> list[str]:

@@ -6,23 +6,74 @@ rename onto nothing, or the atomic exchange of two directories (``renameat2`` wi
 and only the old release's remains, out of sight in the working directory, wait to be removed. Where
 the file system knows no exchange, the old release steps aside by one rename before the new one
 takes its place by another; killed between the two, the next :func:`recover` puts it back.
+
+Whoever publishes holds a lock (``flock``) meanwhile, on the directory in which the output lies. Its
+end, however it comes, gives the lock up.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import remove_tree, sync
 
-__all__ = ["place", "recover", "refuse_unwritable"]
+__all__ = ["alone", "place", "recover", "refuse_unwritable"]
+
+PATIENCE_S = 30.0
+"""How long to wait for another process that publishes into the same directory."""
+
+_PAUSE_S = 0.02
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOLCK, errno.EBADF})
 _NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
+
+
+@contextmanager
+def alone(target: str) -> Iterator[None]:
+    """Nobody else publishes into the directory of ``target`` meanwhile.
+
+    A file system that knows no locks gets none. Raises TimeoutError, which a retry may cure.
+    """
+    try:
+        directory = os.open(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:  # not there yet, or forbidden: who wants to publish will be told
+        yield
+        return
+    try:
+        _lock(directory, target)
+        yield
+    finally:
+        os.close(directory)
+
+
+def _lock(directory: int, target: str) -> None:
+    """Take a lock that the closing of ``directory`` gives up."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise TimeoutError(
+                    f"output: another process has been publishing beside {target} for "
+                    f"{PATIENCE_S:.0f} seconds; see whether it still runs, and run again"
+                ) from None
+            time.sleep(_PAUSE_S)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            return
 
 
 def recover(target: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from types import ModuleType
 from typing import Any
@@ -50,15 +50,17 @@ from mondrian_ops.storage.locations import (
 from mondrian_ops.storage.parquet_files import parquet_file
 from mondrian_ops.storage.remote import entry
 
-__all__ = ["check_output", "publish", "published", "read_release", "write_part"]
+__all__ = ["check_output", "publish", "published", "read_release", "standing", "write_part"]
 
 REPORT = "_report.json"
 PART_PATTERN = "part-*.parquet"
 _REPORT_KEYS = frozenset({"job", "equivalence_classes"})  # what tells our reports from others'
 
 
-def write_part(path: str, table: pa.Table) -> None:
+def write_part(path: str, table: pa.Table, grows_in: str | None = None) -> None:
     """Write one part of a release, flushed to disk, as a whole or not at all.
+
+    ``grows_in``: a directory for it until it is whole; one that is not published beneath it.
 
     Nothing but the rows is written: no schema or pandas metadata, no column statistics, and no
     dictionary entry that no row refers to, for a reader would find it in the file.
@@ -68,7 +70,7 @@ def write_part(path: str, table: pa.Table) -> None:
     """
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
     try:
-        with new_file(path, durable=True) as file:
+        with new_file(path, durable=True, grows_in=grows_in) as file:
             pq.write_table(
                 clean,
                 file,
@@ -115,7 +117,8 @@ def check_output(input_url: str, output: str) -> None:
     """
     target = _target(output)
     way = _way(target)
-    way.recover(target)
+    with way.alone(target):
+        way.recover(target)
     _refuse_overlap(input_url, output, target)
     _refuse_occupied(target)
     way.refuse_unwritable(target)
@@ -127,8 +130,12 @@ def _way(target: str) -> ModuleType:
     return s3_publication if is_s3(target) else hdfs_publication
 
 
-def publish(staging: str, output: str, token: str = "") -> None:
+def publish(
+    staging: str, output: str, token: str = "", refuse: Callable[[], None] = lambda: None
+) -> None:
     """Make ``staging`` the release at ``output``; the release it replaces is removed.
+
+    Of several processes that publish to one output, each does it alone (on a local file system).
 
     Args:
         staging: a directory on the same store, complete but for ``_SUCCESS``; afterwards it is
@@ -136,25 +143,35 @@ def publish(staging: str, output: str, token: str = "") -> None:
         output: a release of this project, an empty directory, or nothing.
         token: names this attempt (:attr:`WorkDir.token`). A retry after a kill finds it in the
             output and has nothing to do; without it, ``staging`` could be the old release.
+        refuse: called when nobody else can publish any more; raises where ``staging`` must not
+            replace what stands there.
 
     Raises:
         StorageError: the staging directory vanished, or the output is something else.
+        TimeoutError: another process is publishing beside it, and does not come to an end.
     """
     target = _target(output)
     way = _way(target)
-    way.recover(target)
-    if token and published(output, token):
-        remove_tree(staging)
-        return
-    _refuse_occupied(target)
-    _complete(staging, token)
-    way.place(staging, target)
+    with way.alone(target):
+        way.recover(target)
+        if token and published(output, token):
+            remove_tree(staging)
+            return
+        _refuse_occupied(target)
+        refuse()
+        _complete(staging, token)
+        way.place(staging, target)
 
 
 def published(output: str, token: str) -> bool:
     """Whether the release at ``output`` is the one published with this token."""
+    return standing(output) == token
+
+
+def standing(output: str) -> str | None:
+    """The token with which the release at ``output`` was published; None where there is none."""
     told = manifest.read(_target(output))
-    return told is not None and told["token"] == token
+    return None if told is None else told["token"]
 
 
 def read_release(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
@@ -296,7 +313,7 @@ def _is_release(target: str) -> bool:
     try:
         report = json.loads(read_file(joined(target, REPORT)))
         read_file(joined(target, manifest.NAME))
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, ValueError):
         return False
     return isinstance(report, dict) and report.keys() >= _REPORT_KEYS
 

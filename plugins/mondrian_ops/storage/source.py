@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -106,17 +105,18 @@ class Source:
         if self.format == "parquet":
             read = partial(parquet_files.batches, dictionaries=dictionaries)
         groups = None if split is None or split.row_groups is None else range(*split.row_groups)
-        for path in self.files if split is None else [self.files[split.file]]:
-            check_reading(path)
-            for batch in read(path, self.schema, schema.names, filter, batch_rows, groups):
-                if exact is not None:
-                    batch = batch.filter(exact)
-                if batch.num_rows:
-                    yield batch
-        if self._changed(split):
-            raise InputError(
-                f"{shown(self.url)}: changed while it was read; run again when its writer is done"
-            )
+        try:
+            for path in self.files if split is None else [self.files[split.file]]:
+                check_reading(path)
+                for batch in read(path, self.schema, schema.names, filter, batch_rows, groups):
+                    if exact is not None:
+                        batch = batch.filter(exact)
+                    if batch.num_rows:
+                        yield batch
+        except Exception:
+            self.refuse_change(split)  # that is why it cannot be read
+            raise
+        self.refuse_change(split)
 
     def splits(self, rows: int) -> list[Split]:
         """The source as consecutive pieces of about ``rows`` rows, none without rows.
@@ -140,13 +140,17 @@ class Source:
             return 1.0
         return parquet_files.rows_in_reach(self.files, filter) / self.rows
 
-    def fingerprint(self) -> str:
-        """A text that changes when a file is added, removed, or has another size or time."""
-        try:
-            found = data_files(self.url)
-        except InputError:
-            return "gone"
-        return _fingerprint([file.url for file in found], [file.stamp for file in found])
+    def refuse_change(self, split: Split | None = None) -> None:
+        """Raise InputError, which names it, where a file was added or removed, or is another.
+
+        That it was opened is long ago: it is read again and again, by one task after the other.
+        """
+        changed = self._changed(split)
+        if changed is not None:
+            raise InputError(
+                f"{shown(changed)}: changed while it was read; run again from the "
+                "partition task when its writer is done"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value from which another process opens the source without surveying it again."""
@@ -173,13 +177,25 @@ class Source:
             list(value["stamps"]),
         )
 
-    def _changed(self, split: Split | None) -> bool:
-        if split is None:
-            return self.fingerprint() != _fingerprint(self.files, self._stamps)
+    def _changed(self, split: Split | None) -> str | None:
+        """The first file that is not what it was when the source was opened."""
+        if split is not None:
+            return self._changed_file(self.files[split.file], self._stamps[split.file])
         try:
-            return data_file(self.files[split.file]).stamp != self._stamps[split.file]
+            found = {file.url: file.stamp for file in data_files(self.url)}
+        except InputError:
+            return self.url
+        known = dict(zip(self.files, self._stamps, strict=True))
+        return next(
+            (url for url in sorted(known | found) if known.get(url) != found.get(url)), None
+        )
+
+    @staticmethod
+    def _changed_file(url: str, stamp: str) -> str | None:
+        try:
+            return None if data_file(url).stamp == stamp else url
         except FileNotFoundError:
-            return True
+            return url
 
     def _select(self, columns: Sequence[str]) -> pa.Schema:
         names = dict.fromkeys(self.schema.names)
@@ -232,10 +248,3 @@ def _one_format(files: list[str]) -> Format:
                 "give files of one format, or a glob that takes only one"
             )
     return first
-
-
-def _fingerprint(files: Sequence[str], stamps: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    for path, stamp in zip(files, stamps, strict=True):
-        digest.update(f"{path}\0{stamp}\0".encode())
-    return digest.hexdigest()

@@ -41,10 +41,13 @@ __all__ = ["FREQUENCIES", "FragmentWriter", "WorkDir", "is_work_path", "read_fra
 
 FLUSH_BYTES = 1 << 20
 
+_BEGUN: set[str] = set()  # the attempts of this process
+
 FREQUENCIES = "frequencies.arrow"
 """The combinations of codes that rows have, where they were counted for tasks to come."""
 
 _ATTEMPT = "attempt"
+_REPLACES = "replaces.json"
 _RELEASE = "release"
 _FRAGMENTS = "fragments"
 _PERSONS = "persons-"
@@ -100,11 +103,26 @@ class WorkDir:
             store, path = filesystem(self.path(name))
             store.create_dir(path, recursive=False)
         self._attempt = uuid.uuid4().hex
+        _BEGUN.add(self._attempt)
         write_file(self.path(_ATTEMPT), self._attempt.encode())
 
     def remove(self) -> None:
         """Remove it with all it holds; what is not there needs no removing."""
+        self._withdraw()
         remove_tree(self.root)
+
+    def give_up(self) -> None:
+        """Remove it, unless another process has made it anew meanwhile, or will."""
+        with suppress(FileNotFoundError):
+            if read_file(self.path(_ATTEMPT)).decode("ascii") not in _BEGUN:
+                return
+        self.remove()
+
+    def _withdraw(self) -> None:
+        """Move the release away in one step: who is late with it shall not publish half of it."""
+        if is_local(self.root):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                Path(self.staging).rename(f"{self.staging}.{uuid.uuid4().hex[:8]}")
 
     def remove_fragments(self) -> None:
         """Remove the rows that were scattered, or counted, and whose they are: nobody needs them
@@ -119,6 +137,16 @@ class WorkDir:
     def path(self, *parts: str) -> str:
         """The path of a working file."""
         return joined(self.root, *parts)
+
+    def note_replaced(self, standing: str | None) -> None:
+        """Note which release stood at the output when the run began."""
+        self.write_json(_REPLACES, {"token": standing})
+
+    @property
+    def replaced(self) -> str | None:
+        """The token of the release that stood at the output when the run began, if one did."""
+        token: str | None = self.read_json(_REPLACES)["token"]
+        return token
 
     @property
     def staging(self) -> str:
