@@ -343,7 +343,7 @@ def test_importing_the_report_is_light() -> None:
             "tight intervals",
         ),
         ({"algorithm": "samarati"}, "algorithm can undo", "tight intervals"),
-        ({"entity_id": "person"}, "Releases of overlapping people", "several rows"),
+        ({"entity_id": "person"}, "releases of overlapping people", "several rows"),
     ],
 )
 def test_limits_are_those_of_the_job(job, said, not_said):

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 STAR_TEXT = "*"
-_LAST_DAY = np.iinfo(np.int32).max  # of Arrow's dates
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted from 1970-01-01
 
 Floats = NDArray[np.float64]
 
@@ -149,10 +149,13 @@ class Grid:
         if not pa.types.is_temporal(values.type):
             return positions(values, name)
         line = days(values)
-        if np.abs(line).max(initial=0) + self.step > _LAST_DAY:
+        if len(line) and not _FIRST_DAY + self.step <= line.min() <= line.max() <= (
+            _LAST_DAY - self.step
+        ):
             raise InputError(
-                f"column {name!r}: timestamps so far away that no date is published for them; "
-                "make them missing, or generalize the column without a grid"
+                f"column {name!r}: days so near to the first or the last one of the calendar, years "
+                "1 and 9999, that an edge of the grid is beyond it; make them missing, or generalize "
+                "the column without a grid"
             )
         return line
 
