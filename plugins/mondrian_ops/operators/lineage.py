@@ -27,7 +27,7 @@ __all__ = ["AnonymizationDatasetFacet", "lineage_of"]
 FACET = "mondrian_ops_anonymization"
 ROLE = "mondrian_ops_role"
 
-_PRIVACY = ("k", "l", "diversity", "c", "t", "t_distance")
+_PRIVACY = ("k", "entity_id", "l", "diversity", "c", "t", "t_distance")
 
 
 @attr.define(kw_only=True)

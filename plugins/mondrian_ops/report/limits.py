@@ -74,7 +74,7 @@ def _of_unlisted(columns: Mapping[str, Any]) -> str:
 def _of_several(job: Mapping[str, Any]) -> str:
     rows = "one person who owns several rows counts as several, and "
     if job.get("entity_id"):
-        rows = "what the rows of one person in a class have in common is told, and "
+        rows = "what the many rows of one person in a class have in common is told, and "
     return f"{rows}releases of overlapping people can be intersected.".capitalize()
 
 
