@@ -177,8 +177,8 @@ SPOILT = {
     "fragments vanished": ("scatter", lose_scattered, StorageError, "vanished"),
     "draft vanished": ("pushdown", lose_draft, StorageError, "vanished"),
     "draft damaged": ("pushdown", damage_draft, StorageError, "damaged"),
-    "input vanished": ("pushdown", lose_input, InputError, "changed since"),
-    "input changed": ("pushdown", change_input, InputError, "changed since"),
+    "input vanished": ("pushdown", lose_input, InputError, "changed while"),
+    "input changed": ("pushdown", change_input, InputError, "changed while"),
 }
 
 

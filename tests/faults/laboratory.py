@@ -98,14 +98,22 @@ class Laboratory:
     def standing(self) -> str:
         """Which release stands, whole and as it was published: ``old``, ``new`` or ``none``."""
         found = contents(self.output)
+        if not found:
+            return "none"
         if found == self.old:
-            return "old" if found else "none"
+            return "old"
         assert told(self.output) == self.expected, f"neither release: {sorted(found)}"
         return "new"
 
+    @property
+    def good(self) -> set[str]:
+        """What may stand while the run is not over; between two renames, nothing does."""
+        exchanges = (self.within or {}).get("exchange", True)
+        return {"new", "old"} if self.old and exchanges else {"new", "old", "none"}
+
     def check_private(self) -> None:
         """Nobody else may look into working files."""
-        for path in self.folder.glob(".*"):
+        for path in self.folder.glob(".*mondrian_ops-????????????"):
             assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
 
     def check_over(self) -> None:

@@ -103,6 +103,7 @@ def main() -> None:
     os.dup2(2, 1)
     _one_thread()
     _warm_up()
+    stopped: set[int] = set()
     with tempfile.TemporaryDirectory() as notes:
         os.chmod(notes, 0o733)  # noqa: S103 - a phase may be another user's
         for line in sys.stdin:
@@ -110,7 +111,11 @@ def main() -> None:
             pid = question.get("resume") or _forked(question, notes)
             if "resume" in question:
                 os.kill(pid, signal.SIGCONT)
-            print(json.dumps(_outcome(pid, Path(notes, str(pid)))), file=answers, flush=True)
+            outcome = _outcome(pid, Path(notes, str(pid)))
+            stopped = stopped | {pid} if outcome["how"] == "stopped" else stopped - {pid}
+            print(json.dumps(outcome), file=answers, flush=True)
+    for pid in stopped:  # nobody will wake them
+        os.kill(pid, signal.SIGKILL)
 
 
 def _forked(question: dict[str, Any], notes: str) -> int:

@@ -28,7 +28,7 @@ def disturb(laboratory: Laboratory, step: int, fault: Fault) -> None:
         outlive(laboratory, step, ended)
         return
     assert ended.how == "killed" if fault.kind in KILLS else ended.how in ("done", "failed")
-    assert laboratory.standing() in ("new", "old" if laboratory.old else "none")
+    assert laboratory.standing() in laboratory.good
     laboratory.check_private()
     assert not ended.final, f"a retry would cure it: {ended}"
     laboratory.run_from(step)
@@ -50,7 +50,7 @@ def overtaken(laboratory: Laboratory, step: int, stopped: Ended) -> None:
         laboratory.check_over()
         return
     assert laboratory.run(4).how == "done"
-    assert laboratory.standing() == ("old" if laboratory.old else "none")
+    assert laboratory.standing() in laboratory.good
     laboratory.check_nothing_left()
 
 
@@ -67,7 +67,7 @@ def outlived(laboratory: Laboratory, step: int, stopped: Ended) -> None:
     if ended.how == "done":
         assert laboratory.standing() == "new"
     else:  # it could not publish beside the first
-        assert laboratory.standing() in ("new", "old" if laboratory.old else "none")
+        assert laboratory.standing() in laboratory.good
 
 
 def is_before_its_files(stopped: Ended, step: int) -> bool:
@@ -134,6 +134,6 @@ def test_a_publication_by_two_renames_disturbed_anywhere_is_made_good(
         scattered.set_back(3)
         points = scattered.run(3).passed
         faults = [Fault(point, kind) for point in points for kind in faults_at(point)]
-        disturb_all(scattered, 3, iter(faults), gaps=True)
+        disturb_all(scattered, 3, iter(faults))
     finally:
         scattered.within = None

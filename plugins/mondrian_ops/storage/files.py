@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NewFile",
     "hdfs_client",
+    "is_there",
     "make_private",
     "names_in",
     "new_file",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _COPY_BYTES = 8 << 20
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES})
 
 
 def write_file(url: str, content: bytes) -> None:
@@ -126,6 +129,22 @@ def _upload(url: str, content: IO[bytes]) -> None:
                 store.delete_file(path)
             raise
         sink.close()
+
+
+def is_there(path: str | Path) -> bool:
+    """Whether something has a local path, be it a broken link.
+
+    An error of the machine passes, and is not taken for an answer.
+    """
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return False
+        raise
+    except ValueError:  # no path at all
+        return False
+    return True
 
 
 def names_in(directory: str) -> dict[str, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Literal
 
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.allowed import check_reading
+from mondrian_ops.storage.files import is_there
 from mondrian_ops.storage.locations import is_local, joined, local_path, remote_parts, shown
 from mondrian_ops.storage.remote import Entry, entries, entry, open_stream
 
@@ -40,7 +40,7 @@ def source_root(pattern: str) -> str:
     """The part of a location before its first wildcard: what matches lies in or under it."""
     if is_local(pattern):
         path = local_path(pattern)
-        if not _WILDCARD.search(path) or os.path.lexists(path):
+        if not _WILDCARD.search(path) or is_there(path):
             return path
         parts = Path(path).parts
         return str(Path(*parts[: _first_wildcard(parts)]))
@@ -139,7 +139,7 @@ def _local_files(url: str) -> list[DataFile]:
     path = local_path(url)
     if Path(path).is_dir():
         paths = list(_walk(Path(path)))
-    elif os.path.lexists(path):
+    elif is_there(path):
         paths = [path]
     else:
         paths = _glob(url, path)

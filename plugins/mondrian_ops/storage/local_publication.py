@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import remove_tree, sync
+from mondrian_ops.storage.files import is_there, remove_tree, sync
 
 __all__ = ["alone", "place", "recover", "refuse_unwritable"]
 
@@ -80,9 +80,9 @@ def recover(target: str) -> None:
     """Put back a release that stepped aside for one that never came."""
     place = Path(target)
     aside = _aside(place)
-    if not os.path.lexists(aside):
+    if not is_there(aside):
         return
-    if os.path.lexists(place):
+    if is_there(place):
         remove_tree(str(aside))
     else:
         aside.rename(place)
@@ -91,7 +91,7 @@ def recover(target: str) -> None:
 def refuse_unwritable(target: str) -> None:
     """Raise StorageError where this process could not make the release."""
     ancestor = Path(target).parent
-    while not os.path.lexists(ancestor):
+    while not is_there(ancestor):
         ancestor = ancestor.parent
     if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
         raise StorageError(

@@ -30,6 +30,7 @@ from mondrian_ops.storage import (
 )
 from mondrian_ops.storage.allowed import check_writing
 from mondrian_ops.storage.files import (
+    is_there,
     names_in,
     new_file,
     read_file,
@@ -293,7 +294,7 @@ def _refuse_occupied(target: str) -> None:
 def _names_in(target: str) -> list[str] | None:
     """What a directory holds; None where there is nothing at all."""
     if is_local(target):
-        if not os.path.lexists(target):
+        if not is_there(target):
             return None
         is_directory = Path(target).is_dir()
     else:
