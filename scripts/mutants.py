@@ -57,7 +57,11 @@ def operators() -> list[str]:
     for name in sorted(operator_names()):
         kind, _, change = name.partition("Operator_")
         # Of exceptions: caught or not, nothing is published; and tuples of them break the operator.
-        if "Variable" in name or "Exception" in name or (kind.endswith("Binary") and change not in _NEAREST):
+        if (
+            "Variable" in name
+            or "Exception" in name
+            or (kind.endswith("Binary") and change not in _NEAREST)
+        ):
             continue
         found.append(name)
     return found

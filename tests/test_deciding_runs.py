@@ -212,12 +212,12 @@ def test_rows_that_were_lost_are_noticed(tmp_path):
     wrapping = Wrapping(tmp_path)
     whole = pq.read_table(wrapping.parts[0])
     least = min(whole["age"].to_pylist())
-    wrapping.rewrite(lambda table: table.filter(pa.array(v != least for v in whole["age"].to_pylist())))
+    wrapping.rewrite(
+        lambda table: table.filter(pa.array(v != least for v in whole["age"].to_pylist()))
+    )
     error = refused(wrapping, PrivacyError, "24 rows came in, 21 are in the release")
     assert error.report["verification"]["passed"] is False
-    assert error.report["verification"]["failures"] == [
-        "24 rows came in, 21 are in the release"
-    ]
+    assert error.report["verification"]["failures"] == ["24 rows came in, 21 are in the release"]
 
 
 def test_a_class_that_fails_is_refused_with_its_report(tmp_path):

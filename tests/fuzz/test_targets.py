@@ -23,10 +23,12 @@ CRASHERS = {
     "deep tree": ("hierarchy_json", b'{"a": ' * 100_000),
     "an alias bomb": (
         "job",
-        b"a: &a [x]\n" + b"".join(
+        b"a: &a [x]\n"
+        + b"".join(
             b"%c: &%c [%s]\n" % (98 + at, 98 + at, b",".join([b"*%c" % (97 + at)] * 9))
             for at in range(9)
-        ) + b"k: *j\n",
+        )
+        + b"k: *j\n",
     ),
     "an alias of itself": ("job", b"k: &a [*a]\n"),
     "a merge of itself": ("job", b"k: 5\nspark: &a\n  <<: *a\n"),
@@ -104,7 +106,9 @@ def test_a_job_with_edits_is_read_or_refused(edits):
 
 _ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -123,6 +127,10 @@ def test_any_tree_is_read_or_refused(target, value, text):
 
 
 @settings(max_examples=100)
-@given(st.lists(st.sampled_from(['"', ",", ";", "\n", "\r", "a", "1", "é", "\0", " ", "-"]), max_size=40))
+@given(
+    st.lists(
+        st.sampled_from(['"', ",", ";", "\n", "\r", "a", "1", "é", "\0", " ", "-"]), max_size=40
+    )
+)
 def test_any_csv_file_is_read_or_refused(pieces):
     TARGETS["csv"]("".join(pieces).encode())
