@@ -14,6 +14,7 @@ RUN := $(BIN)/python
 # Where what was installed is noted, by the files that said so.
 INSTALLED := $(VENV)/.installed
 DEVELOPING := $(VENV)/.installed-dev
+FUZZING := $(VENV)/.installed-fuzz
 COMPILED := $(VENV)/.compiled
 # Never a registry, an index or a mirror here: pip and uv are configured by whoever runs them.
 ifdef UV
@@ -70,6 +71,19 @@ test: install $(DEVELOPING) ## Run all tests; `make test ARGS="-m 'not airflow'"
 .PHONY: soak
 soak: install $(DEVELOPING) ## Run the tests that take long: every fault at every point
 	@$(RUN) -m pytest -m soak $(ARGS)
+
+$(FUZZING): requirements-fuzz.txt $(DEVELOPING)
+	@$(INSTALL) -r requirements-fuzz.txt -c requirements.txt -c requirements-dev.txt
+	@touch $@
+
+.PHONY: fuzz
+fuzz: install $(FUZZING) ## Fuzz each parser, guided by coverage; `make fuzz SECONDS=600`
+	@for target in job hierarchy_csv hierarchy_json csv plan override; do \
+		$(RUN) tests/fuzz/run.py $$target $(or $(SECONDS),60) || exit 1; done
+
+.PHONY: mutants
+mutants: install $(FUZZING) ## Mutate the code that decides what may be published
+	@$(RUN) scripts/mutants.py $(ARGS)
 
 .PHONY: bench
 bench: install $(DEVELOPING) ## Measure speed and quality against the figures of the design

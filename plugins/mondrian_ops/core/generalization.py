@@ -154,8 +154,8 @@ class Grid:
         ):
             raise InputError(
                 f"column {name!r}: days so near to the first or the last one of the calendar, in "
-                "the years 1 and 9999, that an edge of the grid is beyond it; make them missing, or "
-                "generalize the column without a grid"
+                "the years 1 and 9999, that an edge of the grid is beyond it; make them missing, "
+                "or generalize the column without a grid"
             )
         return line
 

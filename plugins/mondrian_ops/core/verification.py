@@ -72,11 +72,12 @@ def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
     names: list[str] = []
     for name in job.quasi_identifier_names:
         bounds = [f"{name}_min", f"{name}_max"]
-        if job.interval_style == "bounds" and set(bounds) <= set(columns):
+        has_bounds = job.interval_style == "bounds" and set(bounds) <= set(columns)
+        if has_bounds:
             names += bounds
         if name in columns:
             names.append(name)
-        elif bounds[0] not in names:
+        elif not has_bounds:
             raise PrivacyError(
                 f"quasi-identifier {name!r} is no column of the release"
                 f"{did_you_mean(name, columns)}; the release cannot be checked"
