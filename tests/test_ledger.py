@@ -20,7 +20,7 @@ from mondrian_ops.core.job import Job
 from servers.stores import S3Folder
 
 ROWS = 12_000
-CANARY = "Zyx"
+CANARY = "Zyx-wvu!tsr"  # of characters that base64 has not
 
 
 def drop(first: int, rows: int = ROWS) -> pa.Table:
