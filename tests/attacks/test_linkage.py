@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 from adversary import ALGORITHMS, QUASI, Release, candidates, name_of, population, released
 
 K = 5
+ADULT = Path(__file__).resolve().parents[3] / "shared/data/adult/adult_uci.csv"
 VOTERS = population().select(["row", *QUASI]).to_pylist()
 
 
-def linked(release: Release) -> tuple[int, float]:
+def linked(release: Release, voters=VOTERS, quasi=QUASI) -> tuple[int, float]:
     """Persons whose row a guess among those that fit finds, and the best chance of any guess."""
     generator = np.random.default_rng(0)
     found, best = 0, 0.0
-    for person, rows in zip(VOTERS, candidates(release, VOTERS), strict=True):
+    for person, rows in zip(voters, candidates(release, voters, quasi), strict=True):
         if rows:  # none where a row was suppressed
             found += rows[generator.integers(len(rows))]["row"] == person["row"]
             best = max(best, 1 / len(rows))
@@ -45,6 +49,29 @@ def test_the_register_finds_nobody_more_often_than_once_in_k(tmp_path, keys):
     expected = len(VOTERS) / K
     assert found <= expected + 4 * math.sqrt(expected)
     assert best <= release.report["risk"]["prosecutor_max"]
+
+
+def test_nobody_of_adult_is_found_more_often_either(tmp_path):
+    if not ADULT.exists():
+        pytest.skip(f"needs ../{'/'.join(ADULT.parts[-4:])}")
+    quasi = ("age", "sex", "race", "marital-status", "education-num")
+    table = csv.read_csv(ADULT)[:2000]
+    table = table.select(quasi).append_column("row", pa.array(range(2000)))
+    table = table.append_column("name", pa.array(["somebody"] * 2000))
+    voters = table.to_pylist()
+    texts = [{name: str(value) for name, value in row.items()} for row in voters]
+    nameless = Release(
+        tmp_path,
+        [{**t, "row": v["row"]} for t, v in zip(texts, voters, strict=True)],
+        ["a"] * 2000,
+        {},
+    )
+    assert linked(nameless, voters, quasi)[0] > 0.3 * 2000
+    found, best = linked(
+        released(tmp_path, table, k=K, quasi_identifiers=list(quasi), cut="gain"), voters, quasi
+    )
+    assert best <= 1 / K
+    assert found <= 400 + 4 * math.sqrt(400)
 
 
 PARTITIONED = {"fragments": 4, "min_sample": 0, "sample": 0.3}
