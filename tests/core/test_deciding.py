@@ -106,7 +106,7 @@ def test_a_release_of_another_shape_is_no_release():
     counter.add(a_part())
     with pytest.raises(PrivacyError, match="not those of the parts before"):
         counter.add(a_part(other=range(ROWS)))
-    with pytest.raises(PrivacyError, match="^x: column 'q' is missing"):
+    with pytest.raises(PrivacyError, match=r"^x: column 'q' is missing"):
         counter.add(pa.table({"r": [1]}), "x")
 
 
