@@ -262,12 +262,12 @@ CSV_RELEASED: dict[str, bytes] = {
     "a byte order mark": ("\ufeff" + HEADER + csv_rows("1")).encode(),
     "lines of Windows": (HEADER + csv_rows("1", "\r\n")).encode(),
     "lines of old": (HEADER.replace("\n", "\r") + csv_rows("1", "\r")).encode(),
-    "mixed lines": (HEADER + csv_rows("1").replace("\n", "\r", 9).replace("\n", "\r\n", 9)).encode(),
+    "mixed lines": (HEADER + csv_rows("1", "\r")[:400] + csv_rows("1")[400:]).encode(),
     "empty lines": (HEADER + csv_rows("1", "\n\n")).encode(),
     "NUL": (HEADER + csv_rows("a\0b")).encode(),
     "other ends of lines in values": (HEADER + csv_rows("a\x0bb\x0c\x85\u2028c")).encode(),
     "a column without a name": (HEADER[:-1] + ",\n" + csv_rows("1", ",\n")).encode(),
-    "a value of nine megabytes": (HEADER + csv_rows("1")).replace(",1,", f",{'w' * (9 << 20)},", 1).encode(),
+    "a long value": (HEADER + csv_rows("1").replace(",1,", f",{'w' * (9 << 20)},", 1)).encode(),
 }  # fmt: skip
 CSV_REFUSED: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "a short row": (f"{HEADER}{csv_rows('1')}{CANARY},1\n".encode(), ("line 62", "2 values")),
