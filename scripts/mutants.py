@@ -99,7 +99,7 @@ def mutants(source: str) -> Iterator[tuple[int, str, str, str]]:
 
 
 class _Executed(ast.NodeTransformer):
-    """Without annotations, which nothing evaluates."""
+    """Without annotations, which nothing evaluates, and ways to pass arguments."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -112,6 +112,10 @@ class _Executed(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        given = node.args  # the bare * is no multiplication
+        given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        given.defaults += [each for each in given.kw_defaults if each is not None]
+        given.posonlyargs, given.kwonlyargs, given.kw_defaults = [], [], []
         self.generic_visit(node)
         return node
 

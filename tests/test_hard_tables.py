@@ -277,6 +277,19 @@ CSV_REFUSED: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "UTF-16 without its mark": ((HEADER + csv_rows("1")).encode("utf-16-le"), ("people.csv",)),
     "Shift JIS": ((HEADER + csv_rows("日本")).encode("shift_jis"), ("line 2", "UTF-8")),
     "an open quote": (f'{HEADER}{csv_rows("1")}"{CANARY},1,2,3,4\n'.encode(), ("line 62",)),
+    "a short row after a long value": (
+        (HEADER + csv_rows("1").replace(",1,", f",{'w' * 200_000},", 1) + f"{CANARY},1\n").encode(),
+        ("more or fewer values",),
+    ),
+    "a short row that is not UTF-8": (
+        (HEADER + csv_rows("1")).encode() + b"\xf1,1\n",
+        ("line 62", "UTF-8"),
+    ),
+    "an open quote in the header": (
+        f'name,"x,age\n{csv_rows("1" * 5000)}'.encode(),
+        ("first line",),
+    ),
+    "one long line": (b"w" * 200_000, ("is it CSV",)),
     "infinite": ((HEADER + csv_rows("inf")).encode(), ("'x'", "infinite")),
     "another separator": ((HEADER + csv_rows("1")).replace(",", "|").encode(), ("header",)),
     "no header": (csv_rows("1").encode(), ("header",)),
