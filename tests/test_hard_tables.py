@@ -177,3 +177,140 @@ def test_a_column_that_no_algorithm_can_take(tmp_path, case):
         assert isinstance(error, str), name
         assert all(word in error for word in words), error
     assert not isinstance(attempt(tmp_path, ROWS, quasi_identifiers=["age"]), str)
+
+
+# Names, shapes and files
+
+NAMES = [
+    "a b", 'a"b', "a'b", "a`b", "é", "a.b", "a,b", "a=b", "select", "class", "None", "*", "💥",
+    "a\nb", "a/b", "../x", "{{ x }}", "<script>", "%s", "x_min", "count", "values", "domain:x",
+    "__index_level_0__", "\u202e", "a\0b", "A", "k", "-1", "x" * 5000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[:20])
+def test_any_name_of_a_column(tmp_path, name):
+    way = list(WAYS.values())[NAMES.index(name) % len(WAYS)]
+    table = people(ROWS, x=cycled(["a", None, "b"]), z=pa.array(range(ROWS)))
+    renamed = {"x": name, "z": f"{name}2", "illness": f"{name}3"}
+    names = [renamed.get(each, each) for each in table.column_names]
+    write(tmp_path, table.rename_columns(names))
+    quasi = [{"name": name}, {"name": f"{name}2"}]
+    release = attempt(tmp_path, ROWS, quasi_identifiers=quasi, sensitive=[f"{name}3"], **way)
+    assert not isinstance(release, str), release
+
+
+def _every_row_the_same() -> pa.Table:
+    table = people(ROWS, x=cycled([1]))
+    return table.set_column(table.column_names.index("age"), "age", cycled([5]))
+
+
+SHAPES: dict[str, tuple[pa.Table, dict[str, Any]]] = {
+    "every row the same": (_every_row_the_same(), {}),
+    "every row unique": (people(ROWS, x=pa.array([f"v{at}" for at in range(ROWS)])), {}),
+    "a sample of one row": (
+        people(ROWS, x=pa.array(range(ROWS))),
+        {"partitioning": {"fragments": 8, "sample": 1e-9, "min_sample": 0}},
+    ),
+    "as many rows as k": (people(ROWS, x=pa.array(range(ROWS))), {"k": ROWS, "tds": {}}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", SHAPES)
+def test_hard_shapes_of_a_table(tmp_path, case, way):
+    table, keys = SHAPES[case]
+    write(tmp_path, table)
+    release = attempt(tmp_path, ROWS, **{**WAYS[way], **keys})
+    assert not isinstance(release, str), release
+
+
+@pytest.mark.parametrize("way", ["gain", "di_mondrian", "tds"])
+def test_row_groups_and_files_without_rows(tmp_path, way):
+    table = people(ROWS, x=cycled([1, 2, 3]))
+    write(tmp_path, table[:0])
+    with pq.ParquetWriter(tmp_path / "in" / "q.parquet", table.schema) as file:
+        for rows in (table[:0], table[:20], table[:0], table[20:], table[:0]):
+            file.write_table(rows)
+    assert not isinstance(attempt(tmp_path, ROWS, **WAYS[way]), str)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("unlisted", ["publish", "drop"])
+def test_ten_thousand_columns(tmp_path, unlisted):
+    table = people(ROWS, x=cycled([1, 2, 3]))
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    columns |= {f"c{at}": cycled([at]) for at in range(10_000)}
+    write(tmp_path, pa.table(columns))
+    rows = ROWS if unlisted == "publish" else None
+    release = attempt(tmp_path, rows, unlisted=unlisted)
+    assert not isinstance(release, str), release
+    assert release.num_columns == (10_005 if unlisted == "publish" else 3)
+
+
+HEADER = "name,x,age,illness,row\n"
+
+
+def csv_rows(x: str, end: str = "\n") -> str:
+    return "".join(
+        f"{CANARY} {at},{x},{at * 7 % 31},{CANARY} {at % 5},{at}{end}" for at in range(ROWS)
+    )
+
+
+CSV_RELEASED: dict[str, bytes] = {
+    "quotes": (HEADER + csv_rows('"a ""b"",\nc"')).encode(),
+    "a byte order mark": ("\ufeff" + HEADER + csv_rows("1")).encode(),
+    "lines of Windows": (HEADER + csv_rows("1", "\r\n")).encode(),
+    "lines of old": (HEADER.replace("\n", "\r") + csv_rows("1", "\r")).encode(),
+    "mixed lines": (HEADER + csv_rows("1", "\r")[:400] + csv_rows("1")[400:]).encode(),
+    "empty lines": (HEADER + csv_rows("1", "\n\n")).encode(),
+    "NUL": (HEADER + csv_rows("a\0b")).encode(),
+    "other ends of lines in values": (HEADER + csv_rows("a\x0bb\x0c\x85\u2028c")).encode(),
+    "a column without a name": (HEADER[:-1] + ",\n" + csv_rows("1", ",\n")).encode(),
+    "a long value": (HEADER + csv_rows("1").replace(",1,", f",{'w' * (9 << 20)},", 1)).encode(),
+}  # fmt: skip
+CSV_REFUSED: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "a short row": (f"{HEADER}{csv_rows('1')}{CANARY},1\n".encode(), ("line 62", "2 values")),
+    "a long row": (f"{HEADER}{CANARY},1,2,3,4,5,6\n".encode(), ("line 2", "7 values")),
+    "Latin-1": ((HEADER + csv_rows("é")).encode("latin-1"), ("line 2", "UTF-8")),
+    "UTF-16": ((HEADER + csv_rows("1")).encode("utf-16"), ("line 1", "UTF-8")),
+    "UTF-16 without its mark": ((HEADER + csv_rows("1")).encode("utf-16-le"), ("people.csv",)),
+    "Shift JIS": ((HEADER + csv_rows("日本")).encode("shift_jis"), ("line 2", "UTF-8")),
+    "an open quote": (f'{HEADER}{csv_rows("1")}"{CANARY},1,2,3,4\n'.encode(), ("line 62",)),
+    "a short row after a long value": (
+        (HEADER + csv_rows("1").replace(",1,", f",{'w' * 200_000},", 1) + f"{CANARY},1\n").encode(),
+        ("more or fewer values",),
+    ),
+    "a short row that is not UTF-8": (
+        (HEADER + csv_rows("1")).encode() + b"\xf1,1\n",
+        ("line 62", "UTF-8"),
+    ),
+    "an open quote in the header": (
+        f'name,"x,age\n{csv_rows("1" * 5000)}'.encode(),
+        ("first line",),
+    ),
+    "one long line": (b"w" * 200_000, ("is it CSV",)),
+    "infinite": ((HEADER + csv_rows("inf")).encode(), ("'x'", "infinite")),
+    "another separator": ((HEADER + csv_rows("1")).replace(",", "|").encode(), ("header",)),
+    "no header": (csv_rows("1").encode(), ("header",)),
+    "no rows": (HEADER.encode(), ("no rows",)),
+    "nothing": (b"", ("first line is empty",)),
+}
+
+
+@pytest.mark.parametrize("case", CSV_RELEASED)
+def test_hard_csv_files_are_released(tmp_path, case):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "people.csv").write_bytes(CSV_RELEASED[case])
+    release = attempt(tmp_path, ROWS)
+    assert not isinstance(release, str), release
+
+
+@pytest.mark.parametrize("case", CSV_REFUSED)
+def test_hard_csv_files_are_refused(tmp_path, case):
+    content, words = CSV_REFUSED[case]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "people.csv").write_bytes(content)
+    error = attempt(tmp_path)
+    assert isinstance(error, str)
+    assert all(word in error for word in words), error

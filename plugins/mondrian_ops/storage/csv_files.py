@@ -11,10 +11,10 @@ import csv
 import gzip
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -129,12 +129,6 @@ def _fits(texts: pa.Array[Any], kind: _Kind) -> bool:
 def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pa_csv
 
-    ragged: list[int] = []
-
-    def refuse(row: pa_csv.InvalidRow) -> Literal["error"]:
-        ragged.append(row.actual_columns)
-        return "error"
-
     delimiter = _delimiter(path)
     convert = pa_csv.ConvertOptions(
         column_types={name: schema.field(name).type for name in columns},
@@ -144,16 +138,14 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
         true_values=["true", "True", "TRUE"],
         false_values=["false", "False", "FALSE"],
     )
-    parse = pa_csv.ParseOptions(
-        delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse
-    )
+    parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     read = pa_csv.ReadOptions(block_size=BLOCK_BYTES)
     try:
         with store_errors(path), _stream(path) as stream:
             yield from pa_csv.open_csv(cast(IO[bytes], stream), read, parse, convert)
     except pa.ArrowInvalid:
         # Arrow's message quotes the row: it must not reach a log.
-        raise InputError(_complaint(path, delimiter, bool(ragged))) from None
+        raise InputError(_complaint(path, delimiter)) from None
     except OSError as error:
         if error.errno is not None:  # the machine's own error: a retry may cure it
             raise
@@ -168,15 +160,17 @@ def _stream(path: str) -> pa.NativeFile:
     return store.open_input_stream(there, compression="detect", buffer_size=BLOCK_BYTES)
 
 
-def _complaint(path: str, delimiter: str, ragged: bool) -> str:
+def _complaint(path: str, delimiter: str) -> str:
     line = _undecodable_line(path)
     if line is not None:
         return f"{shown(path)}, line {line}: not UTF-8 text; convert the file to UTF-8"
-    if ragged:
-        return _ragged_row(path, delimiter)
+    with suppress(csv.Error):  # a longer value than Python's reader takes
+        ragged = _ragged_row(path, delimiter)
+        if ragged is not None:
+            return ragged
     return (
         f"{shown(path)}: cannot be read as CSV with the separator {delimiter!r}; look for an "
-        "unclosed quote, or a row of more than 8 MiB"
+        "unclosed quote, a row with more or fewer values than the header, or one of more than 8 MiB"
     )
 
 
@@ -190,7 +184,7 @@ def _undecodable_line(path: str) -> int | None:
     return None
 
 
-def _ragged_row(path: str, delimiter: str) -> str:
+def _ragged_row(path: str, delimiter: str) -> str | None:
     with _open_text(path) as file:
         rows = csv.reader(file, delimiter=delimiter)
         width = len(next(rows))
@@ -200,15 +194,13 @@ def _ragged_row(path: str, delimiter: str) -> str:
                     f"{shown(path)}, line {rows.line_num}: {len(row)} values, but the header names "
                     f"{width} columns; complete the row, or quote values that hold {delimiter!r}"
                 )
-    return (
-        f"{shown(path)}: a row has not as many values as the header names columns; correct the file"
-    )
+    return None
 
 
 def _delimiter(path: str) -> str:
     with _text(path) as file:
         header = file.readline()
-    counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in DELIMITERS}
+        counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in DELIMITERS}
     return max(counts, key=lambda mark: counts[mark])
 
 
@@ -252,6 +244,11 @@ def _text(path: str) -> Iterator[IO[str]]:
     except UnicodeDecodeError:
         line = _undecodable_line(path) or 1
         raise InputError(f"{shown(path)}, line {line}: not UTF-8 text; convert the file") from None
+    except csv.Error:
+        raise InputError(
+            f"{shown(path)}: the name of a column is longer than {csv.field_size_limit()} characters; "
+            "is it CSV, and is every quote of its first line closed?"
+        ) from None
     except FileNotFoundError:
         raise InputError(f"{shown(path)}: no such file; is the source still written to?") from None
     except PermissionError:
