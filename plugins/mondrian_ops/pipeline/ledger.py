@@ -76,8 +76,7 @@ def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
 
 def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
     """The columns by which people are told apart: the entity's, the identifiers or all."""
-    entity = getattr(job, "entity_id", None)
-    wanted = [entity] if entity is not None else list(job.identifiers) or schema.names
+    wanted = [job.entity_id] if job.entity_id is not None else list(job.identifiers) or schema.names
     found = sorted(name for name in wanted if _has_text(schema.field(name).type))
     if not found:
         raise JobError(

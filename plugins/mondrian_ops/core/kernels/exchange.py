@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_ops.core.kernels.criteria import JIT, LEAN, group_holds
-from mondrian_ops.core.kernels.model import NONE, SET, ZERO, Floats, Ints
+from mondrian_ops.core.kernels.model import DISTINCT, NONE, SET, ZERO, Floats, Ints
 from mondrian_ops.core.kernels.splitting import width
 from mondrian_ops.core.kernels.topping import copy
 
@@ -320,22 +320,35 @@ def _both_hold(rows, near, c, row, e, other, criteria, work):
 def _holds(rows, near, c, out, new, criteria, work):
     """Whether a class without the row ``out``, with the row ``new``, satisfies every criterion on
     the sensitive attributes."""
-    counts = work.left_counts
     total = near.size[c] - (out != NONE) + (new != NONE)
     for j in range(criteria.kind.size):
-        column = criteria.column[j]
-        counts[: criteria.codes[j]] = 0
+        counts, codes = work.left_counts, rows.sensitive[criteria.column[j]]
+        _forget(counts, codes, near, c, new, criteria, j)
+        distinct = 0
         for i in range(near.size[c]):
             row = near.members[c, i]
-            counts[rows.sensitive[column, row]] += row != out
+            if row != out:
+                distinct += counts[codes[row]] == 0
+                counts[codes[row]] += 1
         if new != NONE:
-            counts[rows.sensitive[column, new]] += 1
-        distinct = 0
-        for s in range(criteria.codes[j]):
-            distinct += counts[s] > 0
+            distinct += counts[codes[new]] == 0
+            counts[codes[new]] += 1
         if not group_holds(counts, total, distinct, criteria, j, work.surplus, work.deficit):
             return False
     return True
+
+
+@njit(**LEAN)
+def _forget(counts, codes, near, c, new, criteria, j):
+    """Zero ``counts`` before they are those of a class; of many codes, such as persons, no others
+    than its own."""
+    if criteria.kind[j] != DISTINCT:
+        counts[: criteria.codes[j]] = 0
+        return
+    for i in range(near.size[c]):
+        counts[codes[near.members[c, i]]] = 0
+    if new != NONE:
+        counts[codes[new]] = 0
 
 
 @njit(**LEAN)
