@@ -24,7 +24,6 @@ from mondrian_ops.storage.remote import open_stream, store_errors
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
-    import pyarrow.csv as pa_csv
 
 __all__ = ["batches", "survey"]
 
@@ -246,8 +245,8 @@ def _text(path: str) -> Iterator[IO[str]]:
         raise InputError(f"{shown(path)}, line {line}: not UTF-8 text; convert the file") from None
     except csv.Error:
         raise InputError(
-            f"{shown(path)}: the name of a column is longer than {csv.field_size_limit()} characters; "
-            "is it CSV, and is every quote of its first line closed?"
+            f"{shown(path)}: the name of a column is longer than {csv.field_size_limit()} "
+            "characters; is it CSV, and is every quote of its first line closed?"
         ) from None
     except FileNotFoundError:
         raise InputError(f"{shown(path)}: no such file; is the source still written to?") from None
