@@ -60,7 +60,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a part was counted for each summary",
     (
         "mondrian_ops.core.release_count",
-        "if sum(len(each.sizes) for each in self._pending) > max(_PENDING, len(self._merged.sizes)):",
+        "if sum(len(each.sizes) for each in self._pending) > "
+        "max(_PENDING, len(self._merged.sizes)):",
         "if not sum(len(each.sizes) for each in self._pending) > "
         "max(_PENDING, len(self._merged.sizes)):",
     ): "how often parts are merged changes time and memory, not the count",
