@@ -55,6 +55,21 @@ _SAME = {"Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq"}
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "mondrian_ops.pipeline.wrap_up",
+        "verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))",
+        "verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=False))",
+    ): "it reads more files than are looked at",
+    (
+        "mondrian_ops.core.verification",
+        "of_code = np.array([-1, *leaves], np.int64)",
+        "of_code = np.array([~1, *leaves], np.int64)",
+    ): "any number below 0 is no leaf",
+    (
+        "mondrian_ops.core.verification",
+        "@dataclass(frozen=True)",
+        "@dataclass(frozen=False)",
+    ): "nothing assigns to it",
+    (
+        "mondrian_ops.pipeline.wrap_up",
         "for summary, part in zip(summaries, parts, strict=True):",
         "for summary, part in zip(summaries, parts, strict=False):",
     ): "a part was counted for each summary",
