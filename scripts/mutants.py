@@ -54,6 +54,33 @@ _SAME = {"Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq"}
 # Mutants that do what the code does: (module, line as it stands, line as it is mutated) -> why.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
+        "mondrian_ops.pipeline.wrap_up",
+        "verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))",
+        "verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=False))",
+    ): "it reads more files than are looked at",
+    (
+        "mondrian_ops.core.verification",
+        "of_code = np.array([-1, *leaves], np.int64)",
+        "of_code = np.array([~1, *leaves], np.int64)",
+    ): "any number below 0 is no leaf",
+    (
+        "mondrian_ops.core.verification",
+        "@dataclass(frozen=True)",
+        "@dataclass(frozen=False)",
+    ): "nothing assigns to it",
+    (
+        "mondrian_ops.pipeline.wrap_up",
+        "for summary, part in zip(summaries, parts, strict=True):",
+        "for summary, part in zip(summaries, parts, strict=False):",
+    ): "a part was counted for each summary",
+    (
+        "mondrian_ops.core.release_count",
+        "if sum(len(each.sizes) for each in self._pending) > "
+        "max(_PENDING, len(self._merged.sizes)):",
+        "if not sum(len(each.sizes) for each in self._pending) > "
+        "max(_PENDING, len(self._merged.sizes)):",
+    ): "how often parts are merged changes time and memory, not the count",
+    (
         "mondrian_ops.pipeline.checks",
         'for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():',
         'for name in job.quasi_identifier_names if job.interval_style <= "bounds" else ():',

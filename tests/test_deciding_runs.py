@@ -306,8 +306,9 @@ def test_an_approval_is_of_one_release(tmp_path):
     _, seal = wrapping.check()
     with pytest.raises(ApprovalError):
         wrapping.publish()
-    with pytest.raises(StorageError, match="changed after they were checked"):
-        wrapping.publish(Approval("another seal", "jane", "2025-06-01T12:00:00+00:00"))
+    for other in ("", "z"):  # before and after any seal
+        with pytest.raises(StorageError, match="changed after they were checked"):
+            wrapping.publish(Approval(other, "jane", "2025-06-01T12:00:00+00:00"))
     wrapping.rewrite(lambda table: table.set_column(1, "row", pa.array([0] * len(table))))
     with pytest.raises(StorageError, match="changed after they were checked"):
         wrapping.publish(Approval(seal, "jane", "2025-06-01T12:00:00+00:00"))
