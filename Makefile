@@ -69,7 +69,7 @@ test: install $(DEVELOPING) ## Run all tests; `make test ARGS="-m 'not airflow'"
 	@$(RUN) -m pytest $(ARGS)
 
 .PHONY: soak
-soak: install $(DEVELOPING) ## Run the tests that take long: every fault at every point
+soak: install $(DEVELOPING) ## Run the tests that take long: every fault at every point, more tables
 	@$(RUN) -m pytest -m soak $(ARGS)
 
 $(FUZZING): requirements-fuzz.txt $(DEVELOPING)

@@ -31,6 +31,15 @@ settings.load_profile("steady")
 pytest_plugins = ["servers.fixtures"]
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long, unless -m or the name of a test asks for it."""
+    if "soak" in config.option.markexpr or any("::" in each for each in config.args):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in set(long)]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests say by a marker what they need of the machine."""
     for name in NEEDS:
