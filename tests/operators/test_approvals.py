@@ -335,6 +335,20 @@ def test_the_next_try_of_an_approved_one_publishes_without_asking(release, conte
     assert len(release.asked) == 1
 
 
+def test_one_that_may_no_longer_be_published_is_told_of(release, monkeypatch):
+    """Its people were released elsewhere while it waited."""
+
+    def refuse(*_arguments, **_options):
+        raise PrivacyError("overlap: the release is refused")
+
+    parked = release.park()
+    monkeypatch.setattr(pipeline, "publish", refuse)
+    with pytest.raises(AirflowFailException, match="overlap"):
+        release.decide(parked, answer("Approve"))
+    assert release.states == ["refused"]
+    assert [each["state"] for each in release.noting.told] == ["waiting", "refused"]
+
+
 # Where a worker is killed while it discards: the module, and what it is about to do there.
 STEPS = [
     (approval, "skip_followers"),

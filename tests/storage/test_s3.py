@@ -18,6 +18,7 @@ from mondrian_ops.storage import (
     open_source,
     publish,
     read_release,
+    s3_publication,
     work_path,
     write_file,
 )
@@ -116,6 +117,28 @@ def test_readers_that_follow_the_manifest_read_one_release_while_another_comes(s
         "part-00000-v1.parquet",
         "part-00001-v1.parquet",
     ]
+
+
+def test_a_run_that_begins_during_a_publication_cannot_make_it_a_damaged_one(
+    s3_folder, monkeypatch
+):
+    stage(s3_folder.url("staging"), 1)
+    publish(s3_folder.url("staging"), s3_folder.url("out"), "old")
+    stage(s3_folder.url("staging"), 2)
+    refuse_gaps = s3_publication._refuse_gaps
+
+    def begun_meanwhile(*arguments):
+        check_output("/in", s3_folder.url("out"))
+        refuse_gaps(*arguments)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="2 of the parts"):
+        patched.setattr(s3_publication, "_refuse_gaps", begun_meanwhile)
+        publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
+    assert {v for _, t in read_release(s3_folder.url("out")) for v in t["version"].to_pylist()} == {
+        1
+    }
+    publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
+    assert version_of(s3_folder) == 2
 
 
 def test_a_part_that_the_manifest_names_and_that_is_gone_is_an_error(s3_folder):

@@ -166,11 +166,11 @@ class WrapUpOperator(MondrianOperator):
             raise AirflowSkipException(_discarded(decision))
         with final_errors():
             job = read_job(parked.job)
-            report = pipeline.published_report(job, parked.work) or pipeline.publish(
-                job,
-                work=parked.work,
-                approval=pipeline.Approval(parked.seal, decision.by, decision.at),
-            )
+            approved = pipeline.Approval(parked.seal, decision.by, decision.at)
+            report = pipeline.published_report(job, parked.work)
+            if report is None:
+                with refusal_told(self.on_refusal, context, job):
+                    report = pipeline.publish(job, work=parked.work, approval=approved)
         return self._concluded(job, report, context)
 
     def _discard(

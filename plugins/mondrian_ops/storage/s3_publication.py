@@ -9,12 +9,12 @@ process left behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mondrian_ops.storage import manifest
 from mondrian_ops.storage.files import remove_file, remove_tree, write_file
-from mondrian_ops.storage.locations import filesystem, joined
+from mondrian_ops.storage.locations import filesystem, joined, shown
 from mondrian_ops.storage.remote import Entry, entries, entry, store_errors
 
 __all__ = ["alone", "place", "recover", "refuse_unwritable"]
@@ -40,15 +40,33 @@ def refuse_unwritable(target: str) -> None:
 
 
 def place(staging: str, target: str) -> None:
-    """Make a complete ``staging`` the release at ``target``; parts that were there are deleted."""
+    """Make a complete ``staging`` the release at ``target``; parts that were there are deleted.
+
+    Raises:
+        OSError: what was copied is not there any more: a run that began meanwhile took it for what
+            a killed process left. Doing it again may help; nothing was published.
+    """
     staged = sorted(entries(staging), key=_moment)
     write_file(joined(target, _MARKER), b"")
     for each in staged:
+        if each.name == manifest.NAME:
+            _refuse_gaps(staged, target)
         store, source = filesystem(each.url)
         with store_errors(each.url):
             store.copy_file(source, filesystem(joined(target, each.name))[1])
     _clear(target)
     remove_tree(staging)
+
+
+def _refuse_gaps(staged: Sequence[Entry], target: str) -> None:
+    """The manifest comes next, and names only what is there."""
+    there = {each.name for each in entries(target)}
+    gone = [each.name for each in staged if each.name not in there | {manifest.NAME}]
+    if gone:
+        raise OSError(
+            f"{shown(target)}: {len(gone)} of the parts that were copied there are gone; a run "
+            "that began meanwhile took them for leftovers, try again"
+        )
 
 
 def _moment(staged: Entry) -> int:

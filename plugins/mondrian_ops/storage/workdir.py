@@ -125,14 +125,10 @@ class WorkDir:
                 Path(self.staging).rename(f"{self.staging}.{uuid.uuid4().hex[:8]}")
 
     def remove_fragments(self) -> None:
-        """Remove the rows that were scattered, or counted, and whose they are: nobody needs them
-        once the release is checked."""
+        """Remove the rows that were scattered, or counted: nobody needs them once the release is
+        checked. Whose rows they are stays, for the check may have to be done again."""
         remove_tree(self.path(_FRAGMENTS))
         remove_file(self.path(FREQUENCIES))
-        with suppress(FileNotFoundError):
-            for name in names_in(self.root):
-                if name.startswith(_PERSONS):
-                    remove_file(self.path(name))
 
     def path(self, *parts: str) -> str:
         """The path of a working file."""
