@@ -7,13 +7,14 @@ rows keep the order of the source, two lists that are in one order are matched l
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, groupby
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from adversary import ALGORITHMS, ASKED, Release, name_of, population, released
+from mondrian_ops import anonymize
 from mondrian_ops.algorithms import anonymizer
 from mondrian_ops.core import kernels
 
@@ -65,6 +66,26 @@ def test_rows_published_alike_do_not_lie_by_the_side_of_a_cut_they_were_on(tmp_p
     monkeypatch.setattr(anonymizer, "laid_out", of_cut_classes)
     pairs, found = ordered_pairs(released(tmp_path / "once", PEOPLE, **keys))
     assert found / pairs > 0.6
+
+
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize("style", ["text", "bounds"])
+def test_classes_ascend_by_what_is_published_and_not_by_the_cuts(style, null):
+    """Of sets and of bounds, too: they were in the order in which they were cut."""
+    rng = np.random.default_rng(7)
+    text = pa.array([f"v{at:02}" for at in rng.integers(0, 20, 600)])
+    number = pa.array(rng.integers(0, 40, 600), mask=null & (rng.random(600) < 0.1))
+    columns = ["number", "text"] if style == "bounds" else ["text", "number"]
+    job = {"k": 3, "cut": "median", "quasi_identifiers": columns, "interval_style": style}
+    table, _ = anonymize(pa.table({"text": text, "number": number}).select(columns), job)
+    if style == "bounds":
+        low = table["number_min"].to_pylist()
+        missing = low.count(None)
+        assert low[missing:] == sorted(low[missing:])
+        assert low[:missing] == [None] * missing
+    else:
+        runs = [label for label, _ in groupby(table["text"].to_pylist())]
+        assert len(runs) == len(set(runs)) > 20
 
 
 @pytest.mark.parametrize("keys", [*ALGORITHMS[:2], *ALGORITHMS[3:5]], ids=name_of)

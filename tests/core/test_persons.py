@@ -66,6 +66,17 @@ def test_missing_values_are_one_person(values, encoded):
     assert codes.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("type_", [pa.binary(2), pa.large_binary(), pa.large_string()])
+def test_persons_of_bytes_and_long_texts_are_the_same_ones(type_):
+    values = [b"ab", b"cd", b"ab"] if not pa.types.is_large_string(type_) else ["ab", "cd", "ab"]
+    if pa.types.is_fixed_size_binary(type_):
+        values = [b"\xff\xfe" if each == b"cd" else each for each in values]
+    counted = LeafPersons.of(9, np.zeros(3, np.int64), pa.array(values, type_))
+    assert counted.within([0]) == 2
+    digest = hashlib.blake2b(b"ab", digest_size=8).digest()
+    assert int.from_bytes(digest, "little", signed=True) in counted.person
+
+
 def test_a_person_is_the_same_in_every_process():
     """The engines count in many, and add up what they met."""
     met = LeafPersons.of(5, np.zeros(2, np.int64), pa.array(["ann", None]))

@@ -17,7 +17,7 @@ from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
-from mondrian_ops.core.encoding import without_dictionaries
+from mondrian_ops.core.encoding import encode_ranks, without_dictionaries
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -204,10 +204,11 @@ def laid_out(
 
 
 def _labels(values: pa.Array) -> NDArray[np.int64]:
-    """A number for what is published of each class, 0 where nothing is."""
-    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return np.asarray(indices, np.int64) + 1
+    """A number for what is published of each class, ascending with it, 0 where nothing is."""
+    if pa.types.is_dictionary(values.type):  # whose labels are in order
+        indices = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return np.asarray(indices, np.int64) + 1
+    return encode_ranks(values)[0].astype(np.int64)
 
 
 def columns_to_read(job: Job, names: list[str]) -> list[str]:

@@ -25,8 +25,11 @@ __all__ = ["leaf_of", "whole_classes"]
 def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> NDArray[np.int64]:
     """The leaf of each combination of codes, (combinations,)."""
     columns = {
-        each.name: each.leaves.take(pa.array(codes.astype(np.int64) - 1, mask=codes == 0))
+        each.name: pa.DictionaryArray.from_arrays(
+            pa.array(codes.astype(np.int32) - 1, mask=codes == 0), each.leaves
+        )
         for each, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
+        if each.name in plan.columns
     }
     return Router(plan, anonymizer.orders).route(pa.table(columns))
 
@@ -45,7 +48,8 @@ def whole_classes(
     classes, _ = recoding.classes(list(codes[:count]))
     published = classes.index
     class_of = np.repeat(np.arange(len(classes.starts)), classes.sizes)
-    rows, sensitive = frequencies.rows[published], codes[count:, published]
+    rows = frequencies.rows[published]
+    sensitive = np.ascontiguousarray(codes[count:, published])
     criteria = anonymizer.privacy.kernel(anonymizer.counted_domains)
     merging = _Merging(plan, np.bincount(leaf, frequencies.rows, plan.leaves).astype(np.int64))
     most = anonymizer.job.partitioning.max_rows
@@ -53,7 +57,7 @@ def whole_classes(
         place = merging.fragment_of[leaf[published]]
         sizes = [len(classes.starts), plan.leaves]
         index, starts = group(packed([class_of, place], sizes))
-        holds = kernels.groups_hold(index, starts, sensitive, rows, criteria)
+        holds = kernels.groups_hold(index.astype(np.int32), starts, sensitive, rows, criteria)
         firsts = index[starts]
         pairs = _partners(class_of[firsts], place[firsts], holds)
         if not merging.merge(pairs, most):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -419,22 +420,18 @@ class SetAttribute(Attribute):
         ncp = np.where(exact, 0.0, sizes / encoded.domain)
         lm = np.where(exact, 0.0, (sizes - 1) / (encoded.domain - 1))
         ncp[star] = lm[star] = 1.0
+        bounds = pairwise([0, *ends.tolist()])
+        sets = [tuple(members[start:end].tolist()) for start, end in bounds]
+        # In order, for that in which classes were cut would tell of the cuts.
+        place = {each: at for at, each in enumerate(sorted(set(sets)))}
+        ids = np.array([place[each] for each in sets], np.int64)
         texts = text_of(self.domain).to_pylist()
-        seen: dict[bytes, int] = {}
-        labels: list[str | None] = []
-        ids = np.empty(len(low), np.int64)
-        start = 0
-        for i, end in enumerate(ends.tolist()):
-            key = members[start:end].tobytes()
-            ids[i] = seen.setdefault(key, len(seen))
-            if ids[i] == len(labels):
-                labels.append(_set_text(members[start:end], texts))
-            start = end
-        sets = _dictionary_of_texts(ids, pa.array(labels, pa.string()))
-        return Published({self.name: _starred(sets, star)}, ncp, lm, exact, star)
+        labels = pa.array([_set_text(each, texts) for each in place], pa.string())
+        found = _dictionary_of_texts(ids, labels)
+        return Published({self.name: _starred(found, star)}, ncp, lm, exact, star)
 
 
-def _set_text(members: NDArray[np.generic], texts: Sequence[str]) -> str | None:
+def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
     if members[0] == 0:
         return None
     if len(members) == 1:

@@ -94,9 +94,16 @@ def _digests(values: pa.Array, codes: Ints) -> Ints:
     """A digest of the value of each of some codes."""
     is_present = codes != _MISSING
     present = values.take(pa.array(codes[is_present] - 1))
-    if not pa.types.is_binary(present.type):
+    if not _is_bytes(present.type):
         present = present.cast(pa.string()).cast(pa.binary())
     digests = [hashlib.blake2b(each, digest_size=8).digest() for each in present.to_pylist()]
     found = np.zeros(len(codes), np.int64)
     found[is_present] = np.frombuffer(b"".join(digests), "<i8")
     return found
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return any(
+        known(type_)
+        for known in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    )
