@@ -45,7 +45,7 @@ def test_a_larger_budget_looks_no_less_far(rows):
         assert less.group_rows <= more.group_rows
         assert less.nested_rows <= more.nested_rows
     assert cuts[0].nested_rows == 0
-    assert cuts[-1].nested_rows == min(rows, BLOCK)
+    assert cuts[-1].nested_rows == min(rows, BLOCK, 64 * 5)
 
 
 @pytest.mark.parametrize("rows", [3_000, 30_000, 60_000])

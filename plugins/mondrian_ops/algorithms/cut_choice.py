@@ -78,7 +78,8 @@ def _lookahead(
     nested, of_nested = 0, 0.0
     if reach >= survey.rows:  # larger nodes come first
         left = levels - of_groups - of_reach
-        nested, of_nested = _nested(job.k, min(reach, BLOCK), lost, left)
+        most = min(reach, BLOCK, _NESTED_MOST * job.k)
+        nested, of_nested = _nested(job.k, most, lost, left)
     return Cut(greedy, reach, group_rows, nested), of_groups + of_reach + of_nested
 
 
@@ -142,7 +143,9 @@ _LEAST_LEVELS = 1.5
 _GROUP_LEVELS = 12.0
 _DOUBLING_LEVELS, _MORE_LEVELS = 1.6, 0.4
 _NESTED_LEVELS, _MORE_NESTED = 900.0, 0.2
-_GROUPS = 128  # rows of the largest nodes that groups are tried in, over k
+# Rows, over k, of the largest nodes that are looked at twice (larger ones gain little) ...
+_NESTED_MOST = 64
+_GROUPS = 128  # ... and of those that groups are tried in
 _SHARES = 4
 
 
