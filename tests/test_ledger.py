@@ -180,6 +180,69 @@ def test_a_run_killed_around_publication_is_in_the_ledger_if_it_was_published(
     assert entry["sure"]
 
 
+@pytest.mark.parametrize("output", ["s3://no-connection@bucket/out", "ftp://host/out"])
+def test_an_unsure_entry_whose_output_cannot_be_looked_at_counts(nights, caplog, output):
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    entry = json.loads(path.read_text())
+    path.write_text(json.dumps({**entry, "sure": False, "output": output}))
+    report = nights.run(2, drop(900, 1000))
+    assert [each["share"] for each in report["ledger"]["overlaps"]] == [0.1]
+    assert "cannot be found out here" in caplog.text
+    assert CANARY not in caplog.text
+
+
+def test_an_unsure_entry_whose_output_is_not_allowed_here_counts(nights, monkeypatch):
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sure": False}))
+    other = nights.job(2, drop(0, 1000), output=str(nights.here / "theirs" / "2"), overlap="refuse")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(nights.here))
+    theirs = f"{nights.here / 'theirs'}, {nights.here / 'ledger'}"
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", theirs)
+    with pytest.raises(PrivacyError, match="same drop"):
+        pipeline.run(other)
+
+
+def test_a_store_that_does_not_answer_does_not_stop_the_jobs_of_a_ledger(nights, monkeypatch):
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sure": False}))
+    other = nights.job(2, drop(500, 1000))
+    asked, published = str(nights.here / "out" / "2025-01-01"), storage.published
+
+    def silent(output, token):
+        if output == asked:
+            raise TimeoutError
+        return published(output, token)
+
+    monkeypatch.setattr(storage, "published", silent)
+    assert pipeline.run(other)["ledger"]["overlaps"][0]["share"] == 0.5
+
+
+def test_a_release_that_is_refused_for_good_leaves_no_entry(nights):
+    job = nights.job(1, drop(0, 1000))
+    work = storage.work_path(str(job.output), "late")
+    fragments = pipeline.partition(job, work=work)
+    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    pipeline.check(job, work=work, summaries=summaries)
+    pipeline.run(nights.job(1, drop(5000, 1000), ledger=None))
+    with pytest.raises(StorageError, match="another run has published"):
+        pipeline.publish(job, work=work)
+    assert nights.entries() == []
+
+
+def test_a_release_that_may_be_tried_again_keeps_its_entry(nights, monkeypatch):
+    def failing(*_args):
+        raise OSError("disk")
+
+    monkeypatch.setattr(storage, "publish", failing)
+    with pytest.raises(OSError, match="disk"):
+        nights.run(1, drop(0, 1000))
+    (entry,) = nights.entries()
+    assert not entry["sure"]
+
+
 def test_who_is_released_between_the_check_and_the_publication_is_seen(nights):
     late, other = nights.job(1, drop(0, 1000), overlap="refuse"), nights.job(2, drop(0, 1000))
     work = storage.work_path(str(late.output), "late")
@@ -252,6 +315,34 @@ def test_a_damaged_entry_is_said_and_a_damaged_key_refused(nights, caplog):
     (nights.ledger / "key").write_bytes(b"")
     with pytest.raises(StorageError, match="is no key of 32 bytes"):
         nights.run(3, drop(4000, 1000))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *({key: None} for key in ("id", "run", "time", "dataset", "output", "key", "sketch")),
+        {"sketch": {"rows": 1}},
+        {"sketch": {"rows": 1, "total": "0", "least": "?"}},
+    ],
+)
+def test_an_entry_that_lacks_something_is_damaged_and_stops_nobody(nights, caplog, damage):
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    whole = json.loads(path.read_text())
+    job = nights.job(2, drop(0, 1000))
+    ledger = storage.Ledger(str(nights.ledger))
+    for broken in ({**whole, **damage}, {key: whole[key] for key in whole.keys() - damage.keys()}):
+        path.write_text(json.dumps({**broken}))
+        caplog.clear()
+        assert ledger.entries() == []
+        assert "damaged" in caplog.text
+    assert pipeline.run(job)["ledger"]["overlaps"] == []
+
+
+def test_an_entry_that_goes_while_the_ledger_is_read_is_none(nights, monkeypatch):
+    nights.run(1, drop(0, 1000))
+    monkeypatch.setattr("mondrian_ops.storage.ledger.names_in", lambda _: {"gone.json": False})
+    assert storage.Ledger(str(nights.ledger)).entries() == []
 
 
 def test_a_job_without_a_ledger_makes_none(nights):

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from mondrian_ops import storage
 from mondrian_ops.core.encoding import as_array
-from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
 from mondrian_ops.core.generalization import text_of
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series import undated
@@ -183,8 +183,21 @@ def _overlaps(job: Job, work: storage.WorkDir) -> list[Overlap]:
 
 
 def _is_released(entry: Mapping[str, Any]) -> bool:
-    """Whether the release of an entry was published, which a killed run did not come to say."""
-    return bool(entry["sure"]) or storage.published(entry["output"], entry["id"])
+    """Whether the release of an entry was published, which a killed run did not come to say.
+
+    One whose output cannot be looked at from here counts as published.
+    """
+    if entry["sure"]:
+        return True
+    try:
+        return storage.published(entry["output"], entry["id"])
+    except (MondrianOpsError, OSError) as error:
+        _log.warning(
+            "ledger: entry %s: whether it was published cannot be found out here (%s); it counts",
+            entry["id"],
+            type(error).__name__,
+        )
+        return True
 
 
 def _run_of(work: storage.WorkDir) -> str:
@@ -196,6 +209,8 @@ def _run_of(work: storage.WorkDir) -> str:
 def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
     """Around the publication: an entry of it is there afterwards, whoever is killed.
 
+    A release that is refused for good leaves none.
+
     Raises PrivacyError where people were released elsewhere since the release was checked, and the
     job wants no overlap.
     """
@@ -204,9 +219,15 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
         return
     refuse(job, work)
     ledger = storage.Ledger(job.ledger)
-    entry = _entry(job, work, report)
-    ledger.write({**entry, "sure": False})
-    yield
+    entry = {**_entry(job, work, report), "sure": False}
+    ledger.write(entry)
+    try:
+        yield
+    except MondrianOpsError:
+        with suppress(MondrianOpsError, OSError):  # the refusal is what matters
+            if not _is_released(entry):
+                ledger.remove(entry)
+        raise
     ledger.write({**entry, "sure": True})
 
 

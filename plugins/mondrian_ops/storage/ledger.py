@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import make_private, names_in, read_file, write_file
+from mondrian_ops.core.sketch import Sketch
+from mondrian_ops.storage.files import make_private, names_in, read_file, remove_file, write_file
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 
 __all__ = ["Ledger"]
@@ -34,6 +35,8 @@ Entry = Mapping[str, Any]
 _KEY, _RELEASES = "key", "releases"
 _KEY_BYTES = 32
 _READERS = 8
+_TEXTS = ("id", "run", "time", "dataset", "output", "key")
+_OTHERS = ("by", "sure", "sketch")
 
 _log = logging.getLogger(__name__)
 
@@ -96,26 +99,45 @@ class Ledger:
             store.create_dir(directory, recursive=True)
             write_file(path, content)
 
+    def remove(self, entry: Entry) -> None:
+        """Take an entry out; one that is missing is no error."""
+        remove_file(joined(self.url, _RELEASES, f"{entry['id']}.json"))
+
     def entries(self) -> list[Entry]:
         """All entries, in no order; a damaged one is left out, and said."""
+        with ThreadPoolExecutor(_READERS) as readers:
+            read = list(readers.map(self._read, self._names()))
+        return [entry for entry in read if entry is not None]
+
+    def _names(self) -> list[str]:
         try:
-            names = [name for name in names_in(joined(self.url, _RELEASES)) if _is_entry(name)]
+            return [name for name in names_in(joined(self.url, _RELEASES)) if _is_entry(name)]
         except FileNotFoundError:
             return []
-        with ThreadPoolExecutor(_READERS) as readers:
-            read = list(readers.map(self._read, names))
-        return [entry for entry in read if entry is not None]
 
     def _read(self, name: str) -> Entry | None:
         path = joined(self.url, _RELEASES, name)
         try:
             found = json.loads(read_file(path))
+        except FileNotFoundError:  # its release was refused meanwhile
+            return None
         except ValueError:
             found = None
-        if not isinstance(found, dict):
+        if not _is_whole(found):
             _log.warning("%s: damaged; this release is not compared with it", shown(path))
             return None
-        return found
+        return dict(found)
+
+
+def _is_whole(found: Any) -> bool:
+    """Whether it has what every entry has."""
+    if not isinstance(found, dict) or not found.keys() >= {*_TEXTS, *_OTHERS}:
+        return False
+    try:
+        Sketch.from_json(found["sketch"])
+    except (ValueError, KeyError, TypeError):
+        return False
+    return all(isinstance(found[key], str) for key in _TEXTS)
 
 
 def _is_entry(name: str) -> bool:
