@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -343,6 +344,36 @@ def test_an_entry_that_goes_while_the_ledger_is_read_is_none(nights, monkeypatch
     nights.run(1, drop(0, 1000))
     monkeypatch.setattr("mondrian_ops.storage.ledger.names_in", lambda _: {"gone.json": False})
     assert storage.Ledger(str(nights.ledger)).entries() == []
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP])
+def test_the_key_is_made_where_there_are_no_hard_links(tmp_path, monkeypatch, code):
+    def unknown(*_paths):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", unknown)
+    ledger = storage.Ledger(str(tmp_path / "ledger"))
+    key = ledger.key()
+    assert len(key) == 32
+    assert storage.Ledger(ledger.url).key() == key
+    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["key"]
+    assert stat.S_IMODE((tmp_path / "ledger" / "key").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_two_who_make_the_key_at_once_both_get_the_first_ones(tmp_path, monkeypatch, links):
+    ledger = storage.Ledger(str(tmp_path / "ledger"))
+    place, link, first = tmp_path / "ledger" / "key", os.link, bytes(range(32))
+
+    def late(temporary, path):
+        place.write_bytes(first)
+        if not links:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        link(temporary, path)
+
+    monkeypatch.setattr(os, "link", late)
+    assert ledger.key() == first
+    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["key"]
 
 
 def test_a_job_without_a_ledger_makes_none(nights):

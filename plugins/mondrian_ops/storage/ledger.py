@@ -11,6 +11,7 @@ out whether somebody they know is in a release; without the key nobody can.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -35,6 +36,7 @@ Entry = Mapping[str, Any]
 _KEY, _RELEASES = "key", "releases"
 _KEY_BYTES = 32
 _READERS = 8
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 _TEXTS = ("id", "run", "time", "dataset", "output", "key")
 _OTHERS = ("by", "sure", "sketch")
 
@@ -80,11 +82,9 @@ class Ledger:
         place = Path(local_path(path))
         temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}.tmp")
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(key)
-            with suppress(FileExistsError):  # it appears whole, and never in place of another
-                os.link(temporary, place)
+            _create(temporary, key)
+            with suppress(FileExistsError):
+                _link(temporary, place, key)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -127,6 +127,23 @@ class Ledger:
             _log.warning("%s: damaged; this release is not compared with it", shown(path))
             return None
         return dict(found)
+
+
+def _create(path: Path, key: bytes) -> None:
+    """Write a key that only this user may read; raises FileExistsError where something is."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key)
+
+
+def _link(temporary: Path, place: Path, key: bytes) -> None:
+    """Let the key appear whole, or where there are no links, at least never in place of another."""
+    try:
+        os.link(temporary, place)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _create(place, key)
 
 
 def _is_whole(found: Any) -> bool:
