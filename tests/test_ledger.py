@@ -346,6 +346,50 @@ def test_an_entry_that_goes_while_the_ledger_is_read_is_none(nights, monkeypatch
     assert storage.Ledger(str(nights.ledger)).entries() == []
 
 
+@pytest.mark.parametrize("overlap", ["warn", "refuse"])
+def test_a_key_that_is_lost_is_not_made_anew_beside_its_entries(nights, overlap):
+    nights.run(1, drop(0, 1000))
+    key = (nights.ledger / "key").read_bytes()
+    (nights.ledger / "key").unlink()
+    with pytest.raises(StorageError, match=r"^ledger: .*/key is missing.* 1 release.*restore it"):
+        nights.run(2, drop(0, 1000), overlap=overlap)
+    assert [path.name for path in nights.ledger.iterdir()] == ["releases"]
+    (nights.ledger / "key").write_bytes(key)
+    assert nights.run(2, drop(0, 1000))["ledger"]["overlaps"][0]["same"]
+
+
+def test_releases_of_another_key_are_counted_and_refused(nights, caplog):
+    for night in (1, 2):
+        nights.run(night, drop(night * 1000, 1000))
+    (nights.ledger / "key").write_bytes(bytes(32))
+    with pytest.raises(PrivacyError, match=r"^overlap: .*2 release\(s\) .*another key.*restore"):
+        nights.run(3, drop(0, 1000), overlap="refuse")
+    report = nights.run(3, drop(0, 1000))
+    (note,) = (note for note in report["notes"] if "another key" in note)
+    assert "2 release(s)" in note
+    assert note in caplog.text
+
+
+def test_releases_that_tell_people_apart_by_other_columns_are_counted(nights):
+    nights.run(1, drop(0, 1000), identifiers=[])
+    nights.run(2, drop(0, 1000))
+    report = nights.run(3, drop(5000, 1000), overlap="refuse")
+    (note,) = (note for note in report["notes"] if "other columns" in note)
+    assert "1 release(s)" in note
+
+
+def test_a_release_of_a_key_that_was_replaced_meanwhile_is_not_published(nights):
+    job = nights.job(1, drop(0, 1000))
+    work = storage.work_path(str(job.output), "slow")
+    fragments = pipeline.partition(job, work=work)
+    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    (nights.ledger / "key").write_bytes(bytes(32))
+    with pytest.raises(StorageError, match="another than when this run began"):
+        pipeline.wrap_up(job, work=work, summaries=summaries)
+    assert not Path(str(job.output)).exists()
+    assert not (nights.ledger / "releases").exists()
+
+
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP])
 def test_the_key_is_made_where_there_are_no_hard_links(tmp_path, monkeypatch, code):
     def unknown(*_paths):

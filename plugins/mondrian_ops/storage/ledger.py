@@ -52,20 +52,35 @@ class Ledger:
     def key(self) -> bytes:
         """The secret, made when it is first asked for.
 
-        Raises StorageError where what is there is no key.
+        Of several who make it at once, those of a remote store may not all get the same: the last
+        one's stays (S3 knows no other way), so who publishes asks for it again.
+
+        Raises StorageError where what is there is no key, or it is gone and its entries are not.
         """
         path = joined(self.url, _KEY)
         try:
             found = read_file(path)
         except FileNotFoundError:
-            self._make_key(path)
-            found = read_file(path)  # of whoever came first
+            found = self._first_key(path)
         if len(found) != _KEY_BYTES:
             raise StorageError(
                 f"ledger: {shown(path)} is no key of {_KEY_BYTES} bytes; restore it, or name "
                 "another location"
             )
         return found
+
+    def _first_key(self, path: str) -> bytes:
+        """The key, made where there is no entry that another one was made with."""
+        entries = len(self._names())
+        if not entries:
+            self._make_key(path)
+        try:
+            return read_file(path)  # of whoever came first, or last (see key)
+        except FileNotFoundError:
+            raise StorageError(
+                f"ledger: {shown(path)} is missing, and without it nobody can be found in the "
+                f"{entries} release(s) noted there; restore it, or name another location"
+            ) from None
 
     @staticmethod
     def key_id(key: bytes) -> str:
