@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -430,6 +431,70 @@ def test_a_table_in_memory_goes_into_no_ledger(nights):
     keys = {"k": 5, "quasi_identifiers": ["age"], "ledger": str(nights.ledger)}
     with pytest.raises(JobError, match="ledger: a table in memory is not published"):
         anonymize(drop(0, 1000), keys)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        *("out/2025-01-01", "out/2025-01-01/", "out/2025-01-01/ledger", "out", "."),
+        *("out/x/../2025-01-01/l", "link", "link/ledger"),
+    ],
+)
+def test_a_ledger_that_nests_with_the_output_is_refused_before_any_work(nights, ledger):
+    job = nights.job(1, drop(0, 1000), ledger=os.path.join(nights.here, ledger))
+    (nights.here / "out" / "2025-01-01").mkdir(parents=True)
+    (nights.here / "link").symlink_to(nights.here / "out" / "2025-01-01")
+    with pytest.raises(JobError, match=r"^ledger: .* the output .*one in the other; name a"):
+        pipeline.run(job)
+    assert list((nights.here / "out").rglob("*")) == [nights.here / "out" / "2025-01-01"]
+
+
+def test_a_ledger_by_its_url_is_the_same_place(nights):
+    job = nights.job(1, drop(0, 1000), ledger=(nights.here / "out/2025-01-01/ledger").as_uri())
+    with pytest.raises(JobError, match=r"^ledger: .* the output"):
+        pipeline.run(job)
+
+
+def test_a_ledger_in_the_input_is_refused_and_one_beside_it_is_not(nights):
+    drops = nights.here / "drops"
+    drops.mkdir()
+    pq.write_table(drop(0, 1000), drops / "people.parquet")
+    for source, ledger in (
+        ("drops", "drops"),
+        ("drops", "drops/ledger"),
+        ("drops/*", "drops/ledger"),
+        ("drops/**/*.parquet", "drops/ledger"),
+    ):
+        job = nights.job(1, drop(0, 1000), input=f"{nights.here}/{source}")
+        with pytest.raises(JobError, match=r"^ledger: .* lies in the input.*; name a directory"):
+            pipeline.run(replace(job, ledger=f"{nights.here}/{ledger}"))
+        assert os.listdir(drops) == ["people.parquet"]
+    job = nights.job(1, drop(0, 1000), input=f"{drops}/*.parquet", ledger=f"{drops}/ledger")
+    assert pipeline.run(job)["ledger"]["overlaps"] == []
+    assert nights.run(2, drop(0, 1000), ledger=f"{nights.here}/out/2025-01-02-ledger")
+
+
+@pytest.mark.parametrize(
+    ("ledger", "refused"),
+    [
+        ("s3://b/out", True),
+        ("s3://else@b/out//ledger", True),
+        ("s3://b", True),
+        ("s3://b/in/ledger", True),
+        ("s3://b/out-ledger", False),
+        ("s3://b/ledger", False),
+        ("s3://c/out/ledger", False),
+        ("/out/ledger", False),
+    ],
+)
+def test_remote_places_are_compared_too(monkeypatch, ledger, refused):
+    monkeypatch.setattr("mondrian_ops.storage.listing.entry", lambda _: None)
+    if not refused:
+        storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
+        return
+    with pytest.raises(JobError, match=r"^ledger: ") as error:
+        storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
+    assert "else" not in str(error.value)
 
 
 @pytest.mark.s3

@@ -23,12 +23,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.storage.files import make_private, names_in, read_file, remove_file, write_file
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+from mondrian_ops.storage.nesting import lies_in, would_be_read
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "check_ledger"]
 
 Entry = Mapping[str, Any]
 """A JSON value; ``id`` names its file."""
@@ -41,6 +42,25 @@ _TEXTS = ("id", "run", "time", "dataset", "output", "key")
 _OTHERS = ("by", "sure", "sketch")
 
 _log = logging.getLogger(__name__)
+
+
+def check_ledger(ledger: str | None, input_url: str, output: str) -> None:
+    """Refuse a ledger where nothing could be published, or which would be read as data.
+
+    Raises JobError where it is the output, lies in it or holds it, or lies in the input.
+    """
+    if ledger is None:
+        return
+    remedy = "name a directory apart from both, such as one beside the output"
+    if lies_in(ledger, output) or lies_in(output, ledger):
+        raise JobError(
+            f"ledger: {shown(ledger)} and the output {shown(output)} are, or lie, one in the "
+            f"other; {remedy}"
+        )
+    if would_be_read(joined(ledger, _RELEASES, "0.json"), input_url):
+        raise JobError(
+            f"ledger: {shown(ledger)} lies in the input, and would be read with it; {remedy}"
+        )
 
 
 class Ledger:
