@@ -195,13 +195,13 @@ def test_an_unsure_entry_whose_output_cannot_be_looked_at_counts(nights, caplog,
 
 
 def test_an_unsure_entry_whose_output_is_not_allowed_here_counts(nights, monkeypatch):
+    nights.ledger = nights.here / "theirs" / "ledger"
     nights.run(1, drop(0, 1000))
     (path,) = (nights.ledger / "releases").iterdir()
     path.write_text(json.dumps({**json.loads(path.read_text()), "sure": False}))
     other = nights.job(2, drop(0, 1000), output=str(nights.here / "theirs" / "2"), overlap="refuse")
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(nights.here))
-    theirs = f"{nights.here / 'theirs'}, {nights.here / 'ledger'}"
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", theirs)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(nights.here / "theirs"))
     with pytest.raises(PrivacyError, match="same drop"):
         pipeline.run(other)
 
@@ -447,6 +447,20 @@ def test_a_ledger_that_nests_with_the_output_is_refused_before_any_work(nights, 
     with pytest.raises(JobError, match=r"^ledger: .* the output .*one in the other; name a"):
         pipeline.run(job)
     assert list((nights.here / "out").rglob("*")) == [nights.here / "out" / "2025-01-01"]
+
+
+@pytest.mark.parametrize("ledger", ["elsewhere/ledger", "out/.hidden", "out/link/ledger"])
+def test_where_locations_are_limited_a_ledger_lies_below_an_allowed_output(
+    nights, monkeypatch, ledger
+):
+    (nights.here / "out").mkdir()
+    (nights.here / "out" / "link").symlink_to(nights.here / "elsewhere")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(nights.here))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(nights.here / "out"))
+    with pytest.raises(JobError, match=r"^ledger: "):
+        nights.run(1, drop(0, 1000), ledger=str(nights.here / ledger))
+    assert not (nights.here / "elsewhere").exists()
+    assert nights.run(1, drop(0, 1000), ledger=str(nights.here / "out" / "ledger"))
 
 
 def test_a_ledger_by_its_url_is_the_same_place(nights):

@@ -25,6 +25,7 @@ from typing import Any
 
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.sketch import Sketch
+from mondrian_ops.storage.allowed import check_given
 from mondrian_ops.storage.files import make_private, names_in, read_file, remove_file, write_file
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 from mondrian_ops.storage.nesting import lies_in, would_be_read
@@ -47,10 +48,12 @@ _log = logging.getLogger(__name__)
 def check_ledger(ledger: str | None, input_url: str, output: str) -> None:
     """Refuse a ledger where nothing could be published, or which would be read as data.
 
-    Raises JobError where it is the output, lies in it or holds it, or lies in the input.
+    Raises JobError where it is not allowed, is the output, lies in it or holds it, or lies in the
+    input.
     """
     if ledger is None:
         return
+    check_given("ledger", ledger, writing=True)
     remedy = "name a directory apart from both, such as one beside the output"
     if lies_in(ledger, output) or lies_in(output, ledger):
         raise JobError(
