@@ -168,6 +168,33 @@ class TestAllRows:
         frontier.trace(job, frontier.points([3], [1]))
         assert {path: path.read_bytes() for path in (tmp_path / "release").iterdir()} == before
 
+    def test_no_point_is_noted_in_the_ledger_and_none_keeps_the_release_out(
+        self, tmp_path: Path
+    ) -> None:
+        job = small_job(tmp_path, ledger=str(tmp_path / "ledger"), overlap="refuse")
+        found = frontier.trace(job, frontier.points([2, 5], [1]))
+        assert not any("reason" in point for point in found["points"])
+        assert not (tmp_path / "ledger").exists()
+        assert pipeline.run(job)["ledger"]["overlaps"] == []
+        frontier.trace(job, frontier.points([2], [1]))
+        assert len(list((tmp_path / "ledger" / "releases").iterdir())) == 1
+
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            {"require_approval": True},
+            {"max_gcp": 0, "max_risk": 0},
+            {"max_gcp": 0, "on_exceeded": "ask"},
+            {"algorithm": "samarati", **RECODED, "samarati": {"max_suppressed": 20}}
+            | {"max_suppressed": 0, "max_gcp": 0},
+        ],
+    )
+    def test_what_would_be_refused_or_asked_about_is_shown_too(
+        self, tmp_path: Path, keys: dict[str, Any]
+    ) -> None:
+        found = frontier.trace(small_job(tmp_path, **keys), frontier.points([2, 9], [1]))
+        assert [point["GCP"] > 0 for point in found["points"]] == [True, True]
+
     def test_no_value_of_a_person_is_in_any_output(self, tmp_path: Path) -> None:
         job = small_job(tmp_path)
         found = frontier.trace(job, frontier.points([2, 301], [1, 2]))

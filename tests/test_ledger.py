@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -180,6 +182,69 @@ def test_a_run_killed_around_publication_is_in_the_ledger_if_it_was_published(
     assert entry["sure"]
 
 
+@pytest.mark.parametrize("output", ["s3://no-connection@bucket/out", "ftp://host/out"])
+def test_an_unsure_entry_whose_output_cannot_be_looked_at_counts(nights, caplog, output):
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    entry = json.loads(path.read_text())
+    path.write_text(json.dumps({**entry, "sure": False, "output": output}))
+    report = nights.run(2, drop(900, 1000))
+    assert [each["share"] for each in report["ledger"]["overlaps"]] == [0.1]
+    assert "cannot be found out here" in caplog.text
+    assert CANARY not in caplog.text
+
+
+def test_an_unsure_entry_whose_output_is_not_allowed_here_counts(nights, monkeypatch):
+    nights.ledger = nights.here / "theirs" / "ledger"
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sure": False}))
+    other = nights.job(2, drop(0, 1000), output=str(nights.here / "theirs" / "2"), overlap="refuse")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(nights.here))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(nights.here / "theirs"))
+    with pytest.raises(PrivacyError, match="same drop"):
+        pipeline.run(other)
+
+
+def test_a_store_that_does_not_answer_does_not_stop_the_jobs_of_a_ledger(nights, monkeypatch):
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sure": False}))
+    other = nights.job(2, drop(500, 1000))
+    asked, published = str(nights.here / "out" / "2025-01-01"), storage.published
+
+    def silent(output, token):
+        if output == asked:
+            raise TimeoutError
+        return published(output, token)
+
+    monkeypatch.setattr(storage, "published", silent)
+    assert pipeline.run(other)["ledger"]["overlaps"][0]["share"] == 0.5
+
+
+def test_a_release_that_is_refused_for_good_leaves_no_entry(nights):
+    job = nights.job(1, drop(0, 1000))
+    work = storage.work_path(str(job.output), "late")
+    fragments = pipeline.partition(job, work=work)
+    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    pipeline.check(job, work=work, summaries=summaries)
+    pipeline.run(nights.job(1, drop(5000, 1000), ledger=None))
+    with pytest.raises(StorageError, match="another run has published"):
+        pipeline.publish(job, work=work)
+    assert nights.entries() == []
+
+
+def test_a_release_that_may_be_tried_again_keeps_its_entry(nights, monkeypatch):
+    def failing(*_args):
+        raise OSError("disk")
+
+    monkeypatch.setattr(storage, "publish", failing)
+    with pytest.raises(OSError, match="disk"):
+        nights.run(1, drop(0, 1000))
+    (entry,) = nights.entries()
+    assert not entry["sure"]
+
+
 def test_who_is_released_between_the_check_and_the_publication_is_seen(nights):
     late, other = nights.job(1, drop(0, 1000), overlap="refuse"), nights.job(2, drop(0, 1000))
     work = storage.work_path(str(late.output), "late")
@@ -254,6 +319,108 @@ def test_a_damaged_entry_is_said_and_a_damaged_key_refused(nights, caplog):
         nights.run(3, drop(4000, 1000))
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *({key: None} for key in ("id", "run", "time", "dataset", "output", "key", "sketch")),
+        {"sketch": {"rows": 1}},
+        {"sketch": {"rows": 1, "total": "0", "least": "?"}},
+    ],
+)
+def test_an_entry_that_lacks_something_is_damaged_and_stops_nobody(nights, caplog, damage):
+    nights.run(1, drop(0, 1000))
+    (path,) = (nights.ledger / "releases").iterdir()
+    whole = json.loads(path.read_text())
+    job = nights.job(2, drop(0, 1000))
+    ledger = storage.Ledger(str(nights.ledger))
+    for broken in ({**whole, **damage}, {key: whole[key] for key in whole.keys() - damage.keys()}):
+        path.write_text(json.dumps({**broken}))
+        caplog.clear()
+        assert ledger.entries() == []
+        assert "damaged" in caplog.text
+    assert pipeline.run(job)["ledger"]["overlaps"] == []
+
+
+def test_an_entry_that_goes_while_the_ledger_is_read_is_none(nights, monkeypatch):
+    nights.run(1, drop(0, 1000))
+    monkeypatch.setattr("mondrian_ops.storage.ledger.names_in", lambda _: {"gone.json": False})
+    assert storage.Ledger(str(nights.ledger)).entries() == []
+
+
+@pytest.mark.parametrize("overlap", ["warn", "refuse"])
+def test_a_key_that_is_lost_is_not_made_anew_beside_its_entries(nights, overlap):
+    nights.run(1, drop(0, 1000))
+    key = (nights.ledger / "key").read_bytes()
+    (nights.ledger / "key").unlink()
+    with pytest.raises(StorageError, match=r"^ledger: .*/key is missing.* 1 release.*restore it"):
+        nights.run(2, drop(0, 1000), overlap=overlap)
+    assert [path.name for path in nights.ledger.iterdir()] == ["releases"]
+    (nights.ledger / "key").write_bytes(key)
+    assert nights.run(2, drop(0, 1000))["ledger"]["overlaps"][0]["same"]
+
+
+def test_releases_of_another_key_are_counted_and_refused(nights, caplog):
+    for night in (1, 2):
+        nights.run(night, drop(night * 1000, 1000))
+    (nights.ledger / "key").write_bytes(bytes(32))
+    with pytest.raises(PrivacyError, match=r"^overlap: .*2 release\(s\) .*another key.*restore"):
+        nights.run(3, drop(0, 1000), overlap="refuse")
+    report = nights.run(3, drop(0, 1000))
+    (note,) = (note for note in report["notes"] if "another key" in note)
+    assert "2 release(s)" in note
+    assert note in caplog.text
+
+
+def test_releases_that_tell_people_apart_by_other_columns_are_counted(nights):
+    nights.run(1, drop(0, 1000), identifiers=[])
+    nights.run(2, drop(0, 1000))
+    report = nights.run(3, drop(5000, 1000), overlap="refuse")
+    (note,) = (note for note in report["notes"] if "other columns" in note)
+    assert "1 release(s)" in note
+
+
+def test_a_release_of_a_key_that_was_replaced_meanwhile_is_not_published(nights):
+    job = nights.job(1, drop(0, 1000))
+    work = storage.work_path(str(job.output), "slow")
+    fragments = pipeline.partition(job, work=work)
+    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    (nights.ledger / "key").write_bytes(bytes(32))
+    with pytest.raises(StorageError, match="another than when this run began"):
+        pipeline.wrap_up(job, work=work, summaries=summaries)
+    assert not Path(str(job.output)).exists()
+    assert not (nights.ledger / "releases").exists()
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP])
+def test_the_key_is_made_where_there_are_no_hard_links(tmp_path, monkeypatch, code):
+    def unknown(*_paths):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", unknown)
+    ledger = storage.Ledger(str(tmp_path / "ledger"))
+    key = ledger.key()
+    assert len(key) == 32
+    assert storage.Ledger(ledger.url).key() == key
+    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["key"]
+    assert stat.S_IMODE((tmp_path / "ledger" / "key").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_two_who_make_the_key_at_once_both_get_the_first_ones(tmp_path, monkeypatch, links):
+    ledger = storage.Ledger(str(tmp_path / "ledger"))
+    place, link, first = tmp_path / "ledger" / "key", os.link, bytes(range(32))
+
+    def late(temporary, path):
+        place.write_bytes(first)
+        if not links:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        link(temporary, path)
+
+    monkeypatch.setattr(os, "link", late)
+    assert ledger.key() == first
+    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["key"]
+
+
 def test_a_job_without_a_ledger_makes_none(nights):
     report = nights.run(1, drop(0, 1000), ledger=None)
     assert "ledger" not in report
@@ -264,6 +431,84 @@ def test_a_table_in_memory_goes_into_no_ledger(nights):
     keys = {"k": 5, "quasi_identifiers": ["age"], "ledger": str(nights.ledger)}
     with pytest.raises(JobError, match="ledger: a table in memory is not published"):
         anonymize(drop(0, 1000), keys)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        *("out/2025-01-01", "out/2025-01-01/", "out/2025-01-01/ledger", "out", "."),
+        *("out/x/../2025-01-01/l", "link", "link/ledger"),
+    ],
+)
+def test_a_ledger_that_nests_with_the_output_is_refused_before_any_work(nights, ledger):
+    job = nights.job(1, drop(0, 1000), ledger=os.path.join(nights.here, ledger))
+    (nights.here / "out" / "2025-01-01").mkdir(parents=True)
+    (nights.here / "link").symlink_to(nights.here / "out" / "2025-01-01")
+    with pytest.raises(JobError, match=r"^ledger: .* the output .*one in the other; name a"):
+        pipeline.run(job)
+    assert list((nights.here / "out").rglob("*")) == [nights.here / "out" / "2025-01-01"]
+
+
+@pytest.mark.parametrize("ledger", ["elsewhere/ledger", "out/.hidden", "out/link/ledger"])
+def test_where_locations_are_limited_a_ledger_lies_below_an_allowed_output(
+    nights, monkeypatch, ledger
+):
+    (nights.here / "out").mkdir()
+    (nights.here / "out" / "link").symlink_to(nights.here / "elsewhere")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(nights.here))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(nights.here / "out"))
+    with pytest.raises(JobError, match=r"^ledger: "):
+        nights.run(1, drop(0, 1000), ledger=str(nights.here / ledger))
+    assert not (nights.here / "elsewhere").exists()
+    assert nights.run(1, drop(0, 1000), ledger=str(nights.here / "out" / "ledger"))
+
+
+def test_a_ledger_by_its_url_is_the_same_place(nights):
+    job = nights.job(1, drop(0, 1000), ledger=(nights.here / "out/2025-01-01/ledger").as_uri())
+    with pytest.raises(JobError, match=r"^ledger: .* the output"):
+        pipeline.run(job)
+
+
+def test_a_ledger_in_the_input_is_refused_and_one_beside_it_is_not(nights):
+    drops = nights.here / "drops"
+    drops.mkdir()
+    pq.write_table(drop(0, 1000), drops / "people.parquet")
+    for source, ledger in (
+        ("drops", "drops"),
+        ("drops", "drops/ledger"),
+        ("drops/*", "drops/ledger"),
+        ("drops/**/*.parquet", "drops/ledger"),
+    ):
+        job = nights.job(1, drop(0, 1000), input=f"{nights.here}/{source}")
+        with pytest.raises(JobError, match=r"^ledger: .* lies in the input.*; name a directory"):
+            pipeline.run(replace(job, ledger=f"{nights.here}/{ledger}"))
+        assert os.listdir(drops) == ["people.parquet"]
+    job = nights.job(1, drop(0, 1000), input=f"{drops}/*.parquet", ledger=f"{drops}/ledger")
+    assert pipeline.run(job)["ledger"]["overlaps"] == []
+    assert nights.run(2, drop(0, 1000), ledger=f"{nights.here}/out/2025-01-02-ledger")
+
+
+@pytest.mark.parametrize(
+    ("ledger", "refused"),
+    [
+        ("s3://b/out", True),
+        ("s3://else@b/out//ledger", True),
+        ("s3://b", True),
+        ("s3://b/in/ledger", True),
+        ("s3://b/out-ledger", False),
+        ("s3://b/ledger", False),
+        ("s3://c/out/ledger", False),
+        ("/out/ledger", False),
+    ],
+)
+def test_remote_places_are_compared_too(monkeypatch, ledger, refused):
+    monkeypatch.setattr("mondrian_ops.storage.listing.entry", lambda _: None)
+    if not refused:
+        storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
+        return
+    with pytest.raises(JobError, match=r"^ledger: ") as error:
+        storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
+    assert "else" not in str(error.value)
 
 
 @pytest.mark.s3

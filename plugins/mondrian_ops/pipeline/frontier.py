@@ -46,6 +46,17 @@ Point = Mapping[str, Any]
 Drawn = Mapping[str, Any]
 """What the points are measured on: ``{"work", "rows", "measured", "fragments", "drawn"}``."""
 
+_UNPUBLISHED: Mapping[str, Any] = {
+    "require_approval": False,
+    "max_gcp": None,
+    "max_risk": None,
+    "max_suppressed": None,
+    "on_exceeded": "refuse",
+    "ledger": None,
+    "overlap": "warn",
+}
+"""What decides whether a release is published, as it is for one that never is."""
+
 
 def points(ks: Iterable[float], ls: Iterable[float]) -> list[dict[str, Any]]:
     """The grid, by l and then by k, each combination once; l = 1 asks for no diversity.
@@ -65,6 +76,8 @@ def points(ks: Iterable[float], ls: Iterable[float]) -> list[dict[str, Any]]:
 def job_at(job: Job, point: Point) -> Job:
     """``job`` with the k and l of ``point``, by the local engine, without what changes no class.
 
+    It goes into no ledger, asks nobody, and has no limit: what would exceed one is to be seen.
+
     Raises JobError where they make no sense for it.
     """
     asked = {**job.to_dict(), "k": point["k"], "l": point["l"]}
@@ -76,7 +89,7 @@ def job_at(job: Job, point: Point) -> Job:
         found = Job.from_dict(asked, paths_required=False)
     except JobError as error:
         raise JobError(f"k = {shown(point['k'])}, l = {shown(point['l'] or 1)}: {error}") from None
-    return replace(found, base_dir=job.base_dir, engine="local", unlisted="drop")
+    return replace(found, base_dir=job.base_dir, engine="local", unlisted="drop", **_UNPUBLISHED)
 
 
 def draw(

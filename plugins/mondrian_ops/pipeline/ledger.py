@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 
 from mondrian_ops import storage
 from mondrian_ops.core.encoding import as_array
-from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError, StorageError
 from mondrian_ops.core.generalization import text_of
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series import undated
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.pipeline.approval import now
 from mondrian_ops.pipeline.assembly import Report
-from mondrian_ops.report.figures import percent
+from mondrian_ops.report.figures import number, percent
 
 __all__ = ["confirm", "note", "recorded", "refuse", "sketch"]
 
@@ -56,6 +56,27 @@ class Overlap(NamedTuple):
             f"{percent(self.share)}{error} of its people are in the release of {self.dataset} of "
             f"{self.time} too"
         )
+
+
+class Compared(NamedTuple):
+    """The overlaps, the largest first, and how many releases could not be looked for any."""
+
+    overlaps: list[Overlap]
+    of_other_keys: int
+    by_other_columns: int
+
+    @property
+    def notes(self) -> list[str]:
+        """All of it in words."""
+        noted = [_said(self.overlaps)] if self.overlaps else []
+        if self.of_other_keys:
+            noted.append(_other_keys(self.of_other_keys))
+        if self.by_other_columns:
+            noted.append(
+                f"{number(self.by_other_columns)} release(s) in the ledger tell people apart by "
+                "other columns, and could not be compared"
+            )
+        return noted
 
 
 def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
@@ -122,40 +143,52 @@ def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
 
 
 def refuse(job: Job, work: storage.WorkDir) -> None:
-    """Raise PrivacyError where the job wants no overlap and there is one."""
-    if job.ledger is None or job.overlap != "refuse":
-        return
-    found = _overlaps(job, work)
-    if found:
-        raise PrivacyError(_refusal(found))
+    """Raise PrivacyError where the job wants no overlap and there is one, or may be."""
+    if job.ledger is not None and job.overlap == "refuse":
+        _refuse(_compared(job, work))
 
 
 def note(job: Job, work: storage.WorkDir, report: Report) -> None:
-    """Tell the report, and the log, of overlaps.
+    """Tell the report, and the log, of overlaps and of releases that could not be compared.
 
-    Raises PrivacyError where the job wants none and there is one.
+    Raises PrivacyError where the job wants no overlap and there is one, or may be.
     """
     if job.ledger is None:
         return
-    found = _overlaps(job, work)
-    if found and job.overlap == "refuse":
-        raise PrivacyError(_refusal(found), report)
+    found = _compared(job, work)
+    if job.overlap == "refuse":
+        _refuse(found, report)
     told = work.read_json(_SKETCH)
     report["ledger"] = {
         "people_by": told["by"],
         "people": Sketch.from_json(told["sketch"]).entities,
-        "overlaps": [each._asdict() for each in found],
+        "overlaps": [each._asdict() for each in found.overlaps],
     }
-    if found:
-        said = _said(found)
+    for said in found.notes:
         _log.warning("%s", said)
         report["notes"].append(said)
 
 
-def _refusal(found: Sequence[Overlap]) -> str:
+def _refuse(found: Compared, report: Report | None = None) -> None:
+    refused = "overlap: the release is refused and not published"
+    if found.overlaps:
+        raise PrivacyError(
+            f"{refused}: {_said(found.overlaps)}; take out who was released before, or set "
+            "overlap: warn",
+            report,
+        )
+    if found.of_other_keys:
+        raise PrivacyError(
+            f"{refused}: {_other_keys(found.of_other_keys)}; restore the key that they were noted "
+            "with, take their files out of the ledger, or set overlap: warn",
+            report,
+        )
+
+
+def _other_keys(count: int) -> str:
     return (
-        f"overlap: the release is refused and not published: {_said(found)}; take out who was "
-        "released before, or set overlap: warn"
+        f"{number(count)} release(s) in the ledger were noted with another key, and could not be "
+        "compared"
     )
 
 
@@ -164,27 +197,47 @@ def _said(found: Sequence[Overlap]) -> str:
     return f"{found[0].said}{others}; releases of overlapping people can be intersected"
 
 
-def _overlaps(job: Job, work: storage.WorkDir) -> list[Overlap]:
-    """The overlaps with releases of other runs, the largest first."""
+def _compared(job: Job, work: storage.WorkDir) -> Compared:
+    """What the ledger says of the drop; releases of its own run are left out."""
     own = work.read_json(_SKETCH)
-    own_sketch = Sketch.from_json(own["sketch"])
+    others = [
+        entry
+        for entry in storage.Ledger(str(job.ledger)).entries()
+        if entry["run"] != _run_of(work) and _is_released(entry)
+    ]
+    of_key = [entry for entry in others if entry["key"] == own["key"]]
+    alike = [entry for entry in of_key if entry["by"] == own["by"]]
+    overlaps = _overlaps(Sketch.from_json(own["sketch"]), alike)
+    return Compared(overlaps, len(others) - len(of_key), len(of_key) - len(alike))
+
+
+def _overlaps(own: Sketch, entries: Sequence[Mapping[str, Any]]) -> list[Overlap]:
     found = []
-    for entry in storage.Ledger(str(job.ledger)).entries():
-        if entry["run"] == _run_of(work) or not _is_released(entry):
-            continue
-        if (entry["by"], entry["key"]) != (own["by"], own["key"]):
-            continue
+    for entry in entries:
         other = Sketch.from_json(entry["sketch"])
-        share, error = own_sketch.shared_with(other)
+        share, error = own.shared_with(other)
         if share:
-            same = own_sketch.is_drop_of(other)
+            same = own.is_drop_of(other)
             found.append(Overlap(entry["dataset"], entry["time"], share, error, same))
     return sorted(found, key=lambda each: (each.same, each.share, each.time), reverse=True)
 
 
 def _is_released(entry: Mapping[str, Any]) -> bool:
-    """Whether the release of an entry was published, which a killed run did not come to say."""
-    return bool(entry["sure"]) or storage.published(entry["output"], entry["id"])
+    """Whether the release of an entry was published, which a killed run did not come to say.
+
+    One whose output cannot be looked at from here counts as published.
+    """
+    if entry["sure"]:
+        return True
+    try:
+        return storage.published(entry["output"], entry["id"])
+    except (MondrianOpsError, OSError) as error:
+        _log.warning(
+            "ledger: entry %s: whether it was published cannot be found out here (%s); it counts",
+            entry["id"],
+            type(error).__name__,
+        )
+        return True
 
 
 def _run_of(work: storage.WorkDir) -> str:
@@ -196,17 +249,30 @@ def _run_of(work: storage.WorkDir) -> str:
 def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
     """Around the publication: an entry of it is there afterwards, whoever is killed.
 
+    A release that is refused for good leaves none.
+
     Raises PrivacyError where people were released elsewhere since the release was checked, and the
-    job wants no overlap.
+    job wants no overlap; StorageError where the ledger's key is not that of the sketch any more.
     """
     if job.ledger is None:
         yield
         return
-    refuse(job, work)
     ledger = storage.Ledger(job.ledger)
-    entry = _entry(job, work, report)
-    ledger.write({**entry, "sure": False})
-    yield
+    if ledger.key_id(ledger.key()) != work.read_json(_SKETCH)["key"]:
+        raise StorageError(
+            f"ledger: the key in {storage.shown(job.ledger)} is another than when this run began; "
+            "nothing is published, run again from the partition task"
+        )
+    refuse(job, work)
+    entry = {**_entry(job, work, report), "sure": False}
+    ledger.write(entry)
+    try:
+        yield
+    except MondrianOpsError:
+        with suppress(MondrianOpsError, OSError):  # the refusal is what matters
+            if not _is_released(entry):
+                ledger.remove(entry)
+        raise
     ledger.write({**entry, "sure": True})
 
 

@@ -94,6 +94,7 @@ def begin(job: Job, work: str) -> Run:
     All that :func:`divide` needs is in them then, so that a machine may do it which sees neither
     the job's file nor its hierarchies. Raises as :func:`partition` does.
     """
+    storage.check_ledger(job.ledger, str(job.input), str(job.output))
     storage.check_output(str(job.input), str(job.output))
     directory = storage.WorkDir(work)
     # Before all that takes long: whoever was given up for dead meanwhile finds that out.

@@ -17,7 +17,7 @@ from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoi
 from mondrian_ops.storage.files import names_in, read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
 from mondrian_ops.storage.jobs import load_job, read_job
-from mondrian_ops.storage.ledger import Ledger
+from mondrian_ops.storage.ledger import Ledger, check_ledger
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 from mondrian_ops.storage.release import (
     check_output,
@@ -49,6 +49,7 @@ __all__ = [
     "WorkDir",
     "check_given",
     "check_job",
+    "check_ledger",
     "check_output",
     "filesystem",
     "find_hierarchy",

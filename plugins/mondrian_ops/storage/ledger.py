@@ -11,6 +11,7 @@ out whether somebody they know is in a release; without the key nobody can.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -22,11 +23,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import make_private, names_in, read_file, write_file
+from mondrian_ops.core.errors import JobError, StorageError
+from mondrian_ops.core.sketch import Sketch
+from mondrian_ops.storage.allowed import check_given
+from mondrian_ops.storage.files import make_private, names_in, read_file, remove_file, write_file
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+from mondrian_ops.storage.nesting import lies_in, would_be_read
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "check_ledger"]
 
 Entry = Mapping[str, Any]
 """A JSON value; ``id`` names its file."""
@@ -34,8 +38,32 @@ Entry = Mapping[str, Any]
 _KEY, _RELEASES = "key", "releases"
 _KEY_BYTES = 32
 _READERS = 8
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
+_TEXTS = ("id", "run", "time", "dataset", "output", "key")
+_OTHERS = ("by", "sure", "sketch")
 
 _log = logging.getLogger(__name__)
+
+
+def check_ledger(ledger: str | None, input_url: str, output: str) -> None:
+    """Refuse a ledger where nothing could be published, or which would be read as data.
+
+    Raises JobError where it is not allowed, is the output, lies in it or holds it, or lies in the
+    input.
+    """
+    if ledger is None:
+        return
+    check_given("ledger", ledger, writing=True)
+    remedy = "name a directory apart from both, such as one beside the output"
+    if lies_in(ledger, output) or lies_in(output, ledger):
+        raise JobError(
+            f"ledger: {shown(ledger)} and the output {shown(output)} are, or lie, one in the "
+            f"other; {remedy}"
+        )
+    if would_be_read(joined(ledger, _RELEASES, "0.json"), input_url):
+        raise JobError(
+            f"ledger: {shown(ledger)} lies in the input, and would be read with it; {remedy}"
+        )
 
 
 class Ledger:
@@ -47,20 +75,35 @@ class Ledger:
     def key(self) -> bytes:
         """The secret, made when it is first asked for.
 
-        Raises StorageError where what is there is no key.
+        Of several who make it at once, those of a remote store may not all get the same: the last
+        one's stays (S3 knows no other way), so who publishes asks for it again.
+
+        Raises StorageError where what is there is no key, or it is gone and its entries are not.
         """
         path = joined(self.url, _KEY)
         try:
             found = read_file(path)
         except FileNotFoundError:
-            self._make_key(path)
-            found = read_file(path)  # of whoever came first
+            found = self._first_key(path)
         if len(found) != _KEY_BYTES:
             raise StorageError(
                 f"ledger: {shown(path)} is no key of {_KEY_BYTES} bytes; restore it, or name "
                 "another location"
             )
         return found
+
+    def _first_key(self, path: str) -> bytes:
+        """The key, made where there is no entry that another one was made with."""
+        entries = len(self._names())
+        if not entries:
+            self._make_key(path)
+        try:
+            return read_file(path)  # of whoever came first, or last (see key)
+        except FileNotFoundError:
+            raise StorageError(
+                f"ledger: {shown(path)} is missing, and without it nobody can be found in the "
+                f"{entries} release(s) noted there; restore it, or name another location"
+            ) from None
 
     @staticmethod
     def key_id(key: bytes) -> str:
@@ -77,11 +120,9 @@ class Ledger:
         place = Path(local_path(path))
         temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}.tmp")
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(key)
-            with suppress(FileExistsError):  # it appears whole, and never in place of another
-                os.link(temporary, place)
+            _create(temporary, key)
+            with suppress(FileExistsError):
+                _link(temporary, place, key)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -96,26 +137,62 @@ class Ledger:
             store.create_dir(directory, recursive=True)
             write_file(path, content)
 
+    def remove(self, entry: Entry) -> None:
+        """Take an entry out; one that is missing is no error."""
+        remove_file(joined(self.url, _RELEASES, f"{entry['id']}.json"))
+
     def entries(self) -> list[Entry]:
         """All entries, in no order; a damaged one is left out, and said."""
+        with ThreadPoolExecutor(_READERS) as readers:
+            read = list(readers.map(self._read, self._names()))
+        return [entry for entry in read if entry is not None]
+
+    def _names(self) -> list[str]:
         try:
-            names = [name for name in names_in(joined(self.url, _RELEASES)) if _is_entry(name)]
+            return [name for name in names_in(joined(self.url, _RELEASES)) if _is_entry(name)]
         except FileNotFoundError:
             return []
-        with ThreadPoolExecutor(_READERS) as readers:
-            read = list(readers.map(self._read, names))
-        return [entry for entry in read if entry is not None]
 
     def _read(self, name: str) -> Entry | None:
         path = joined(self.url, _RELEASES, name)
         try:
             found = json.loads(read_file(path))
+        except FileNotFoundError:  # its release was refused meanwhile
+            return None
         except ValueError:
             found = None
-        if not isinstance(found, dict):
+        if not _is_whole(found):
             _log.warning("%s: damaged; this release is not compared with it", shown(path))
             return None
-        return found
+        return dict(found)
+
+
+def _create(path: Path, key: bytes) -> None:
+    """Write a key that only this user may read; raises FileExistsError where something is."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key)
+
+
+def _link(temporary: Path, place: Path, key: bytes) -> None:
+    """Let the key appear whole, or where there are no links, at least never in place of another."""
+    try:
+        os.link(temporary, place)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _create(place, key)
+
+
+def _is_whole(found: Any) -> bool:
+    """Whether it has what every entry has."""
+    if not isinstance(found, dict) or not found.keys() >= {*_TEXTS, *_OTHERS}:
+        return False
+    try:
+        Sketch.from_json(found["sketch"])
+    except (ValueError, KeyError, TypeError):
+        return False
+    return all(isinstance(found[key], str) for key in _TEXTS)
 
 
 def _is_entry(name: str) -> bool:

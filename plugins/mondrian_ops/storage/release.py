@@ -12,7 +12,7 @@ import fnmatch
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import (
-    connections,
     hdfs_publication,
     local_publication,
     manifest,
@@ -48,6 +47,7 @@ from mondrian_ops.storage.locations import (
     remote_parts,
     shown,
 )
+from mondrian_ops.storage.nesting import lies_in, would_be_read
 from mondrian_ops.storage.parquet_files import parquet_file
 from mondrian_ops.storage.remote import entry
 
@@ -237,41 +237,14 @@ def _target(output: str) -> str:
 
 def _refuse_overlap(input_url: str, output: str, target: str) -> None:
     remedy = "choose an `output` outside the input"
-    if is_local(input_url) != is_local(target):
-        return
-    if is_local(target):
-        place: PurePath = Path(target)
-        pattern: PurePath = Path(local_path(input_url)).resolve()
-        root: PurePath = Path(source_root(input_url)).resolve()
-    else:
-        if not _on_one_store(input_url, target):
-            return
-        place, pattern, root = (
-            PurePosixPath(remote_parts(each)[1])
-            for each in (target, input_url, source_root(input_url))
-        )
-    if root.is_relative_to(place):
+    if lies_in(source_root(input_url), target):
         raise StorageError(
             f"output: the input lies in {shown(output)}, and would be replaced; {remedy}"
         )
-    if place.is_relative_to(root) and _would_be_read(place, pattern, root):
+    if would_be_read(joined(target, PART_PATTERN.replace("*", "00000")), input_url):
         raise StorageError(
             f"output: {shown(output)} lies in the input, would be read with it; {remedy}"
         )
-
-
-def _on_one_store(one: str, other: str) -> bool:
-    servers = [connections.servers_of(remote_parts(each)[0]) for each in (one, other)]
-    return not servers[0].isdisjoint(servers[1])
-
-
-def _would_be_read(target: PurePath, pattern: PurePath, root: PurePath) -> bool:
-    wildcards = pattern.parts
-    if root == pattern or "**" in wildcards:
-        return True
-    part = (target / PART_PATTERN.replace("*", "00000")).parts
-    below = zip(wildcards, part, strict=False)
-    return len(wildcards) <= len(part) and all(fnmatch.fnmatchcase(n, w) for w, n in below)
 
 
 def _refuse_occupied(target: str) -> None:

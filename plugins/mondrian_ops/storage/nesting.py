@@ -1,0 +1,46 @@
+"""Whether one location lies in another, or would be read with an input.
+
+Symbolic links are followed first; remote locations lie on one store if they share a server or the
+bucket.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path, PurePath, PurePosixPath
+
+from mondrian_ops.storage import connections
+from mondrian_ops.storage.listing import source_root
+from mondrian_ops.storage.locations import is_local, local_path, remote_parts
+
+__all__ = ["lies_in", "would_be_read"]
+
+
+def lies_in(url: str, other: str) -> bool:
+    """Whether a location is another one, or lies below it."""
+    return _on_one_store(url, other) and _path(url).is_relative_to(_path(other))
+
+
+def would_be_read(file: str, input_url: str) -> bool:
+    """Whether a file lies in an input: a file, a directory or a glob."""
+    root = source_root(input_url)
+    if not lies_in(file, root):
+        return False
+    there, wildcards = _path(file).parts, _path(input_url).parts
+    if _path(root) == _path(input_url) or "**" in wildcards:
+        return True
+    below = zip(wildcards, there, strict=False)
+    return len(wildcards) <= len(there) and all(fnmatch.fnmatchcase(n, w) for w, n in below)
+
+
+def _path(url: str) -> PurePath:
+    if is_local(url):
+        return Path(local_path(url)).resolve()
+    return PurePosixPath(remote_parts(url)[1])
+
+
+def _on_one_store(one: str, other: str) -> bool:
+    if is_local(one) or is_local(other):
+        return is_local(one) and is_local(other)
+    servers = [connections.servers_of(remote_parts(each)[0]) for each in (one, other)]
+    return not servers[0].isdisjoint(servers[1])
