@@ -430,6 +430,19 @@ def test_the_environment_can_limit_everybody(home, monkeypatch):
         pipeline.run(job(home, input=str(home / "other" / "rows.csv")))
 
 
+def test_limits_of_a_block_end_with_it(home):
+    before = storage.limits()
+
+    def fail():
+        with storage.restricted_to(Allowed()):
+            assert storage.limits() == Allowed()
+            raise ValueError("in the block")
+
+    with pytest.raises(ValueError, match="in the block"):
+        fail()
+    assert storage.limits() == before
+
+
 def test_limits_travel_as_json(home):
     allowed = storage.limits()
     assert Allowed.from_json(allowed.to_json()) == allowed

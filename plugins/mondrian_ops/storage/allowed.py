@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -41,6 +42,7 @@ __all__ = [
     "limits",
     "may_write",
     "restrict_to",
+    "restricted_to",
 ]
 
 OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_spark_conf")
@@ -103,6 +105,17 @@ def restrict_to(allowed: Allowed | None) -> None:
     """Hold jobs to these limits from now on; None: to those of the environment, if it has any."""
     global _given
     _given = allowed
+
+
+@contextmanager
+def restricted_to(allowed: Allowed) -> Iterator[None]:
+    """Hold jobs to these limits within the block, and to those of before afterwards."""
+    before = _given
+    restrict_to(allowed)
+    try:
+        yield
+    finally:
+        restrict_to(before)
 
 
 def limits() -> Allowed | None:
