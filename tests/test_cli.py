@@ -348,6 +348,9 @@ class TestGenerate:
         fails(mondrian_ops("generate", "poker", "--rows", 5, "--output", tmp_path / "x.xlsx"))
 
 
-def test_warmup() -> None:
+def test_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, whose environment says where jobs may read and write."""
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", "data")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", "out")
     result = mondrian_ops("warmup")
     assert (result.returncode, result.stderr) == (0, "")

@@ -546,6 +546,20 @@ def test_a_release_that_nobody_was_asked_about_has_not_failed(release):
     assert not release.is_there
 
 
+def test_a_release_whose_input_is_not_allowed_any_more_is_discarded_too(
+    release, context, monkeypatch
+):
+    home = Path(release.work.root).parent
+    release.job = {**release.job, "input": f"{home}_in.csv"}
+    base.announce_work(context, release.work.root)
+    release.park()
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(home))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(home))
+    release.clean_up()
+    assert release.states == ["failed"]
+    assert not release.is_there
+
+
 def test_each_of_several_releases_has_failed_by_itself(release, context, job):
     context["ti"].map_index = 1
     release.park()

@@ -23,7 +23,7 @@ from mondrian_ops.operators import (
     SpecializePartOperator,
     WrapUpOperator,
 )
-from mondrian_ops.operators.base import read_job, release_name, work_of
+from mondrian_ops.operators.base import announce_work, read_job, release_name, work_of
 from mondrian_ops.operators.partition import check_fragments
 
 ALL = [
@@ -394,6 +394,28 @@ def test_where_working_files_will_be_is_said_before_there_are_any(monkeypatch, c
     work.mkdir()
     clean_up.execute(context)
     assert not work.exists()
+
+
+def test_working_files_where_jobs_may_not_write_any_more_are_not_left_silently(
+    context, job, monkeypatch, tmp_path
+):
+    """An administrator narrows the limits while a run is under way."""
+    there = {**job, "output": str(tmp_path / "still" / "out")}
+    task = CleanUpOperator(task_id="c", job=[job, there])
+    task.upstream_task_ids.add("t")
+    works = [Path(work_of(read_job(each), task, context)) for each in (job, there)]
+    for work in works:
+        work.mkdir(parents=True)
+    announce_work(context, str(works[0]))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(tmp_path / "still"))
+    with pytest.raises(AirflowFailException, match="allowed_outputs again") as caught:
+        task.execute(context)
+    assert str(works[0]) in str(caught.value)
+    assert str(works[1]) not in str(caught.value)
+    assert [work.exists() for work in works] == [True, False]
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(tmp_path))
+    task.execute(context)
+    assert not works[0].exists()
 
 
 def test_a_job_may_be_a_file_with_some_options_changed(tmp_path, job):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mondrian_ops import landing, pipeline, storage
-from mondrian_ops.core.errors import HierarchyError, JobError
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.storage.allowed import Allowed, check_reading
+from mondrian_ops.storage.listing import data_files
 
 INPUTS = "in, hdfs://namenode/data, s3://a_conn@bucket/raw"
 OUTPUTS = "out, hdfs://namenode/releases"
@@ -159,6 +161,90 @@ def test_working_files_of_others_are_no_input(home):
             storage.check_job(job(home, input=str(url)))
 
 
+@pytest.fixture
+def staged(home):
+    """A release of somebody else that waits for its approval; the job that wrote it is done."""
+    work = home / "out" / ".people.mondrian_ops-0123456789ab" / "release"
+    work.mkdir(parents=True)
+    (work / "part-0.csv").write_text("age\n5\n6\n7\n8\n")
+    (home / "out" / "seen").mkdir()
+    (home / "out" / "seen" / "part-0.csv").write_text("age\n1\n2\n3\n4\n")
+    return work
+
+
+HIDDEN_PATTERNS = [
+    "out/.p*/release",
+    "out/.p*/release/part-0.csv",
+    "out/.*/release/part-*.csv",
+    "out/.[p]*/release",
+    "out/**/.p*/*/*.csv",
+    "o*/.p*/release",
+    "out/[!x]people.mondrian_ops-*/.r*",
+    "out/[.s]*/../.p*/release",
+]
+
+
+@pytest.mark.parametrize("pattern", HIDDEN_PATTERNS)
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_no_pattern_finds_working_files(home, staged, pattern, scheme):
+    url = f"{scheme}{home}/{pattern}"
+    with pytest.raises(JobError, match=r"^input: "):
+        storage.check_job(job(home, input=url))
+    with pytest.raises((JobError, InputError)):
+        data_files(url)
+
+
+def test_a_hidden_name_after_a_wildcard_is_hidden(home, staged):
+    (home / "out" / "deep").mkdir()
+    staged.parent.rename(home / "out" / "deep" / staged.parent.name)
+    url = f"{home}/out/*/{staged.parent.name}/release"
+    for refusing in (lambda: storage.check_job(job(home, input=url)), lambda: data_files(url)):
+        with pytest.raises(JobError, match=r"^input: .* hidden, as working files are"):
+            refusing()
+    for remote in ("hdfs://namenode/data/*/.x/release", "hdfs://namenode/data/a[b]/.x"):
+        with pytest.raises(JobError, match=r"^input: .* hidden, as working files are"):
+            storage.check_job(job(home, input=remote))
+
+
+def test_a_release_whose_name_looks_like_a_pattern_hides_its_working_files(home, staged):
+    odd = home / "out" / "rows[1]"
+    staged.parent.parent.joinpath("seen").rename(odd)
+    staged.parent.rename(odd / ".people")
+    storage.check_job(job(home, input=str(odd)))
+    with pytest.raises(JobError, match=r"^input: .* hidden, as working files are"):
+        storage.check_job(job(home, input=f"{odd}/.people/release"))
+
+
+@pytest.mark.parametrize("pattern", ["out/l*", "out/*/part-*", "out/**", "out", "out/**/*.csv"])
+def test_a_link_to_hidden_files_is_refused_wherever_it_is_found(home, staged, pattern):
+    (home / "out" / "link").symlink_to(staged)
+    storage.check_job(job(home, input=str(home / pattern)))
+    with pytest.raises(JobError, match=r"^input: .*link.* hidden, as working files are"):
+        storage.open_source(str(home / pattern))
+
+
+def test_a_link_whose_name_looks_like_a_pattern_is_followed_before_it_is_judged(home, staged):
+    (home / "in" / "o*").symlink_to(home / "other")
+    (home / "in" / "h*").symlink_to(staged)
+    with pytest.raises(JobError, match=r"^input: .* is not allowed here"):
+        storage.check_job(job(home, input=f"{home}/in/o*"))
+    with pytest.raises(JobError, match=r"^input: .* hidden, as working files are"):
+        storage.check_job(job(home, input=f"{home}/in/h*"))
+
+
+def test_what_is_not_hidden_is_found_as_without_limits(home, staged):
+    for pattern in ("out/*", "out/s*/part-?.csv", "out/**/*.csv", "out"):
+        url = str(home / pattern)
+        storage.check_job(job(home, input=url))
+        assert [file.url for file in data_files(url)] == [str(home / "out" / "seen" / "part-0.csv")]
+
+
+def test_our_own_working_files_are_read(home, staged):
+    """As the check before a publication does; no job can name them."""
+    for url in (staged, staged / "part-0.csv"):
+        assert [file.url for file in data_files(str(url))] == [str(staged / "part-0.csv")]
+
+
 def test_folders_that_are_mounted_as_kubernetes_does_are_not_hidden(home):
     (home / "in" / "..2025_06_01").mkdir()
     (home / "in" / "..data").symlink_to("..2025_06_01")
@@ -275,9 +361,28 @@ def test_a_job_file_lies_where_jobs_may_be_read(home):
             storage.load_job(home / path)
 
 
-def test_a_landing_folder_lies_where_jobs_may_read(home):
-    from datetime import date
+def test_a_job_files_name_is_no_pattern(home):
+    (home / "other" / "job.yaml").write_text("k: 2\nquasi_identifiers: [age]\n")
+    (home / "in" / "x*.yaml").symlink_to(home / "other" / "job.yaml")
+    with pytest.raises(JobError, match=r"^job: .* is not allowed here"):
+        storage.read_job(str(home / "in" / "x*.yaml"))
+    odd = home / "odd[1]"
+    odd.mkdir()
+    (odd / "job.yaml").write_text("k: 2\nquasi_identifiers: [age]\n")
+    restrict(home, allowed_inputs=str(odd))
+    assert storage.read_job(str(odd / "job.yaml"))["k"] == 2
 
+
+def test_a_landing_folders_name_is_no_pattern(home):
+    (home / "in" / "drops*").symlink_to(home / "other")
+    with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
+        landing.find_drops(str(home / "in" / "drops*"), date.min, date.max)
+    (home / "odd[1]").mkdir()
+    restrict(home, allowed_inputs=str(home / "odd[1]"))
+    assert landing.find_drops(str(home / "odd[1]"), date.min, date.max) == []
+
+
+def test_a_landing_folder_lies_where_jobs_may_read(home):
     assert landing.find_drops(str(home / "in"), date.min, date.max) == []
     with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
         landing.find_drops(str(home / "other"), date.min, date.max)
@@ -323,6 +428,19 @@ def test_the_environment_can_limit_everybody(home, monkeypatch):
     assert pipeline.run(planned)["rows"]["published"] == 4
     with pytest.raises(JobError, match=r"^input: "):
         pipeline.run(job(home, input=str(home / "other" / "rows.csv")))
+
+
+def test_limits_of_a_block_end_with_it(home):
+    before = storage.limits()
+
+    def fail():
+        with storage.restricted_to(Allowed()):
+            assert storage.limits() == Allowed()
+            raise ValueError("in the block")
+
+    with pytest.raises(ValueError, match="in the block"):
+        fail()
+    assert storage.limits() == before
 
 
 def test_limits_travel_as_json(home):

@@ -149,16 +149,14 @@ def announce_work(context: Context, work: str) -> None:
 def announced_works(operator: BaseOperator, context: Context) -> set[str]:
     """Where the tasks before this one said that working files of the run would be.
 
-    Anybody who may write an XCom can name a directory; those of other names, and those where
-    nothing may be written, are left out.
+    Anybody who may write an XCom can name a directory; those of other names are left out.
     """
     from mondrian_ops import storage
 
     before = sorted(operator.upstream_task_ids)
     told = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
     run = _run_of(operator, context)
-    works = {work for work in told if isinstance(work, str) and storage.is_work_path(work, run)}
-    return {work for work in works if storage.may_write(work)}
+    return {work for work in told if isinstance(work, str) and storage.is_work_path(work, run)}
 
 
 def _run_of(operator: BaseOperator, context: Context) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowFailException
+
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.operators import approval
 from mondrian_ops.operators.base import MondrianOperator, announced_works, read_job, work_of
@@ -23,17 +25,23 @@ class CleanUpOperator(MondrianOperator):
     ``job`` may also be a list of jobs. Working files are where the tasks before this one have said,
     and where the jobs say now: a job's file may have changed, or be gone. A release that was asked
     about, but is neither published nor discarded, is recorded as failed.
+
+    Where nothing may be written any more nothing is removed, and the task fails for good.
     """
 
     def execute(self, context: Context) -> None:
-        """Remove the working files that are still there."""
+        """Remove the working files that are still there; AirflowFailException: some may stay."""
         from mondrian_ops import storage  # not the pipeline: cutting takes a second to import
         from mondrian_ops.hooks.settings import use_settings
 
         use_settings()
-        for work in sorted(announced_works(self, context) | self._works_now(context)):
+        works = announced_works(self, context) | self._works_now(context)
+        ours = {work for work in works if storage.may_write(work)}
+        for work in sorted(ours):
             self._conclude(work, context)
             storage.WorkDir(work).remove()
+        if works > ours:
+            raise _out_of_reach(works - ours)
 
     def _works_now(self, context: Context) -> set[str]:
         """Where the working files are by what the jobs say now."""
@@ -52,7 +60,7 @@ class CleanUpOperator(MondrianOperator):
         parked = approval.Parked.left_in(work)
         if parked is None or not _is_staged(work):
             return
-        job = read_job(parked.job)
+        job = storage.load_job(parked.job)  # allowed as it was; its input may not be any more
         if storage.published(str(job.output), parked.token):
             return
         report = approval.staged_report(work)
@@ -74,6 +82,17 @@ def _is_staged(work: str) -> bool:
         return bool(storage.WorkDir(work).staged())
     except StorageError:
         return False
+
+
+def _out_of_reach(works: Iterable[str]) -> AirflowFailException:
+    from mondrian_ops import storage
+
+    places = ", ".join(storage.shown(work) for work in sorted(works))
+    return AirflowFailException(
+        f"{places}: working files, with rows as they were read, may have stayed behind, for jobs "
+        "may not write there any more; remove them by hand, or have an administrator add the "
+        "location to allowed_outputs again and clear this task"
+    )
 
 
 def _each(job: Any) -> Iterable[Any]:

@@ -115,8 +115,14 @@ def verify(job: Job, release: str) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Compile every kernel into Numba's cache, so that the first run is as fast as the others."""
-    with tempfile.TemporaryDirectory() as directory:
+    """Compile every kernel into Numba's cache, so that the first run is as fast as the others.
+
+    It works in a folder of its own, wherever jobs may read and write.
+    """
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        storage.restricted_to(storage.Allowed(outputs=(directory,))),
+    ):
         for values in (2, 1 << 17):  # codes of 16 and of 32 bits
             numbers = np.arange(max(values, 100))
             table = pa.table({"a": numbers, "b": (numbers % 3).astype(str), "s": numbers % 5})

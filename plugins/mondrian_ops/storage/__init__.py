@@ -11,6 +11,7 @@ from mondrian_ops.storage.allowed import (
     limits,
     may_write,
     restrict_to,
+    restricted_to,
 )
 from mondrian_ops.storage.archive import Archive
 from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
@@ -72,6 +73,7 @@ __all__ = [
     "read_job",
     "read_release",
     "restrict_to",
+    "restricted_to",
     "s3_endpoint",
     "seal_of",
     "shown",

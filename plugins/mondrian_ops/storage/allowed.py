@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OPTIONS",
     "Allowed",
+    "check_found",
     "check_given",
     "check_job",
     "check_reading",
@@ -40,6 +42,7 @@ __all__ = [
     "limits",
     "may_write",
     "restrict_to",
+    "restricted_to",
 ]
 
 OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_spark_conf")
@@ -86,6 +89,10 @@ class Allowed:
         """Whether a location lies in one that may be read."""
         return not _climbs(url) and _below(url, self.inputs + self.outputs) is not None
 
+    def hides(self, url: str) -> bool:
+        """Whether a name is hidden on the way to a location from the allowed one it lies in."""
+        return _is_hidden(_below(url, self.inputs + self.outputs) or ())
+
     def may_write(self, url: str) -> bool:
         """Whether a location lies below one that may be written; working files lie beside it."""
         return not _climbs(url) and bool(_below(url, self.outputs))
@@ -98,6 +105,17 @@ def restrict_to(allowed: Allowed | None) -> None:
     """Hold jobs to these limits from now on; None: to those of the environment, if it has any."""
     global _given
     _given = allowed
+
+
+@contextmanager
+def restricted_to(allowed: Allowed) -> Iterator[None]:
+    """Hold jobs to these limits within the block, and to those of before afterwards."""
+    before = _given
+    restrict_to(allowed)
+    try:
+        yield
+    finally:
+        restrict_to(before)
 
 
 def limits() -> Allowed | None:
@@ -127,10 +145,13 @@ def check_job(job: Job) -> None:
             raise _refused(f"spark.conf: the property {name!r}", "allowed_spark_conf")
 
 
-def check_given(option: str, url: str | None, writing: bool = False) -> None:
+def check_given(
+    option: str, url: str | None, *, writing: bool = False, exact: bool = False
+) -> None:
     """Raise JobError where ``option`` names a location that is not allowed, or a hidden one.
 
     Hidden names are those of working files and of archives, which are nobody's input or output.
+    What is read is a pattern, unless it is ``exact``; what is written never is.
     """
     allowed = limits()
     if allowed is None or url is None:
@@ -139,7 +160,9 @@ def check_given(option: str, url: str | None, writing: bool = False) -> None:
         raise JobError(f"{option}: {shown(url)} holds '..'; give the location without it")
     kind = "allowed_outputs" if writing else "allowed_inputs"
     roots = allowed.outputs if writing else allowed.inputs + allowed.outputs
-    below = _below(url if writing else _before_wildcard(url), roots)
+    base = url if writing or exact else _before_wildcard(url)
+    # All of it too: names after a wildcard may be hidden, and wildcards be part of a file's name.
+    below = None if _below(base, roots) is None else _below(url, roots)
     if below is None:
         raise _refused(f"{option}: {shown(url)}", kind)
     if writing and not below:
@@ -147,11 +170,8 @@ def check_given(option: str, url: str | None, writing: bool = False) -> None:
             f"{option}: {shown(url)} is an allowed location itself, beside which working files "
             "may not be; give a directory in it"
         )
-    if any(part.startswith(".") and not part.startswith("..") for part in below):
-        raise JobError(
-            f"{option}: {shown(url)} is hidden, as working files are; give a location of which no "
-            "name starts with a dot"
-        )
+    if _is_hidden(below):
+        raise _hidden(option, url)
 
 
 def check_reading(url: str) -> None:
@@ -159,6 +179,17 @@ def check_reading(url: str) -> None:
     allowed = limits()
     if allowed is not None and not allowed.may_read(url):
         raise _led_out("input", url, "allowed_inputs")
+
+
+def check_found(url: str, root: str) -> None:
+    """As :func:`check_reading` for what was found in ``root``, and where it is hidden there.
+
+    What lies in a root that is hidden itself is our own, for no job may name that.
+    """
+    check_reading(url)
+    allowed = limits()
+    if allowed is not None and allowed.hides(url) and not allowed.hides(root):
+        raise _hidden("input", url)
 
 
 def check_writing(url: str) -> None:
@@ -186,6 +217,17 @@ def _led_out(option: str, url: str, kind: str) -> JobError:
         f"remove it, or have an administrator add the location to {kind} in the section "
         "[mondrian_ops] of Airflow's configuration"
     )
+
+
+def _hidden(option: str, url: str) -> JobError:
+    return JobError(
+        f"{option}: {shown(url)} is hidden, as working files are; give a location of which no "
+        "name starts with a dot"
+    )
+
+
+def _is_hidden(names: Iterable[str]) -> bool:
+    return any(name.startswith(".") and not name.startswith("..") for name in names)
 
 
 def _climbs(url: str) -> bool:

@@ -38,7 +38,7 @@ def read_job(path: str) -> dict[str, Any]:
     """
     from mondrian_ops.storage import documents
 
-    check_given("job", path)
+    check_given("job", path, exact=True)
     try:
         value = documents.parsed(Path(path).read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage.allowed import check_reading
+from mondrian_ops.storage.allowed import check_found, check_reading
 from mondrian_ops.storage.files import is_there
 from mondrian_ops.storage.locations import is_local, joined, local_path, remote_parts, shown
 from mondrian_ops.storage.remote import Entry, entries, entry, open_stream
@@ -63,7 +63,7 @@ def data_files(url: str) -> list[DataFile]:
     Raises:
         InputError: nothing is there, or a directory is Hive-partitioned (its columns would be
             lost without notice).
-        JobError: a symbolic link leads to where nothing may be read.
+        JobError: a symbolic link leads to where nothing may be read, or to a hidden name.
     """
     try:
         found = _local_files(url) if is_local(url) else _remote_files(url)
@@ -75,8 +75,9 @@ def data_files(url: str) -> list[DataFile]:
         raise InputError(
             f"{shown(url)}: the directory holds no data file; give Parquet or CSV files"
         )
+    root = source_root(url)
     for file in found:
-        check_reading(file.url)
+        check_found(file.url, root)
     return sorted(found, key=lambda file: file.url)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops.core.errors import InputError, did_you_mean
+from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.storage import csv_files, parquet_files
 from mondrian_ops.storage.allowed import check_reading
 from mondrian_ops.storage.listing import Format, data_file, data_files, file_format
@@ -113,6 +113,8 @@ class Source:
                         batch = batch.filter(exact)
                     if batch.num_rows:
                         yield batch
+        except JobError:  # it may not be read, whatever it is now
+            raise
         except Exception:
             self.refuse_change(split)  # that is why it cannot be read
             raise
