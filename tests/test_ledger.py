@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import anonymize, pipeline, storage
+from mondrian_ops.core import sketch as core_sketch
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from servers.stores import S3Folder
@@ -94,6 +95,17 @@ def test_disjoint_drops_share_nothing(nights):
     assert report["ledger"]["overlaps"] == []
     assert not any("people" in note for note in report["notes"])
     assert len(nights.entries()) == 2
+
+
+def test_a_drop_beside_one_that_is_much_larger_is_told_or_refused(nights, monkeypatch):
+    """All of them were released, and the sketches do not show it."""
+    monkeypatch.setattr(core_sketch, "SIZE", 64)
+    nights.run(1, drop(0))
+    few = drop(0).slice(0, 40)
+    report = nights.run(2, few)
+    assert any("so much larger than this drop" in note for note in report["notes"])
+    with pytest.raises(PrivacyError, match="so much larger than this drop"):
+        nights.run(3, drop(0).slice(100, 40), overlap="refuse")
 
 
 def test_the_same_drop_again_is_told_as_that(nights):

@@ -80,6 +80,18 @@ def test_a_sketch_survives_json_in_constant_size(hashes):
     assert len(told["least"]) <= 4 * -(-SIZE * 8 // 3)
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "tells"),
+    [(10, 4_000, True), (10, 50_000, False), (1_000, 50_000, True), (50_000, 10, True)],
+)
+def test_a_drop_beside_one_that_is_much_larger_tells_nothing(own, other, tells):
+    """Wholly in it as it is: none of its few hashes need be among the least of the other."""
+    assert len(HASHES) >= other
+    small, large = of(HASHES[:own]), of(HASHES[:other])
+    assert small.tells_of(large) == tells
+    assert Sketch.nothing().tells_of(large)
+
+
 def test_nothing_shares_nothing():
     assert Sketch.nothing().shared_with(of(HASHES)) == (0.0, 0.0)
     assert of(HASHES).shared_with(Sketch.nothing())[0] == 0

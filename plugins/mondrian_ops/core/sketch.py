@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SIZE", "Sketch"]
+__all__ = ["ENOUGH", "SIZE", "Sketch"]
 
 SIZE = 4096
 """Hashes that are kept. A share estimated from all of them errs by 0.8 points at most, as a rule
 (one standard deviation, half of 1/sqrt(SIZE))."""
+
+ENOUGH = 30
+"""Hashes of a drop by which an overlap can be seen: of a whole one all, of a tenth 3."""
 
 _ALL = 1 << 64
 
@@ -62,18 +65,30 @@ class Sketch:
     def shared_with(self, other: Sketch) -> tuple[float, float]:
         """The share of this drop's entities that the other one holds too, and its standard error.
 
-        Below the lesser of both bounds the sketches hold all hashes of their drops: what they have
-        in common there is what a sample of this drop has in common with all of the other (section
-        4). The error is 0 where that is no sample; with no hash in common, so is the share.
+        The error is 0 where all are known; with no hash to compare, so is the share.
         """
-        bounds = [int(each.least[-1]) for each in (self, other) if len(each.least) == SIZE]
-        bound = np.uint64(min(bounds, default=_ALL - 1))
-        own = self.least[self.least <= bound]
+        own, sampled = self._below(other)
         if not len(own):
             return 0.0, 0.0
         share = float(np.isin(own, other.least, assume_unique=True).mean())
-        sampled = bool(bounds)
         return share, float(np.sqrt(share * (1 - share) / len(own))) if sampled else 0.0
+
+    def tells_of(self, other: Sketch) -> bool:
+        """Whether an overlap would show: not where this drop is that much smaller than the other
+        that hardly any of its hashes can be compared."""
+        own, sampled = self._below(other)
+        return not sampled or len(own) >= ENOUGH
+
+    def _below(self, other: Sketch) -> tuple[NDArray[np.uint64], bool]:
+        """The hashes of this drop that can be compared, and whether they are a sample of them.
+
+        Below the lesser of both bounds the sketches hold all hashes of their drops: what they have
+        in common there is what a sample of this drop has in common with all of the other (section
+        4).
+        """
+        bounds = [int(each.least[-1]) for each in (self, other) if len(each.least) == SIZE]
+        bound = np.uint64(min(bounds, default=_ALL - 1))
+        return self.least[self.least <= bound], bool(bounds) and bool(len(self.least))
 
     def is_drop_of(self, other: Sketch) -> bool:
         """Whether both are of one drop: the same entities, with as many rows each."""

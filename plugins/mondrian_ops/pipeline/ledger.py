@@ -64,6 +64,7 @@ class Compared(NamedTuple):
     overlaps: list[Overlap]
     of_other_keys: int
     by_other_columns: int
+    too_large: int
 
     @property
     def notes(self) -> list[str]:
@@ -76,6 +77,8 @@ class Compared(NamedTuple):
                 f"{number(self.by_other_columns)} release(s) in the ledger tell people apart by "
                 "other columns, and could not be compared"
             )
+        if self.too_large:
+            noted.append(_too_large(self.too_large))
         return noted
 
 
@@ -184,6 +187,20 @@ def _refuse(found: Compared, report: Report | None = None) -> None:
             report,
         )
 
+    if found.too_large:
+        raise PrivacyError(
+            f"{refused}: {_too_large(found.too_large)}; release larger drops, keep a ledger of "
+            "drops of one size, or set overlap: warn",
+            report,
+        )
+
+
+def _too_large(count: int) -> str:
+    return (
+        f"{number(count)} release(s) in the ledger are so much larger than this drop that an "
+        "overlap would not show"
+    )
+
 
 def _other_keys(count: int) -> str:
     return (
@@ -207,14 +224,20 @@ def _compared(job: Job, work: storage.WorkDir) -> Compared:
     ]
     of_key = [entry for entry in others if entry["key"] == own["key"]]
     alike = [entry for entry in of_key if entry["by"] == own["by"]]
-    overlaps = _overlaps(Sketch.from_json(own["sketch"]), alike)
-    return Compared(overlaps, len(others) - len(of_key), len(of_key) - len(alike))
+    drop = Sketch.from_json(own["sketch"])
+    known = [(entry, Sketch.from_json(entry["sketch"])) for entry in alike]
+    overlaps = _overlaps(drop, known)
+    return Compared(
+        overlaps,
+        of_other_keys=len(others) - len(of_key),
+        by_other_columns=len(of_key) - len(alike),
+        too_large=sum(not drop.tells_of(other) for _, other in known),
+    )
 
 
-def _overlaps(own: Sketch, entries: Sequence[Mapping[str, Any]]) -> list[Overlap]:
+def _overlaps(own: Sketch, known: Sequence[tuple[Mapping[str, Any], Sketch]]) -> list[Overlap]:
     found = []
-    for entry in entries:
-        other = Sketch.from_json(entry["sketch"])
+    for entry, other in known:
         share, error = own.shared_with(other)
         if share:
             same = own.is_drop_of(other)
