@@ -246,6 +246,19 @@ def test_a_release_that_is_refused_for_good_leaves_no_entry(nights):
     assert nights.entries() == []
 
 
+def test_a_release_that_was_published_keeps_its_entry_whatever_was_raised_then(nights, monkeypatch):
+    publish = storage.publish
+
+    def late(*args):
+        publish(*args)
+        raise StorageError("too late")
+
+    monkeypatch.setattr(storage, "publish", late)
+    with pytest.raises(StorageError, match="too late"):
+        nights.run(1, drop(0, 1000))
+    assert len(nights.entries()) == 1
+
+
 def test_a_release_that_may_be_tried_again_keeps_its_entry(nights, monkeypatch):
     def failing(*_args):
         raise OSError("disk")
