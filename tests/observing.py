@@ -14,9 +14,9 @@ def form(job, **partitioning):
     return {**job, "fragments": 3, "sample": 1.0, **partitioning}
 
 
-def nested(job):
+def nested(job, **partitioning):
     """The job as a DAG's author writes it."""
-    return {"job": {**job, "partitioning": {"fragments": 3, "sample": 1.0}}}
+    return {"job": {**job, "partitioning": {"fragments": 3, "sample": 1.0, **partitioning}}}
 
 
 def states(tasks):

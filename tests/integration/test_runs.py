@@ -20,6 +20,8 @@ from observing import classes, form, nested, published, states, tries
 pytestmark = pytest.mark.airflow
 
 DAY = "2025-06-01"
+MAX_ROWS = 1000
+"""So that the fragments of recoded releases, of 2,000 rows, are not merged into one."""
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +52,16 @@ def runs(project):
                 project.job("levels", algorithm="samarati", cut="auto"),
                 samarati_max_suppressed=0.05,
                 samarati_choice="optimal",
+                max_rows=MAX_ROWS,
             ),
         ),
         "top_down": start(
             "mondrian_anonymize",
-            form(project.job("top_down", algorithm="tds", cut="auto"), tds_partitions=2),
+            form(
+                project.job("top_down", algorithm="tds", cut="auto"),
+                tds_partitions=2,
+                max_rows=MAX_ROWS,
+            ),
         ),
         "impossible": start("mondrian_anonymize", form(project.job("impossible", l=1000))),
         "fails_once": start("fails_once", nested(project.job("fails_once"))),
@@ -65,7 +72,10 @@ def runs(project):
         **{
             name: start(
                 name,
-                nested(project.job(name, algorithm="tds", cut="auto", tds={"partitions": 2})),
+                nested(
+                    project.job(name, algorithm="tds", cut="auto", tds={"partitions": 2}),
+                    max_rows=MAX_ROWS,
+                ),
             )
             for name in ("killed_part", "failing_part")
         },
