@@ -391,6 +391,7 @@ class TestLimitsOfTheEnvironment:
         assert cli.main(["run", str(job), "--quiet"]) == 0
         assert cli.main(["plan", str(job)]) == 0
         assert cli.main(["verify", str(job.parent / "out"), "--job", str(job)]) == 0
+        assert cli.main(["frontier", str(job), "--k", "5", "--quiet"]) == 0
 
 
 def test_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
