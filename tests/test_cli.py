@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -346,6 +347,51 @@ class TestGenerate:
 
     def test_an_unknown_format(self, tmp_path: Path) -> None:
         fails(mondrian_ops("generate", "poker", "--rows", 5, "--output", tmp_path / "x.xlsx"))
+
+
+class TestLimitsOfTheEnvironment:
+    """Where the environment has any, nothing else may be named, as in Airflow."""
+
+    @pytest.fixture(autouse=True)
+    def limits(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        for kind in ("INPUTS", "OUTPUTS"):
+            monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{kind}", str(tmp_path))
+
+    @pytest.mark.parametrize("command", ["run", "plan", "frontier"])
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ("input=/etc/passwd", "input: /etc/passwd is not allowed here"),
+            ("input={here}/.p*/release", "input: .* is hidden, as working files are"),
+            ("output=/srv/out", "output: /srv/out is not allowed here"),
+            ("ledger=/srv/ledger", "ledger: /srv/ledger is not allowed here"),
+            ("engine=spark", r"spark\.connection: .* is not allowed here"),
+        ],
+    )
+    def test_a_job_names_what_is_allowed(
+        self, job: Path, capsys: pytest.CaptureFixture[str], command: str, change: str, told: str
+    ) -> None:
+        assert cli.main([command, str(job), "--set", change.format(here=job.parent)]) == 1
+        assert re.fullmatch(rf"mondrian_ops: {told}[^\n]*\n", capsys.readouterr().err)
+
+    @pytest.mark.parametrize(
+        ("release", "told"),
+        [("/etc", "is not allowed here"), ("{here}/.*/release", "is hidden")],
+    )
+    def test_so_is_the_release_that_is_verified(
+        self, job: Path, capsys: pytest.CaptureFixture[str], release: str, told: str
+    ) -> None:
+        work = job.parent / ".people.mondrian_ops-0123456789ab" / "release"
+        work.mkdir(parents=True)
+        (work / "part.csv").write_text("age,zip,income\n1,1,1\n")
+        assert cli.main(["verify", release.format(here=job.parent), "--job", str(job)]) == 1
+        assert re.match(rf"mondrian_ops: release: .* {told}", capsys.readouterr().err)
+
+    def test_what_is_allowed_is_done(self, job: Path) -> None:
+        assert cli.main(["run", str(job), "--quiet"]) == 0
+        assert cli.main(["plan", str(job)]) == 0
+        assert cli.main(["verify", str(job.parent / "out"), "--job", str(job)]) == 0
+        assert cli.main(["frontier", str(job), "--k", "5", "--quiet"]) == 0
 
 
 def test_warmup(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from mondrian_ops import __version__
 from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
 
 if TYPE_CHECKING:
+    from mondrian_ops.core.job import Job
     from mondrian_ops.progress import Display, Progress
 
 _REFUSED = 1
@@ -182,7 +183,7 @@ def _run(options: argparse.Namespace) -> int:
     from mondrian_ops import pipeline
     from mondrian_ops.progress import display
 
-    job = pipeline.load_job(options.job, options.overrides)
+    job = _allowed_job(options)
     approver = _Approver(options.approve)
     if job.require_approval:
         approver.refuse_unheard()
@@ -197,6 +198,15 @@ def _run(options: argparse.Namespace) -> int:
     elif not options.quiet:
         _write_report(report)
     return 0
+
+
+def _allowed_job(options: argparse.Namespace) -> Job:
+    """The job, if it names nothing that the environment does not allow: JobError."""
+    from mondrian_ops import storage
+
+    job = storage.load_job(options.job, options.overrides)
+    storage.check_job(job)
+    return job
 
 
 class _Approver:
@@ -241,7 +251,7 @@ def _plan(options: argparse.Namespace) -> int:
     from mondrian_ops import pipeline
     from mondrian_ops.report.figures import number, percent, printable
 
-    fragments = pipeline.plan(pipeline.load_job(options.job, options.overrides))
+    fragments = pipeline.plan(_allowed_job(options))
     if options.json:
         _write_json(fragments)
         return 0
@@ -256,10 +266,11 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from mondrian_ops import pipeline
+    from mondrian_ops import pipeline, storage
     from mondrian_ops.report.figures import number, printable
 
-    job = pipeline.load_job(options.job, options.overrides)
+    storage.check_given("release", options.release)
+    job = storage.load_job(options.job, options.overrides)  # nothing that it names is read
     verdict = pipeline.verify(job, options.release)
     if options.json:
         _write_json(verdict)
@@ -277,12 +288,11 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _frontier(options: argparse.Namespace) -> int:
-    from mondrian_ops import pipeline
     from mondrian_ops.pipeline import frontier
     from mondrian_ops.progress import display
     from mondrian_ops.report import frontier_text
 
-    job = pipeline.load_job(options.job, options.overrides)
+    job = _allowed_job(options)
     grid = frontier.points(options.k, options.l)
     folder = frontier.folder_of(job, options.output)
     with display(sys.stderr, options.quiet) as progress:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mondrian_ops import landing, pipeline, storage
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Job
-from mondrian_ops.storage.allowed import Allowed, check_reading
+from mondrian_ops.storage.allowed import Allowed, check_found, check_reading
 from mondrian_ops.storage.listing import data_files
 
 INPUTS = "in, hdfs://namenode/data, s3://a_conn@bucket/raw"
@@ -237,6 +237,15 @@ def test_what_is_not_hidden_is_found_as_without_limits(home, staged):
         url = str(home / pattern)
         storage.check_job(job(home, input=url))
         assert [file.url for file in data_files(url)] == [str(home / "out" / "seen" / "part-0.csv")]
+
+
+def test_nothing_hidden_is_found_on_a_remote_store(home):
+    root = "hdfs://namenode/releases"
+    for hidden in (f"{root}/.w/release", f"{root}/a/.w/part.csv"):
+        with pytest.raises(JobError, match=r"^input: .* hidden, as working files are"):
+            check_found(f"{hidden}/part.csv", root)
+        check_found(f"{hidden}/part.csv", hidden)
+    check_found(f"{root}/a/part.csv", root)
 
 
 def test_our_own_working_files_are_read(home, staged):

@@ -58,7 +58,8 @@ class SparkSubmit:
     def partition(self, job: Job, work: str, progress: Progress) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`.
 
-        Only an error that is final removes the working files: a driver may still be at them.
+        Only an error that is final removes the working files: a driver may still be at them. One
+        that has answered is not, whichever try has started it.
         """
 
         def order() -> Order:
@@ -68,6 +69,8 @@ class SparkSubmit:
         try:
             found: list[dict[str, Any]] = self._answered(job, order, work, "partition")
         except MondrianOpsError:
+            if Answer.left(work, "partition", None) is not None:
+                pipeline.discard(work)
             pipeline.give_up(work)
             raise
         return found
