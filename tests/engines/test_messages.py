@@ -73,19 +73,21 @@ def test_no_piece_is_missed_or_heard_twice(heard: list[int], told: str) -> None:
         list(executor.messages_of(pieces[at] for at in heard))
 
 
-@pytest.mark.parametrize("name", sorted({*errors.__all__} - {"did_you_mean"}))
+RUN = '{"attempt": "a", "storage": {}, "allowed": null, "work": "/nowhere"}'
+
+
+@pytest.mark.parametrize("name", sorted({*errors.__all__} - {"did_you_mean", "values_withheld"}))
 def test_an_error_that_is_final_is_raised_where_it_arrives(name: str) -> None:
     kind = getattr(errors, name)
 
     def work(_run: object, _messages: object) -> None:
         raise kind("column 'x': ö")
 
-    run = '{"attempt": "a", "storage": {}, "work": "/nowhere"}'
-    (batch,) = Step(work, run)([])
+    (batch,) = Step(work, RUN)([])
     with pytest.raises(kind, match="column 'x': ö") as caught:
         list(executor.messages_of([batch]))
     assert type(caught.value) is kind
-    (again,) = Step(lambda _run, messages: iter(messages), run)([batch])  # the step after it
+    (again,) = Step(lambda _run, messages: iter(messages), RUN)([batch])  # the step after it
     assert again.equals(batch)
 
 
@@ -94,7 +96,7 @@ def test_an_error_that_nobody_foresaw_is_left_to_spark() -> None:
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        list(Step(work, '{"attempt": "a", "storage": {}, "work": "/nowhere"}')([]))
+        list(Step(work, RUN)([]))
 
 
 def test_no_rows_of_a_dictionary_that_differs_from_batch_to_batch_are_lost() -> None:

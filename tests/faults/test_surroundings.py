@@ -271,9 +271,9 @@ def test_a_source_that_changes_in_the_middle_of_a_reading_is_refused(
     """After its first row group, in each of the readings of a run."""
     real, begun = sources.parquet_files.batches, itertools.count(1)
 
-    def batches(*args: Any) -> Iterator[pa.RecordBatch]:
+    def batches(*args: Any, **keys: Any) -> Iterator[pa.RecordBatch]:
         changes = next(begun) == reading
-        for number, batch in enumerate(real(*args)):
+        for number, batch in enumerate(real(*args, **keys)):
             yield batch
             if changes and number == 0:
                 changing.now()
