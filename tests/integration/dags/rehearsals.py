@@ -41,8 +41,8 @@ class StoppedHalfWay(AnonymizeFragmentOperator):
 
         write_part = storage.write_part
 
-        def stop_half_way(path, table):
-            write_part(path, table.slice(0, table.num_rows // 2))
+        def stop_half_way(path, table, *grows_in):
+            write_part(path, table.slice(0, table.num_rows // 2), *grows_in)
             self.half_way()
 
         if context["ti"].try_number == 1 and self.fragment["id"] == 1:
