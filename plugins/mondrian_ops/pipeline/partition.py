@@ -136,10 +136,12 @@ def recoded(run: Run, state: dict[str, Any]) -> dict[str, Any]:
     fragments = _fragments(run, merged, rows)
     found = _state(run, merged, fragments, state["retrieval"]["used"])
     if len(fragments) < len(planned.fragments):
-        found["partitioning"]["note"] = (
+        merging = (
             f"{len(planned.fragments)} fragments were merged into {len(fragments)}, so that no "
             "file holds too few of the rows that are published alike"
         )
+        notes = (found["partitioning"]["note"], merging)
+        found["partitioning"]["note"] = "; ".join(filter(None, notes))
     found["partitioning"]["split_classes"] = split
     return {**found, "recoding": recoding.told}
 
