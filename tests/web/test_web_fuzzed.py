@@ -9,10 +9,10 @@ from typing import Any
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_web_pages import Page
 
 from mondrian_ops.storage import Archive
 from releases import entry, entry_id, night, report_of
-from test_web_pages import Page
 
 ANYTHING = st.recursive(
     st.none()
