@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in parts:
             measured.append(_measured(name, context))
-            if renews:
+            if renews and measured[-1].tables:
                 results.renew(measured[-1], ROOT / "benchmarks" / "RESULTS.md", list(PARTS))
     except Exception:
         _say(f"failed; the working files are kept: {scratch}")
