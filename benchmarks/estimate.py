@@ -129,9 +129,9 @@ def estimated(costs: Costs, cluster: Cluster, rows: int = ROWS) -> Table:
     """The table of the estimate."""
     *spread, whole = phases(costs, cluster, rows)
     apart = wrap_up(costs, rows, RELEASES)
-    lines = [_line(each) for each in (*spread, whole)]
+    lines = [_line(each, cluster) for each in (*spread, whole)]
     lines.append(("in all", "", "", "", "", duration(_all(*spread, whole)), ""))
-    lines.append(_line(apart))
+    lines.append(_line(apart, cluster))
     lines.append((f"in all, as {RELEASES} releases", "", "", "", "",
                   duration(_all(*spread, apart)), ""))  # fmt: skip
     return Table(
@@ -152,10 +152,13 @@ def estimated(costs: Costs, cluster: Cluster, rows: int = ROWS) -> Table:
     )
 
 
-def _line(phase: Phase) -> tuple[str, ...]:
+def _line(phase: Phase, cluster: Cluster) -> tuple[str, ...]:
+    held = gib(phase.mib)
+    if phase.mib > 1024 * cluster.memory_gib:
+        held += ", more than a machine has"
     return (
         phase.name, f"{phase.over:,}", duration(phase.cpu_s), duration(phase.disk_s),
-        duration(phase.network_s), duration(phase.seconds), gib(phase.mib),
+        duration(phase.network_s), duration(phase.seconds), held,
     )  # fmt: skip
 
 

@@ -276,6 +276,7 @@ def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
     table = estimated(costs, small, 10**10)
     told = {row[0]: row for row in table.rows}
     assert told["wrap_up"][5] == "50 min"
+    assert told["wrap_up"][6] == "279.49 GiB, more than a machine has"
     assert told["wrap_up of 100 releases, side by side"][5] == "30 s"
 
 
