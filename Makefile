@@ -16,6 +16,8 @@ INSTALLED := $(VENV)/.installed
 DEVELOPING := $(VENV)/.installed-dev
 FUZZING := $(VENV)/.installed-fuzz
 COMPILED := $(VENV)/.compiled
+# A process for each core, of which each needs about 1 GB; one that crashes is not replaced.
+DEALT := -n logical --maxprocesses 4 --max-worker-restart 0
 # Never a registry, an index or a mirror here: pip and uv are configured by whoever runs them.
 ifdef UV
 INSTALL := VIRTUAL_ENV=$(VENV) uv pip install --quiet
@@ -66,7 +68,7 @@ ui: install ## Start Airflow with everything loaded
 
 .PHONY: test
 test: install $(DEVELOPING) ## Run all tests; `make test ARGS="-m 'not airflow'"` leaves Airflow out
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest $(DEALT) $(ARGS)
 
 .PHONY: soak
 soak: install $(DEVELOPING) ## Run the tests that take long: every fault at every point, more tables

@@ -20,6 +20,7 @@ __all__ = ["FINISHED", "AirflowApi", "AirflowError"]
 
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 START_S = 120
+_OVER = frozenset({"success", "failed"})
 _AGAIN_S = (0.5, 2, 5)
 _PHASES = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
 
@@ -110,21 +111,24 @@ class AirflowApi:
         self, dag_id: str, run_id: str, timeout: float = 600, every: float = 0.5
     ) -> Iterator[list[dict[str, Any]]]:
         """The task instances of a run, again and again until the run is over."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            self.check_alive()
-            over = self.run(dag_id, run_id)["state"] in ("success", "failed")
+        for state in self._states(dag_id, run_id, timeout, every):
             yield self.tasks(dag_id, run_id)
-            if over:
+            if state in _OVER:
                 return
-            time.sleep(every)
-        raise AirflowError(f"{dag_id}: not over after {timeout:.0f} s; see {self._logs}")
 
     def finish(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
         """Wait until a run is over; returns its state."""
-        for _tasks in self.watch(dag_id, run_id, timeout):
-            pass
-        return str(self.run(dag_id, run_id)["state"])
+        states = self._states(dag_id, run_id, timeout, every=0.5)
+        return next(state for state in states if state in _OVER)
+
+    def _states(self, dag_id: str, run_id: str, timeout: float, every: float) -> Iterator[str]:
+        """The state of a run, again and again; raises AirflowError after ``timeout`` seconds."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            self.check_alive()
+            yield str(self.run(dag_id, run_id)["state"])
+            time.sleep(every)
+        raise AirflowError(f"{dag_id}: not over after {timeout:.0f} s; see {self._logs}")
 
     def show(self, dag_id: str, run_id: str, timeout: float = 600) -> float:
         """Print how far a run is, until it has succeeded; returns how many seconds that took.

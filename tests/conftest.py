@@ -1,14 +1,19 @@
-"""Before any test imports Airflow: give it a home of its own, far from the user's."""
+"""Before any test imports Airflow: give it a home of its own, far from the user's.
+
+Then what is run, in which order, and by which process.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from running_order import in_order
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -19,6 +24,8 @@ os.environ.update(
     AIRFLOW_CONFIG=f"{_HOME.name}/airflow.cfg",
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     AIRFLOW__CORE__UNIT_TEST_MODE="False",
+    # Every half a minute, as is the default, is for files that somebody edits.
+    AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL="90",
     AIRFLOW__USAGE_DATA_COLLECTION__ENABLED="False",
     # Subprocesses of the tests find the package too.
     PYTHONPATH=os.pathsep.join([str(_PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -31,8 +38,17 @@ settings.load_profile("steady")
 pytest_plugins = ["servers.fixtures"]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where there are several processes: see :mod:`dealer`."""
+    from dealer import Dealer
+
+    return Dealer(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, unless -m or the name of a test asks for it."""
+    """Leave out what takes long, unless -m or the name of a test asks for it; put in order."""
+    items[:] = in_order(items, dealt=hasattr(config, "workerinput"))
     if "soak" in config.option.markexpr or any("::" in each for each in config.args):
         return
     long = [item for item in items if item.get_closest_marker("soak")]

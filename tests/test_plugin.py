@@ -33,6 +33,7 @@ print(json.dumps({
 """
 
 
+@cache
 def load(syntax):
     done = subprocess.run(
         [sys.executable, "-c", LOAD, str(PLUGINS), syntax],

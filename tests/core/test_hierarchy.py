@@ -356,7 +356,7 @@ def test_a_hundred_thousand_leaves_load_in_about_a_second() -> None:
         [f"{at:06d}", *(f"{at // step} by {step}" for step in (5, 50, 500, 5000)), "*"]
         for at in range(100_000)
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     tree = Hierarchy.from_rows(table, "zip.csv")
-    assert time.perf_counter() - start < 5  # about 0.2 s on an idle core
+    assert time.process_time() - start < 5  # about 0.2 s
     assert tree.ancestors.shape == (6, 100_000)

@@ -24,9 +24,9 @@ import airflow.sdk
 # What Airflow itself has imported when it parses: not ours to answer for.
 import airflow.providers.standard.operators.python, airflow.sdk.definitions.mappedoperator
 known = set(sys.modules)
-started = time.perf_counter()
+started = time.process_time()
 runpy.run_path(sys.argv[1])
-seconds = time.perf_counter() - started
+seconds = time.process_time() - started
 print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - known)}))
 """
 HEAVY = {"numpy", "numba", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
