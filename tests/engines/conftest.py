@@ -11,9 +11,9 @@ from engines.samples import Site
 from mondrian_ops.engines.local import LocalEngine
 
 if TYPE_CHECKING:
+    from faults.desk import Desk
     from mondrian_ops.engines import Engine
     from mondrian_ops.engines.spark import SparkEngine
-    from faults.desk import Desk
     from servers.spark import SparkCluster
 
 
