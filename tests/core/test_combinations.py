@@ -32,7 +32,7 @@ def combined(rows, encode: bool = False) -> Combinations:
 
 
 def tallied(found: Combinations) -> Counter:
-    values = [found.values[name].take(pa.array(found.places(name))) for name in VALUES]
+    values = [found.values[name].take(pa.array(found.indices(name))) for name in VALUES]
     tuples = zip(*(each.to_pylist() for each in values), strict=True)
     counted = Counter()
     for each, rows in zip(tuples, found.frequencies.rows.tolist(), strict=True):
@@ -86,7 +86,7 @@ def test_places_outgrow_a_word():
         part = {name: indexed(pa.array(each[at : at + 100])) for name, each in columns.items()}
         tally.add(Combinations.of(part))
     found = tally.result()
-    values = [found.values[n].take(pa.array(found.places(n))).to_pylist() for n in columns]
+    values = [found.values[n].take(pa.array(found.indices(n))).to_pylist() for n in columns]
     expected = Counter(zip(*(each.tolist() for each in columns.values()), strict=True))
     assert dict(zip(zip(*values, strict=True), found.frequencies.rows.tolist(), strict=True)) == (
         expected

@@ -135,7 +135,7 @@ def test_where_combinations_are_counted_the_domains_are_theirs(column, data):
         whole.take(Surveyed.from_table(sent(part.so_far().to_table())))
     assert_same(whole.finish(), surveyed(job, table))
     found = whole.combinations
-    named = [found.values[name].take(pa.array(found.places(name))) for name in ("q", "s")]
+    named = [found.values[name].take(pa.array(found.indices(name))) for name in ("q", "s")]
     rows = Counter()
     for combination, number in zip(
         zip(*(each.cast(pa.string()).to_pylist() for each in named), strict=True),

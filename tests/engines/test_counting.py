@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +141,7 @@ def test_counts_are_those_of_pandas(tmp_path, write, fragments):
     assert counted(run) == grouped(missing_as_none)
     assert int(counts.rows.sum()) == ROWS
     assert counts.sensitive[0].sum(axis=0).tolist() == survey.counts["disease"].to_pylist()
-    known = planning.known_counts(run.anonymizer, run.draft.plan, run.frequencies)
+    known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
     assert np.array_equal(known.rows, counts.rows)
     assert np.array_equal(known.sensitive[0], counts.sensitive[0])
 
@@ -174,3 +175,58 @@ def published(value):
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     return f"{value:g}"
+
+
+class Uncounting(LocalEngine):
+    """An engine that makes no pass to count rows."""
+
+    def count(self, *_args, **_keys):
+        pytest.fail("rows were counted in a pass of their own")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"algorithm": "samarati", "partitioning": {"fragments": 3, "sample": 1.0}},
+        {"algorithm": "tds", "partitioning": {"fragments": 3, "sample": 1.0}},
+        {"algorithm": "samarati", "entity_id": "member", "quasi_identifiers": QUASI[:3]},
+        {"algorithm": "mondrian", "partitioning": {"fragments": 1}},
+    ],
+    ids=lambda keys: "-".join([keys["algorithm"], *list(keys)[1:2]]),
+)
+def test_rows_are_not_read_again_for_what_the_survey_told(tmp_path, keys):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    plain(people(), folder)
+    described = {
+        "input": str(folder),
+        "output": str(tmp_path / "out"),
+        "k": 2,
+        "quasi_identifiers": [name for name in QUASI if name != "country"],
+        "sensitive": ["disease"],
+        "retrieval": "pushdown",
+        **keys,
+    }
+    job = pipeline.load_job(described)
+    pipeline.partition(job, work=storage.work_path(str(job.output), "w"), engine=Uncounting())
+
+
+@pytest.mark.parametrize("fragments", [1, 3])
+def test_persons_are_counted_by_their_codes_as_by_their_names(tmp_path, fragments):
+    """Of those who have no name, all rows are one person's."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    table = people()
+    numbers = np.arange(ROWS) % 37
+    person = pa.array([f"p{at}" for at in numbers], mask=numbers == 5)
+    plain(table.append_column("person", person), folder)
+    job = job_of(folder, tmp_path, fragments)
+    job = replace(job, entity_id="person", k=100)
+    run = begin(job, storage.work_path(str(job.output), "counted"))
+    engine = LocalEngine()
+    run.draft = engine.draft(run, lambda rows: None)
+    counts = engine.count(run, False, lambda rows: None)
+    known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
+    for leaves in ([0], range(run.draft.plan.leaves)):
+        assert known.persons[0].within(leaves) == counts.persons[0].within(leaves)
+    assert known.persons[0].within(range(run.draft.plan.leaves)) == 37

@@ -116,16 +116,15 @@ class Anonymizer:
 
     def frequencies(self, combinations: Combinations) -> FrequencySet:
         """``combinations`` in codes: quasi-identifiers, then `counted_domains`."""
-        columns: list[NDArray[np.integer[Any]]] = []
-        sizes = []
-        for attribute in self.attributes:
-            encoded = attribute.encode(combinations.values[attribute.name])
-            columns.append(encoded.codes[combinations.places(attribute.name)])
-            sizes.append(encoded.size)
-        for domain in self.counted_domains:
-            codes = domain.encode(combinations.values[domain.name])
-            columns.append(codes[combinations.places(domain.name)])
-            sizes.append(len(domain.counts))
+        encoded = [each.encode(combinations.values[each.name]) for each in self.attributes]
+        domains = self.counted_domains
+        counted = [each.encode(combinations.values[each.name]) for each in domains]
+        names = [*(each.name for each in self.attributes), *(each.name for each in domains)]
+        codes = [*(each.codes for each in encoded), *counted]
+        columns = (
+            each[combinations.indices(name)] for name, each in zip(names, codes, strict=True)
+        )
+        sizes = [*(each.size for each in encoded), *(len(each.counts) for each in domains)]
         return FrequencySet.of(columns, sizes, combinations.frequencies.rows)
 
     def release(self, table: pa.Table, recoding: Recoding | None = None) -> Released:

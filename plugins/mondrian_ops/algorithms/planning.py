@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -224,20 +224,19 @@ def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> ND
 
 
 def known_counts(
-    anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet | None
+    anonymizer: Anonymizer, plan: Plan, frequencies: Callable[[], FrequencySet]
 ) -> LeafCounts | None:
     """What the leaves of a plan hold, as far as the survey told; None where rows must be read.
 
-    ``frequencies`` of the whole dataset, where columns are recoded as a whole.
+    ``frequencies`` of the whole dataset, where columns are recoded as a whole; they are asked for
+    only if they are needed.
     """
-    if frequencies is not None:
-        return _counts_of(anonymizer, plan, frequencies)
-    if plan.leaves > 1 or anonymizer.job.entity_id is not None:
-        return None
-    return LeafCounts(
-        np.array([anonymizer.survey.rows]),
-        [domain.counts[None, :].copy() for domain in anonymizer.domains],
-    )
+    if plan.leaves == 1 and anonymizer.job.entity_id is None:
+        return LeafCounts(
+            np.array([anonymizer.survey.rows]),
+            [domain.counts[None, :].copy() for domain in anonymizer.domains],
+        )
+    return _counts_of(anonymizer, plan, frequencies()) if anonymizer.job.recodes_columns else None
 
 
 def _counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> LeafCounts:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.core.encoding import Indexed
-from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.frequency_set import FrequencySet, packed
 
 __all__ = ["CombinationTally", "Combinations"]
 
@@ -28,7 +28,7 @@ class Combinations:
         By column, its values, the missing one among them, in no order. One may be there twice, and
         so may a combination then; or in no row.
     frequencies
-        Combinations of places in these lists, in no order.
+        Combinations of indices into these lists, in no order.
     """
 
     values: Mapping[str, pa.Array]
@@ -38,37 +38,45 @@ class Combinations:
     def of(cls, columns: Mapping[str, Indexed]) -> Combinations:
         """Count some rows."""
         values = {name: column.values for name, column in columns.items()}
-        places = [column.indices for column in columns.values()]
-        return cls(values, FrequencySet.unordered(places, _sizes(values)))
+        indices = [column.indices for column in columns.values()]
+        return cls(values, FrequencySet.unordered(indices, _sizes(values)))
 
     def merged(self, other: Combinations) -> Combinations:
         """What two parts of a dataset hold together."""
-        values, places = {}, []
-        for name, known in self.values.items():
-            values[name], place = _united(known, other.values[name])
-            places.append(np.concatenate([self.places(name), place[other.places(name)]]))
+        united = {name: _united(known, other.values[name]) for name, known in self.values.items()}
+        values = {name: each for name, (each, _) in united.items()}
+        indices = (  # of one column at a time, for they take more than all of them packed
+            np.concatenate([self.indices(name), place[other.indices(name)]])
+            for name, (_, place) in united.items()
+        )
         rows = np.concatenate([self.frequencies.rows, other.frequencies.rows])
-        return Combinations(values, FrequencySet.unordered(places, _sizes(values), rows))
+        return Combinations(values, FrequencySet.unordered(indices, _sizes(values), rows))
 
     def present(self) -> Combinations:
         """The same without values that are in no row."""
-        values, places = {}, []
-        for name, known in self.values.items():
-            codes = self.places(name)
-            is_present = np.bincount(codes, minlength=len(known)) > 0
-            values[name] = known.filter(pa.array(is_present))
-            places.append((np.cumsum(is_present) - 1)[codes])
-        rows = self.frequencies.rows
-        return Combinations(values, FrequencySet.unordered(places, _sizes(values), rows))
+        is_present = {
+            name: np.bincount(self.indices(name), minlength=len(known)) > 0
+            for name, known in self.values.items()
+        }
+        if all(each.all() for each in is_present.values()):
+            return self
+        values = {n: known.filter(pa.array(is_present[n])) for n, known in self.values.items()}
+        indices = (
+            (np.cumsum(each) - 1).astype(np.int32)[self.indices(name)]
+            for name, each in is_present.items()
+        )
+        sizes = _sizes(values)
+        frequencies = FrequencySet(tuple(sizes), packed(indices, sizes), self.frequencies.rows)
+        return Combinations(values, frequencies)
 
-    def places(self, name: str) -> NDArray[np.int32]:
+    def indices(self, name: str) -> NDArray[np.int32]:
         """(combinations,): where in the list of a column the value of each is."""
         return self.frequencies.column([*self.values].index(name))
 
     def counted(self, name: str) -> tuple[pa.Array, pa.Array]:
         """The values of a column, and the rows of each, int64."""
         rows = np.zeros(len(self.values[name]), np.int64)
-        np.add.at(rows, self.places(name), self.frequencies.rows)
+        np.add.at(rows, self.indices(name), self.frequencies.rows)
         return self.values[name], pa.array(rows)
 
     def to_columns(self) -> dict[str, pa.Array]:
@@ -122,11 +130,11 @@ def _sizes(values: Mapping[str, pa.Array]) -> list[int]:
     return [len(known) for known in values.values()]
 
 
-def _united(known: pa.Array, others: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+def _united(known: pa.Array, others: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
     """The values of two lists, those of the first in their places; those of the second's values."""
     place = pc.index_in(others, value_set=known)
     is_new = place.is_null()
     new = others.filter(is_new)
-    places = pc.fill_null(place, 0).to_numpy().astype(np.int64)
+    places = pc.fill_null(place, 0).to_numpy().astype(np.int32)
     places[is_new.to_numpy(zero_copy_only=False)] = len(known) + np.arange(len(new))
     return pa.concat_arrays([known, new]), places

@@ -7,7 +7,7 @@ counted the cost of a search hardly depends on the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -43,7 +43,7 @@ class FrequencySet:
     @classmethod
     def of(
         cls,
-        columns: Sequence[NDArray[np.generic]],
+        columns: Iterable[NDArray[np.generic]],
         sizes: Sequence[int],
         rows: NDArray[np.int64] | None = None,
     ) -> FrequencySet:
@@ -60,7 +60,7 @@ class FrequencySet:
     @classmethod
     def unordered(
         cls,
-        columns: Sequence[NDArray[np.generic]],
+        columns: Iterable[NDArray[np.generic]],
         sizes: Sequence[int],
         rows: NDArray[np.int64] | None = None,
     ) -> FrequencySet:
@@ -134,12 +134,14 @@ class FrequencySet:
         return cls(sizes, words, table["rows"].to_numpy())
 
 
-def packed(columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> Words:
+def packed(columns: Iterable[NDArray[np.generic]], sizes: Sequence[int]) -> Words:
     """(words, rows): the rows of some columns of integers, in as many bits as they need."""
-    words = np.zeros((len(_widths(sizes)), len(columns[0])), np.uint64)
+    words: list[NDArray[np.uint64]] = []
     for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
+        if word == len(words):
+            words.append(np.zeros(len(column), np.uint64))
         words[word] |= column.astype(np.uint64) << np.uint64(shift)
-    return words
+    return np.stack(words)
 
 
 def group(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -238,10 +237,9 @@ class Surveyor:
         counted = {name: tally.so_far() for name, tally in self._tallies.items()}
         return Surveyed(self._rows, ends, counted, self.combinations)
 
-    @cached_property
+    @property
     def combinations(self) -> Combinations | None:
-        """The combinations of the columns' values, where columns are recoded as a whole; when all
-        is taken in."""
+        """The combinations of the columns' values, where columns are recoded as a whole."""
         return self._combined.result() if self._combined is not None and self._rows else None
 
     def finish(self) -> Survey:

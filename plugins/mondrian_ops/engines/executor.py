@@ -191,24 +191,23 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
     """Decide on all that the splits hold; the draft goes to the working files."""
     dataset = run.dataset
-    by_kind: dict[str, list[Message]] = {"survey": [], "sample": [], "pilot": []}
-    for message in found:
-        by_kind[message.kind].append(message)
-    tables = {
-        kind: [message.table for message in sorted(messages, key=lambda each: each.part)]
-        for kind, messages in by_kind.items()
-    }
-    if not tables["survey"]:
-        return  # a partition without work: there is one that has it
     surveyor = Surveyor(dataset.job, dataset.source.schema, dataset.hierarchies)
-    for part in tables["survey"]:
-        surveyor.take(Surveyed.from_table(part))
-    drawn = [pa.concat_tables(tables[kind]) for kind in ("sample", "pilot")]
-    run.draft = planning.draft(dataset.job, surveyor.finish(), dataset.hierarchies, *drawn)
+    drawn: dict[str, list[Message]] = {"sample": [], "pilot": []}
+    for message in found:
+        if message.kind == "survey":  # together they can be far more than what they come to
+            surveyor.take(Surveyed.from_table(message.table))
+        else:
+            drawn[message.kind].append(message)
+    if not drawn["pilot"]:
+        return  # a partition without work: there is one that has it
+    sample, pilot = (
+        pa.concat_tables([each.table for each in sorted(drawn[kind], key=lambda each: each.part)])
+        for kind in ("sample", "pilot")
+    )
+    run.draft = planning.draft(dataset.job, surveyor.finish(), dataset.hierarchies, sample, pilot)
     run.save_draft()
     if surveyor.combinations is not None:
-        run.frequencies = run.anonymizer.frequencies(surveyor.combinations)
-        run.save_frequencies()
+        run.save_frequencies(run.anonymizer.frequencies(surveyor.combinations))
     yield of_value(0, "draft", run.draft.sample_rows)
 
 

@@ -68,6 +68,7 @@ class Run:
 
     def __init__(self, work: storage.WorkDir, dataset: Dataset | None = None) -> None:
         self.work = work
+        self._frequencies: FrequencySet | None = None
         if dataset is not None:
             self.dataset = dataset
 
@@ -92,10 +93,20 @@ class Run:
         """What turns the run's rows into rows of its release."""
         return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
 
-    @cached_property
+    @property
     def frequencies(self) -> FrequencySet:
-        """The combinations of codes, where columns are recoded as a whole."""
+        """The combinations of codes, where columns are recoded as a whole.
+
+        Those that are set, else those in the working files; as they can be as many as the rows, no
+        process keeps what it read.
+        """
+        if self._frequencies is not None:
+            return self._frequencies
         return FrequencySet.from_table(self.work.read_arrow(storage.FREQUENCIES))
+
+    @frequencies.setter
+    def frequencies(self, found: FrequencySet) -> None:
+        self._frequencies = found
 
     @cached_property
     def recoding(self) -> Recoding | None:
@@ -118,9 +129,9 @@ class Run:
         """Keep what was decided on a sample in the working files."""
         self.work.write_arrow(_DRAFT, self.draft.to_table())
 
-    def save_frequencies(self) -> None:
-        """Keep the combinations of codes, which can be as many as the rows, for tasks to come."""
-        self.work.write_arrow(storage.FREQUENCIES, self.frequencies.to_table())
+    def save_frequencies(self, frequencies: FrequencySet) -> None:
+        """Keep the combinations of codes in the working files, for tasks to come."""
+        self.work.write_arrow(storage.FREQUENCIES, frequencies.to_table())
 
     def save_level(self, part: int, level: Level) -> None:
         """Keep what the first phase found on a part; doing it again replaces it."""

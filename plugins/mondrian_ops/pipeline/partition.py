@@ -57,9 +57,9 @@ def partition(
 ) -> list[Fragment]:
     """The fragments of the dataset, small JSON values for the mapped tasks.
 
-    One pass surveys the dataset and draws the sample, one counts the real rows against the
-    fragments' conditions and, for ``scatter`` retrieval, routes them to private files. ``work`` is
-    made anew, so that a retry starts afresh.
+    One pass surveys the dataset and draws the sample. One more, where the survey does not tell it,
+    counts the real rows against the fragments' conditions and, for ``scatter`` retrieval, routes
+    them to private files. ``work`` is made anew, so that a retry starts afresh.
 
     Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment. Where one Spark
     application is to anonymize them all it is one value: their number under ``fragments``, and
@@ -83,7 +83,7 @@ def count(job: Job, *, work: str, progress: Progress | None = None) -> list[Frag
     with _nothing_left_of_a_failure(work):
         run = begin(job, work)
         state = _counted(run, engine_of(job), progress)
-        run.save_frequencies()
+        run.save_frequencies(run.frequencies)
         return _kept(run, {**state, "recoding": None}, started)
 
 
@@ -179,8 +179,7 @@ def _counted(run: Run, engine: Engine, progress: Progress | None) -> dict[str, A
 def _counts(run: Run, engine: Engine, progress: Progress, scatter: bool) -> LeafCounts:
     """What the leaves of the plan hold; a pass over the source where the survey does not tell."""
     if not scatter:
-        frequencies = run.frequencies if run.dataset.job.recodes_columns else None
-        known = planning.known_counts(run.anonymizer, run.draft.plan, frequencies)
+        known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
         if known is not None:
             return known
     return engine.count(run, scatter, _told(progress, "partition", run))
