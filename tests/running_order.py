@@ -29,7 +29,7 @@ def scope_of(nodeid: str) -> str:
 
 
 def in_order(items: list[pytest.Item], dealt: bool) -> list[pytest.Item]:
-    """Whole Airflows last; where tests are dealt out, servers first: theirs is the longest part.
+    """Whole Airflows last; where tests are dealt out, servers first, who are a long part in one.
 
     Last of all come those who share an Airflow, which runs until the end from the first of them on.
     """
