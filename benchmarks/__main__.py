@@ -19,6 +19,7 @@ from benchmarks import (
     airflow_dag,
     algorithms,
     di_mondrian,
+    load,
     pages,
     quality,
     results,
@@ -45,6 +46,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "pages": pages.listed,
     "spark": scale_out.spark_engine,
     "fragments": scale_out.figure_10,
+    "load": load.tables,
 }
 
 
@@ -60,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rounds=1 if options.quick else options.rounds,
         seeds=1 if options.quick else options.seeds,
         data=options.data,
+        load_sizes=tuple(options.load_sizes or ((20_000,) if options.quick else load.SIZES)),
+        load_runs=tuple(options.load_runs or ()),
+        load_minutes=options.load_minutes,
         say=_say,
     )
     renews = options.renew or (parts == list(PARTS) and not options.quick)
@@ -67,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in parts:
             measured.append(_measured(name, context))
-            if renews:
+            if renews and measured[-1].tables:
                 results.renew(measured[-1], ROOT / "benchmarks" / "RESULTS.md", list(PARTS))
     except Exception:
         _say(f"failed; the working files are kept: {scratch}")
@@ -90,6 +95,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", type=int, help="rows for speed, loss, distribution and dag")
     parser.add_argument("--sizes", type=int, nargs="+", help="rows for the whole process")
     parser.add_argument("--adult-sizes", type=int, nargs="+", help="rows of Adult enlarged (tds)")
+    parser.add_argument("--load-sizes", type=int, nargs="+", help="rows for load")
+    parser.add_argument(
+        "--load-runs",
+        nargs="+",
+        choices=load.NAMES,
+        metavar="RUN",
+        help=f"these runs of load alone: {', '.join(load.NAMES)}",
+    )
+    parser.add_argument(
+        "--load-minutes", type=float, default=40, help="begin no run of load after so many minutes"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="runs to take the median of")
     parser.add_argument("--seeds", type=int, default=3, help="samples to average over")
     parser.add_argument(

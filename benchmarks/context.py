@@ -28,6 +28,9 @@ class Context:
     rounds: int
     seeds: int
     data: Path | None
+    load_sizes: tuple[int, ...]
+    load_runs: tuple[str, ...]  # all of them if none is named
+    load_minutes: float
     say: Callable[[str], None]
     _hands: dict[int, Path] = field(default_factory=dict)
 

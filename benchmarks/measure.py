@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import statistics
@@ -14,17 +15,19 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+_USAGE = Path(__file__).with_name("usage.py")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One finished process: wall-clock seconds and the peak of resident memory, in MiB.
+    """One finished process: wall-clock seconds, the peak of resident memory in MiB, CPU seconds.
 
     The memory is that of the process or of the largest child it waited for.
     """
 
     seconds: float
     peak_mib: float
+    cpu_s: float = 0.0
 
 
 class ProcessError(Exception):
@@ -33,23 +36,18 @@ class ProcessError(Exception):
 
 def process(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Run:
     """Run `command` to its end; raises ProcessError with what it said on standard error."""
-    start = time.perf_counter()
-    child = subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(_USAGE), *command],
+        capture_output=True,
         env={**os.environ, **python_path(), **(environment or {})},
         cwd=ROOT,
+        check=False,
     )
-    assert child.stderr is not None
-    said = child.stderr.read().decode(errors="replace")
-    _, status, usage = os.wait4(child.pid, 0)
-    seconds = time.perf_counter() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
-    child.stderr.close()
-    if child.returncode:
-        raise ProcessError(f"{' '.join(command[:4])} … exit {child.returncode}: {said[-2000:]}")
-    return Run(seconds, usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024))
+    if done.returncode:
+        said = done.stderr.decode(errors="replace")[-2000:]
+        raise ProcessError(f"{' '.join(command[:4])} … exit {done.returncode}: {said}")
+    seconds, cpu_s, peak_mib = json.loads(done.stdout)
+    return Run(seconds, peak_mib, cpu_s)
 
 
 def python(*arguments: str) -> list[str]:

@@ -70,5 +70,17 @@ def mib(value: float) -> str:
     return f"{value:,.0f} MiB"
 
 
+def gib(mib: float) -> str:
+    """Of mebibytes."""
+    return f"{mib / 1024:,.2f} GiB"
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3.4 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
 def verdict(met: bool) -> str:
     return "met" if met else "missed"

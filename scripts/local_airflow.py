@@ -278,6 +278,10 @@ class LocalAirflow(AirflowApi):
             return False
         return True
 
+    def processes(self) -> dict[str, psutil.Process]:
+        """Its components, by name."""
+        return {name: psutil.Process(each.pid) for name, each in self._processes.items()}
+
     def check_alive(self) -> None:
         """Raise AirflowError if one of its processes has ended."""
         for name, process in self._processes.items():

@@ -5,8 +5,10 @@ Nothing of the package reads a release here: its files are opened as anybody wou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from mondrian_ops.datasets.people import people
 from mondrian_ops.storage import load_job
 
 HIERARCHIES = Path(__file__).resolve().parents[1] / "include" / "hierarchies"
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 QUASI = ("age", "sex", "zip", "country")
 ASKED = ("age", "sex", "zip=prefix", "country=hierarchy:countries.csv")
@@ -104,13 +108,18 @@ def covers(label: str | None, value: Any) -> bool:
     if label is None or value is None:
         return label is value
     if label.startswith("["):
-        low, high = (float(each) for each in label[1:-1].split(", "))
-        return low <= float(value) <= high and (label.endswith("]") or float(value) < high)
+        low, high, at = (_place(each) for each in (*label[1:-1].split(", "), str(value)))
+        return low <= at <= high and (label.endswith("]") or at < high)
     if label.startswith("{"):
         return str(value) in label[1:-1].split(", ")
     if label.endswith("*"):
         return str(value).startswith(label.rstrip("*"))
     return label == str(value) or str(value) in below(label)
+
+
+def _place(text: str) -> float:
+    """Where a number or a day lies on its line."""
+    return date.fromisoformat(text).toordinal() if _DAY.fullmatch(text) else float(text)
 
 
 @cache

@@ -169,6 +169,117 @@ def test_variations_of_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fewer.equals(made.slice(0, 100).combine_chunks())
 
 
+def test_every_task_under_load(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    runs = ("local-scatter-32", "local-pushdown-32-clustered")
+    result = benchmarks(
+        *("--quick", "--only", "load", "--load-sizes", 200, 2000, "--load-runs", *runs),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    kept = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    tasks, growth, estimate = kept
+    assert [row[:3] for row in tasks["rows"]] == [
+        ["200", "local", "scatter"],
+        ["2,000", "local", "scatter"],
+        ["2,000", "local", "pushdown, clustered"],
+    ]
+    for row in tasks["rows"]:
+        assert " | ".join(row[:12]) in result.stderr  # told as soon as it is measured
+    assert [row[:2] for row in growth["rows"]] == [["200 → 2,000", "10.00 ×"]]
+    assert "10,000,000,000 rows on 20 machines" in estimate["title"]
+    assert list(tmp_path.iterdir()) == [results]
+
+
+def test_no_load_is_begun_when_time_is_over(tmp_path: Path) -> None:
+    result = benchmarks(
+        *("--quick", "--only", "load", "--load-minutes", 0, "--results", tmp_path / "results"),
+        *("--load-runs", "local-scatter-64", "--scratch", tmp_path),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "--load-minutes are over: 20,000 rows, local-scatter-64 left out" in result.stderr
+    kept = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
+    assert kept["tables"] == []
+
+
+def test_the_peak_of_a_process_is_its_own_and_not_its_parent_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.measure import ProcessError, process, python
+
+    held = np.ones(50 << 17)  # 50 MiB
+    run = process(python("-I", "-S", "-c", "x = b'1' * (20 << 20); print(len(x))"))
+    assert held.nbytes == 50 << 20
+    assert 20 < run.peak_mib < 50
+    assert run.cpu_s > 0
+    with pytest.raises(ProcessError, match=r"exit 3: .*oh no"):
+        process(python("-c", "import sys; sys.stderr.write('oh no'); sys.exit(3)"))
+    with pytest.raises(ProcessError, match="exit 137"):
+        process(python("-c", "import os; os.kill(os.getpid(), 9)"))
+
+
+def test_what_spark_s_processes_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.spark_memory import Peaks, kind_of
+
+    assert kind_of(["java", "org.apache.spark.deploy.worker.Worker"]) is None
+    assert kind_of(["java", "o.a.s.executor.CoarseGrainedExecutorBackend"]) == "executor, JVM"
+    work = "x = b'1' * (30 << 20); del x; print(flush=True); input()"
+    command = [sys.executable, "-I", "-S", "-c", work, "pyspark.daemon"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin and child.stdout
+        child.stdout.readline()
+        peaks = Peaks()
+        peaks.look()
+        child.stdin.write("\n")
+    assert set(peaks.mib) == {"executor, Python"}
+    assert 30 < peaks.mib["executor, Python"] < 60
+
+
+def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.estimate import Cluster, Costs, estimated, phases
+
+    costs = Costs(
+        rows=10**8,
+        partition_s=1e-6,
+        anonymize_s=2e-6,
+        wrap_up_s=3e-7,
+        start_mib=100.0,
+        anonymize_bytes=100.0,
+        wrap_up_bytes=30.0,
+        source_bytes=4.0,
+        scattered_bytes=11.0,
+        published_bytes=5.0,
+    )
+    small = Cluster(
+        machines=10, cores=10, memory_gib=64, disk_mb_s=100.0, network_mb_s=1000.0, replicas=3,
+        max_rows=1_250_000,
+    )  # fmt: skip
+    rows = 10**8  # fragments of a million: one for each of the 100 cores
+    count, anonymize, wrap_up = phases(costs, small, rows)
+    assert (count.over, count.cpu_s) == (100, pytest.approx(1.0))
+    assert count.disk_s == pytest.approx((3 * 4 + 11) * rows / 1e9)
+    assert count.network_s == pytest.approx(0.9 * 11 * rows / 1e10)
+    assert anonymize.name == "anonymize 100 fragments"
+    assert anonymize.cpu_s == pytest.approx(2.0)
+    assert anonymize.mib == pytest.approx(100 + 100 * 1.25e6 / 2**20)
+    assert (wrap_up.over, wrap_up.seconds) == (1, pytest.approx(30.0))
+    assert wrap_up.mib == pytest.approx(100 + 30 * 1e8 / 2**20)
+    one_more, *_ = phases(costs, small, rows + 10**6)[1:]  # 101 fragments: two rounds
+    assert one_more.cpu_s == pytest.approx(4.0)
+    table = estimated(costs, small, 10**10)
+    told = {row[0]: row for row in table.rows}
+    assert told["wrap_up"][5] == "50 min"
+    assert told["wrap_up"][6] == "279.49 GiB, more than a machine has"
+    assert told["wrap_up of 100 releases, side by side"][5] == "30 s"
+
+
 def test_an_unknown_part() -> None:
     assert benchmarks("--only", "nonsense").returncode == 2
 

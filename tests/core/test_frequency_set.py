@@ -42,17 +42,25 @@ def test_counts_every_combination(given_rows):
 
 
 @given(coded(), st.data())
-def test_parts_come_to_the_same_as_the_whole(given_rows, data):
+def test_it_does_not_depend_on_the_order_of_the_rows(given_rows, data):
     sizes, rows = given_rows
-    part = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
-    parts = [[row for row, p in zip(rows, part, strict=True) if p == number] for number in range(3)]
-    merged = FrequencySet.merged([frequency_set(sizes, each) for each in parts if each])
+    found = frequency_set(sizes, rows)
     whole = frequency_set(sizes, data.draw(st.permutations(rows)))
-    assert np.array_equal(merged.words, whole.words)
-    assert np.array_equal(merged.rows, whole.rows)
+    assert np.array_equal(found.words, whole.words)
+    assert np.array_equal(found.rows, whole.rows)
     again = FrequencySet.from_table(whole.to_table())
     assert again.sizes == whole.sizes
     assert np.array_equal(again.words, whole.words)
+
+
+@given(coded(), st.data())
+def test_what_is_counted_may_stand_for_several_rows(given_rows, data):
+    sizes, rows = given_rows
+    weights = data.draw(st.lists(st.integers(1, 9), min_size=len(rows), max_size=len(rows)))
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    found = FrequencySet.of(columns, sizes, np.array(weights))
+    repeated = [row for row, times in zip(rows, weights, strict=True) for _ in range(times)]
+    assert tally(found) == Counter(repeated)
 
 
 @given(coded(), st.data())

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
-from mondrian_ops.core.survey import Survey, Surveyor, generalization_of
+from mondrian_ops.core.survey import Survey, Surveyed, Surveyor, generalization_of
 from reading import KINDS, TREE_FILE, is_missing, text_of
 
 COUNTRIES = Hierarchy.from_rows([["Italy", "Europe", "*"], ["Japan", "*"]], "countries.csv")
@@ -112,8 +114,37 @@ def test_surveys_of_parts_are_the_survey_of_the_whole(column, data):
             part = Surveyor(job, table.schema, hierarchies)
             for at in range(start, end, size):
                 part.add(table[at : min(at + size, end)])
-            whole.add_found(sent(part.so_far()))
+            whole.take(Surveyed.from_table(sent(part.so_far().to_table())))
         assert_same(whole.finish(), surveyed(job, table, hierarchies=hierarchies))
+
+
+@settings(max_examples=100, deadline=None)
+@given(columns(), st.data())
+def test_where_combinations_are_counted_the_domains_are_theirs(column, data):
+    """Of parts, too; and each combination is there with all of its rows."""
+    kind, values, size = column
+    array = pa.array(values, kind.type)
+    shuffled = data.draw(st.permutations(range(len(values))))
+    table = pa.table({"q": array.take(pa.array(shuffled)), "s": array})
+    job = a_job("q=prefix" if kind.ways[0] == "prefix" else "q=set", sensitive=["s"])
+    recoded = replace(job, algorithm="samarati")
+    whole = Surveyor(recoded, table.schema, {})
+    for at in range(0, len(values), size):
+        part = Surveyor(recoded, table.schema, {})
+        part.add(table[at : at + size])
+        whole.take(Surveyed.from_table(sent(part.so_far().to_table())))
+    assert_same(whole.finish(), surveyed(job, table))
+    found = whole.combinations
+    named = [found.values[name].take(pa.array(found.places(name))) for name in ("q", "s")]
+    rows = Counter()
+    for combination, number in zip(
+        zip(*(each.cast(pa.string()).to_pylist() for each in named), strict=True),
+        found.frequencies.rows.tolist(),
+        strict=True,
+    ):
+        rows[combination] += number
+    texts = [as_array(table[name]).cast(pa.string()).to_pylist() for name in ("q", "s")]
+    assert rows == Counter(zip(*texts, strict=True))
 
 
 def test_many_parts_are_merged_on_the_way():
@@ -123,7 +154,7 @@ def test_many_parts_are_merged_on_the_way():
     for at in range(0, 700, 5):
         part = Surveyor(job, table.schema, {})
         part.add(table[at : at + 5])
-        whole.add_found(sent(part.so_far()))
+        whole.take(Surveyed.from_table(sent(part.so_far().to_table())))
     assert_same(whole.finish(), surveyed(job, table))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import tracemalloc
 from collections import Counter, defaultdict
 from decimal import Decimal
 from fractions import Fraction
@@ -183,6 +184,29 @@ def test_keys_that_only_just_overflow_are_exact():
     counter = ReleaseCounter(list(column), [])
     counter.add(pa.table(column))
     assert counter.result().class_sizes.tolist() == [1, 1]
+
+
+def test_merging_parts_does_not_hold_their_classes_several_times():
+    """At a hundred million rows they are gigabytes."""
+    job = a_job()
+    count_of(pa.table({"q": [1, 1], "s": [1, 2]}), job=job)  # loads what is loaded once
+    of_class = np.arange(200_000).repeat(4)
+    parts = [
+        pa.table({"q": of_class + at, "s": np.arange(len(of_class)) % 5})
+        for at in (0, 150_000, 300_000)
+    ]
+    tracemalloc.start()
+    try:
+        counter = counter_of(job, ["q", "s"])
+        for part in parts:
+            counter.add(part)
+        tracemalloc.reset_peak()
+        count = counter.result()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (count.rows, count.classes) == (2_400_000, 500_000)
+    assert peak < 3 * held
 
 
 def test_missing_is_a_value_and_not_the_text_of_it():

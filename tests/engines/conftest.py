@@ -11,6 +11,7 @@ from engines.samples import Site
 from mondrian_ops.engines.local import LocalEngine
 
 if TYPE_CHECKING:
+    from faults.desk import Desk
     from mondrian_ops.engines import Engine
     from mondrian_ops.engines.spark import SparkEngine
     from servers.spark import SparkCluster
@@ -24,6 +25,37 @@ def spark_engine(spark_cluster: SparkCluster) -> Iterator[SparkEngine]:
     session = session_of(spark_cluster.remote)
     yield SparkEngine(session, split_rows=100)
     session.stop()
+
+
+@pytest.fixture(scope="package")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """Where the Python workers of the fragile cluster are told to fail."""
+    from faults.desk import Desk
+
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    desk.make()
+    return desk
+
+
+@pytest.fixture(scope="package")
+def fragile_cluster(tmp_path_factory: pytest.TempPathFactory, desk: Desk) -> Iterator[SparkCluster]:
+    """A cluster to do harm to; slow tasks are run twice there."""
+    from faults.spark_laboratory import watching
+    from servers.needs import needs
+    from servers.spark import SparkCluster
+
+    needs("java")
+    conf = {
+        **watching(desk),
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
+        # That of a task which is the only one of its stage.
+        "spark.speculation.task.duration.threshold": "5s",
+    }
+    with SparkCluster(tmp_path_factory.mktemp("faults"), conf=conf, hosts_apart=True) as cluster:
+        yield cluster
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.java)])

@@ -29,16 +29,9 @@ APPLICATION = {"shape": "application"}
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    """One of its own, for it does not survive unharmed; slow tasks are run twice there."""
-    conf = {
-        "spark.speculation": "true",
-        "spark.speculation.interval": "100ms",
-        "spark.speculation.multiplier": "1.1",
-        "spark.speculation.quantile": "0.5",
-    }
-    with SparkCluster(tmp_path_factory.mktemp("faults"), conf=conf, hosts_apart=True) as cluster:
-        yield cluster
+def cluster(fragile_cluster: SparkCluster) -> SparkCluster:
+    """One of its own, for it does not survive unharmed."""
+    return fragile_cluster
 
 
 @pytest.fixture

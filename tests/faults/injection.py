@@ -35,6 +35,7 @@ STOPS = ("stopped", "stopped for long")
 _WRITES = frozenset({"create", "write", "mkdir", "rename", "fsync", "exchange"})
 _NAMES = (
     (re.compile(r"part-\d+-[0-9a-f]{8}\.parquet"), "part"),
+    (re.compile(r"persons-\d+\.arrow"), "persons"),
     (re.compile(r"\d+-\d*\.arrow"), "fragment"),
     (re.compile(r"\.[0-9a-f]{8}(\.tmp)?$"), ""),
     (re.compile(r"\.mondrian_ops-[0-9a-f]{12}$"), "work"),
@@ -89,13 +90,20 @@ class Points:
             self._calls[called] += 1
             point = f"{called} {self._calls[called]}"
             self.passed.append(point)
-            if self._fault is None or point != self._fault.point:
+            fault = self.fault_at(point, path)
+            if fault is None:
                 return act()
             self._inside = True
             try:
-                return self._strike(self._fault.kind, act, half or act)
+                return self._strike(fault, act, half or act)
             finally:
                 self._inside = False
+
+    def fault_at(self, point: str, path: Any) -> str | None:
+        """The kind of fault that strikes at a point; None for none."""
+        if self._fault is None or point != self._fault.point:
+            return None
+        return self._fault.kind
 
     def _strike(self, kind: str, act: Callable[[], Any], half: Callable[[], Any]) -> Any:
         if kind == "killed before":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from faults.airflow_laboratory import watching
 from local_airflow import LocalAirflow
 from projects import Project, copied, opened
 
@@ -25,6 +26,7 @@ def project(
         "AIRFLOW_VAR_MONDRIAN_OPS_LANDING": str(root / "landing"),
         "AIRFLOW_VAR_MONDRIAN_OPS_RELEASES": str(root / "out" / "nightly"),
         "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
+        "AIRFLOW__CORE__MAX_ACTIVE_RUNS_PER_DAG": "32",
     }
     airflow = LocalAirflow(
         root / "airflow",
@@ -50,6 +52,7 @@ def celery_project(
         broker=redis_url,
         settings={
             **opened(root),
+            **watching(root),
             "HELD": str(root / "held"),
             # A worker that is gone is missed after seconds, not minutes.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from itertools import combinations
+from itertools import combinations, cycle, zip_longest
 
 import pytest
 
+from faults.airflow_laboratory import TASKS, AirflowLaboratory
+from faults.injection import KILLS, faults_at
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
 from observing import classes, form, nested, published, states, tries
@@ -130,3 +132,55 @@ def test_a_worker_killed_in_mid_fragment_loses_nothing(celery_project, killed):
     assert classes(celery_project.output("held_once")) == classes(
         celery_project.output("undisturbed")
     )
+
+
+@pytest.fixture(scope="module")
+def laboratory(celery_project):
+    """Runs of a DAG whose tasks can be disturbed."""
+    return AirflowLaboratory(celery_project)
+
+
+def kinds(laboratory, task):
+    """Of each operation on each kind of file the last call in a task."""
+    last = {}
+    for passed in laboratory.passed:
+        if passed.step == task and not passed.point.startswith("stat"):
+            last[passed.point.rpartition(" ")[0]] = passed
+    assert last, f"{task} came by no point"
+    return last
+
+
+CHOSEN = {
+    "partition": "write fragment",
+    "anonymize_fragment": "write part",
+    "wrap_up": "exchange out",
+    "clean_up": "rmdir fragments",
+}
+
+
+def test_each_task_disturbed_once_is_made_good(laboratory):
+    """A run whose tasks are all killed, beside one whose tasks all fail."""
+    chosen = [kinds(laboratory, task)[CHOSEN[task]] for task in TASKS]
+    laboratory.check_made_good(
+        {
+            "killed": [(passed, "killed after") for passed in chosen],
+            "failing": [(passed, "EIO") for passed in chosen],
+        }
+    )
+
+
+@pytest.mark.soak
+def test_each_task_disturbed_at_each_kind_of_point_is_made_good(laboratory):
+    """A run disturbs each of its tasks once; several runs at once."""
+    turns = cycle(["killed after", "EIO", "ENOSPC", "killed before", "reply lost"])
+    by_task = [
+        [
+            (passed, kind if kind in faults_at(passed.point) else KILLS[1])
+            for passed, kind in zip(kinds(laboratory, task).values(), turns, strict=False)
+        ]
+        for task in TASKS
+    ]
+    runs = [[case for case in cases if case is not None] for cases in zip_longest(*by_task)]
+    for first in range(0, len(runs), 6):
+        some = enumerate(runs[first : first + 6], first)
+        laboratory.check_made_good({f"soak-{number}": faults for number, faults in some})

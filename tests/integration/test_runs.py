@@ -20,6 +20,7 @@ from observing import classes, form, nested, published, states, tries
 pytestmark = pytest.mark.airflow
 
 DAY = "2025-06-01"
+BAD_DAY = "2025-06-05"
 MAX_ROWS = 1000
 """So that the fragments of recoded releases, of 2,000 rows, are not merged into one."""
 
@@ -36,6 +37,8 @@ def runs(project):
         shutil.copy(
             odd.parent / "include" / "examples" / "people.csv", landing / name / f"{DAY}.csv"
         )
+
+    (landing / "people" / f"{BAD_DAY}.parquet").write_text("no Parquet")
 
     def start(dag_id, conf=None, **options):
         return dag_id, project.airflow.trigger(dag_id, conf, **options)
@@ -82,6 +85,7 @@ def runs(project):
         "etl": start("mondrian_etl_example"),
         # The run of a night is for the day before it.
         "night": start("mondrian_nightly", logical_date="2025-06-02T00:00:00Z"),
+        "bad_night": start("mondrian_nightly", {"day": BAD_DAY}),
         "quiet_night": start("mondrian_nightly", {"day": "2025-01-01"}),
     }
 
@@ -305,6 +309,21 @@ def test_a_drop_that_fails_leaves_the_others_alone(project, over):
     assert not (nightly / "nobody").exists()
     names = {each["rendered_map_index"] for each in tasks if each["task_id"] == "wrap_up"}
     assert names == {f"people/{DAY}", f"nobody/{DAY}"}
+
+
+def test_a_night_whose_drops_all_fail_fails(project, over):
+    state, tasks = over("bad_night")
+    assert state == "failed"
+    assert states(tasks) == {
+        ("find_drops", "success"): 1,
+        ("partition", "failed"): 1,
+        ("fragments", "failed"): 1,
+        ("anonymize_fragment", "upstream_failed"): 1,
+        ("wrap_up", "failed"): 1,
+        ("clean_up", "success"): 1,
+    }
+    assert set(tries(tasks).values()) <= {0, 1}
+    assert not (project.root / "out" / "nightly" / "people" / BAD_DAY).exists()
 
 
 def test_a_night_without_drops_is_skipped(over):

@@ -359,6 +359,13 @@ def test_fragments_of_several_jobs_are_paired_by_working_directory(context, job)
     ]
 
 
+def test_jobs_that_have_no_fragments_at_all_fail_for_good(context, job):
+    """Tasks mapped over nothing would be skipped, and the run a success."""
+    task = GatherFragmentsOperator(task_id="t", job=[job, {"k": 1}], partitions=[])
+    with pytest.raises(AirflowFailException, match=r"none of 2 data set\(s\) was partitioned"):
+        task.execute(context)
+
+
 def test_the_fragments_of_all_jobs_together_are_limited(monkeypatch, context, job):
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")
     task = GatherFragmentsOperator(task_id="t", job=[job], partitions=[])

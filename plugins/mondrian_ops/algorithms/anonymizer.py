@@ -16,6 +16,7 @@ from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core import kernels
+from mondrian_ops.core.combinations import Combinations
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.encoding import encode_ranks, without_dictionaries
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
@@ -113,13 +114,19 @@ class Anonymizer:
             sensitive.append(codes)
         return CodedRows.of(encoded, sensitive, domains, privacy)
 
-    def frequencies(self, table: pa.Table | pa.RecordBatch) -> FrequencySet:
-        """The combinations of codes in ``table``: quasi-identifiers, then `counted_domains`."""
-        encoded = [each.encode(table.column(each.name)) for each in self.attributes]
-        domains = self.counted_domains
-        counted = [each.encode(table.column(each.name)) for each in domains]
-        sizes = [*(each.size for each in encoded), *(len(each.counts) for each in domains)]
-        return FrequencySet.of([*(each.codes for each in encoded), *counted], sizes)
+    def frequencies(self, combinations: Combinations) -> FrequencySet:
+        """``combinations`` in codes: quasi-identifiers, then `counted_domains`."""
+        columns: list[NDArray[np.integer[Any]]] = []
+        sizes = []
+        for attribute in self.attributes:
+            encoded = attribute.encode(combinations.values[attribute.name])
+            columns.append(encoded.codes[combinations.places(attribute.name)])
+            sizes.append(encoded.size)
+        for domain in self.counted_domains:
+            codes = domain.encode(combinations.values[domain.name])
+            columns.append(codes[combinations.places(domain.name)])
+            sizes.append(len(domain.counts))
+        return FrequencySet.of(columns, sizes, combinations.frequencies.rows)
 
     def release(self, table: pa.Table, recoding: Recoding | None = None) -> Released:
         """The released form of ``table``, class by class.

@@ -17,7 +17,7 @@ from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of, pilot_k
 from mondrian_ops.algorithms.mondrian import Cut, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.frequency_set import FrequencyTally
+from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import LeafPersons
@@ -32,6 +32,8 @@ __all__ = [
     "check_persons",
     "chosen_rows",
     "draft",
+    "known_counts",
+    "leaf_of",
     "merged",
     "sample_size",
 ]
@@ -88,13 +90,12 @@ class LeafCounts:
     """What the real data holds in each leaf of a plan.
 
     ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
-    ``frequencies`` of the whole, where columns are recoded as a whole. ``persons`` as far as k,
-    where the job counts them: one entry, replaced as they are met, else none.
+    ``persons`` as far as k, where the job counts them: one entry, replaced as they are met, else
+    none.
     """
 
     rows: NDArray[np.int64]
     sensitive: Sequence[NDArray[np.int64]]
-    frequencies: FrequencyTally = field(default_factory=FrequencyTally)
     persons: list[LeafPersons] = field(default_factory=list)
 
     @classmethod
@@ -111,7 +112,6 @@ class LeafCounts:
         self.rows[:] += other.rows
         for total, part in zip(self.sensitive, other.sensitive, strict=True):
             total += part
-        self.frequencies.add_all(other.frequencies)
         self.meet(other.persons)
 
     def meet(self, others: Sequence[LeafPersons]) -> None:
@@ -207,6 +207,48 @@ def _loss_within(anonymizer: Anonymizer, plan: Plan, pilot: pa.Table) -> float:
     leaf = Router(plan, anonymizer.orders).route(pilot)
     parts = (coded.taken(np.flatnonzero(leaf == number)) for number in range(plan.leaves))
     return sum(loss(part, Cut("gain")) for part in parts if part.count)
+
+
+def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> NDArray[np.int64]:
+    """The leaf of each combination of codes, (combinations,)."""
+    if plan.leaves == 1:
+        return np.zeros(len(frequencies.rows), np.int64)
+    columns = {
+        each.name: pa.DictionaryArray.from_arrays(
+            pa.array(codes.astype(np.int32) - 1, mask=codes == 0), each.leaves
+        )
+        for each, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
+        if each.name in plan.columns
+    }
+    return Router(plan, anonymizer.orders).route(pa.table(columns))
+
+
+def known_counts(
+    anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet | None
+) -> LeafCounts | None:
+    """What the leaves of a plan hold, as far as the survey told; None where rows must be read.
+
+    ``frequencies`` of the whole dataset, where columns are recoded as a whole.
+    """
+    if frequencies is not None:
+        return _counts_of(anonymizer, plan, frequencies)
+    if plan.leaves > 1 or anonymizer.job.entity_id is not None:
+        return None
+    return LeafCounts(
+        np.array([anonymizer.survey.rows]),
+        [domain.counts[None, :].copy() for domain in anonymizer.domains],
+    )
+
+
+def _counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> LeafCounts:
+    counts = LeafCounts.zeros(plan.leaves, anonymizer)
+    leaf = leaf_of(anonymizer, plan, frequencies)
+    np.add.at(counts.rows, leaf, frequencies.rows)
+    counted = frequencies.codes(len(anonymizer.attributes))
+    for column, codes in zip(counts.sensitive, counted, strict=False):  # persons come last
+        np.add.at(column, (leaf, codes), frequencies.rows)
+    counts.meet([LeafPersons.of(met.enough, leaf, pa.array(counted[-1])) for met in counts.persons])
+    return counts
 
 
 def merged(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:

@@ -10,37 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.planning import leaf_of
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core import kernels
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
-from mondrian_ops.core.plan import Plan, Router
+from mondrian_ops.core.plan import Plan
 
-__all__ = ["leaf_of", "whole_classes"]
-
-
-def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> NDArray[np.int64]:
-    """The leaf of each combination of codes, (combinations,)."""
-    columns = {
-        each.name: pa.DictionaryArray.from_arrays(
-            pa.array(codes.astype(np.int32) - 1, mask=codes == 0), each.leaves
-        )
-        for each, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
-        if each.name in plan.columns
-    }
-    return Router(plan, anonymizer.orders).route(pa.table(columns))
+__all__ = ["whole_classes"]
 
 
 def whole_classes(
     anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet, recoding: Recoding
-) -> tuple[Plan, int]:
+) -> tuple[Plan, NDArray[np.int64], int]:
     """The plan with fragments merged until what each holds of a class satisfies every criterion.
 
-    Fragments of more than ``partitioning.max_rows`` rows are not made. Also returns the number of
-    classes of which some fragment then holds too little.
+    Fragments of more than ``partitioning.max_rows`` rows are not made. Also returns the rows of
+    each leaf, and the number of classes of which some fragment then holds too little.
     """
     leaf = leaf_of(anonymizer, plan, frequencies)
     codes = frequencies.codes()
@@ -51,7 +39,8 @@ def whole_classes(
     rows = frequencies.rows[published]
     sensitive = np.ascontiguousarray(codes[count:, published])
     criteria = anonymizer.privacy.kernel(anonymizer.counted_domains)
-    merging = _Merging(plan, np.bincount(leaf, frequencies.rows, plan.leaves).astype(np.int64))
+    leaf_rows = np.bincount(leaf, frequencies.rows, plan.leaves).astype(np.int64)
+    merging = _Merging(plan, leaf_rows)
     most = anonymizer.job.partitioning.max_rows
     while True:
         place = merging.fragment_of[leaf[published]]
@@ -61,7 +50,7 @@ def whole_classes(
         firsts = index[starts]
         pairs = _partners(class_of[firsts], place[firsts], holds)
         if not merging.merge(pairs, most):
-            return merging.plan(), len(np.unique(class_of[firsts][~holds]))
+            return merging.plan(), leaf_rows, len(np.unique(class_of[firsts][~holds]))
 
 
 def _partners(

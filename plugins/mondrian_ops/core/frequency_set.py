@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core import kernels
 
-__all__ = ["FrequencySet", "FrequencyTally", "group", "packed"]
+__all__ = ["FrequencySet", "group", "packed"]
 
 Words = NDArray[np.uint64]
 _BITS = 64
@@ -26,7 +26,7 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class FrequencySet:
-    """Distinct combinations; counted from rows they ascend, and tell nothing of the rows' order.
+    """Distinct combinations; as `of` counts them they ascend, and tell nothing of the rows' order.
 
     sizes
         codes of each column: quasi-identifiers first, then sensitive columns.
@@ -41,19 +41,33 @@ class FrequencySet:
     rows: NDArray[np.int64]
 
     @classmethod
-    def of(cls, columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> FrequencySet:
-        """Count the rows of ``columns``, each (rows,) integers from 0 to its size less one."""
-        words = packed(columns, sizes)
-        return cls(tuple(sizes), words, np.ones(words.shape[1], np.int64))._counted()
+    def of(
+        cls,
+        columns: Sequence[NDArray[np.generic]],
+        sizes: Sequence[int],
+        rows: NDArray[np.int64] | None = None,
+    ) -> FrequencySet:
+        """Count the combinations in ``columns``, each (n,) integers from 0 to its size less one.
+
+        Each stands for one row, or for so many ``rows``, (n,) int64.
+        """
+        found = cls.unordered(columns, sizes, rows)
+        order = (
+            np.lexsort(found.words[::-1]) if len(found.words) > 1 else np.argsort(found.words[0])
+        )
+        return cls(found.sizes, found.words[:, order], found.rows[order])
 
     @classmethod
-    def merged(cls, parts: Sequence[FrequencySet]) -> FrequencySet:
-        """What several parts of a dataset hold together."""
-        if len(parts) == 1:
-            return parts[0]
-        words = np.concatenate([part.words for part in parts], axis=1)
-        rows = np.concatenate([part.rows for part in parts])
-        return cls(parts[0].sizes, words, rows)._counted()
+    def unordered(
+        cls,
+        columns: Sequence[NDArray[np.generic]],
+        sizes: Sequence[int],
+        rows: NDArray[np.int64] | None = None,
+    ) -> FrequencySet:
+        """As `of`, the combinations in the order of the first of each."""
+        words = packed(columns, sizes)
+        rows = np.ones(words.shape[1], np.int64) if rows is None else rows
+        return cls(tuple(sizes), words, rows).recoded({})
 
     @property
     def total(self) -> int:
@@ -106,13 +120,6 @@ class FrequencySet:
         )
         return FrequencySet(self.sizes, words, rows)
 
-    def _counted(self) -> FrequencySet:
-        found = self.recoded({})
-        order = (
-            np.lexsort(found.words[::-1]) if len(found.words) > 1 else np.argsort(found.words[0])
-        )
-        return FrequencySet(self.sizes, found.words[:, order], found.rows[order])
-
     def to_table(self) -> pa.Table:
         """For Arrow IPC; `from_table` reads it back."""
         columns = {f"word:{at}": word for at, word in enumerate(self.words)}
@@ -125,29 +132,6 @@ class FrequencySet:
         sizes = tuple(map(int, table.schema.metadata[b"sizes"].decode().split(",")))
         words = np.stack([column.to_numpy() for column in table.columns[1:]])
         return cls(sizes, words, table["rows"].to_numpy())
-
-
-class FrequencyTally:
-    """Frequency sets of parts of a dataset, added up."""
-
-    def __init__(self) -> None:
-        self._parts: list[FrequencySet] = []
-
-    def add(self, part: FrequencySet) -> None:
-        """Take in another part; each combination is sorted as often as the logarithm of parts."""
-        self._parts.append(part)
-        while len(self._parts) > 1 and 2 * len(self._parts[-1].rows) > len(self._parts[-2].rows):
-            self._parts[-2:] = [FrequencySet.merged(self._parts[-2:])]
-
-    def add_all(self, other: FrequencyTally) -> None:
-        """Take in the parts of another tally."""
-        for part in other._parts:
-            self.add(part)
-
-    def result(self) -> FrequencySet:
-        """All parts together; there must be one."""
-        self._parts = [FrequencySet.merged(self._parts)]
-        return self._parts[0]
 
 
 def packed(columns: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> Words:

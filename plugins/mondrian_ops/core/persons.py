@@ -60,9 +60,13 @@ class LeafPersons:
         """The persons met here or in others."""
         leaf = np.concatenate([self.leaf, *(other.leaf for other in others)])
         person = np.concatenate([self.person, *(other.person for other in others)])
-        pairs = np.unique(np.stack([leaf, person]), axis=1)
-        leaf, person = pairs[:, _first(pairs[0], self.enough)]
-        return LeafPersons(self.enough, leaf, person)
+        order = np.lexsort((person, leaf))
+        leaf, person = leaf[order], person[order]
+        is_new = np.ones(len(order), bool)
+        is_new[1:] = (leaf[1:] != leaf[:-1]) | (person[1:] != person[:-1])
+        leaf, person = leaf[is_new], person[is_new]
+        kept = _first(leaf, self.enough)
+        return LeafPersons(self.enough, leaf[kept], person[kept])
 
     def within(self, leaves: Sequence[int]) -> int:
         """Persons whose rows lie in ``leaves``: exactly, if they are fewer than ``enough``."""

@@ -9,7 +9,7 @@ There is no hashing of rows, so no two combinations are ever taken for one.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -183,18 +183,20 @@ class ReleaseCounter:
             if column in table.column_names:
                 identifier.see(table[column])
         part = self._group(
-            _Classes(
-                codes=[values.encode(table[column]) for column, values in self._quasi.items()],
-                sizes=np.ones(table.num_rows, np.int64),
-                first_rows=rows,
-                pairs=[
-                    _Pairs(rows - rows[:1], values.encode(column), np.ones_like(rows))
-                    for values, column in (
-                        *((values, table[name]) for name, values in self._sensitive.items()),
-                        *((values, persons) for values in self._persons),
-                    )
-                ],
-            )
+            [
+                _Classes(
+                    codes=[values.encode(table[column]) for column, values in self._quasi.items()],
+                    sizes=np.ones(table.num_rows, np.int64),
+                    first_rows=rows,
+                    pairs=[
+                        _Pairs(rows - rows[:1], values.encode(column), np.ones_like(rows))
+                        for values, column in (
+                            *((values, table[name]) for name, values in self._sensitive.items()),
+                            *((values, persons) for values in self._persons),
+                        )
+                    ],
+                )
+            ]
         )
         self._pending.append(part)
         if sum(len(each.sizes) for each in self._pending) > max(_PENDING, len(self._merged.sizes)):
@@ -250,13 +252,16 @@ class ReleaseCounter:
         self._columns = columns
 
     def _merge(self) -> None:
-        if self._pending:
-            self._merged = self._group(_concatenate([self._merged, *self._pending]))
-            self._pending = []
+        if not self._pending:
+            return
+        pieces = [self._merged, *self._pending]
+        del self._merged  # or it would stay in memory beside what takes its place
+        self._pending = []
+        self._merged = self._group(pieces)
 
-    def _group(self, classes: _Classes) -> _Classes:
+    def _group(self, pieces: list[_Classes]) -> _Classes:
         return _group(
-            classes,
+            pieces,
             [values.size for values in self._quasi.values()],
             [values.size for values in (*self._sensitive.values(), *self._persons)],
         )
@@ -289,50 +294,74 @@ def _nothing(quasi: int, sensitive: int) -> _Classes:
     return _Classes([code] * quasi, none, none, [_Pairs(none, code, none)] * sensitive)
 
 
-def _concatenate(pieces: Sequence[_Classes]) -> _Classes:
-    starts = np.cumsum([0, *(len(piece.sizes) for piece in pieces)])
-    return _Classes(
-        codes=[np.concatenate(codes) for codes in zip(*(p.codes for p in pieces), strict=True)],
-        sizes=np.concatenate([piece.sizes for piece in pieces]),
-        first_rows=np.concatenate([piece.first_rows for piece in pieces]),
-        pairs=[
-            _Pairs(
-                np.concatenate([p.classes + s for p, s in zip(of_column, starts, strict=False)]),
-                np.concatenate([p.codes for p in of_column]),
-                np.concatenate([p.counts for p in of_column]),
-            )
-            for of_column in zip(*(piece.pairs for piece in pieces), strict=True)
-        ],
-    )
+def _group(pieces: list[_Classes], radices: Sequence[int], pair_radices: Sequence[int]) -> _Classes:
+    """Join the classes whose codes are all equal; they come out by ascending codes.
 
-
-def _group(pieces: _Classes, radices: Sequence[int], pair_radices: Sequence[int]) -> _Classes:
-    """Join the pieces whose codes are all equal; classes come out by ascending codes."""
-    if not len(pieces.sizes):
-        return pieces
-    order, starts = _runs(_keys(pieces.codes, radices, len(pieces.sizes)))
+    The list is emptied, and what it held is given up column by column: a release of 100 million
+    rows has some gigabytes of classes, which cannot be in memory several times.
+    """
+    if not any(len(each.sizes) for each in pieces):
+        return pieces[0]
+    of_codes, of_sizes, of_rows, of_pairs = map(list, zip(*pieces, strict=True))
+    pieces.clear()
+    ends = np.cumsum([len(sizes) for sizes in of_sizes])
+    columns = [list(codes) for codes in zip(*of_codes, strict=True)]
+    del of_codes
+    order, starts = _runs(_keys(map(np.concatenate, columns), radices, int(ends[-1])))
     class_of = np.empty(len(order), np.int64)
     class_of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+    first = order[starts]
+    codes = [_given_up(column)[first] for column in columns]
+    del first
+    sizes = _reduced(np.add, _given_up(of_sizes), order, starts)
+    first_rows = _reduced(np.minimum, _given_up(of_rows), order, starts)
+    del order
+    places = np.split(class_of, ends[:-1])
+    pairs = [list(column) for column in zip(*of_pairs, strict=True)]
+    del of_pairs
     return _Classes(
-        codes=[codes[order[starts]] for codes in pieces.codes],
-        sizes=np.add.reduceat(pieces.sizes[order], starts),
-        first_rows=np.minimum.reduceat(pieces.first_rows[order], starts),
-        pairs=[
-            _group_pairs(pairs._replace(classes=class_of[pairs.classes]), len(starts), radix)
-            for pairs, radix in zip(pieces.pairs, pair_radices, strict=True)
+        codes,
+        sizes,
+        first_rows,
+        [
+            _group_pairs(column, places, len(starts), radix)
+            for column, radix in zip(pairs, pair_radices, strict=True)
         ],
     )
 
 
-def _group_pairs(pairs: _Pairs, classes: int, radix: int) -> _Pairs:
-    keys = _keys([pairs.classes, pairs.codes], [classes, radix], len(pairs.classes))
-    order, starts = _runs(keys)
+def _group_pairs(pieces: list[_Pairs], places: Sequence[Ints], classes: int, radix: int) -> _Pairs:
+    """Join the pairs that are equal when the classes of each piece have their new ``places``.
+
+    The list is emptied.
+    """
+    class_of = np.concatenate(
+        [place[piece.classes] for place, piece in zip(places, pieces, strict=True)]
+    )
+    codes = np.concatenate([piece.codes for piece in pieces])
+    counts = np.concatenate([piece.counts for piece in pieces])
+    pieces.clear()
+    order, starts = _runs(_keys([class_of, codes], [classes, radix], len(codes)))
+    counts = _reduced(np.add, counts, order, starts)
     first = order[starts]
-    counts = np.add.reduceat(pairs.counts[order], starts)
-    return _Pairs(pairs.classes[first], pairs.codes[first], counts)
+    del order, starts
+    return _Pairs(class_of[first], codes[first], counts)
 
 
-def _keys(columns: Sequence[NDArray[Any]], radices: Sequence[int], rows: int) -> NDArray[np.uint64]:
+def _given_up(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """The pieces one after the other; the list is emptied."""
+    whole = np.concatenate(pieces)
+    pieces.clear()
+    return whole
+
+
+def _reduced(by: np.ufunc, numbers: Ints, order: Ints, starts: Ints) -> Ints:
+    """(runs,) what ``by`` makes of the numbers of each run of the order."""
+    reduced: Ints = by.reduceat(numbers[order], starts)
+    return reduced
+
+
+def _keys(columns: Iterable[NDArray[Any]], radices: Sequence[int], rows: int) -> NDArray[np.uint64]:
     """(rows,) one number per row, equal if and only if the rows' codes are equal in all columns."""
     keys = np.zeros(rows, np.uint64)
     span = 1

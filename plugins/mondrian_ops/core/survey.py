@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mondrian_ops.core.combinations import Combinations, CombinationTally
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import Indexed, as_array, encode_known, indexed, positions
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
@@ -28,7 +30,7 @@ from mondrian_ops.core.generalization import (
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
 
-__all__ = ["Survey", "Surveyor"]
+__all__ = ["Survey", "Surveyed", "Surveyor"]
 
 Hierarchies = Mapping[str, Hierarchy]
 """Hierarchies read from files, by column."""
@@ -129,16 +131,47 @@ class Survey:
         schema = pa.ipc.read_schema(
             pa.py_buffer(bytes.fromhex(table.schema.metadata[b"types"].decode()))
         )
-        lists = {name: _of_list(table[name]) for name in table.column_names}
         return cls(
             rows=int(table.schema.metadata[b"rows"]),
             types={each.name: each.type for each in schema},
-            domains={
-                n.removeprefix("domain:"): v for n, v in lists.items() if n.startswith("domain:")
-            },
-            counts={
-                n.removeprefix("count:"): v for n, v in lists.items() if n.startswith("count:")
-            },
+            domains=_with_prefix(table, "domain:"),
+            counts=_with_prefix(table, "count:"),
+        )
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What some rows of a dataset hold: each column's ends or values, or their combinations.
+
+    ``ends`` by column, (2,) each; ``counted`` by column, its values and the rows of each.
+    """
+
+    rows: int
+    ends: Mapping[str, pa.Array]
+    counted: Mapping[str, tuple[pa.Array, pa.Array]]
+    combinations: Combinations | None = None
+
+    def to_table(self) -> pa.Table:
+        """One row of lists, for Arrow IPC; `from_table` reads it back."""
+        columns = {f"ends:{name}": ends for name, ends in self.ends.items()}
+        for name, (values, counts) in self.counted.items():
+            columns |= {f"values:{name}": values, f"counts:{name}": counts}
+        if self.combinations is not None:
+            combined = self.combinations.to_columns()
+            columns |= {f"combined:{name}": each for name, each in combined.items()}
+        lists = {name: _as_list(each) for name, each in columns.items()}
+        return pa.table(lists).replace_schema_metadata({"rows": str(self.rows)})
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Surveyed:
+        """What `to_table` gave."""
+        values, counts = _with_prefix(table, "values:"), _with_prefix(table, "counts:")
+        combined = _with_prefix(table, "combined:")
+        return cls(
+            int(table.schema.metadata[b"rows"]),
+            _with_prefix(table, "ends:"),
+            {name: (values[name], counts[name]) for name in values},
+            Combinations.from_columns(combined) if combined else None,
         )
 
 
@@ -162,38 +195,54 @@ class Surveyor:
         self._ranges: dict[str, list[pa.Array]] = {
             n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_columns
         }
+        # Where columns are recoded as a whole, all that is asked later is which combinations there
+        # are: they are counted in the same pass, and the values of each column with them.
+        self._combined = CombinationTally() if job.recodes_columns else None
         counted = [name for name in self._types if name not in self._ranges]
-        self._tallies = {name: _Tally() for name in counted}
+        self._tallies = {name: _Tally() for name in counted if self._combined is None}
 
-    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take in some rows with at least `surveyed_columns`."""
-        self._rows += batch.num_rows
-        for name, ends in self._ranges.items():
-            array = as_array(batch.column(name))
+    def look(self, batch: pa.RecordBatch | pa.Table) -> Surveyed:
+        """What some rows hold, with at least `surveyed_columns`; the surveyor stays as it is."""
+        arrays = {name: as_array(batch.column(name)) for name in self._ranges}
+        for name, array in arrays.items():
             _check_moments(name, array)
-            ends.append(_ends(array))
+        ends = {name: _ends(array) for name, array in arrays.items()}
+        columns = {
+            name: self._comparable(name, batch.column(name))
+            for name in self._types
+            if name not in ends
+        }
+        if self._combined is not None:
+            return Surveyed(batch.num_rows, ends, {}, Combinations.of(columns))
+        return Surveyed(batch.num_rows, ends, {n: each.counted() for n, each in columns.items()})
+
+    def take(self, found: Surveyed) -> None:
+        """Take in what other rows of the dataset hold."""
+        self._rows += found.rows
+        for name, ends in self._ranges.items():
+            ends.append(found.ends[name])
             if len(ends) > 64:
                 ends[:] = [_ends(pa.concat_arrays(ends))]
         for name, tally in self._tallies.items():
-            tally.add(self._comparable(name, batch.column(name)))
+            tally.add(*found.counted[name])
+        if self._combined is not None and found.combinations is not None:
+            self._combined.add(found.combinations)
 
-    def so_far(self) -> pa.Table:
-        """What was taken in, as one row of lists for `add_found` of another surveyor."""
-        columns = {}
-        for name, ends in self._ranges.items():
-            columns[f"range:{name}"] = _as_list(pa.concat_arrays(ends))
-        for name, tally in self._tallies.items():
-            values, counts = tally.so_far()
-            columns |= {f"value:{name}": _as_list(values), f"count:{name}": _as_list(counts)}
-        return pa.table(columns).replace_schema_metadata({"rows": str(self._rows)})
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take in some rows with at least `surveyed_columns`."""
+        self.take(self.look(batch))
 
-    def add_found(self, found: pa.Table) -> None:
-        """Take in what another surveyor of the same dataset found in other rows of it."""
-        self._rows += int(found.schema.metadata[b"rows"])
-        for name, ends in self._ranges.items():
-            ends.append(_of_list(found[f"range:{name}"]))
-        for name, tally in self._tallies.items():
-            tally.add_counted(_of_list(found[f"value:{name}"]), _of_list(found[f"count:{name}"]))
+    def so_far(self) -> Surveyed:
+        """All that was taken in."""
+        ends = {name: _ends(pa.concat_arrays(each)) for name, each in self._ranges.items()}
+        counted = {name: tally.so_far() for name, tally in self._tallies.items()}
+        return Surveyed(self._rows, ends, counted, self.combinations)
+
+    @cached_property
+    def combinations(self) -> Combinations | None:
+        """The combinations of the columns' values, where columns are recoded as a whole; when all
+        is taken in."""
+        return self._combined.result() if self._combined is not None and self._rows else None
 
     def finish(self) -> Survey:
         """The survey; raises InputError or HierarchyError where the dataset cannot be coded."""
@@ -202,7 +251,7 @@ class Surveyor:
         for name, ends in self._ranges.items():
             domains[name] = _ends(pa.concat_arrays(ends)).drop_null()
             positions(domains[name], name)
-        for name, tally in self._tallies.items():
+        for name, tally in self._finished_tallies().items():
             domains[name], occurrences = tally.finish(self._types[name])
             _check_text(name, domains[name])
             hierarchy = self._hierarchies.get(name)
@@ -211,6 +260,16 @@ class Surveyor:
             if name not in self._quasi:
                 counts[name] = occurrences
         return Survey(self._rows, self._types, domains, counts)
+
+    def _finished_tallies(self) -> dict[str, _Tally]:
+        """The counts of single columns."""
+        found = self.combinations
+        if found is None:
+            return self._tallies
+        tallies = {name: _Tally() for name in found.values}
+        for name, tally in tallies.items():
+            tally.add(*found.counted(name))
+        return tallies
 
     def _comparable(self, name: str, column: pa.Array) -> Indexed:
         found = indexed(column)
@@ -228,10 +287,7 @@ class _Tally:
         self._parts: list[pa.Table] = []
         self._pending = 0
 
-    def add(self, column: Indexed) -> None:
-        self.add_counted(*column.counted())
-
-    def add_counted(self, values: pa.Array, counts: pa.Array) -> None:
+    def add(self, values: pa.Array, counts: pa.Array) -> None:
         self._parts.append(pa.table({"value": values, "count": counts}))
         self._pending += len(values)
         if len(self._parts) > 64 and self._pending > 4 * self._parts[0].num_rows:
@@ -372,8 +428,13 @@ def _as_list(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
-def _of_list(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0).flatten()
+def _with_prefix(table: pa.Table, prefix: str) -> dict[str, pa.Array]:
+    """The lists of the columns with a prefix, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): table[name].chunk(0).flatten()
+        for name in table.column_names
+        if name.startswith(prefix)
+    }
 
 
 def _ends(values: pa.Array) -> pa.Array:

@@ -27,12 +27,16 @@ class Engine(Protocol):
     remote: bool
 
     def draft(self, run: Run, told: Callable[[int], None]) -> Draft:
-        """One pass over the source: the survey, and what is decided on a sample of its rows."""
+        """One pass over the source: the survey, and what is decided on a sample of its rows.
+
+        Where columns are recoded as a whole, the run knows the frequencies of their combinations
+        then.
+        """
 
     def count(self, run: Run, scatter: bool, told: Callable[[int], None]) -> LeafCounts:
         """One pass over the source: count it against the draft's plan; scatter it if asked."""
 
-    def recode(self, run: Run, counts: LeafCounts) -> None:
+    def recode(self, run: Run) -> None:
         """Decide what the values of each column become, where columns are recoded as a whole.
 
         The recoding is left in the working files.

@@ -35,8 +35,6 @@ class Counting:
         job = self._anonymizer.job
         needed = {*self._router.columns, *job.sensitive, job.entity_id}
         needed |= set(self._scattered or ())
-        if job.recodes_columns:
-            needed |= set(job.quasi_identifier_names)
         return [name for name in names if name in needed]
 
     def zeros(self) -> LeafCounts:
@@ -57,8 +55,6 @@ class Counting:
         if (entity := self._anonymizer.job.entity_id) is not None:
             persons = LeafPersons.of(self._anonymizer.job.k, leaf, batch.column(entity))
             counts.persons.append(persons)
-        if self._anonymizer.job.recodes_columns:
-            counts.frequencies.add(self._anonymizer.frequencies(batch))
         if self._scattered is None:
             return counts, []
         return counts, _routed(batch.select(self._scattered), leaf, rows)

@@ -28,9 +28,8 @@ from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized  # noqa: E402
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
-from mondrian_ops.core.frequency_set import FrequencySet  # noqa: E402
 from mondrian_ops.core.persons import LeafPersons  # noqa: E402
-from mondrian_ops.core.survey import Surveyor, surveyed_columns  # noqa: E402
+from mondrian_ops.core.survey import Surveyed, Surveyor, surveyed_columns  # noqa: E402
 from mondrian_ops.engines import fragment as fragments  # noqa: E402
 from mondrian_ops.engines.counting import Counting  # noqa: E402
 from mondrian_ops.engines.local import Draw  # noqa: E402
@@ -183,7 +182,7 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
             surveyor.add(batch)
             for draw in draws.values():
                 draw.take_from(batch)
-        yield of_table(0, message.number, "survey", surveyor.so_far())
+        yield of_table(0, message.number, "survey", surveyor.so_far().to_table())
         for kind, draw in draws.items():
             if draw.taken:
                 yield of_table(0, message.number, kind, pa.Table.from_batches(draw.taken))
@@ -203,10 +202,13 @@ def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
         return  # a partition without work: there is one that has it
     surveyor = Surveyor(dataset.job, dataset.source.schema, dataset.hierarchies)
     for part in tables["survey"]:
-        surveyor.add_found(part)
+        surveyor.take(Surveyed.from_table(part))
     drawn = [pa.concat_tables(tables[kind]) for kind in ("sample", "pilot")]
     run.draft = planning.draft(dataset.job, surveyor.finish(), dataset.hierarchies, *drawn)
     run.save_draft()
+    if surveyor.combinations is not None:
+        run.frequencies = run.anonymizer.frequencies(surveyor.combinations)
+        run.save_frequencies()
     yield of_value(0, "draft", run.draft.sample_rows)
 
 
@@ -225,22 +227,14 @@ def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 
 
 def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
-    """What all splits hold: nobody else has to see the counts of each.
-
-    The combinations of codes, which can be as many as the rows, go to the working files.
-    """
+    """What all splits hold: nobody else has to see the counts of each."""
     counts = LeafCounts.zeros(run.draft.plan.leaves, run.anonymizer)
     nothing = True
     for message in counted:
-        if message.kind == "frequencies":
-            counts.frequencies.add(FrequencySet.from_table(message.table))
-        else:
-            add_counts(counts, message.table)
+        add_counts(counts, message.table)
         nothing = False
     if nothing:
         return
-    if run.dataset.job.recodes_columns:
-        run.save_frequencies(counts.frequencies.result())
     yield of_table(0, 0, "counts", table_of_counts(counts))
 
 
@@ -271,8 +265,6 @@ def _counted(
             for leaf, rows in routed:
                 writer.append(leaf, rows)
     yield of_table(0, message.number, "counts", table_of_counts(counts))
-    if run.dataset.job.recodes_columns:
-        yield of_table(0, message.number, "frequencies", counts.frequencies.result().to_table())
 
 
 def _split_counted(

@@ -22,8 +22,12 @@ from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.fragment import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.storage import FragmentWriter
+from mondrian_ops.storage.source import BATCH_ROWS
 
 __all__ = ["LocalEngine", "in_threads"]
+
+COMBINED_ROWS = 1 << 19
+"""Rows of a batch whose combinations are counted: the more, the fewer are met in several."""
 
 Told = Callable[[int], None]
 """Called with the number of rows just seen."""
@@ -50,13 +54,18 @@ class LocalEngine:
             Draw(planning.chosen_rows(source.rows, size, job.partitioning.seed), source.schema)
             for size in (planning.sample_size(job, source.rows), planning.PILOT_ROWS)
         ]
-        for batch in source.batches(surveyed_columns(job), dictionaries=True):
-            surveyor.add(batch)
+        size = COMBINED_ROWS if job.recodes_columns else BATCH_ROWS
+        batches = source.batches(surveyed_columns(job), dictionaries=True, batch_rows=size)
+        for batch, found in in_threads(lambda batch: (batch, surveyor.look(batch)), batches):
+            surveyor.take(found)
             for draw in draws:
                 draw.take_from(batch)
             told(batch.num_rows)
         sample, pilot = (pa.Table.from_batches(draw.taken) for draw in draws)
-        return planning.draft(job, surveyor.finish(), dataset.hierarchies, sample, pilot)
+        run.draft = planning.draft(job, surveyor.finish(), dataset.hierarchies, sample, pilot)
+        if surveyor.combinations is not None:
+            run.frequencies = run.anonymizer.frequencies(surveyor.combinations)
+        return run.draft
 
     def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:
         """One pass over the source: count it against the plan and, if asked, scatter it too."""
@@ -74,10 +83,9 @@ class LocalEngine:
                 told(int(counted.rows.sum()))
         return counts
 
-    def recode(self, run: Run, counts: LeafCounts) -> None:
+    def recode(self, run: Run) -> None:
         """Decide on the counted combinations; on parts of them in threads."""
-        frequencies = counts.frequencies.result()
-        run.save_recoding(choose_recoding(run.anonymizer, frequencies, in_parallel=in_threads))
+        run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, in_parallel=in_threads))
 
     def anonymize(self, run: Run, chosen: Sequence[Fragment]) -> Iterator[Summary]:
         """The fragments in threads, the largest first."""

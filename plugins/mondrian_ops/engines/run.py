@@ -92,9 +92,9 @@ class Run:
         """What turns the run's rows into rows of its release."""
         return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
 
-    @property
+    @cached_property
     def frequencies(self) -> FrequencySet:
-        """The combinations of codes, where they were counted for tasks to come."""
+        """The combinations of codes, where columns are recoded as a whole."""
         return FrequencySet.from_table(self.work.read_arrow(storage.FREQUENCIES))
 
     @cached_property
@@ -118,9 +118,9 @@ class Run:
         """Keep what was decided on a sample in the working files."""
         self.work.write_arrow(_DRAFT, self.draft.to_table())
 
-    def save_frequencies(self, frequencies: FrequencySet) -> None:
+    def save_frequencies(self) -> None:
         """Keep the combinations of codes, which can be as many as the rows, for tasks to come."""
-        self.work.write_arrow(storage.FREQUENCIES, frequencies.to_table())
+        self.work.write_arrow(storage.FREQUENCIES, self.frequencies.to_table())
 
     def save_level(self, part: int, level: Level) -> None:
         """Keep what the first phase found on a part; doing it again replaces it."""

@@ -161,7 +161,7 @@ class SparkEngine:
         told(int(counts.rows.sum()))
         return counts
 
-    def recode(self, run: Run, counts: LeafCounts) -> None:
+    def recode(self, run: Run) -> None:
         """Decide in a Spark task, after one for each part of a first phase."""
         of_job = parts(run.dataset.job)
         found = self._scheduled(of_job or range(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.core.errors import InputError, MondrianOpsError
 from mondrian_ops.operators.base import (
     MondrianOperator,
     final_errors,
@@ -37,7 +37,11 @@ class GatherFragmentsOperator(MondrianOperator):
         self.partitions = partitions
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Pair each fragment with its job."""
+        """Pair each fragment with its job; AirflowFailException where there are none at all.
+
+        A task that is mapped over nothing is skipped, and so is what follows: the run would end as
+        a success.
+        """
         jobs = self._by_working_directory(context)
         with final_errors():
             gathered = [
@@ -45,6 +49,11 @@ class GatherFragmentsOperator(MondrianOperator):
                 for fragments in self.partitions[:]
                 for fragment in fragments
             ]
+            if not gathered:
+                raise InputError(
+                    f"none of {len(self.job)} data set(s) was partitioned; the log of each "
+                    "partition task tells why"
+                )
             check_map_length(len(gathered), "fragments of all data sets together")
         return gathered
 

@@ -78,8 +78,8 @@ def anonymize(
         check_persons(job, len(persons.counts))
     read = source.select(columns_to_read(job, source.column_names))
     recoding = None
-    if job.recodes_columns:
-        frequencies = anonymizer.frequencies(source)
+    if surveyor.combinations is not None:
+        frequencies = anonymizer.frequencies(surveyor.combinations)
         recoding = choose_recoding(anonymizer, frequencies, in_parallel=in_threads)
     released, summary, persons_of_rows = anonymizer.release(read, recoding)
     surveyed = time.perf_counter()

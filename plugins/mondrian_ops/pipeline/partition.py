@@ -15,7 +15,6 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.algorithms.recoding import Recoding
-from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import SCHEMA, Plan, condition_text, reach_of
 from mondrian_ops.engines import Engine, engine_of
@@ -47,7 +46,7 @@ def plan(
         run.draft = engine.draft(run, _told(progress, "survey", run))
         if engine.remote:
             run.save_draft()
-        counts = engine.count(run, scatter=False, told=_told(progress, "partition", run))
+        counts = _counts(run, engine, progress, scatter=False)
     finally:
         run.work.remove()
     return _fragments(run, planning.merged(run.anonymizer, run.draft.plan, counts), counts.rows)
@@ -83,8 +82,8 @@ def count(job: Job, *, work: str, progress: Progress | None = None) -> list[Frag
     started = time.perf_counter()
     with _nothing_left_of_a_failure(work):
         run = begin(job, work)
-        counts, state = _counted(run, engine_of(job), progress)
-        run.save_frequencies(counts.frequencies.result())
+        state = _counted(run, engine_of(job), progress)
+        run.save_frequencies()
         return _kept(run, {**state, "recoding": None}, started)
 
 
@@ -115,35 +114,34 @@ def divide(
     started = time.perf_counter() if started is None else started
     job = run.dataset.job
     engine = engine or engine_of(job)
-    counts, state = _counted(run, engine, progress)
+    state = _counted(run, engine, progress)
     if not job.recodes_columns:
         return _kept(run, {**state, "recoding": {}}, started)
-    engine.recode(run, counts)
-    frequencies = run.frequencies if engine.remote else counts.frequencies.result()
-    return _kept(run, recoded(run, state, frequencies), started)
+    engine.recode(run)
+    return _kept(run, recoded(run, state), started)
 
 
-def recoded(run: Run, state: dict[str, Any], frequencies: FrequencySet) -> dict[str, Any]:
+def recoded(run: Run, state: dict[str, Any]) -> dict[str, Any]:
     """The state of a run whose recoding is chosen: what is published alike lies in one fragment.
 
     Or enough of it, and in fragments of no more than ``max_rows`` rows.
     """
-    from mondrian_ops.algorithms.whole_classes import leaf_of, whole_classes
+    from mondrian_ops.algorithms.whole_classes import whole_classes
 
     recoding = cast(Recoding, run.recoding)
     planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state["leaves"])))
     if len(planned.fragments) == 1:
         return {**state, "recoding": recoding.told}
-    merged, split = whole_classes(run.anonymizer, planned, frequencies, recoding)
-    leaf = leaf_of(run.anonymizer, planned, frequencies)
-    rows = np.bincount(leaf, frequencies.rows, planned.leaves).astype(np.int64)
+    merged, rows, split = whole_classes(run.anonymizer, planned, run.frequencies, recoding)
     fragments = _fragments(run, merged, rows)
     found = _state(run, merged, fragments, state["retrieval"]["used"])
     if len(fragments) < len(planned.fragments):
-        found["partitioning"]["note"] = (
+        merging = (
             f"{len(planned.fragments)} fragments were merged into {len(fragments)}, so that no "
             "file holds too few of the rows that are published alike"
         )
+        notes = (found["partitioning"]["note"], merging)
+        found["partitioning"]["note"] = "; ".join(filter(None, notes))
     found["partitioning"]["split_classes"] = split
     return {**found, "recoding": recoding.told}
 
@@ -165,21 +163,27 @@ def _nothing_left_of_a_failure(work: str) -> Iterator[None]:
         raise
 
 
-def _counted(
-    run: Run, engine: Engine, progress: Progress | None
-) -> tuple[LeafCounts, dict[str, Any]]:
-    """What the source holds, and what the run's state says of it."""
+def _counted(run: Run, engine: Engine, progress: Progress | None) -> dict[str, Any]:
+    """What the run's state says of the source, but for the recoding."""
     progress = progress or Display()
     ledger.sketch(run.dataset.job, run.dataset.source, run.work)
     ledger.refuse(run.dataset.job, run.work)
     run.draft = engine.draft(run, _told(progress, "survey", run))
     run.save_draft()
     retrieval = _resolved_retrieval(run)
-    counts = engine.count(
-        run, scatter=retrieval == "scatter", told=_told(progress, "partition", run)
-    )
+    counts = _counts(run, engine, progress, scatter=retrieval == "scatter")
     merged = planning.merged(run.anonymizer, run.draft.plan, counts)
-    return counts, _state(run, merged, _fragments(run, merged, counts.rows), retrieval)
+    return _state(run, merged, _fragments(run, merged, counts.rows), retrieval)
+
+
+def _counts(run: Run, engine: Engine, progress: Progress, scatter: bool) -> LeafCounts:
+    """What the leaves of the plan hold; a pass over the source where the survey does not tell."""
+    if not scatter:
+        frequencies = run.frequencies if run.dataset.job.recodes_columns else None
+        known = planning.known_counts(run.anonymizer, run.draft.plan, frequencies)
+        if known is not None:
+            return known
+    return engine.count(run, scatter, _told(progress, "partition", run))
 
 
 def _kept(run: Run, state: dict[str, Any], started: float) -> list[Fragment]:

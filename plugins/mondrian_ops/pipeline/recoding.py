@@ -68,10 +68,9 @@ def recode(work: str, summaries: Sequence[Mapping[str, Any]] = ()) -> list[Fragm
     state = run.state
     if state["recoding"] is None:
         levels = [run.level(part) for part in parts(run.dataset.job)]
-        frequencies = run.frequencies
-        run.save_recoding(choose_recoding(run.anonymizer, frequencies, levels))
+        run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, levels))
         timings = {**state["timings_s"], **_first_phase(summaries)}
-        state = recoded(run, state, frequencies)
+        state = recoded(run, state)
         timings["recode"] = time.perf_counter() - started
         run.save_state({**state, "timings_s": timings})
     return to_map(run)

@@ -1,0 +1,166 @@
+"""What ten billion rows would take on a cluster, from what a row was measured to cost.
+
+Nothing of it was measured at that size. That the work of a row costs the same there is what the
+growth from 1 to 100 million rows shows; that it divides among cores is an assumption, as are the
+speeds of disks and network.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from benchmarks.tables import Table, duration, gib
+
+__all__ = ["CLUSTER", "Cluster", "Costs", "Phase", "estimated", "phases"]
+
+ROWS = 10**10
+RELEASES = 100  # the same rows in so many releases, side by side
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a row was measured to cost in a run of ``rows`` rows, the start of tasks left out.
+
+    CPU seconds of a row in ``partition`` (survey, count and scatter) and ``anonymize_fragment``,
+    wall seconds in ``wrap_up``. ``start_mib``: of a task before it has rows; beside that
+    ``anonymize_bytes`` per row of a fragment and ``wrap_up_bytes`` per row of the release. Bytes of
+    a row in the source, in the working files and in the release.
+    """
+
+    rows: int
+    partition_s: float
+    anonymize_s: float
+    wrap_up_s: float
+    start_mib: float
+    anonymize_bytes: float
+    wrap_up_bytes: float
+    source_bytes: float
+    scattered_bytes: float
+    published_bytes: float
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Machines alike: workers of Spark and nodes of HDFS at once, one more for ``wrap_up``.
+
+    ``disk_mb_s`` and ``network_mb_s``: of a machine, either way.
+    """
+
+    machines: int
+    cores: int
+    memory_gib: int
+    disk_mb_s: float
+    network_mb_s: float
+    replicas: int
+    max_rows: int
+
+    @property
+    def all_cores(self) -> int:
+        return self.machines * self.cores
+
+    def disk_s(self, written_or_read: float) -> float:
+        """Seconds in which all disks take so many bytes."""
+        return written_or_read / (self.machines * self.disk_mb_s * 1e6)
+
+    def network_s(self, sent: float) -> float:
+        """Seconds in which all machines send each other so many bytes."""
+        return sent / (self.machines * self.network_mb_s * 1e6)
+
+
+CLUSTER = Cluster(
+    machines=20, cores=16, memory_gib=64, disk_mb_s=400.0, network_mb_s=1000.0, replicas=3,
+    max_rows=4_000_000,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A step, over how many cores it spreads, and seconds: of them, of disks and of the network.
+
+    They are added up: that reading and computing overlap is not counted on. ``mib``: of its
+    largest process.
+    """
+
+    name: str
+    over: int
+    cpu_s: float
+    disk_s: float
+    network_s: float
+    mib: float
+
+    @property
+    def seconds(self) -> float:
+        return self.cpu_s + self.disk_s + self.network_s
+
+
+def phases(costs: Costs, cluster: Cluster, rows: int = ROWS) -> list[Phase]:
+    """The steps with Spark, `shape: application`, and the wrap-up in one task."""
+    fragments = -(-rows // round(0.8 * cluster.max_rows))
+    waves = math.ceil(fragments / cluster.all_cores) / (fragments / cluster.all_cores)
+    source, moved, published = (
+        rows * each for each in (costs.source_bytes, costs.scattered_bytes, costs.published_bytes)
+    )
+    spread = cluster.all_cores
+    apart = 1 - 1 / cluster.machines  # what a shuffle sends to another machine
+    of_fragment = costs.start_mib + costs.anonymize_bytes * cluster.max_rows / 2**20
+    return [
+        # Read to survey, to count and, with `application`, once more to route.
+        Phase("survey, count and route", spread, rows * costs.partition_s / spread,
+              cluster.disk_s(3 * source + moved), cluster.network_s(apart * moved),
+              costs.start_mib),
+        Phase(f"anonymize {fragments:,} fragments", spread,
+              rows * costs.anonymize_s / spread * waves,
+              cluster.disk_s(moved + cluster.replicas * published),
+              cluster.network_s((cluster.replicas - 1) * published), of_fragment),
+        wrap_up(costs, rows),
+    ]  # fmt: skip
+
+
+def wrap_up(costs: Costs, rows: int, releases: int = 1) -> Phase:
+    """Checking in one task per release; its wall time was measured with reading in it."""
+    each = rows / releases
+    name = "wrap_up" if releases == 1 else f"wrap_up of {releases} releases, side by side"
+    mib = costs.start_mib + costs.wrap_up_bytes * each / 2**20
+    return Phase(name, releases, each * costs.wrap_up_s, 0.0, 0.0, mib)
+
+
+def estimated(costs: Costs, cluster: Cluster, rows: int = ROWS) -> Table:
+    """The table of the estimate."""
+    *spread, whole = phases(costs, cluster, rows)
+    apart = wrap_up(costs, rows, RELEASES)
+    lines = [_line(each, cluster) for each in (*spread, whole)]
+    lines.append(("in all", "", "", "", "", duration(_all(*spread, whole)), ""))
+    lines.append(_line(apart, cluster))
+    lines.append((f"in all, as {RELEASES} releases", "", "", "", "",
+                  duration(_all(*spread, apart)), ""))  # fmt: skip
+    return Table(
+        f"An estimate: {rows:,} rows on {cluster.machines} machines",
+        ("", "tasks or cores at once", "CPU", "disks", "network", "takes", "largest process"),
+        lines,
+        note=f"Extrapolated from what a row cost at {costs.rows:,} rows, nothing of it measured. "
+        f"{cluster.machines} machines of {cluster.cores} cores like those measured on, "
+        f"{cluster.memory_gib} GiB, {cluster.disk_mb_s:g} MB/s of disk and "
+        f"{cluster.network_mb_s:g} MB/s of network each, HDFS with {cluster.replicas} replicas. "
+        f"Spark, `shape: application`, `max_rows: {cluster.max_rows:,}`; CPU, disks and network "
+        "are added up, as if nothing overlapped; Spark's own work, stragglers and the plan of the "
+        f"sample (one task; `sample: 0.0001`) are not in it. {RELEASES} releases: the same rows "
+        f"as so many jobs of {rows // RELEASES:,} rows each, all at once. Per row: "
+        f"{1e6 * costs.partition_s:.2f} + {1e6 * costs.anonymize_s:.2f} µs of CPU, "
+        f"{1e6 * costs.wrap_up_s:.2f} µs of one wrap_up; {costs.source_bytes:.1f} bytes in the "
+        f"source, {costs.scattered_bytes:.1f} shuffled, {costs.published_bytes:.1f} published.",
+    )
+
+
+def _line(phase: Phase, cluster: Cluster) -> tuple[str, ...]:
+    held = gib(phase.mib)
+    if phase.mib > 1024 * cluster.memory_gib:
+        held += ", more than a machine has"
+    return (
+        phase.name, f"{phase.over:,}", duration(phase.cpu_s), duration(phase.disk_s),
+        duration(phase.network_s), duration(phase.seconds), held,
+    )  # fmt: skip
+
+
+def _all(*steps: Phase) -> float:
+    return sum(each.seconds for each in steps)

@@ -1,0 +1,408 @@
+"""A hundred million rows: time and peak memory of every task, and what ten billion would take.
+
+Each task of a run is a process of its own, as under Airflow, and two fragments are anonymized at
+once, as two slots would. Airflow itself is left out: part `fragments` measures what it adds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks import required
+from benchmarks.context import CARDS, MILLION, Context
+from benchmarks.estimate import CLUSTER, Costs, estimated
+from benchmarks.measure import Run, process, python
+from benchmarks.spark_memory import Peaks
+from benchmarks.tables import Table, gib, seconds, times, verdict
+
+SIZES = (MILLION, 10 * MILLION, 100 * MILLION)
+SLOTS = 2
+CUT = "gain"  # what `auto` takes for so many rows
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a run gets its work done. Some sources are clustered: see :func:`_clustered`."""
+
+    engine: str
+    retrieval: str
+    fragments: int
+    clustered: bool = False
+
+    @property
+    def name(self) -> str:
+        """As the option `--load-runs` takes it."""
+        return f"{self.engine}-{self.retrieval}-{self.fragments}{'-clustered' * self.clustered}"
+
+    def job(self, source: Path, output: Path) -> dict[str, Any]:
+        """The job of the paper's experiments: k = 5, l = 2."""
+        described: dict[str, Any] = {
+            "input": str(source),
+            "output": str(output),
+            "k": 5,
+            "l": 2,
+            "quasi_identifiers": list(CARDS),
+            "sensitive": ["hand"],
+            "cut": CUT,
+            "engine": self.engine,
+            "partitioning": {"fragments": self.fragments},
+        }
+        if self.retrieval == "shuffle":
+            return {**described, "spark": {"shape": "application"}}
+        return {**described, "retrieval": self.retrieval}
+
+
+LINEAR = Setting("local", "scatter", 32)
+# The most telling ones first: a run may be cut short.
+SETTINGS = (
+    LINEAR,
+    Setting("local", "scatter", 256),
+    Setting("spark", "scatter", 128),
+    Setting("local", "pushdown", 32, clustered=True),
+    Setting("local", "pushdown", 256, clustered=True),
+    Setting("spark", "pushdown", 32, clustered=True),
+    Setting("spark", "shuffle", 32),
+    Setting("local", "scatter", 128),
+    Setting("local", "scatter", 64),
+)
+# What costs too much where there are more rows.
+SMALL_SETTINGS = (Setting("local", "pushdown", 32),)
+NAMES = tuple(each.name for each in (*SETTINGS, *SMALL_SETTINGS))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: its processes by phase, and what it held while it ran.
+
+    ``seconds``: from the start of the first task to the end of the last. ``fragments``: as there
+    came to be. ``disk``: bytes of the working files, the unpublished release among them, when they
+    were most. ``shuffled``: bytes in Spark's local folders then. ``published``: bytes of the
+    release. ``spark``: peak MiB by kind of process.
+    """
+
+    setting: Setting
+    rows: int
+    fragments: int
+    seconds: float
+    tasks: Mapping[str, Sequence[Run]]
+    disk: int
+    shuffled: int
+    source: int
+    published: int
+    spark: Mapping[str, float]
+
+    def cpu_s(self, phase: str) -> float:
+        """CPU seconds of a phase's tasks."""
+        return sum(run.cpu_s for run in self.tasks[phase])
+
+    def peak_mib(self, phase: str) -> float:
+        """The largest task of a phase."""
+        return max(run.peak_mib for run in self.tasks[phase])
+
+    def spent(self, phase: str) -> float:
+        """Seconds of a phase's tasks, one after the other."""
+        return sum(run.seconds for run in self.tasks[phase])
+
+    def line(self) -> tuple[str, ...]:
+        """As it stands in the table."""
+        of_fragments = self.tasks["anonymize_fragment"]
+        return (
+            f"{self.rows:,}", self.setting.engine, _retrieval(self.setting), str(self.fragments),
+            seconds(self.spent("partition")), gib(self.peak_mib("partition")),
+            seconds(self.spent("anonymize_fragment")),
+            seconds(max(run.seconds for run in of_fragments)),
+            gib(self.peak_mib("anonymize_fragment")),
+            seconds(self.spent("wrap_up")), gib(self.peak_mib("wrap_up")),
+            seconds(self.spent("clean_up")), seconds(self.seconds),
+            gib((self.disk + self.shuffled) / 2**20),
+            verdict(max(map(self.peak_mib, self.tasks)) <= required.PEAK_MIB),
+        )  # fmt: skip
+
+
+_HEAD = (
+    "rows", "engine", "retrieval", "fragments", "partition", "peak",
+    "anonymize, all", "longest", "largest peak", "wrap_up", "peak", "clean_up",
+    "run, two at once", "working disk", "≤ 4 GiB",
+)  # fmt: skip
+
+
+def _retrieval(setting: Setting) -> str:
+    return setting.retrieval + (", clustered" if setting.clustered else "")
+
+
+def tables(context: Context) -> Iterator[Table]:
+    """Every task by setting, what Spark's processes held, growth with the rows, the estimate."""
+    start = _start_up(context)
+    found: list[Measured] = []
+    latest = time.monotonic() + 60 * context.load_minutes
+    try:
+        for rows, setting in _chosen(context):
+            if time.monotonic() > latest:
+                context.say(f"--load-minutes are over: {rows:,} rows, {setting.name} left out")
+                continue
+            found.append(_measured(context, rows, setting))
+            context.say(" | ".join((*found[-1].line(), f"{_spark_told(found[-1])}")))
+    except KeyboardInterrupt:
+        context.say("interrupted: the tables are of what was measured so far")
+    if not found:
+        return
+    yield _tasks(found, start)
+    if any(each.spark for each in found):
+        yield _spark(found)
+    linear = [each for each in found if each.setting == LINEAR]
+    if len(linear) > 1:
+        yield _growth(linear, start)
+    if linear:
+        yield estimated(_costs(max(linear, key=lambda each: each.rows), start), CLUSTER)
+
+
+def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
+    """Runs by importance: the largest size in every setting, the others where they tell more."""
+    largest = max(context.load_sizes)
+    for rows in sorted(context.load_sizes):
+        settings = SETTINGS if rows == largest else (LINEAR, *SMALL_SETTINGS)
+        for setting in settings:
+            if not context.load_runs or setting.name in context.load_runs:
+                yield rows, setting
+
+
+def _start_up(context: Context) -> Run:
+    """A task that does nothing with rows: importing, loading kernels, reading the job."""
+    folder = context.scratch / "load-start"
+    folder.mkdir(exist_ok=True)
+    job = context.job_file(LINEAR.job(context.hands(1000), folder / "release"))
+    task = {"phase": "start", "job": str(job)}
+    runs = [_task(folder, f"start-{turn}", task)[0] for turn in range(4)][1:]
+    return Run(
+        statistics.median(run.seconds for run in runs),
+        max(run.peak_mib for run in runs),
+        statistics.median(run.cpu_s for run in runs),
+    )
+
+
+def _measured(context: Context, rows: int, setting: Setting) -> Measured:
+    source = _clustered(context, rows) if setting.clustered else context.hands(rows)
+    context.say(f"load: {rows:,} rows, {setting.name}")
+    folder = context.scratch / "load"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        with _engine(setting, folder) as (environment, peaks):
+            run = _Run(setting, rows, source, folder, environment)
+            return run.measured(peaks)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clustered(context: Context, rows: int) -> Path:
+    """The hands in the order of the halves of all their columns.
+
+    Rows that are alike lie together, as in a table that is kept in a Z-order: each fragment lies
+    in few row groups, and pushdown reads little else.
+    """
+    path = context.scratch / f"poker-{rows}-clustered.parquet"
+    if not path.exists():
+        halves = [f"{name} > {2 if name.startswith('s') else 7}" for name in CARDS]
+        command = ("-m", "benchmarks.duckdb_cluster", str(context.hands(rows)), str(path))
+        process(python(*command, *halves))
+    return path
+
+
+@contextmanager
+def _engine(setting: Setting, folder: Path) -> Iterator[tuple[dict[str, str], Peaks]]:
+    """What its tasks need in their environment, and what watches the engine's own processes."""
+    if setting.engine == "local":
+        yield {}, Peaks()
+        return
+    from servers.spark import SparkCluster
+
+    local = folder / "spark-local"
+    with (
+        SparkCluster(folder / "spark", conf={"spark.local.dir": str(local)}) as cluster,
+        Peaks().watched() as peaks,
+    ):
+        yield {"SPARK_REMOTE": cluster.remote}, peaks
+
+
+class _Run:
+    """One run in a folder of its own."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        rows: int,
+        source: Path,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._setting = setting
+        self._rows = rows
+        self._source = source
+        self._folder = folder
+        self._environment = environment
+        self._output = folder / "release"
+        self._job = folder / "job.json"
+        self._job.write_text(json.dumps(setting.job(source, self._output)), "utf-8")
+
+    def measured(self, peaks: Peaks) -> Measured:
+        """All its tasks; the mapped ones two at once, as slots become free."""
+        work = self._folder / ".release.mondrian_ops-benchmark"
+        began = time.perf_counter()
+        partition, fragments = self._task("partition", work)
+        working = [self._held(work)]
+        with ThreadPoolExecutor(SLOTS) as slots:
+            answers = list(
+                slots.map(
+                    lambda each: self._task(
+                        "anonymize_fragment", work, number=each["id"], fragment=each
+                    ),
+                    fragments,
+                )
+            )
+        working.append(self._held(work))
+        summaries = [one for _, summary in answers for one in summary.get("summaries", [summary])]
+        wrap_up, told = self._task("wrap_up", work, summaries=summaries)
+        clean_up, _ = self._task("clean_up", work)
+        took = time.perf_counter() - began
+        if told["rows"] != {"input": self._rows, "published": self._rows, "suppressed": 0}:
+            raise RuntimeError(f"{self._setting.name}: {told['rows']} of {self._rows} rows")
+        tasks = {
+            "partition": [partition],
+            "anonymize_fragment": [run for run, _ in answers],
+            "wrap_up": [wrap_up],
+            "clean_up": [clean_up],
+        }
+        disk, shuffled = max(working, key=sum)
+        return Measured(
+            self._setting, self._rows, len(summaries), took, tasks, disk, shuffled,
+            self._source.stat().st_size, _bytes(self._output), dict(peaks.mib),
+        )  # fmt: skip
+
+    def _task(self, phase: str, work: Path, number: int = 0, **more: Any) -> tuple[Run, Any]:
+        task = {"phase": phase, "job": str(self._job), "work": str(work), **more}
+        return _task(self._folder, f"{phase}-{number}", task, self._environment)
+
+    def _held(self, work: Path) -> tuple[int, int]:
+        return _bytes(work), _bytes(self._folder / "spark-local")
+
+
+def _task(
+    folder: Path, name: str, task: dict[str, Any], environment: Mapping[str, str] | None = None
+) -> tuple[Run, Any]:
+    answer, file = folder / f"{name}.answer", folder / f"{name}.json"
+    file.write_text(json.dumps({**task, "answer": str(answer)}), "utf-8")
+    run = process(python("-m", "benchmarks.task", str(file)), environment)
+    return run, json.loads(answer.read_text("utf-8"))
+
+
+def _bytes(folder: Path) -> int:
+    """Of the files below a folder; some may vanish meanwhile."""
+    found = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                found += os.lstat(os.path.join(parent, name)).st_size
+            except FileNotFoundError:
+                continue
+    return found
+
+
+def _tasks(found: Sequence[Measured], start: Run) -> Table:
+    return Table(
+        "Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2",
+        _HEAD,
+        [each.line() for each in found],
+        note=f"Each task is a process of its own, without Airflow; {seconds(start.seconds)} and "
+        f"{gib(start.peak_mib)} of each are its start. Of `anonymize_fragment`: the sum of all, "
+        f"the longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is "
+        "what `auto` takes for so many rows. Peaks are of resident memory, files that are mapped "
+        "among them; with Spark, of the processes that Airflow would start: its own are told "
+        "below. Working disk: rows scattered or shuffled and the unpublished release, at the end "
+        "of the two phases whichever is more. Clustered: the file lies in the order of the halves "
+        "of its columns, so that pushdown skips row groups; otherwise every fragment reads it all.",
+    )
+
+
+def _spark(found: Sequence[Measured]) -> Table:
+    kinds = sorted({kind for each in found for kind in each.spark})
+    return Table(
+        "What Spark's processes held at most",
+        ("rows, retrieval, fragments", *kinds),
+        [
+            (f"{each.rows:,}, {_retrieval(each.setting)}, {each.fragments}",
+             *(gib(each.spark.get(kind, 0.0)) for kind in kinds))
+            for each in found
+            if each.spark
+        ],
+        note="A standalone cluster on this machine: two workers of one core and 2 GB, a Spark "
+        "Connect server as the driver. Each the largest of its kind; resident memory.",
+    )  # fmt: skip
+
+
+def _spark_told(measured: Measured) -> str:
+    return ", ".join(f"{kind} {gib(peak)}" for kind, peak in sorted(measured.spark.items()))
+
+
+def _growth(linear: Sequence[Measured], start: Run) -> Table:
+    """Each size beside the next; CPU seconds less those that the start of the tasks takes."""
+    lines = []
+    ordered = sorted(linear, key=lambda each: each.rows)
+    for smaller, larger in pairwise(ordered):
+        by = larger.rows / smaller.rows
+        most = by * (1 + required.LINEAR)
+        grown = {phase: _work_s(larger, phase, start) / _work_s(smaller, phase, start)
+                 for phase in _WORK}  # fmt: skip
+        whole = larger.seconds / smaller.seconds
+        lines.append(
+            (f"{smaller.rows:,} → {larger.rows:,}", times(by), times(whole), verdict(whole <= most),
+             *(times(each) for each in grown.values()),
+             f"{larger.peak_mib('partition') / smaller.peak_mib('partition'):.2f} ×",
+             f"{larger.peak_mib('wrap_up') / smaller.peak_mib('wrap_up'):.2f} ×")
+        )  # fmt: skip
+    return Table(
+        f"Growth with the rows, {LINEAR.fragments} fragments, local, scatter",
+        ("rows", "", "whole run", "at most linear + 20 %", *(f"CPU of {each}" for each in _WORK),
+         "memory of partition", "memory of wrap_up"),
+        lines,
+        note="CPU seconds of the tasks without their starts: what grows with the rows.",
+    )  # fmt: skip
+
+
+_WORK = ("partition", "anonymize_fragment", "wrap_up")
+
+
+def _work_s(measured: Measured, phase: str, start: Run) -> float:
+    """CPU seconds of a phase beyond those of starting its tasks; never nothing."""
+    begun = len(measured.tasks[phase]) * start.cpu_s
+    return max(measured.cpu_s(phase) - begun, 0.01)
+
+
+def _costs(measured: Measured, start: Run) -> Costs:
+    """What a row costs, from the largest run."""
+    rows = measured.rows
+    largest = measured.rows / measured.fragments
+    return Costs(
+        rows=rows,
+        partition_s=_work_s(measured, "partition", start) / rows,
+        anonymize_s=_work_s(measured, "anonymize_fragment", start) / rows,
+        wrap_up_s=max(measured.spent("wrap_up") - start.seconds, 0.01) / rows,
+        start_mib=start.peak_mib,
+        anonymize_bytes=(measured.peak_mib("anonymize_fragment") - start.peak_mib)
+        * 2**20
+        / largest,
+        wrap_up_bytes=(measured.peak_mib("wrap_up") - start.peak_mib) * 2**20 / rows,
+        source_bytes=measured.source / rows,
+        scattered_bytes=(measured.disk - measured.published) / rows,
+        published_bytes=measured.published / rows,
+    )

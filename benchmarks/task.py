@@ -1,0 +1,69 @@
+"""One task of a run as a process of its own, as Airflow starts it, but without Airflow.
+
+`python -m benchmarks.task TASK`: TASK is a JSON file, `{"phase", "job", "work", "answer"}` and what
+the phase takes besides: the `fragment` of `anonymize_fragment`, the `summaries` of `wrap_up`. What
+Airflow would keep as an XCom goes to the file `answer`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Task = dict[str, Any]
+
+
+def main() -> None:
+    task: Task = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    answer = _PHASES[task["phase"]](task)
+    Path(task["answer"]).write_text(json.dumps(answer), "utf-8")
+
+
+def _start(task: Task) -> None:
+    """What every task of a fragment does before it has rows: import, load the kernels."""
+    from mondrian_ops import pipeline
+    from mondrian_ops.algorithms import mondrian  # noqa: F401
+
+    pipeline.load_job(task["job"])
+
+
+def _partition(task: Task) -> Any:
+    from mondrian_ops import pipeline
+
+    return pipeline.partition(pipeline.load_job(task["job"]), work=task["work"])
+
+
+def _anonymize(task: Task) -> Any:
+    from mondrian_ops import pipeline
+
+    return pipeline.anonymize_fragment(pipeline.load_job(task["job"]), task["fragment"])
+
+
+def _wrap_up(task: Task) -> Any:
+    from mondrian_ops import pipeline
+
+    job = pipeline.load_job(task["job"])
+    report = pipeline.wrap_up(job, work=task["work"], summaries=task["summaries"])
+    return {name: report[name] for name in ("rows", "achieved", "equivalence_classes")}
+
+
+def _clean_up(task: Task) -> None:
+    from mondrian_ops import storage
+
+    storage.WorkDir(task["work"]).remove()
+
+
+_PHASES: dict[str, Callable[[Task], Any]] = {
+    "start": _start,
+    "partition": _partition,
+    "anonymize_fragment": _anonymize,
+    "wrap_up": _wrap_up,
+    "clean_up": _clean_up,
+}
+
+
+if __name__ == "__main__":
+    main()

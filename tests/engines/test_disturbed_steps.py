@@ -1,0 +1,156 @@
+"""Each step of Spark's executors is disturbed at each kind of its points, in their own processes.
+
+Spark does the task again, or gives the run up with an error that a retry cures; what then stands is
+exactly the release of an undisturbed run, and until then it is the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import zip_longest
+
+import pytest
+
+from faults.desk import Desk, Passed
+from faults.injection import STOPS, faults_at
+from faults.spark_laboratory import SparkLaboratory
+from mondrian_ops.engines.spark import SparkEngine, session_of
+from servers.spark import SparkCluster
+
+pytestmark = pytest.mark.java
+
+STEPS = {
+    "scatter": ("survey", "draft", "scatter", "total", "anonymize"),
+    "shuffle": ("survey", "draft", "count", "total", "route", "release"),
+    "pushdown": ("anonymize",),
+    "tds": ("draft", "specialize", "recode", "anonymize"),
+    "samarati": ("draft", "recode", "anonymize"),
+}
+"""The steps of each run that are disturbed; those of others are as in one that is named before."""
+
+Laboratories = Callable[[str], SparkLaboratory]
+Case = tuple[Passed, str]
+
+
+@pytest.fixture(scope="module")
+def laboratory(fragile_cluster: SparkCluster, desk: Desk) -> Iterator[Laboratories]:
+    """The laboratory of a name."""
+    session = session_of(fragile_cluster.remote)
+    engine = SparkEngine(session, split_rows=150)
+    yield cache(lambda name: SparkLaboratory(desk, engine, name))
+    session.stop()
+
+
+def kinds(laboratory: SparkLaboratory, step: str) -> list[Passed]:
+    """Of each operation on each kind of file the last call in a step."""
+    last: dict[str, Passed] = {}
+    for passed in laboratory.passed:
+        if passed.step == step:
+            last[passed.point.rpartition(" ")[0]] = passed
+    assert last, f"{step} came by no point"
+    return list(last.values())
+
+
+def own_kinds(laboratory: Laboratories, name: str, step: str) -> list[Passed]:
+    """Those of `kinds` that no run has in this step that is named before."""
+    before = list(STEPS)[: list(STEPS).index(name)]
+    known = {
+        passed.point.rpartition(" ")[0]
+        for other in before
+        if step in STEPS[other]
+        for passed in kinds(laboratory(other), step)
+    }
+    found = kinds(laboratory(name), step)
+    return [each for each in found if each.point.rpartition(" ")[0] not in known]
+
+
+def work(laboratory: SparkLaboratory, step: str) -> Passed:
+    """The point that tells a step best: its last write, or else what it reads."""
+    found = kinds(laboratory, step)
+    writes = [each for each in found if each.point.startswith("write")]
+    return [*found, *writes][-1]
+
+
+def check_made_good(laboratory: SparkLaboratory, cases: Sequence[Case]) -> None:
+    disturbed = laboratory.disturb(cases)
+    assert not disturbed.given_up, f"Spark gave up on {cases}"
+    assert disturbed.struck == (1,) * len(cases), f"not reached: {cases}"
+
+
+@pytest.mark.parametrize("kind", ["killed after", "ENOSPC"])
+@pytest.mark.parametrize("name", ["scatter", "shuffle"])
+def test_every_step_disturbed_once_is_made_good(
+    laboratory: Laboratories, name: str, kind: str
+) -> None:
+    found = laboratory(name)
+    check_made_good(found, [(work(found, step), kind) for step in STEPS[name]])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", STEPS)
+def test_every_step_disturbed_at_each_kind_of_point_is_made_good(
+    laboratory: Laboratories, name: str
+) -> None:
+    """A run disturbs each of its steps once: they come one after the other."""
+    found = laboratory(name)
+    by_step = [
+        [
+            (passed, kind)
+            for passed in own_kinds(laboratory, name, step)
+            for kind in faults_at(passed.point)
+            if kind not in STOPS
+        ]
+        for step in STEPS[name]
+    ]
+    wrong = []
+    for cases in zip_longest(*by_step):
+        chosen = [case for case in cases if case is not None]
+        try:
+            check_made_good(found, chosen)
+        except Exception as error:
+            wrong.append(f"{chosen}: {error!r}")
+    count = sum(len(cases) for cases in by_step)
+    assert not wrong, f"{len(wrong)} runs of {count} cases:\n" + "\n".join(wrong)
+
+
+GIVEN_UP = [
+    ("scatter", "draft"),
+    *(
+        pytest.param(name, step, marks=pytest.mark.soak)
+        for name, step in (
+            ("scatter", "survey"),
+            ("scatter", "scatter"),
+            ("scatter", "anonymize"),
+            ("shuffle", "route"),
+            ("shuffle", "release"),
+            ("tds", "recode"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "step"), GIVEN_UP)
+def test_what_spark_gives_up_a_retry_cures(laboratory: Laboratories, name: str, step: str) -> None:
+    """The step fails each time: the old release stands, and a run without the fault replaces it."""
+    found = laboratory(name)
+    disturbed = found.disturb([(work(found, step), "EIO")], once=False)
+    assert disturbed.given_up
+    assert sum(disturbed.struck) >= 1
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("scatter", "draft"),
+        ("scatter", "scatter"),
+        ("scatter", "anonymize"),
+        ("shuffle", "route"),
+        ("shuffle", "release"),
+    ],
+)
+def test_a_worker_that_stops_is_overtaken(laboratory: Laboratories, name: str, step: str) -> None:
+    """Spark begins its task anew beside it; what it does when it goes on changes nothing."""
+    found = laboratory(name)
+    check_made_good(found, [(work(found, step), "stopped")])

@@ -1,0 +1,159 @@
+"""Runs on a Spark cluster whose workers are disturbed, recovered and looked at."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+
+from faults.desk import VARIABLE, Desk, Order, Passed
+from faults.laboratory import contents, told
+from faults.process import job_of
+from mondrian_ops import datasets, pipeline
+from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.engines.spark import SparkEngine
+from servers.processes import wait_until
+
+__all__ = ["JOBS", "Disturbed", "SparkLaboratory", "watching"]
+
+JOBS: Mapping[str, Mapping[str, Any]] = {
+    "scatter": {"retrieval": "scatter", "entity_id": "person"},
+    "pushdown": {"retrieval": "pushdown"},
+    "shuffle": {"retrieval": "auto", "spark": {"shape": "application"}},
+    "samarati": {
+        "retrieval": "scatter",
+        "algorithm": "samarati",
+        "samarati": {"max_suppressed": 0.2},
+        "l": None,
+        "quasi_identifiers": ["age=ladder:5/10/20", "sex"],
+    },
+    "tds": {
+        "retrieval": "scatter",
+        "algorithm": "tds",
+        "tds": {"partitions": 2, "k_intermediate": 10},
+        "l": None,
+        "quasi_identifiers": ["age", "sex"],
+    },
+}
+"""What runs differ in, by name: between them they come by every step of the executors."""
+
+
+def watching(desk: Desk) -> dict[str, str]:
+    """Settings of a cluster whose Python workers look at the desk."""
+    return {
+        "spark.python.daemon.module": "faults.spark_daemon",
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),
+        f"spark.executorEnv.{VARIABLE}": str(desk.folder),
+    }
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What became of a run: how often each fault struck, and whether Spark gave it up."""
+
+    struck: tuple[int, ...]
+    given_up: bool
+
+
+class SparkLaboratory:
+    """Runs of one job, each to a folder of its own where the release of another job stands.
+
+    Attributes:
+        passed: the points that workers come by in a run that nothing disturbs.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(self, desk: Desk, engine: SparkEngine, name: str) -> None:
+        self._desk = desk
+        self._engine = engine
+        self._folder = desk.seen / name
+        self._folder.mkdir()
+        self._source = self._folder / "people.parquet"
+        _write_people(self._source)
+        self._job = {**job_of(str(self._source), "", "scatter"), **JOBS[name], "engine": "spark"}
+        old = self._folder / "old"
+        pipeline.run(pipeline.load_job({**self._job_to(old), "k": 7, "engine": "local"}))
+        self._old = old
+        first = self._begun()
+        desk.forget()
+        self._run(first)
+        self.passed: Sequence[Passed] = desk.passed()
+        self._expected = _told(first)
+        _check_nothing_else(first)
+
+    def disturb(self, orders: Sequence[tuple[Passed, str]], once: bool = True) -> Disturbed:
+        """One case: a run with faults in its workers, done again where Spark gives it up.
+
+        In the end its release is that of an undisturbed run, and nothing else is left.
+        """
+        output = self._begun()
+        names = [f"{output.parent.name}-{number}" for number in range(len(orders))]
+        for name, (passed, kind) in zip(names, orders, strict=True):
+            self._desk.order(name, Order(*passed, kind, str(self._desk.seen), once))
+        try:
+            self._run(output)
+            given_up = False
+        except Exception as error:
+            given_up = True
+            assert not isinstance(error, MondrianOpsError), f"a retry would cure it: {error!r}"
+            assert contents(output) == contents(self._old)
+            _check_nothing_else(output)
+        finally:
+            for name in names:
+                self._desk.revoke(name)
+        if given_up:
+            self._run(output)
+        assert _told(output) == self._expected
+        self._resume(names)
+        assert _told(output) == self._expected
+        _check_nothing_else(output)
+        struck = tuple(len(self._desk.struck(name)) for name in names)
+        shutil.rmtree(output.parent)
+        return Disturbed(struck, given_up)
+
+    def _resume(self, names: Sequence[str]) -> None:
+        """Let go on who was stopped, and wait until it is through with its task, or killed."""
+        for pid in (pid for name in names for pid in self._desk.struck(name)):
+            with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if psutil.Process(pid).status() == psutil.STATUS_STOPPED:
+                    os.kill(pid, signal.SIGCONT)
+                    wait_until(lambda pid=pid: not psutil.pid_exists(pid))
+
+    def _begun(self) -> Path:
+        output = self._folder / f"run-{next(self._numbers)}" / "out"
+        shutil.copytree(self._old, output)
+        return output
+
+    def _job_to(self, output: Path) -> dict[str, Any]:
+        return {**self._job, "output": str(output)}
+
+    def _run(self, output: Path) -> None:
+        pipeline.run(pipeline.load_job(self._job_to(output)), engine=self._engine)
+
+
+def _write_people(path: Path) -> None:
+    datasets.generate("people", rows=300, seed=0, output=str(path))
+    people = pq.read_table(path)
+    people = people.append_column("person", [[at // 2 for at in range(300)]])
+    pq.write_table(people, path, row_group_size=150)
+
+
+def _told(output: Path) -> Any:
+    rows, report = told(output)
+    report["job"].pop("output")
+    return rows, report
+
+
+def _check_nothing_else(output: Path) -> None:
+    assert [each.name for each in output.parent.iterdir()] == [output.name]
+    assert not list(output.glob(".*"))

@@ -1,0 +1,1 @@
+"""What takes long: many nights one after the other, many runs at once."""

@@ -1,0 +1,61 @@
+"""What processes hold, looked at again and again, and whether it stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import psutil
+
+from local_airflow import LocalAirflow
+
+__all__ = ["FLAT", "Held", "growth", "held", "lasting", "tell"]
+
+_WARM_UP = 0.25
+"""The share of the nights that are not looked at: caches fill, and the allocator's pools."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a process has for itself: memory in MiB that is shared with no other, and so on."""
+
+    memory: float
+    files: int
+    threads: int
+
+
+FLAT = Held(memory=24, files=0.5, threads=0.5)
+"""What a process may gather from the end of the warm-up to the last night."""
+
+
+def held(process: psutil.Process) -> Held:
+    """What it holds now; raises psutil.NoSuchProcess."""
+    memory = process.memory_full_info().uss / 2**20
+    return Held(memory, process.num_fds(), process.num_threads())
+
+
+def lasting(airflow: LocalAirflow) -> dict[str, psutil.Process]:
+    """What lives as long as an Airflow: its components, and what tasks are forked from."""
+    found = airflow.processes()
+    workers = found["scheduler"].children()
+    return found | {f"worker {number}": each for number, each in enumerate(workers)}
+
+
+def growth(readings: Sequence[Held]) -> Held:
+    """How much each grows from the end of the warm-up to the last, on the line that fits best."""
+    kept = np.array([astuple(each) for each in readings[round(len(readings) * _WARM_UP) :]])
+    slopes = np.polyfit(np.arange(len(kept)), kept, 1)[0]
+    return Held(*(slopes * (len(kept) - 1)))
+
+
+def tell(what: str, readings: Mapping[str, Sequence[Held]]) -> None:
+    """Print what each process held, for people who run the soak with ``-rP``."""
+    for name, each in readings.items():
+        grown = growth(each)
+        print(  # noqa: T201 - what pytest -rP shows
+            f"{what}: {name}: {each[0].memory:.0f} MiB at first, {max(h.memory for h in each):.0f} "
+            f"at most, {each[-1].memory:.0f} at last, {grown.memory:+.1f} since the warm-up; "
+            f"{each[-1].files} files ({grown.files:+.1f}), "
+            f"{each[-1].threads} threads ({grown.threads:+.1f})"
+        )
