@@ -14,6 +14,7 @@ _SCOPES = {
     "tests/integration/": AIRFLOWS,
     "tests/operators/test_spark_places.py": SERVERS,
     "tests/servers/": SERVERS,
+    "tests/soak/test_nights.py": AIRFLOWS,
     "tests/storage/test_archive.py": SERVERS,
     "tests/storage/test_hdfs.py": SERVERS,
     "tests/storage/test_remote.py": SERVERS,
