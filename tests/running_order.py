@@ -14,6 +14,7 @@ _SCOPES = {
     "tests/integration/": AIRFLOWS,
     "tests/operators/test_spark_places.py": SERVERS,
     "tests/servers/": SERVERS,
+    "tests/soak/test_nights.py": AIRFLOWS,
     "tests/storage/test_archive.py": SERVERS,
     "tests/storage/test_hdfs.py": SERVERS,
     "tests/storage/test_remote.py": SERVERS,
@@ -29,7 +30,7 @@ def scope_of(nodeid: str) -> str:
 
 
 def in_order(items: list[pytest.Item], dealt: bool) -> list[pytest.Item]:
-    """Whole Airflows last; where tests are dealt out, servers first: theirs is the longest part.
+    """Whole Airflows last; where tests are dealt out, servers first, who are a long part in one.
 
     Last of all come those who share an Airflow, which runs until the end from the first of them on.
     """

@@ -18,7 +18,9 @@ SCRIPTS = sorted(
     str(path.relative_to(CHECKOUT))
     for folder in ("docker", "scripts", ".ci")
     for path in (CHECKOUT / folder).rglob("*")
-    if path.is_file() and path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh"))
+    if "__pycache__" not in path.parts  # where files come and go
+    and path.is_file()
+    and path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh"))
 )
 
 
