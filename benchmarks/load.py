@@ -86,9 +86,10 @@ class Measured:
     """One run: its processes by phase, and what it held while it ran.
 
     ``seconds``: from the start of the first task to the end of the last. ``fragments``: as there
-    came to be. ``reads``: how often the mapped tasks read the source, all together. ``disk``: bytes of the working files, the unpublished release among them, when they
-    were most. ``shuffled``: bytes in Spark's local folders then. ``published``: bytes of the
-    release. ``spark``: peak MiB by kind of process.
+    came to be. ``reads``: how often the mapped tasks read the source, all together. ``disk``:
+    bytes of the working files, the unpublished release among them, when they were most.
+    ``shuffled``: bytes in Spark's local folders then. ``source``, ``published``: bytes of the file
+    that is read, of the release. ``spark``: peak MiB by kind of process.
     """
 
     setting: Setting
@@ -120,7 +121,8 @@ class Measured:
         of_fragments = self.tasks["anonymize_fragment"]
         return (
             f"{self.rows:,}", self.setting.engine, _retrieval(self.setting), str(self.fragments),
-            f"{2 + self.reads:.1f} ×", seconds(self.spent("partition")), gib(self.peak_mib("partition")),
+            f"{2 + self.reads:.1f} ×",
+            seconds(self.spent("partition")), gib(self.peak_mib("partition")),
             seconds(self.spent("anonymize_fragment")),
             seconds(max(run.seconds for run in of_fragments)),
             gib(self.peak_mib("anonymize_fragment")),
@@ -287,8 +289,8 @@ class _Run:
         }
         disk, shuffled = max(working, key=sum)
         return Measured(
-            self._setting, self._rows, len(summaries), took + clean_up.seconds, reads, tasks, disk, shuffled,
-            self._source.stat().st_size, _bytes(self._output), dict(peaks.mib),
+            self._setting, self._rows, len(summaries), took + clean_up.seconds, reads, tasks,
+            disk, shuffled, self._source.stat().st_size, _bytes(self._output), dict(peaks.mib),
         )  # fmt: skip
 
     def _task(self, phase: str, work: Path, number: int = 0, **more: Any) -> tuple[Run, Any]:
@@ -329,11 +331,11 @@ def _tasks(found: Sequence[Measured], start: Run) -> Table:
         f"{gib(start.peak_mib)} of each are its start. Of `anonymize_fragment`: the sum of all, "
         f"the longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is "
         "what `auto` takes for so many rows. Source read: twice in `partition`, and by the mapped "
-        "tasks as the statistics of the file let them. Peaks are of resident memory, files that are mapped "
-        "among them; with Spark, of the processes that Airflow would start: its own are told "
-        "below. Working disk: rows scattered or shuffled and the unpublished release, at the end "
-        "of the two phases whichever is more. Clustered: the file lies in the order of the halves "
-        "of its columns, so that pushdown skips row groups.",
+        "tasks as the statistics of the file let them. Peaks are of resident memory, files that "
+        "are mapped among them; with Spark, of the processes that Airflow would start: its own "
+        "are told below. Working disk: rows scattered or shuffled and the unpublished release, at "
+        "the end of the two phases whichever is more. Clustered: the file lies in the order of "
+        "the halves of its columns, so that pushdown skips row groups.",
     )
 
 
