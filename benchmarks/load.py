@@ -11,7 +11,7 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -203,7 +203,7 @@ def _measured(context: Context, rows: int, setting: Setting) -> Measured:
     try:
         with _engine(setting, folder) as (environment, peaks):
             run = _Run(setting, rows, source, folder, environment)
-            return run.measured(peaks)
+            return run.measured(peaks, context.say)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -258,11 +258,12 @@ class _Run:
         self._job = folder / "job.json"
         self._job.write_text(json.dumps(setting.job(source, self._output)), "utf-8")
 
-    def measured(self, peaks: Peaks) -> Measured:
+    def measured(self, peaks: Peaks, say: Callable[[str], None]) -> Measured:
         """All its tasks; the mapped ones two at once, as slots become free."""
         work = self._folder / ".release.mondrian_ops-benchmark"
         began = time.perf_counter()
         partition, fragments = self._task("partition", work)
+        say(f"partition: {seconds(partition.seconds)}, {gib(partition.peak_mib)}")
         working = [self._held(work)]
         with ThreadPoolExecutor(SLOTS) as slots:
             answers = list(
@@ -273,6 +274,8 @@ class _Run:
                     fragments,
                 )
             )
+        largest = max(run.peak_mib for run, _ in answers)
+        say(f"{len(answers)} × anonymize_fragment: at most {gib(largest)}")
         working.append(self._held(work))
         summaries = [one for _, summary in answers for one in summary.get("summaries", [summary])]
         wrap_up, told = self._task("wrap_up", work, summaries=summaries)
