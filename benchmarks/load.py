@@ -11,7 +11,7 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,15 +86,17 @@ class Measured:
     """One run: its processes by phase, and what it held while it ran.
 
     ``seconds``: from the start of the first task to the end of the last. ``fragments``: as there
-    came to be. ``disk``: bytes of the working files, the unpublished release among them, when they
-    were most. ``shuffled``: bytes in Spark's local folders then. ``published``: bytes of the
-    release. ``spark``: peak MiB by kind of process.
+    came to be. ``reads``: how often the mapped tasks read the source, all together. ``disk``:
+    bytes of the working files, the unpublished release among them, when they were most.
+    ``shuffled``: bytes in Spark's local folders then. ``source``, ``published``: bytes of the file
+    that is read, of the release. ``spark``: peak MiB by kind of process.
     """
 
     setting: Setting
     rows: int
     fragments: int
     seconds: float
+    reads: float
     tasks: Mapping[str, Sequence[Run]]
     disk: int
     shuffled: int
@@ -119,6 +121,7 @@ class Measured:
         of_fragments = self.tasks["anonymize_fragment"]
         return (
             f"{self.rows:,}", self.setting.engine, _retrieval(self.setting), str(self.fragments),
+            f"{2 + self.reads:.1f} ×",
             seconds(self.spent("partition")), gib(self.peak_mib("partition")),
             seconds(self.spent("anonymize_fragment")),
             seconds(max(run.seconds for run in of_fragments)),
@@ -131,7 +134,7 @@ class Measured:
 
 
 _HEAD = (
-    "rows", "engine", "retrieval", "fragments", "partition", "peak",
+    "rows", "engine", "retrieval", "fragments", "source read", "partition", "peak",
     "anonymize, all", "longest", "largest peak", "wrap_up", "peak", "clean_up",
     "run, two at once", "working disk", "≤ 4 GiB",
 )  # fmt: skip
@@ -200,7 +203,7 @@ def _measured(context: Context, rows: int, setting: Setting) -> Measured:
     try:
         with _engine(setting, folder) as (environment, peaks):
             run = _Run(setting, rows, source, folder, environment)
-            return run.measured(peaks)
+            return run.measured(peaks, context.say)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -213,7 +216,7 @@ def _clustered(context: Context, rows: int) -> Path:
     """
     path = context.scratch / f"poker-{rows}-clustered.parquet"
     if not path.exists():
-        halves = [f"{name} > {2 if name.startswith('s') else 7}" for name in CARDS]
+        halves = [f"{name} > {2 if name.startswith('s') else 7}" for name in sorted(CARDS)]
         command = ("-m", "benchmarks.duckdb_cluster", str(context.hands(rows)), str(path))
         process(python(*command, *halves))
     return path
@@ -255,11 +258,12 @@ class _Run:
         self._job = folder / "job.json"
         self._job.write_text(json.dumps(setting.job(source, self._output)), "utf-8")
 
-    def measured(self, peaks: Peaks) -> Measured:
+    def measured(self, peaks: Peaks, say: Callable[[str], None]) -> Measured:
         """All its tasks; the mapped ones two at once, as slots become free."""
         work = self._folder / ".release.mondrian_ops-benchmark"
         began = time.perf_counter()
         partition, fragments = self._task("partition", work)
+        say(f"partition: {seconds(partition.seconds)}, {gib(partition.peak_mib)}")
         working = [self._held(work)]
         with ThreadPoolExecutor(SLOTS) as slots:
             answers = list(
@@ -270,11 +274,14 @@ class _Run:
                     fragments,
                 )
             )
+        largest = max(run.peak_mib for run, _ in answers)
+        say(f"{len(answers)} × anonymize_fragment: at most {gib(largest)}")
         working.append(self._held(work))
         summaries = [one for _, summary in answers for one in summary.get("summaries", [summary])]
         wrap_up, told = self._task("wrap_up", work, summaries=summaries)
-        clean_up, _ = self._task("clean_up", work)
         took = time.perf_counter() - began
+        _, reads = self._task("reads", work, fragments=fragments)
+        clean_up, _ = self._task("clean_up", work)
         if told["rows"] != {"input": self._rows, "published": self._rows, "suppressed": 0}:
             raise RuntimeError(f"{self._setting.name}: {told['rows']} of {self._rows} rows")
         tasks = {
@@ -285,8 +292,8 @@ class _Run:
         }
         disk, shuffled = max(working, key=sum)
         return Measured(
-            self._setting, self._rows, len(summaries), took, tasks, disk, shuffled,
-            self._source.stat().st_size, _bytes(self._output), dict(peaks.mib),
+            self._setting, self._rows, len(summaries), took + clean_up.seconds, reads, tasks,
+            disk, shuffled, self._source.stat().st_size, _bytes(self._output), dict(peaks.mib),
         )  # fmt: skip
 
     def _task(self, phase: str, work: Path, number: int = 0, **more: Any) -> tuple[Run, Any]:
@@ -326,11 +333,12 @@ def _tasks(found: Sequence[Measured], start: Run) -> Table:
         note=f"Each task is a process of its own, without Airflow; {seconds(start.seconds)} and "
         f"{gib(start.peak_mib)} of each are its start. Of `anonymize_fragment`: the sum of all, "
         f"the longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is "
-        "what `auto` takes for so many rows. Peaks are of resident memory, files that are mapped "
-        "among them; with Spark, of the processes that Airflow would start: its own are told "
-        "below. Working disk: rows scattered or shuffled and the unpublished release, at the end "
-        "of the two phases whichever is more. Clustered: the file lies in the order of the halves "
-        "of its columns, so that pushdown skips row groups; otherwise every fragment reads it all.",
+        "what `auto` takes for so many rows. Source read: twice in `partition`, and by the mapped "
+        "tasks as the statistics of the file let them. Peaks are of resident memory, files that "
+        "are mapped among them; with Spark, of the processes that Airflow would start: its own "
+        "are told below. Working disk: rows scattered or shuffled and the unpublished release, at "
+        "the end of the two phases whichever is more. Clustered: the file lies in the order of "
+        "the halves of its columns, so that pushdown skips row groups.",
     )
 
 

@@ -11,7 +11,7 @@ import psutil
 
 __all__ = ["Peaks", "kind_of"]
 
-_EVERY_S = 0.5
+_EVERY_S = 1.0
 # Master and workers, which hold little and do nothing, are left out.
 _KINDS = (
     ("executor, JVM", "CoarseGrainedExecutorBackend"),

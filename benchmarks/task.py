@@ -50,6 +50,20 @@ def _wrap_up(task: Task) -> Any:
     return {name: report[name] for name in ("rows", "achieved", "equivalence_classes")}
 
 
+def _reads(task: Task) -> float:
+    """How often the mapped tasks have read the source, by the statistics of its row groups."""
+    from mondrian_ops import storage
+    from mondrian_ops.core.plan import reach_of
+    from mondrian_ops.engines.run import Run
+
+    run = Run(storage.WorkDir.entered(task["work"]))
+    retrieval = run.state["retrieval"]["used"]
+    if retrieval != "pushdown":
+        return float(retrieval == "shuffle")
+    orders, source = run.anonymizer.orders, run.dataset.source
+    return sum(source.share_read(reach_of(each["any_of"], orders)) for each in task["fragments"])
+
+
 def _clean_up(task: Task) -> None:
     from mondrian_ops import storage
 
@@ -61,6 +75,7 @@ _PHASES: dict[str, Callable[[Task], Any]] = {
     "partition": _partition,
     "anonymize_fragment": _anonymize,
     "wrap_up": _wrap_up,
+    "reads": _reads,
     "clean_up": _clean_up,
 }
 

@@ -173,20 +173,23 @@ def test_every_task_under_load(tmp_path: Path) -> None:
     results = tmp_path / "results"
     runs = ("local-scatter-32", "local-pushdown-32-clustered")
     result = benchmarks(
-        *("--quick", "--only", "load", "--load-sizes", 200, 2000, "--load-runs", *runs),
+        *("--quick", "--only", "load", "--load-sizes", 20, 40, "--load-runs", *runs),
         *("--scratch", tmp_path, "--results", results),
     )
     assert result.returncode == 0, result.stderr
     kept = json.loads((results / "results.json").read_text("utf-8"))["tables"]
     tasks, growth, estimate = kept
     assert [row[:3] for row in tasks["rows"]] == [
-        ["200", "local", "scatter"],
-        ["2,000", "local", "scatter"],
-        ["2,000", "local", "pushdown, clustered"],
+        ["20", "local", "scatter"],
+        ["40", "local", "scatter"],
+        ["40", "local", "pushdown, clustered"],
     ]
+    assert [row[4] for row in tasks["rows"][:2]] == ["2.0 ×"] * 2
+    fragments = tasks["rows"][2][3]  # of one row group: each reads it all
+    assert tasks["rows"][2][4] == f"{2 + int(fragments)}.0 ×"
     for row in tasks["rows"]:
         assert " | ".join(row[:12]) in result.stderr  # told as soon as it is measured
-    assert [row[:2] for row in growth["rows"]] == [["200 → 2,000", "10.00 ×"]]
+    assert [row[:2] for row in growth["rows"]] == [["20 → 40", "2.00 ×"]]
     assert "10,000,000,000 rows on 20 machines" in estimate["title"]
     assert list(tmp_path.iterdir()) == [results]
 
