@@ -78,6 +78,11 @@ class AirflowApi:
         self._wait_for_dag(dag_id)
         self.request("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
 
+    def pause(self, dag_id: str) -> None:
+        """Wait until the DAG is known and let its runs wait."""
+        self._wait_for_dag(dag_id)
+        self.request("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": True})
+
     def trigger(
         self,
         dag_id: str,
@@ -86,6 +91,15 @@ class AirflowApi:
     ) -> str:
         """Unpause a DAG and start a run of it; returns the run's id."""
         self.unpause(dag_id)
+        return self.queue(dag_id, conf, logical_date)
+
+    def queue(
+        self,
+        dag_id: str,
+        conf: Mapping[str, Any] | None = None,
+        logical_date: str | None = None,
+    ) -> str:
+        """A run of a DAG, which starts unless the DAG is paused; returns its id."""
         # Asked for again under the same name, it is not started twice.
         run_id = f"manual__{uuid.uuid4()}"
         body = {"dag_run_id": run_id, "logical_date": logical_date, "conf": conf or {}}

@@ -44,8 +44,10 @@ def runs(request: pytest.FixtureRequest, project: Project) -> list[Run]:
     """Start them all, the first drop's twice with one output, and wait for them all."""
     number: int = request.param
     good = [drop for drop in drops(2 * number, seed=1) if drop.good][: number - 1]
-    started = [_started(project, number, drop) for drop in (good[0], *good)]
     airflow = project.airflow
+    airflow.pause(DAG)
+    started = [_started(project, number, drop) for drop in (good[0], *good)]
+    airflow.unpause(DAG)
     processes = lasting(airflow)
     readings: dict[str, list[Held]] = {name: [] for name in processes}
     found = []
@@ -67,7 +69,7 @@ def _started(project: Project, number: int, drop: Drop) -> tuple[str, Drop, Sequ
     files = sorted(folder.glob("*")) or drop.write(folder)
     job = job_of(files, project.output(name))
     del job["partitioning"]
-    return name, drop, files, project.airflow.trigger(DAG, form(job))
+    return name, drop, files, project.airflow.queue(DAG, form(job))
 
 
 def _most(runs: Sequence[Run]) -> int:

@@ -41,8 +41,8 @@ def _wide(ages: pd.Series) -> pd.Series:
 
 def _alike(rows: pd.DataFrame) -> pd.DataFrame:
     """All rows of one class have one diagnosis, in the source too."""
-    first = (rows[list(QUASI)] == rows.loc[0, list(QUASI)]).all(axis=1)
-    return rows.assign(diagnosis=rows["diagnosis"].mask(first, "Asthma"))
+    numbers = rows.groupby(list(QUASI), dropna=False).ngroup()
+    return rows.assign(diagnosis=rows["diagnosis"].mask(numbers == numbers[0], "Asthma"))
 
 
 WRONG: dict[str, tuple[Change, str]] = {

@@ -33,6 +33,7 @@ def worker(settings: Mapping[str, str]) -> Iterator[Callable[[str, Any], Ended]]
     ours, theirs = get_context("spawn").Pipe()
     process = get_context("spawn").Process(target=_work, args=(theirs, dict(settings)))
     process.start()
+    theirs.close()  # or nobody here would learn that it has ended
 
     def night(name: str, job: Any) -> Ended:
         ours.send((name, job))
