@@ -144,7 +144,16 @@ def _around(line: int, bodies: list[tuple[str, int, int, int]]) -> tuple[str, ra
 
 
 class _Executed(ast.NodeTransformer):
-    """Without annotations, which nothing evaluates, and ways to pass arguments."""
+    """Without annotations, which nothing evaluates, ways to pass arguments, and zip's ``strict``.
+
+    What that asserts always holds: without it the same is executed.
+    """
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        if node.arg == "strict":
+            node.value = ast.Constant(True)
+        self.generic_visit(node)
+        return node
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None

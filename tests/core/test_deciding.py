@@ -75,6 +75,17 @@ def test_an_identifier_that_was_not_counted_does_not_pass():
     )
 
 
+def test_each_identifier_is_looked_at():
+    """Also after one that is gone."""
+    part = a_part(name=["*"] * ROWS, ssn=["*", "*", "*", "1"])
+    for policy, wrong in (("drop", ["name", "ssn"]), ("redact", ["ssn"])):
+        job = a_job(identifiers=["gone", "name", "ssn"], identifier_policy=policy)
+        counter = counter_of(job, part.column_names)
+        counter.add(part)
+        failures = check(counter.result(), job).failures
+        assert [failure.split("'")[1] for failure in failures] == wrong
+
+
 def test_a_failing_class_is_told_by_part_and_row():
     counter = ReleaseCounter(["q"], [])
     counter.add(a_part(), "one")
@@ -136,6 +147,8 @@ def test_bounds_may_be_all_there_is():
     job = a_job(quasi_identifiers=["age"], interval_style="bounds")
     assert published_columns(job, ["age_max", "age_min"]) == ("age_min", "age_max")
     assert published_columns(job, ["age_max", "age_min", "age"]) == ("age_min", "age_max", "age")
+    with pytest.raises(PrivacyError, match="'age' is no column"):  # they were not asked for
+        published_columns(a_job(quasi_identifiers=["age"]), ["age_max", "age_min"])
 
 
 def test_nothing_that_was_decided_can_be_changed():

@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 _MISSING = 0
 _KEYS = 1 << 64
-_PENDING = 1 << 20  # classes of parts kept apart before they are merged
+_PENDING = 1_000_000  # classes of parts kept apart before they are merged
 
 
 @dataclass(frozen=True)

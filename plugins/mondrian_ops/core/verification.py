@@ -279,10 +279,11 @@ def _distance(
     count: ReleaseCount,
     hierarchies: Mapping[str, Hierarchy],
 ) -> Floats:
-    if kind == "equal":
-        return _equal(sensitive.classes, sensitive.codes, sensitive.counts, count.class_sizes)
-    if kind == "ordered":
-        return _ordered(sensitive, count.class_sizes)
+    match kind:
+        case "equal":
+            return _equal(sensitive.classes, sensitive.codes, sensitive.counts, count.class_sizes)
+        case "ordered":
+            return _ordered(sensitive, count.class_sizes)
     if name not in hierarchies:
         raise PrivacyError(
             f"t-closeness of {name!r}: its hierarchy is needed for the hierarchical distance"
