@@ -237,22 +237,17 @@ def main(wanted: list[str]) -> int:
     """Run the mutants of the modules ``wanted`` (the ends of their names), or of all."""
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "plugins"), str(ROOT / "tests")]
-    # That a test fails is enough; the least example would take long to find.
+    # The least example that fails would take long to find.
     whole = (Phase.explicit, Phase.generate)
     settings.register_profile("mutants", derandomize=True, deadline=None, phases=whole)
     settings.load_profile("mutants")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed
     started = time.monotonic()
     session = Session(wanted)
-    options = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--noconftest",
-        "-o",
-        "tmp_path_retention_policy=none",
-    ]
-    status = pytest.main([*options, *TESTS], plugins=[session])
+    # That a test fails is enough: nothing is shown of how.
+    options = "-q -s --tb=native --assert=plain --noconftest -p no:cacheprovider"
+    options += " -o tmp_path_retention_policy=none"
+    status = pytest.main([*options.split(), *TESTS], plugins=[session])
     if status != pytest.ExitCode.OK:
         return int(status)
     print(table(session.counts))

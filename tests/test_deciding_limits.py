@@ -29,6 +29,7 @@ def a_report(gcp: float = 0.2, risk: float = 0.25, suppressed: int = 20) -> dict
 
 def test_a_limit_that_is_reached_is_not_exceeded():
     assert exceeded(a_job(**LIMITS), a_report()) == {}
+    assert exceeded(a_job(**LIMITS), a_report(0.1, 0.1, 10)) == {}
     assert exceeded(a_job(max_suppressed=20), a_report()) == {}
     assert exceeded(a_job(), a_report(1, 1, 2000)) == {}
     report = a_report()
