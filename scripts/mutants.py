@@ -17,6 +17,7 @@ import importlib
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import tomllib
@@ -180,8 +181,7 @@ class Session:
 
     def _test(self, target: Target) -> None:
         every = range(len(target.source))
-        if killer(target, target.source, self._callers(target, every)) is not None:
-            raise pytest.UsageError(f"{target.name}: its tests fail without any mutant")
+        self._pass_unchanged(target)
         listed = {key for key in equivalent() if key[0] == target.name}
         met: set[Key] = set()
         functions, counts = DECIDING[target.name], self.counts.setdefault(target.name, Counter())
@@ -201,10 +201,16 @@ class Session:
                 found = "survived"
                 self._tell(target.name, mutant)
             counts.update(["mutants", found])
+        self._pass_unchanged(target)  # still: else what was killed says nothing
         print(target.name, dict(counts), flush=True)
         for key in sorted(listed - met):
             print(f"listed as equivalent, but killed or not there: {key}", flush=True)
             self.wrong += 1
+
+    def _pass_unchanged(self, target: Target) -> None:
+        every = self._callers(target, range(len(target.source)))
+        if killer(target, target.source, every) is not None:
+            raise pytest.UsageError(f"{target.name}: its tests fail without any mutant")
 
     def _callers(self, target: Target, lines: Iterable[int]) -> list[pytest.Item]:
         """The tests that call a function which begins in one of the lines.
@@ -246,8 +252,9 @@ def main(wanted: list[str]) -> int:
     session = Session(wanted)
     # That a test fails is enough: nothing is shown of how.
     options = "-q -s --tb=native --assert=plain --noconftest -p no:cacheprovider"
-    options += " -o tmp_path_retention_policy=none"
-    status = pytest.main([*options.split(), *TESTS], plugins=[session])
+    with tempfile.TemporaryDirectory() as here:  # pytest's own is removed by the next one's start
+        options += f" -o tmp_path_retention_policy=none --basetemp={here}/tests"
+        status = pytest.main([*options.split(), *TESTS], plugins=[session])
     if status != pytest.ExitCode.OK:
         return int(status)
     print(table(session.counts))
