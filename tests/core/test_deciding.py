@@ -373,3 +373,8 @@ def test_what_each_class_has_is_what_the_papers_define(seed):
     assert measured(t=0.1, t_distance="hierarchical", **files) == pytest.approx(
         [brute_force.closeness_tree(each, whole, CHAINS, 3) for each in of_class]
     )
+
+
+def test_the_risk_is_that_of_the_smallest_class():
+    count = a_count({"q": list("aaabbbb")})
+    assert (count.prosecutor_max, count.prosecutor_avg, count.c_avg(2)) == (1 / 3, 2 / 7, 7 / 4)
