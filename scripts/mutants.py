@@ -2,257 +2,265 @@
 
     python scripts/mutants.py [MODULE ...]
 
-Cosmic Ray's operators change one thing at a time; a mutant is killed where a test fails. Each runs
-in a fork of a process that has imported all else, so that one takes a second and not ten. Exits
-with 1 where a mutant that is not listed in ``EQUIVALENT`` survives.
+``mutations.py`` changes one thing at a time; a mutant is killed where a test fails, or does not
+come to its end. All run in forks of one pytest that has imported, compiled and collected everything
+and run each test once, and so knows which functions each test calls, and how long it takes: a
+mutant meets the tests that call the function it is in, the fastest first. Ends with a table, and
+with 1 where a mutant survives that ``equivalent_mutants.toml`` does not list, or where that file
+lists one that is killed or not there any more.
 """
 
 from __future__ import annotations
 
-import ast
+import gc
 import importlib
-import importlib.abc
-import importlib.util
 import os
 import signal
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-import parso
 import pytest
-from cosmic_ray.ast import ast_nodes
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
+from _pytest.runner import runtestprotocol
 from hypothesis import Phase, settings
 
+from mutations import Mutant, mutants
+
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 300  # of a mutant that never ends
+SECONDS = 60  # of computing: a mutant that never ends
 
-# The code that decides, and the tests of it: those that fail soonest first.
-_COUNTING = ["tests/core/test_deciding.py", "tests/core/test_verification.py"]
-_PUBLISHING = ["tests/test_deciding_runs.py"]
-TESTS = {
-    "mondrian_ops.core.verification": _COUNTING,
-    "mondrian_ops.core.release_count": _COUNTING,
-    "mondrian_ops.pipeline.checks": _PUBLISHING,
-    "mondrian_ops.pipeline.wrap_up": _PUBLISHING,
+# The code that decides; of some modules these functions only.
+DECIDING: dict[str, tuple[str, ...]] = {
+    "mondrian_ops.pipeline.approval": (),
+    "mondrian_ops.pipeline.checks": (),
+    "mondrian_ops.pipeline.wrap_up": (),
+    "mondrian_ops.core.release_count": (),
+    "mondrian_ops.core.verification": (),
 }
 
-# What is imported anew in each fork: the mutants, and what imports them.
-_DECIDING = ("mondrian_ops.pipeline", *TESTS)
+TESTS = (
+    "tests/core/test_deciding.py",
+    "tests/core/test_verification.py",
+    "tests/test_deciding_limits.py",
+    "tests/test_deciding_runs.py",
+)
 
-# Of the replacements of an arithmetic operator, the one that is nearest to it.
-_NEAREST = {"Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "BitAnd_BitOr", "BitOr_BitAnd",
-            "LShift_RShift", "FloorDiv_Mul", "Mod_Mul", "Pow_Mul"}  # fmt: skip
-
-# Identity for equality of words, of small numbers and of None: the same.
-_SAME = {"Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq"}
-
-# Mutants that do what the code does: (module, line as it stands, line as it is mutated) -> why.
-EQUIVALENT: dict[tuple[str, str, str], str] = {
-    (
-        "mondrian_ops.pipeline.wrap_up",
-        "verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))",
-        "verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=False))",
-    ): "it reads more files than are looked at",
-    (
-        "mondrian_ops.core.verification",
-        "of_code = np.array([-1, *leaves], np.int64)",
-        "of_code = np.array([~1, *leaves], np.int64)",
-    ): "any number below 0 is no leaf",
-    (
-        "mondrian_ops.core.verification",
-        "@dataclass(frozen=True)",
-        "@dataclass(frozen=False)",
-    ): "nothing assigns to it",
-    (
-        "mondrian_ops.pipeline.wrap_up",
-        "for summary, part in zip(summaries, parts, strict=True):",
-        "for summary, part in zip(summaries, parts, strict=False):",
-    ): "a part was counted for each summary",
-    (
-        "mondrian_ops.core.release_count",
-        "if sum(len(each.sizes) for each in self._pending) > "
-        "max(_PENDING, len(self._merged.sizes)):",
-        "if not sum(len(each.sizes) for each in self._pending) > "
-        "max(_PENDING, len(self._merged.sizes)):",
-    ): "how often parts are merged changes time and memory, not the count",
-    (
-        "mondrian_ops.pipeline.checks",
-        'for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():',
-        'for name in job.quasi_identifier_names if job.interval_style <= "bounds" else ():',
-    ): "the other style is text, which comes after",
-    (
-        "mondrian_ops.pipeline.checks",
-        "if rows == 0:",
-        "if rows <= 0:",
-    ): "there are never fewer rows than none",
-}
+Key = tuple[str, str, str, str]
+Counts = Counter[str]
+KINDS = ("mutants", "killed", "equivalent", "survived")
 
 
-def operators() -> list[str]:
-    """Those whose mutants are not all equivalent here."""
-    found = []
-    for name in sorted(operator_names()):
-        kind, _, change = name.partition("Operator_")
-        # Of exceptions: caught or not, nothing is published; and tuples of them break the operator.
-        if (
-            "Variable" in name
-            or "Exception" in name
-            or (kind.endswith("Binary") and change not in _NEAREST)
-        ):
-            continue
-        if change not in _SAME:
-            found.append(name)
-    return found
+def equivalent() -> set[Key]:
+    """(module, function, line, line as mutated) of the mutants that do what the code does."""
+    listed = tomllib.loads((ROOT / "scripts/equivalent_mutants.toml").read_text(encoding="utf-8"))
+    keys = ("module", "function", "before", "after")
+    return {tuple(each.get(key, "") for key in keys) for each in listed["mutant"]}  # type: ignore[misc]
 
 
-def mutants(source: str) -> Iterator[tuple[int, str, str, str]]:
-    """(line, operator, line before, source after) of each mutant that changes what is executed."""
-    tree = parso.parse(source)
-    plain = ast.dump(_executed(source))
-    lines = source.splitlines()
-    for name in operators():
-        operator = get_operator(name)()
-        places = [at for node in ast_nodes(tree) for at in operator.mutation_positions(node)]
-        for occurrence, (start, _) in enumerate(places):
-            changed = mutate_code(source, operator, occurrence)
-            if changed is None or ast.dump(_executed(changed)) == plain:
-                continue
-            yield start[0], name, lines[start[0] - 1].strip(), changed
+class Calls:
+    """Which functions of the modules are called, by the first lines of their code."""
+
+    def __init__(self, modules: Iterable[ModuleType]) -> None:
+        self._files = {str(module.__file__) for module in modules}
+        self.seen: set[tuple[str, int]] = set()
+
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+        code: CodeType = frame.f_code
+        if event == "call" and code.co_filename in self._files:
+            self.seen.add((code.co_filename, code.co_firstlineno))
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """While this lasts, in all threads that begin in it too."""
+        self.seen = set()
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
 
 
-class _Executed(ast.NodeTransformer):
-    """Without annotations, which nothing evaluates, and ways to pass arguments."""
+class Target:
+    """A module that is mutated, and the places that have something of it from there."""
 
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.annotation = None
-        return node
+    def __init__(self, module: ModuleType) -> None:
+        self.name, self.file, self._all = module.__name__, str(module.__file__), vars(module)
+        self.source = Path(self.file).read_text(encoding="utf-8")
+        own = {
+            id(value): name
+            for name, value in self._all.items()
+            if isinstance(value, (type, FunctionType)) and value.__module__ == self.name
+        }
+        self._places = [
+            (vars(other), name, own[id(value)])
+            for other in list(sys.modules.values())
+            if isinstance(other, ModuleType) and other is not module
+            for name, value in vars(other).items()
+            if id(value) in own
+        ]
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.annotation = ast.Constant(None)
-        self.generic_visit(node)
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        given = node.args  # the bare * is no multiplication
-        given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-        given.defaults += [each for each in given.kw_defaults if each is not None]
-        given.posonlyargs, given.kwonlyargs, given.kw_defaults = [], [], []
-        self.generic_visit(node)
-        return node
-
-
-def _executed(source: str) -> ast.AST:
-    return _Executed().visit(ast.parse(source))
-
-
-class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module from another source."""
-
-    def __init__(self, name: str, path: str, source: str) -> None:
-        self._name, self._path, self._source = name, path, source
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Of the one module."""
-        if name != self._name:
-            return None
-        return importlib.util.spec_from_file_location(name, self._path, loader=self)
-
-    def exec_module(self, module: Any) -> None:
-        """Run the other source."""
-        exec(compile(self._source, self._path, "exec"), module.__dict__)  # noqa: S102
+    def become(self, source: str) -> None:
+        """Run another source in the module, and hand out what comes of it."""
+        exec(compile(source, self.file, "exec"), self._all)  # noqa: S102
+        for place, name, own in self._places:
+            place[name] = self._all[own]
 
 
-def run(name: str, path: str, source: str, tests: list[str]) -> str:
-    """``killed``, ``survived`` or ``timeout``, in a process of its own."""
+def fails(item: pytest.Item) -> bool:
+    """Whether a test fails, set-up and clearing away included."""
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def killer(target: Target, source: str, items: Sequence[pytest.Item]) -> int | None:
+    """Which of the tests fails with this source, found out in a process of its own; None: none.
+
+    0 as well where none begins, because the module cannot be imported.
+    """
     child = os.fork()
     if child == 0:
-        _child(name, path, source, tests)
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return "survived" if status == 0 else "killed"
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "timeout"
+        status = 1
+        try:
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.alarm(20 * SECONDS)  # one that waits for ever
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            target.become(source)
+            failing = (at for at, item in enumerate(items, start=1) if fails(item))
+            status = min(next(failing, 0), 255)
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    found = os.waitstatus_to_exitcode(status)
+    return None if found == 0 else max(0, found - 1)
 
 
-def _child(name: str, path: str, source: str, tests: list[str]) -> None:
-    status = 1
-    try:
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        sys.meta_path.insert(0, _Mutated(name, path, source))
-        options = ["-x", "-q", "-p", "no:cacheprovider", "--noconftest"]
-        status = int(pytest.main([*options, *tests]))
-    finally:
-        os._exit(status)
+class Session:
+    """A pytest that runs its tests once, and then again for each mutant."""
+
+    def __init__(self, wanted: Sequence[str]) -> None:
+        self._wanted = [name for name in DECIDING if not wanted or name.split(".")[-1] in wanted]
+        self._called: dict[tuple[str, int], set[pytest.Item]] = defaultdict(set)
+        self._took: dict[pytest.Item, float] = {}
+        self._kills: Counter[pytest.Item] = Counter()
+        self.counts: dict[str, Counts] = {}
+        self.wrong = 0
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In place of running the tests."""
+        if session.testsfailed:
+            raise session.Interrupted("tests cannot be collected")
+        modules = [importlib.import_module(name) for name in self._wanted]
+        self._try(session.items, modules)
+        gc.disable()  # or the forks would copy all that the collector looks at
+        for module in modules:
+            self._test(Target(module))
+        return True
+
+    def _try(self, items: Sequence[pytest.Item], modules: Sequence[ModuleType]) -> None:
+        calls = Calls(modules)
+        for item in items:
+            started = time.process_time()
+            with calls.noted():
+                is_bad = fails(item)
+            self._took[item] = time.process_time() - started
+            if is_bad:
+                raise pytest.UsageError(f"{item.nodeid} fails without any mutant")
+            for code in calls.seen:
+                self._called[code].add(item)
+
+    def _test(self, target: Target) -> None:
+        every = range(len(target.source))
+        self._pass_unchanged(target)
+        listed = {key for key in equivalent() if key[0] == target.name}
+        met: set[Key] = set()
+        functions, counts = DECIDING[target.name], self.counts.setdefault(target.name, Counter())
+        for mutant in mutants(target.source):
+            if functions and mutant.function not in functions:
+                continue
+            tests = self._callers(target, mutant.within or every)
+            by = killer(target, mutant.source, tests)
+            key = (target.name, mutant.function, mutant.before, mutant.after)
+            if by is not None:
+                found = "killed"
+                self._kills.update(tests[by : by + 1])
+            elif key in listed:
+                found = "equivalent"
+                met.add(key)
+            else:
+                found = "survived"
+                self._tell(target.name, mutant)
+            counts.update(["mutants", found])
+        self._pass_unchanged(target)  # still: else what was killed says nothing
+        print(target.name, dict(counts), flush=True)
+        for key in sorted(listed - met):
+            print(f"listed as equivalent, but killed or not there: {key}", flush=True)
+            self.wrong += 1
+
+    def _pass_unchanged(self, target: Target) -> None:
+        every = self._callers(target, range(len(target.source)))
+        if killer(target, target.source, every) is not None:
+            raise pytest.UsageError(f"{target.name}: its tests fail without any mutant")
+
+    def _callers(self, target: Target, lines: Iterable[int]) -> list[pytest.Item]:
+        """The tests that call a function which begins in one of the lines.
+
+        Those come first that are fast, or have killed many mutants.
+        """
+        callers = set().union(*(self._called.get((target.file, line), ()) for line in lines))
+        return sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
+
+    def _tell(self, name: str, mutant: Mutant) -> None:
+        self.wrong += 1
+        print(
+            f"{name}:{mutant.line} {mutant.operator} in {mutant.function or 'the module'}\n"
+            f"  - {mutant.before}\n  + {mutant.after}",
+            flush=True,
+        )
 
 
-def _load_the_rest() -> None:
-    """Import what a mutant does not change, once for all forks."""
-    sys.path[:0] = [str(ROOT / "plugins"), str(ROOT / "tests")]
-    for module in ("hypothesis", "numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "yaml"):
-        importlib.import_module(module)
-    for module in ("algorithms.recoding_choice", "core.survey", "storage", "report", "engines.run"):
-        importlib.import_module(f"mondrian_ops.{module}")
-    _run_once()
-    for name in [name for name in sys.modules if name.startswith(_DECIDING)]:
-        del sys.modules[name]
-    for attribute in ("pipeline", "anonymize"):
-        vars(sys.modules["mondrian_ops"]).pop(attribute, None)
-
-
-def _run_once() -> None:
-    """So that the kernels are compiled before the forks."""
-    import pyarrow as pa
-
-    from mondrian_ops import anonymize
-
-    table = pa.table({"age": [at // 3 for at in range(24)]})
-    anonymize(table, {"k": 3, "quasi_identifiers": ["age"], "cut": "median"})
+def table(counts: Mapping[str, Counts]) -> str:
+    """The outcome by module, in Markdown."""
+    rows = [["module", *KINDS]]
+    rows += [[name, *(str(each[kind]) for kind in KINDS)] for name, each in counts.items()]
+    whole = sum(counts.values(), Counter())
+    rows.append(["together", *(str(whole[kind]) for kind in KINDS)])
+    rows.insert(1, ["---"] * len(rows[0]))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def main(wanted: list[str]) -> int:
     """Run the mutants of the modules ``wanted`` (the ends of their names), or of all."""
     os.chdir(ROOT)
-    # That a test fails is enough; the least example would take long to find.
+    sys.path[:0] = [str(ROOT / "plugins"), str(ROOT / "tests")]
+    # The least example that fails would take long to find.
     whole = (Phase.explicit, Phase.generate)
     settings.register_profile("mutants", derandomize=True, deadline=None, phases=whole)
     settings.load_profile("mutants")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed
-    _load_the_rest()
-    unexpected = 0
-    for name, tests in TESTS.items():
-        if wanted and name.rpartition(".")[2] not in wanted:
-            continue
-        path = ROOT / "plugins" / (name.replace(".", "/") + ".py")
-        source = path.read_text(encoding="utf-8")
-        if run(name, str(path), source, tests) != "survived":
-            print(f"{name}: its tests fail without any mutant")
-            return 1
-        counts = {"killed": 0, "timeout": 0, "survived": 0, "equivalent": 0}
-        for line, operator, before, changed in mutants(source):
-            outcome = run(name, str(path), changed, tests)
-            after = changed.splitlines()[line - 1].strip()
-            if outcome == "survived" and (name, before, after) in EQUIVALENT:
-                outcome = "equivalent"
-            counts[outcome] += 1
-            if sys.stderr.isatty() or os.environ.get("MUTANTS_TOLD"):
-                print(f"\r{counts}", end="", file=sys.stderr, flush=True)
-            if outcome == "survived":
-                print(f"{path.name}:{line} {operator}\n  - {before}\n  + {after}", flush=True)
-        unexpected += counts["survived"]
-        print(name, ", ".join(f"{n} {what}" for what, n in counts.items()), flush=True)
-    return 1 if unexpected else 0
+    started = time.monotonic()
+    session = Session(wanted)
+    # That a test fails is enough: nothing is shown of how.
+    options = "-q -s --tb=native --assert=plain --noconftest -p no:cacheprovider"
+    with tempfile.TemporaryDirectory() as here:  # pytest's own is removed by the next one's start
+        options += f" -o tmp_path_retention_policy=none --basetemp={here}/tests"
+        status = pytest.main([*options.split(), *TESTS], plugins=[session])
+    if status != pytest.ExitCode.OK:
+        return int(status)
+    print(table(session.counts))
+    tried = sum(each["mutants"] for each in session.counts.values())
+    print(f"{tried} mutants in {time.monotonic() - started:.0f} s")
+    return 1 if session.wrong else 0
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from mondrian_ops.core.errors import (
     StorageError,
 )
 from mondrian_ops.core.job import Job
+from mondrian_ops.engines.run import Run
 from mondrian_ops.pipeline import Approval, checks
 
 ROWS = 24
@@ -132,10 +133,10 @@ def test_the_hierarchies_of_a_job_and_of_its_sensitive_columns(tmp_path):
 class Wrapping:
     """A run up to its wrap-up: two fragments of a table whose rows are all in classes of three."""
 
-    def __init__(self, here: Path, **keys: Any) -> None:
+    def __init__(self, here: Path, run: str = "a run", **keys: Any) -> None:
         table = pa.table({"age": [at // 3 for at in range(ROWS)], "row": range(ROWS)})
         pq.write_table(table, here / "in.parquet")
-        (here / "out").mkdir()
+        (here / "out").mkdir(exist_ok=True)
         self.out = here / "out" / "release"
         self.job = pipeline.load_job(
             {
@@ -149,7 +150,7 @@ class Wrapping:
                 **keys,
             }
         )
-        self.work = storage.WorkDir(storage.work_path(str(self.out), "a run"))
+        self.work = storage.WorkDir(storage.work_path(str(self.out), run))
         fragments = pipeline.partition(self.job, work=self.work.root)
         self.summaries = [pipeline.anonymize_fragment(self.job, each) for each in fragments]
 
@@ -297,8 +298,10 @@ def test_who_is_asked_decides(tmp_path):
     asked = []
     report = wrapping.wrap_up(approve=lambda report: asked.append(report) or "jane")
     assert report["approval"]["by"] == "jane"
-    assert len(asked) == 1
-    assert wrapping.out.exists()
+    assert report["approval"]["decision"] == "approved"
+    assert [each["approval"] for each in asked] == [{"decision": "asked"}]
+    assert json.loads((wrapping.out / "_report.json").read_text()) == report
+    assert "jane" in (wrapping.out / "_report.html").read_text()
 
 
 def test_an_approval_is_of_one_release(tmp_path):
@@ -349,3 +352,99 @@ def test_what_waited_does_not_replace_what_is_newer(tmp_path, created, is_newer)
             wrapping.publish(approval)
     else:
         assert wrapping.publish(approval)["approval"]["by"] == "jane"
+
+
+def test_a_limit_that_is_exceeded_refuses_or_asks(tmp_path):
+    wrapping = Wrapping(tmp_path, max_risk=0.1)
+    error = refused(wrapping, PrivacyError, "max_risk", "0.3333")
+    assert error.report["risk"]["prosecutor_max"] == pytest.approx(1 / 3)
+    (tmp_path / "asking").mkdir()
+    asking = Wrapping(tmp_path / "asking", max_risk=0.1, on_exceeded="ask")
+    refused(asking, ApprovalError, "needs an approval")
+    assert asking.wrap_up(approve=lambda report: "jane")["approval"]["by"] == "jane"
+
+
+def test_nobody_is_asked_about_what_needs_no_approval(tmp_path):
+    def approve(report: dict[str, Any]) -> str:
+        raise AssertionError("asked")
+
+    report = Wrapping(tmp_path, max_risk=0.5, on_exceeded="ask").wrap_up(approve)
+    assert "approval" not in report
+
+
+def test_what_was_published_meanwhile_is_not_replaced(tmp_path):
+    late, early = Wrapping(tmp_path, "late"), Wrapping(tmp_path, "early")
+    published = early.wrap_up()
+    with pytest.raises(StorageError, match="another run has published"):
+        late.wrap_up()
+    assert json.loads((late.out / "_report.json").read_text()) == published
+    again = Wrapping(tmp_path, "again").wrap_up()  # began when that stood there
+    assert json.loads((late.out / "_report.json").read_text()) == again != published
+
+
+def test_an_attempt_after_publication_tidies_up_and_confirms(tmp_path, monkeypatch):
+    """The first is killed between publishing and saying so in the ledger."""
+    ledger = tmp_path / "ledger"
+    wrapping = Wrapping(tmp_path, ledger=str(ledger), identifiers=["row"])
+    written = storage.Ledger.write
+
+    def killed(self: storage.Ledger, entry: dict[str, Any]) -> None:
+        if entry["sure"]:
+            raise KeyboardInterrupt
+        written(self, entry)
+
+    monkeypatch.setattr(storage.Ledger, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        wrapping.wrap_up()
+    monkeypatch.undo()
+    (entry,) = (ledger / "releases").iterdir()
+    assert json.loads(entry.read_text())["sure"] is False
+    staging = Path(wrapping.work.staging)
+    staging.mkdir(exist_ok=True)  # the release that was replaced, and not yet removed
+    assert wrapping.wrap_up()["rows"]["published"] == ROWS
+    assert json.loads(entry.read_text())["sure"] is True
+    assert not staging.exists()
+
+
+def test_people_who_were_released_before_are_refused(tmp_path):
+    keys = {"ledger": str(tmp_path / "ledger"), "identifiers": ["row"]}
+    for here in ("one", "two", "three"):
+        (tmp_path / here).mkdir()
+    again = Wrapping(tmp_path / "two", overlap="refuse", **keys)
+    told = Wrapping(tmp_path / "three", **keys)
+    assert Wrapping(tmp_path / "one", **keys).wrap_up()["ledger"]["overlaps"] == []
+    refused(again, PrivacyError, "overlap: the release is refused")
+    assert len(told.wrap_up()["ledger"]["overlaps"]) == 1
+
+
+def test_persons_are_counted_at_wrap_up(tmp_path, monkeypatch):
+    """Not rows: three rows of one person are of one."""
+    wrapping = Wrapping(tmp_path, entity_id="row")
+    assert wrapping.check().report["achieved"]["k"] == 3
+    kept = wrapping.work.read_persons(0)
+    one = pa.chunked_array([pa.array([kept[0].as_py()] * len(kept), kept.type)])
+    read = storage.WorkDir.read_persons
+    monkeypatch.setattr(
+        storage.WorkDir, "read_persons", lambda self, at: read(self, at) if at else one
+    )
+    refused(wrapping, PrivacyError, "k = 3 persons by row")
+
+
+def test_a_run_without_fragments_is_none(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    run = Run(wrapping.work)
+    run.save_state({**run.state, "leaves": []})
+    for part in wrapping.parts:
+        part.unlink()
+    wrapping.summaries = []
+    refused(wrapping, StorageError, "there are no fragments to wrap up")
+
+
+def test_wrap_up_needs_no_hierarchy_of_a_quasi_identifier(tmp_path, monkeypatch):
+    """They may have been changed since: what is published was made with them as they were."""
+    ages = tmp_path / "ages.csv"
+    ages.write_text("".join(f"{at};{at // 4};*\n" for at in range(ROWS // 3)))
+    monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", str(tmp_path))
+    wrapping = Wrapping(tmp_path, quasi_identifiers=["age=hierarchy:ages.csv"])
+    ages.unlink()
+    assert wrapping.wrap_up()["rows"]["published"] == ROWS

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections import Counter, defaultdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import brute_force
+from mondrian_ops.core import release_count, verification
 from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import (
     ReleaseCounter,
@@ -68,6 +75,17 @@ def test_an_identifier_that_was_not_counted_does_not_pass():
     )
 
 
+def test_each_identifier_is_looked_at():
+    """Also after one that is gone."""
+    part = a_part(name=["*"] * ROWS, ssn=["*", "*", "*", "1"])
+    for policy, wrong in (("drop", ["name", "ssn"]), ("redact", ["ssn"])):
+        job = a_job(identifiers=["gone", "name", "ssn"], identifier_policy=policy)
+        counter = counter_of(job, part.column_names)
+        counter.add(part)
+        failures = check(counter.result(), job).failures
+        assert [failure.split("'")[1] for failure in failures] == wrong
+
+
 def test_a_failing_class_is_told_by_part_and_row():
     counter = ReleaseCounter(["q"], [])
     counter.add(a_part(), "one")
@@ -123,3 +141,240 @@ def test_another_column_does_not_stand_in_for_bounds(other):
     with pytest.raises(PrivacyError, match="'age' is no column of the release"):
         published_columns(job, [other])
     assert published_columns(job, [other, "age"]) == (other, "age")
+
+
+def test_bounds_may_be_all_there_is():
+    job = a_job(quasi_identifiers=["age"], interval_style="bounds")
+    assert published_columns(job, ["age_max", "age_min"]) == ("age_min", "age_max")
+    assert published_columns(job, ["age_max", "age_min", "age"]) == ("age_min", "age_max", "age")
+    with pytest.raises(PrivacyError, match="'age' is no column"):  # they were not asked for
+        published_columns(a_job(quasi_identifiers=["age"]), ["age_max", "age_min"])
+
+
+def test_nothing_that_was_decided_can_be_changed():
+    counter = ReleaseCounter(["q"], ["s"])
+    part = counter.add(a_part(s=[1] * ROWS))
+    count = counter.result()
+    verdict = check(count, a_job(sensitive=["s"]))
+    for found in (part, count, count.sensitive["s"], verdict):
+        for field in dataclasses.fields(found):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(found, field.name, None)
+
+
+@pytest.mark.parametrize("at_most", [False, True])
+def test_what_is_within_the_tolerance_is_met_and_what_is_beyond_is_not(at_most):
+    """Its very end included: one float further is too far."""
+    asked = 0.25
+    end = asked + 1e-9 if at_most else asked * (1 - 1e-9)
+    count = a_count({"q": list("aab")})
+    for worst, met in ((end, True), (np.nextafter(end, 1 if at_most else 0), False)):
+        measured = np.array([asked, worst])
+        requirement = verification._Requirement("t", "t", asked, measured, at_most)
+        assert (requirement.failure(count) is None) is met
+        assert requirement.achieved == worst
+
+
+def test_what_could_not_be_measured_is_not_met():
+    count = a_count({"q": list("aab")})
+    for at_most in (False, True):
+        measured = np.array([0.25, math.nan])
+        assert verification._Requirement("t", "t", 0.25, measured, at_most).failure(count)
+
+
+# what is counted, against Counters
+
+
+def a_count(*parts: dict[str, Any], sensitive: tuple[str, ...] = ()) -> release_count.ReleaseCount:
+    counter = ReleaseCounter(["q"], sensitive)
+    for part in parts:
+        counter.add(pa.table(part))
+    return counter.result()
+
+
+def untidy(values: list) -> pa.DictionaryArray:
+    """A dictionary with twins, entries of no row, and a missing value that has one of its own."""
+    plain = pa.array(values, pa.string())
+    dictionary = pa.concat_arrays([plain, pa.array(["unused", None]), plain])
+    rows = len(values)
+    places = [
+        None if value is None and row % 2 else row + (row % 2) * (rows + 2)
+        for row, value in enumerate(values)
+    ]
+    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), dictionary)
+
+
+@pytest.mark.parametrize("pending", [release_count._PENDING, 5, 0])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_count_is_that_of_counters(seed, pending, monkeypatch):
+    monkeypatch.setattr(release_count, "_PENDING", pending)
+    random = np.random.default_rng(seed)
+
+    def drawn(values: list, rows: int) -> list:
+        return [values[at] for at in random.integers(0, len(values), rows)]
+
+    counter = ReleaseCounter(["a", "b"], ["s", "t"], ["name"], with_persons=True)
+    everything: list[tuple] = []
+    for size in (7, 0, 12, 9):
+        columns = {
+            "a": drawn(["x", "y", None], size),
+            "b": drawn([0.0, 1e-300, 1.0, -1.0, None], size),
+            "s": drawn(["u", "v", "w", None], size),
+            "t": drawn([1, 2**62, None], size),
+            "name": drawn(["*", "*"], size),
+        }
+        persons = drawn(["p", "q", "r", None], size)
+        rows = list(zip(*list(columns.values())[:4], persons, strict=True))
+        part = counter.add(
+            pa.table(
+                {
+                    "t": pa.array(columns["t"], pa.int64()),
+                    "a": untidy(columns["a"]),
+                    "b": pa.chunked_array([columns["b"][:3], columns["b"][3:]], pa.float64()),
+                    "s": untidy(columns["s"]),
+                    "name": pa.array(columns["name"], pa.string()),
+                }
+            ),
+            persons=pa.chunked_array([persons[:2], persons[2:]], pa.string()),
+        )
+        local = Counter(row[:2] for row in rows)
+        dp = sum(n * n for n in local.values())
+        assert (part.rows, part.classes, part.dp) == (size, len(local), dp)
+        everything += rows
+    count = counter.result()
+
+    classes: dict[tuple, list[tuple]] = defaultdict(list)
+    for row in everything:
+        classes[row[:2]].append(row)
+    keys = [everything[row][:2] for row in count.first_rows]
+    assert sorted(map(str, keys)) == sorted(map(str, classes))
+    assert count.first_rows.tolist() == [everything.index(classes[key][0]) for key in keys]
+    assert count.class_sizes.tolist() == [len(classes[key]) for key in keys]
+    assert count.persons is not None
+    assert count.persons.tolist() == [len({row[4] for row in classes[key]}) for key in keys]
+    for at, name in ((2, "s"), (3, "t")):
+        found = count.sensitive[name]
+        values = [None, *found.values.to_pylist()]
+        assert len(values) == len(found.totals)
+        whole = Counter(row[at] for row in everything)
+        assert found.totals.tolist() == [whole[value] for value in values]
+        pairs = list(zip(found.classes.tolist(), found.codes.tolist(), strict=True))
+        assert pairs == sorted(pairs)
+        told = {
+            (keys[number], values[code]): times
+            for (number, code), times in zip(pairs, found.counts.tolist(), strict=True)
+        }
+        assert told == Counter((row[:2], row[at]) for row in everything)
+    assert (count.rows, count.classes) == (len(everything), len(classes))
+    assert count.identifiers == {"name": True}
+    assert count.columns == ("a", "b", "name", "s", "t")
+    assert count.parts == (("part 0", 0), ("part 1", 7), ("part 2", 7), ("part 3", 19))
+    places = [count.locate(number) for number in range(count.classes)]
+    starts = dict(count.parts)
+    assert [starts[part] + row for part, row in places] == count.first_rows.tolist()
+
+
+def test_keys_that_fit_are_the_codes_in_mixed_radix():
+    """Then nothing is sorted for them; one more value, and ranks stand in for them."""
+    codes = [np.array([2**32 - 1, 0, 5, 5]), np.array([2**31 - 1, 1, 0, 7]), np.array([1, 1, 0, 1])]
+    radices = [2**32, 2**31, 2]
+    expected = [
+        (a * 2**31 + b) * 2 + c for a, b, c in zip(*(each.tolist() for each in codes), strict=True)
+    ]
+    assert release_count._keys(codes, radices, 4).tolist() == expected
+    beyond = release_count._keys([*codes, codes[2]], [*radices, 2], 4)
+    assert beyond.tolist() == [3 * 2 + 1, 0 * 2 + 1, 1 * 2 + 0, 2 * 2 + 1]
+
+
+def test_parts_are_merged_before_they_outgrow_what_they_are_merged_into(monkeypatch):
+    monkeypatch.setattr(release_count, "_PENDING", 3)
+    counter = ReleaseCounter(["q"], [])
+    waiting = []
+    for part in range(8):
+        counter.add(pa.table({"q": [2 * part, 2 * part + 1]}))
+        waiting.append((sum(len(each.sizes) for each in counter._pending), counter._merged))
+    assert [classes for classes, _ in waiting] == [2, 0, 2, 4, 0, 2, 4, 6]
+    assert counter.result().class_sizes.tolist() == [1] * 16
+    assert counter._pending == []
+
+
+@pytest.mark.parametrize("other", [1e-300, -1e-300, 1.0, -1.0, math.inf, math.nan, None])
+def test_numbers_that_differ_are_not_taken_for_one(other):
+    column = pa.array([0.0, other], pa.float64(), from_pandas=False)
+    assert a_count({"q": column}).class_sizes.tolist() == [1, 1]
+
+
+def test_a_part_may_have_no_value_of_a_column_and_the_next_one_some():
+    for first in (pa.nulls(1), pa.nulls(1, pa.string()), pa.nulls(1).dictionary_encode()):
+        count = a_count({"q": first}, {"q": pa.array(["x", None])}, {"q": pa.array(["y", "x"])})
+        assert sorted(count.class_sizes.tolist()) == [1, 2, 2]
+
+
+# what is measured, against the formulas of the papers
+
+CHAINS = {
+    "ulcer": ["stomach", "digestive", "*"],
+    "flu": ["infection", "respiratory", "*"],
+    "gastritis": ["stomach", "digestive", "*"],
+    "asthma": ["airways", "respiratory", "*"],
+    "cold": ["infection", "respiratory", "*"],
+}
+TREE = Hierarchy.from_rows([[leaf, *chain] for leaf, chain in CHAINS.items()], "ills.csv")
+
+
+def brute_recursive(counts: Counter, c: float) -> int:
+    holds = [n for n in range(1, len(counts) + 1) if brute_force.recursive(counts, c, n)]
+    return max(holds, default=0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_each_class_has_is_what_the_papers_define(seed):
+    """Of every class, not of the worst one only; the last seed has one value in all rows."""
+    random = np.random.default_rng(seed)
+    ills = ["flu"] if seed == 5 else [*CHAINS, None]
+    sizes = random.integers(3, 12, 5)
+    classes = [
+        [ills[at] for at in random.integers(0, random.integers(1, len(ills) + 1), size)]
+        for size in sizes
+    ]
+    rows = [(number, ill) for number, found in enumerate(classes) for ill in found]
+    random.shuffle(rows)
+    half = len(rows) // 2
+    count = a_count(
+        *({"q": [q for q, _ in part], "s": untidy([s for _, s in part])}
+          for part in (rows[:half], rows[half:])),
+        sensitive=("s",),
+    )  # fmt: skip
+    whole = Counter(ill for _, ill in rows)
+    of_class = [
+        Counter(ill for q, ill in rows if q == rows[first][0]) for first in count.first_rows
+    ]
+
+    def measured(**keys: Any) -> list[float]:
+        job = a_job(sensitive=["s"], **keys)
+        found = verification._requirements(count, job, {"s": TREE}, False)
+        return found[-1].measured.tolist()
+
+    assert measured() == [len(each) for each in of_class]
+    assert measured(l=2, diversity="entropy") == pytest.approx(
+        [math.exp(brute_force.entropy(each)) for each in of_class]
+    )
+    for c in (0.3, 1, 2.5):
+        assert measured(l=2, diversity="recursive", c=c) == [
+            brute_recursive(each, c) for each in of_class
+        ]
+    assert measured(t=0.1) == pytest.approx(
+        [brute_force.closeness_equal(each, whole) for each in of_class]
+    )
+    assert measured(t=0.1, t_distance="ordered") == pytest.approx(
+        [brute_force.closeness_ordered(each, whole) for each in of_class]
+    )
+    files = {"sensitive_hierarchy": {"s": "ills.csv"}}
+    assert measured(t=0.1, t_distance="hierarchical", **files) == pytest.approx(
+        [brute_force.closeness_tree(each, whole, CHAINS, 3) for each in of_class]
+    )
+
+
+def test_the_risk_is_that_of_the_smallest_class():
+    count = a_count({"q": list("aaabbbb")})
+    assert (count.prosecutor_max, count.prosecutor_avg, count.c_avg(2)) == (1 / 3, 2 / 7, 7 / 4)

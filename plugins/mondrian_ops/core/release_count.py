@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 _MISSING = 0
 _KEYS = 1 << 64
-_PENDING = 1 << 20  # classes of parts kept apart before they are merged
+_PENDING = 1_000_000  # classes of parts kept apart before they are merged
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ReleaseCount:
         quasi_identifiers: the columns that define the classes.
         sensitive: by sensitive column.
         persons: (classes,) int64, distinct persons of each class; None where they were not told.
-        identifiers: distinct values, the missing one included, of each identifier found.
+        identifiers: by identifier found, whether it has one value, or none, in all rows.
         columns: all columns of the release.
         parts: (name, first row) of each part.
     """
@@ -77,7 +77,7 @@ class ReleaseCount:
     quasi_identifiers: tuple[str, ...]
     sensitive: dict[str, SensitiveCount]
     persons: Ints | None
-    identifiers: dict[str, int]
+    identifiers: dict[str, bool]
     columns: tuple[str, ...]
     parts: tuple[tuple[str, int], ...]
 
@@ -219,7 +219,7 @@ class ReleaseCounter:
             },
             persons=self._persons_per_class(),
             identifiers={
-                name: len(identifier.distinct)
+                name: identifier.is_blank
                 for name, identifier in self._identifiers.items()
                 if identifier.found
             },
@@ -460,13 +460,21 @@ class _Identifier(_Values):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.found = False
-        self.distinct: set[int] = set()
+        self._distinct: set[int] = set()
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no two rows differ."""
+        return len(self._distinct) < 2
 
     def see(self, column: pa.ChunkedArray[Any]) -> None:
         """Take note of a part's values."""
         self.found = True
-        if len(self.distinct) < 2:
-            self.distinct.update(np.unique(self.encode(column)).tolist()[:2])
+        if not len(column):
+            return
+        if self.is_blank:  # else nothing more is to be learned
+            codes = self.encode(column)
+            self._distinct.update((int(codes.min()), int(codes.max())))
 
 
 def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:

@@ -7,9 +7,10 @@ The missing value of a sensitive column is one value like any other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -125,8 +126,7 @@ def check(
     )
 
 
-@dataclass(frozen=True)
-class _Requirement:
+class _Requirement(NamedTuple):
     """One requirement, and what each class has of it."""
 
     key: str  # k, l or t
@@ -175,7 +175,7 @@ def _requirements(
         if job.diversity == "recursive":
             title += f"c = {job.c:g}, "
         title += f"l = {job.l:g}" if job.l is not None else "not asked for"
-        diversity = _DIVERSITIES[job.diversity](sensitive, count.class_sizes, job.c or 0.0)
+        diversity = _DIVERSITIES[job.diversity](sensitive, count.class_sizes, job.c or math.nan)
         found.append(_Requirement("l", title, job.l, diversity))
         if job.t is not None:
             title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
@@ -218,7 +218,7 @@ def _wrong_columns(count: ReleaseCount, job: Job) -> list[str]:
             continue
         if job.identifier_policy == "drop":
             wrong.append(f"identifier {name!r} is published; it must be dropped")
-        elif count.identifiers.get(name, 2) > 1:
+        elif not count.identifiers.get(name):
             wrong.append(f"identifier {name!r} is published; it must be the same in all rows")
     if job.unlisted == "drop":
         listed = {*expected, *job.sensitive, *job.identifiers}
@@ -249,7 +249,7 @@ def _recursive(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
     """The greatest l with r1 < c (r_l + ... + r_m), 0 if there is none (definition 4.2)."""
     order = np.lexsort((-sensitive.counts, sensitive.classes))
     classes, counts = sensitive.classes[order], sensitive.counts[order]
-    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    _, starts = np.unique(classes, return_index=True)
     before = np.cumsum(counts) - counts
     tails = sizes[classes] - (before - before[starts][classes])  # r_l + ... + r_m at the l-th
     enough = counts[starts][classes] < c * tails
@@ -279,10 +279,11 @@ def _distance(
     count: ReleaseCount,
     hierarchies: Mapping[str, Hierarchy],
 ) -> Floats:
-    if kind == "equal":
-        return _equal(sensitive.classes, sensitive.codes, sensitive.counts, count.class_sizes)
-    if kind == "ordered":
-        return _ordered(sensitive, count.class_sizes)
+    match kind:
+        case "equal":
+            return _equal(sensitive.classes, sensitive.codes, sensitive.counts, count.class_sizes)
+        case "ordered":
+            return _ordered(sensitive, count.class_sizes)
     if name not in hierarchies:
         raise PrivacyError(
             f"t-closeness of {name!r}: its hierarchy is needed for the hierarchical distance"
@@ -295,8 +296,8 @@ def _equal(classes: Measure, codes: Measure, counts: Measure, sizes: Measure) ->
 
     A pair of class and code may be there more than once; its counts add up.
     """
-    values = int(codes.max()) + 1
-    whole = np.bincount(codes, weights=counts, minlength=values) / sizes.sum()
+    whole = np.bincount(codes, weights=counts) / sizes.sum()
+    values = len(whole)
     pairs, of_pair = np.unique(classes * values + codes, return_inverse=True)
     in_class, code = pairs // values, pairs % values
     share = np.bincount(of_pair, weights=counts) / sizes[in_class]
@@ -318,9 +319,9 @@ def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
     order = np.lexsort((rank[sensitive.codes], sensitive.classes))
     classes, counts = sensitive.classes[order], sensitive.counts[order]
     start = rank[sensitive.codes][order]
-    first = np.flatnonzero(np.diff(classes, prepend=-1))
-    stop = np.append(start[1:], ranks)
-    stop[first[1:] - 1] = ranks
+    _, first = np.unique(classes, return_index=True)
+    stop = np.roll(start, -1)
+    stop[first - 1] = ranks  # the last of each class: before a first one, or at the end
     cumulated = np.cumsum(counts)
     p = (cumulated - (cumulated[first] - counts[first])[classes]) / sizes[classes]
     totals = np.zeros(ranks)
@@ -355,18 +356,20 @@ def _hierarchical(
     between the distributions generalized to that level.
     """
     leaf_of = {leaf: number for number, leaf in enumerate(hierarchy.leaves)}
-    leaves = [leaf_of.get(str(value), -1) for value in sensitive.values.to_pylist()]
-    of_code = np.array([-1, *leaves], np.int64)
-    unknown = int(np.count_nonzero((of_code[1:] < 0) & (sensitive.totals[1:] > 0)))
+    values = [str(value) for value in sensitive.values.to_pylist()]
+    occurring = zip(values, sensitive.totals[1:].tolist(), strict=True)
+    unknown = sum(value not in leaf_of for value, times in occurring if times)
     if unknown:
         raise PrivacyError(
             f"t-closeness of {name!r}: {unknown} of its values are no leaves of "
             f"{hierarchy.name}; add them to the file"
         )
-    levels = hierarchy.ancestors[:-1] if len(hierarchy.ancestors) > 1 else hierarchy.ancestors
+    missing = len(leaf_of)
+    of_code = np.array([missing, *(leaf_of.get(value, missing) for value in values)])
+    levels = hierarchy.ancestors[:-1]
     total = np.zeros(len(sizes))
     for nodes in levels:
-        node_of = np.where(of_code < 0, 0, nodes[of_code] + 1)
+        node_of = np.append(nodes, len(hierarchy.parent))[of_code]
         total += _equal(sensitive.classes, node_of[sensitive.codes], sensitive.counts, sizes)
     distance: Floats = total / len(levels)
     return distance

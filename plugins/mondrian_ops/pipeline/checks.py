@@ -62,7 +62,7 @@ def check_columns(job: Job, names: Sequence[str]) -> None:
 
 
 def check_rows(job: Job, rows: int) -> None:
-    if rows == 0:
+    if not rows:
         raise InputError("the input has no rows; nothing can be anonymized")
     if rows < job.k:
         raise PrivacyError(

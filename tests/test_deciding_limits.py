@@ -1,0 +1,109 @@
+"""Limits and approvals as such, at their edges; whole runs with them are in test_approval."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.job import Job
+from mondrian_ops.pipeline.approval import approved, asks, exceeded, judge, now
+
+LIMITS = {"max_gcp": 0.2, "max_risk": 0.25, "max_suppressed": 0.01}
+
+
+def a_job(**keys: Any) -> Job:
+    return Job.from_dict({"k": 3, "quasi_identifiers": ["age"], **keys}, paths_required=False)
+
+
+def a_report(gcp: float = 0.2, risk: float = 0.25, suppressed: int = 20) -> dict[str, Any]:
+    return {
+        "rows": {"input": 2000, "suppressed": suppressed},
+        "metrics": {"GCP": gcp},
+        "risk": {"prosecutor_max": risk},
+        "notes": ["a note"],
+    }
+
+
+def test_a_limit_that_is_reached_is_not_exceeded():
+    assert exceeded(a_job(**LIMITS), a_report()) == {}
+    assert exceeded(a_job(**LIMITS), a_report(0.1, 0.1, 10)) == {}
+    assert exceeded(a_job(max_suppressed=20), a_report()) == {}
+    assert exceeded(a_job(), a_report(1, 1, 2000)) == {}
+    report = a_report()
+    judge(a_job(**LIMITS), report)
+    assert report == a_report()
+
+
+@pytest.mark.parametrize(
+    ("option", "reached", "said", "remedy"),
+    [
+        (
+            "max_gcp",
+            {"gcp": 0.2001},
+            "max_gcp: GCP, the share of information lost, is 0.2001 (20.0 %), and may be 0.2 "
+            "(20.0 %) at most",
+            "lower k or l, generalize fewer columns, or raise max_gcp",
+        ),
+        (
+            "max_risk",
+            {"risk": 0.5},
+            "max_risk: the highest risk of re-identification is 0.5 (50.0 %), and may be 0.25 "
+            "(25.0 %) at most",
+            "raise k, or raise max_risk",
+        ),
+        (
+            "max_suppressed",
+            {"suppressed": 21},
+            "max_suppressed: 21 of 2,000 rows are suppressed, and 20 may be at most",
+            "lower samarati.max_suppressed or k, or raise max_suppressed",
+        ),
+    ],
+)
+def test_each_limit_is_exceeded_by_itself(option, reached, said, remedy):
+    report = a_report(**reached)
+    for limits in (LIMITS, {option: LIMITS[option]}):
+        assert exceeded(a_job(**limits), report) == {option: said}
+        with pytest.raises(PrivacyError) as caught:
+            judge(a_job(**limits), report)
+        assert str(caught.value) == (
+            f"the release is refused and not published: {said}; {remedy}, or set on_exceeded: ask"
+        )
+        assert caught.value.report is report
+        assert report == a_report(**reached)  # a refusal changes nothing
+        asking = a_job(**limits, on_exceeded="ask")
+        assert asks(asking, report)
+        noted = a_report(**reached)
+        judge(asking, noted)
+        assert noted["notes"] == ["a note", said]
+        assert noted["approval"] == {"decision": "asked"}
+
+
+def test_all_that_is_exceeded_is_told():
+    report = a_report(0.3, 0.3, 30)
+    assert list(exceeded(a_job(**LIMITS), report)) == list(LIMITS)
+    with pytest.raises(PrivacyError) as caught:
+        judge(a_job(**LIMITS), report)
+    assert all(f"raise {option}" in str(caught.value) for option in LIMITS)
+
+
+def test_who_wants_to_be_asked_is_asked_whatever_is_exceeded():
+    job = a_job(require_approval=True)
+    assert asks(job, a_report())
+    report = a_report()
+    judge(job, report)
+    assert report == {**a_report(), "approval": {"decision": "asked"}}
+    with pytest.raises(PrivacyError):  # to be asked is not to lift a limit
+        judge(a_job(require_approval=True, **LIMITS), a_report(gcp=0.3))
+    assert not asks(a_job(**LIMITS, on_exceeded="ask"), a_report())
+
+
+def test_an_approval_is_told_with_its_time():
+    assert approved("jane", "then") == {"decision": "approved", "by": "jane", "at": "then"}
+    before = datetime.now(UTC).replace(microsecond=0)
+    for at in (now(), approved("jane")["at"]):
+        assert before <= datetime.fromisoformat(at) <= datetime.now(UTC)
+        assert at.endswith("+00:00")
+        assert "." not in at
