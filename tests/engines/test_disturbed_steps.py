@@ -12,10 +12,12 @@ from itertools import zip_longest
 
 import pytest
 
+from engines.executors import unfinished
 from faults.desk import Desk, Passed
 from faults.injection import STOPS, faults_at
 from faults.spark_laboratory import SparkLaboratory
 from mondrian_ops.engines.spark import SparkEngine, session_of
+from servers.processes import wait_until
 from servers.spark import SparkCluster
 
 pytestmark = pytest.mark.java
@@ -154,3 +156,18 @@ def test_a_worker_that_stops_is_overtaken(laboratory: Laboratories, name: str, s
     """Spark begins its task anew beside it; what it does when it goes on changes nothing."""
     found = laboratory(name)
     check_made_good(found, [(work(found, step), "stopped")])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("point", ["create fragment 1", "write fragment 1", "rename fragment 1"])
+def test_workers_that_outlive_their_driver_change_nothing(
+    laboratory: Laboratories, fragile_cluster: SparkCluster, point: str
+) -> None:
+    """They find that the working files belong to a later attempt, and leave nothing there."""
+    found = laboratory("scatter")
+    before = unfinished(fragile_cluster)
+
+    def quiet() -> None:
+        wait_until(lambda: not unfinished(fragile_cluster) - before)
+
+    found.outlive(Passed("scatter", point), fragile_cluster.remote, quiet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engines.executors import Task, tasks, unfinished
 from mondrian_ops import datasets, pipeline
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
@@ -96,25 +96,6 @@ class Going:
 
     def result(self) -> Any:
         return self._run.result(300)
-
-
-Task = tuple[int, int]
-"""A task's id, and the number of the worker that has it."""
-
-
-def tasks(cluster: SparkCluster, words: str) -> set[Task]:
-    """The tasks of which the executors' logs say ``words``."""
-    found: set[Task] = set()
-    for worker in (0, 1):
-        for log in cluster.logs.parent.glob(f"worker-{worker}/app-*/*/stderr"):
-            ids = re.findall(rf"(?:{words}) task .*\(TID (\d+)\)", log.read_text(errors="replace"))
-            found |= {(int(task), worker) for task in ids}
-    return found
-
-
-def unfinished(cluster: SparkCluster) -> set[Task]:
-    """The tasks that run, and those that were killed with their executor."""
-    return tasks(cluster, "Running") - tasks(cluster, "Finished|killed|Exception in")
 
 
 def busy(cluster: SparkCluster, killed: set[Task]) -> int:

@@ -42,16 +42,15 @@ class AirflowLaboratory:
         self._desk = Desk(project.root / "out" / "desk")
         self._desk.make()
         self._old = self._desk.seen / "old"
-        job = {**self._job("old"), "output": str(self._old), "k": 7}
-        job["input"] = project.job("old")["input"]
-        pipeline.run(pipeline.load_job(job))
+        old = project.job("old", output=str(self._old), k=7)
+        pipeline.run(pipeline.load_job(old))
         self._desk.forget()
         (self._expected,) = self.through([self.begin("undisturbed", [])])
         self.passed: Sequence[Passed] = self._desk.passed()
 
     def begin(self, name: str, faults: Sequence[tuple[Passed, str]]) -> tuple[str, str]:
         """Start a run with faults in its tasks; its name and its id."""
-        folder = self._desk.seen / name
+        folder = self._folder(name)
         job = self._job(name)
         shutil.copytree(self._old, folder / "out")
         shutil.copy(self._project.job(name)["input"], job["input"])
@@ -84,14 +83,17 @@ class AirflowLaboratory:
         assert not missed, "not reached:\n" + "\n".join(missed)
 
     def _job(self, name: str) -> dict[str, Any]:
-        folder = self._desk.seen / name
+        folder = self._folder(name)
         source = folder / "people.csv"
         return self._project.job(
             name, input=str(source), output=str(folder / "out"), retrieval="scatter"
         )
 
+    def _folder(self, name: str) -> Path:
+        return self._desk.seen / f"run-{name}"
+
     def _told(self, name: str) -> Any:
-        folder = self._desk.seen / name
+        folder = self._folder(name)
         assert sorted(each.name for each in folder.iterdir()) == ["out", "people.csv"]
         assert not [each for each in contents(folder / "out") if each.startswith(".")]
         rows, report = told(folder / "out")

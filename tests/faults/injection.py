@@ -40,6 +40,7 @@ _NAMES = (
     (re.compile(r"\.[0-9a-f]{8}(\.tmp)?$"), ""),
     (re.compile(r"\.mondrian_ops-[0-9a-f]{12}$"), "work"),
     (re.compile(r"[0-9a-f]{32}"), "token"),
+    (re.compile(r"^run-\w+$"), "run"),
 )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +21,7 @@ import pyarrow.parquet as pq
 from faults.desk import VARIABLE, Desk, Order, Passed
 from faults.laboratory import contents, told
 from faults.process import job_of
-from mondrian_ops import datasets, pipeline
+from mondrian_ops import datasets, pipeline, storage
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.engines.spark import SparkEngine
 from servers.processes import wait_until
@@ -121,6 +124,36 @@ class SparkLaboratory:
         shutil.rmtree(output.parent)
         return Disturbed(struck, given_up)
 
+    def outlive(self, passed: Passed, remote: str, quiet: Callable[[], None]) -> None:
+        """Workers stop, their driver is killed, and they go on in the files of a second attempt.
+
+        That one is the local engine's: the workers that stopped hold the cores of the cluster.
+        """
+        output = self._begun()
+        name = output.parent.name
+        work = storage.work_path(str(output), "run")
+        job = self._job_to(output)
+        self._desk.order(name, Order(*passed, "stopped", str(self._desk.seen), once=False))
+        driver = _driver(job, work, remote)
+        wait_until(lambda: len(self._desk.struck(name)) == 2 or driver.poll() is not None)
+        driver.kill()
+        driver.wait()
+        self._desk.revoke(name)
+        stopped = self._desk.struck(name)
+        assert len(stopped) == 2
+        local = pipeline.load_job({**job, "engine": "local"})
+        fragments = pipeline.partition(local, work=work)
+        before = _names(Path(work))
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        quiet()
+        assert _names(Path(work)) == before
+        summaries = [pipeline.anonymize_fragment(local, each) for each in fragments]
+        pipeline.wrap_up(local, work=work, summaries=summaries)
+        pipeline.discard(work)
+        assert told(output)[0] == self._expected[0]
+        _check_nothing_else(output)
+
     def _resume(self, names: Sequence[str]) -> None:
         """Let go on who was stopped, and wait until it is through with its task, or killed."""
         for pid in (pid for name in names for pid in self._desk.struck(name)):
@@ -139,6 +172,25 @@ class SparkLaboratory:
 
     def _run(self, output: Path) -> None:
         pipeline.run(pipeline.load_job(self._job_to(output)), engine=self._engine)
+
+
+_DRIVER = """
+import json, os, sys
+from mondrian_ops import pipeline
+from mondrian_ops.engines.spark import SparkEngine, session_of
+
+engine = SparkEngine(session_of(sys.argv[3]), split_rows=150)
+pipeline.partition(pipeline.load_job(json.loads(sys.argv[1])), work=sys.argv[2], engine=engine)
+"""
+
+
+def _driver(job: dict[str, Any], work: str, remote: str) -> subprocess.Popen[bytes]:
+    """A process that partitions on the cluster."""
+    return subprocess.Popen([sys.executable, "-c", _DRIVER, json.dumps(job), work, remote])
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*"))
 
 
 def _write_people(path: Path) -> None:

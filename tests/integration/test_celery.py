@@ -183,4 +183,4 @@ def test_each_task_disturbed_at_each_kind_of_point_is_made_good(laboratory):
     runs = [[case for case in cases if case is not None] for cases in zip_longest(*by_task)]
     for first in range(0, len(runs), 6):
         some = enumerate(runs[first : first + 6], first)
-        laboratory.check_made_good({f"soak-{number}": faults for number, faults in some})
+        laboratory.check_made_good({f"soak{number}": faults for number, faults in some})

@@ -60,6 +60,21 @@ def test_remove_tolerates_what_is_missing(work):
     assert not Path(work.root).exists()
 
 
+def test_remove_takes_along_what_somebody_late_puts_there_meanwhile(work, monkeypatch):
+    """Spark's tasks that were given up go on for a moment."""
+    late, real = [Path(work.root, name) for name in ("fragments/late", "late")], os.rmdir
+
+    def rmdir(*args, **options):
+        if late and late[0].parent.name == os.path.basename(args[0]):
+            late.pop(0).write_text("")
+        real(*args, **options)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    work.remove()
+    assert not late
+    assert not Path(work.root).exists()
+
+
 def test_create_says_where_it_cannot_write(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be made"):

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _COPY_BYTES = 8 << 20
+_REMOVALS = 5  # of one directory, where somebody goes on writing into it
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES})
 
 
@@ -176,9 +177,12 @@ def make_private(url: str) -> None:
 
 
 def remove_tree(url: str) -> None:
-    """Remove a directory; whatever is missing, or goes missing meanwhile, is no error."""
+    """Remove a directory; whatever is missing, or goes missing meanwhile, is no error.
+
+    Nor is what somebody who is late puts there meanwhile, as a task of Spark that was given up.
+    """
     if is_local(url):
-        shutil.rmtree(local_path(url), onerror=_tolerate)
+        _remove_local_tree(local_path(url))
         return
     store, path = filesystem(url)
     with suppress(FileNotFoundError), store_errors(url):
@@ -193,6 +197,16 @@ def remove_file(url: str) -> None:
     store, path = filesystem(url)
     with suppress(FileNotFoundError), store_errors(url):
         store.delete_file(path)
+
+
+def _remove_local_tree(path: str) -> None:
+    for again in reversed(range(_REMOVALS)):
+        try:
+            shutil.rmtree(path, onerror=_tolerate)
+            return
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or not again:
+                raise
 
 
 def _tolerate(_function: object, _path: str, error: tuple[Any, BaseException, Any]) -> None:
