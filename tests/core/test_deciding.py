@@ -378,3 +378,15 @@ def test_what_each_class_has_is_what_the_papers_define(seed):
 def test_the_risk_is_that_of_the_smallest_class():
     count = a_count({"q": list("aaabbbb")})
     assert (count.prosecutor_max, count.prosecutor_avg, count.c_avg(2)) == (1 / 3, 2 / 7, 7 / 4)
+
+
+def test_persons_are_those_of_as_many_rows_and_nobody_is_one_of_them():
+    for rows in (ROWS - 1, ROWS + 1):
+        with pytest.raises(PrivacyError, match="not known whose row"):
+            ReleaseCounter(["q"], [], with_persons=True).add(
+                a_part(), persons=pa.chunked_array([range(rows)])
+            )
+    counter = ReleaseCounter(["q"], [], with_persons=True)
+    nobody = pa.array([math.nan, None, math.nan, 1.0], from_pandas=False)
+    counter.add(a_part(), persons=pa.chunked_array([nobody]))
+    assert counter.result().persons.tolist() == [2]
