@@ -31,6 +31,9 @@ STEPS = {
 }
 """The steps of each run that are disturbed; those of others are as in one that is named before."""
 
+OF_THEIR_OWN = ("scatter", "shuffle", "pushdown", "tds")
+"""Runs that come by kinds of points which no run before them does."""
+
 Laboratories = Callable[[str], SparkLaboratory]
 Case = tuple[Passed, str]
 
@@ -81,7 +84,14 @@ def check_made_good(laboratory: SparkLaboratory, cases: Sequence[Case]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["killed after", "ENOSPC"])
-@pytest.mark.parametrize("name", ["scatter", "shuffle"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "scatter",
+        "shuffle",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("pushdown", "tds", "samarati")),
+    ],
+)
 def test_every_step_disturbed_once_is_made_good(
     laboratory: Laboratories, name: str, kind: str
 ) -> None:
@@ -90,7 +100,7 @@ def test_every_step_disturbed_once_is_made_good(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", OF_THEIR_OWN)
 def test_every_step_disturbed_at_each_kind_of_point_is_made_good(
     laboratory: Laboratories, name: str
 ) -> None:
@@ -105,6 +115,7 @@ def test_every_step_disturbed_at_each_kind_of_point_is_made_good(
         ]
         for step in STEPS[name]
     ]
+    assert any(by_step)
     wrong = []
     for cases in zip_longest(*by_step):
         chosen = [case for case in cases if case is not None]
