@@ -53,6 +53,7 @@ def test_the_figures_of_nothing():
         ([["*", None, "*", "*"], ["*"] * 4], False),
         ([[None] * 4, [None] * 4], True),
         ([["Jane", "Joe", "Jim", "Jill"], ["*"] * 4], False),
+        ([["*"] * 4, ["Jane", "Joe", "Jim", "Jill"]], False),
     ],
 )
 def test_a_redacted_identifier_has_one_value_in_all_parts(parts, passes):
@@ -272,6 +273,56 @@ def test_every_count_is_that_of_counters(seed, pending, monkeypatch):
     places = [count.locate(number) for number in range(count.classes)]
     starts = dict(count.parts)
     assert [starts[part] + row for part, row in places] == count.first_rows.tolist()
+
+
+def test_rows_that_differ_where_keys_overflow_are_two_classes():
+    """Of nine columns of 2**8 codes, the first has no place in 64 bits any more."""
+    names = [f"q{at}" for at in range(9)]
+    values = list(range(255))
+    one = [*values, 1, 2]
+    others = [*values, 7, 7]
+    counter = ReleaseCounter(names, [])
+    counter.add(pa.table({name: others if at else one for at, name in enumerate(names)}))
+    assert counter.result().class_sizes.tolist() == [1] * 257
+
+
+def test_what_is_no_number_is_not_missing_in_a_quasi_identifier():
+    counter = ReleaseCounter(["q"], [])
+    counter.add(pa.table({"q": pa.array([math.nan, None, math.nan, None, None], pa.float64())}))
+    assert sorted(counter.result().class_sizes.tolist()) == [2, 3]
+
+
+def test_an_identifier_that_is_gone_is_not_told_of():
+    counter = ReleaseCounter(["q"], [], ["name", "ssn"])
+    counter.add(a_part(ssn=["*"] * ROWS))
+    assert counter.result().identifiers == {"ssn": True}
+
+
+def test_a_column_of_nothing_has_no_values():
+    """With a type of its own, or in a dictionary."""
+    counter = ReleaseCounter(["q"], ["s"])
+    nothing = pa.nulls(ROWS)
+    counter.add(a_part(s=nothing))
+    counter.add(a_part(s=nothing.dictionary_encode()))
+    counter.add(a_part(s=["x"] * ROWS))
+    found = counter.result().sensitive["s"]
+    assert found.totals.tolist() == [2 * ROWS, ROWS]
+
+
+@pytest.mark.parametrize(
+    ("keys", "checked"),
+    [
+        ({"diversity": "recursive", "c": 1.5, "l": 2},
+         "recursive (c, l)-diversity of s, c = 1.5, l = 2"),
+        ({"l": 2}, "distinct l-diversity of s, l = 2"),
+        ({"t": 0.5}, "t-closeness of s, t = 0.5, equal distance"),
+    ],
+)  # fmt: skip
+def test_what_was_checked_is_told_with_its_figures(keys, checked):
+    counter = ReleaseCounter(["q"], ["s"])
+    counter.add(a_part(s=["x", "y", "x", "z"]))
+    told = check(counter.result(), a_job(sensitive=["s"], **keys)).checked
+    assert checked in told, told
 
 
 def test_keys_that_fit_are_the_codes_in_mixed_radix():

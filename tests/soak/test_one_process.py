@@ -99,3 +99,10 @@ def test_the_process_gathers_nothing(nights: list[Night]) -> None:
     assert grown.memory < FLAT.memory, grown
     assert grown.files < FLAT.files, grown
     assert grown.threads < FLAT.threads, grown
+
+
+def test_the_process_keeps_nothing_of_a_night(nights: list[Night]) -> None:
+    """Memory that allocators hold on to comes and goes; what is in use does not grow."""
+    warm, last = nights[len(nights) // 4].ended, nights[-1].ended
+    assert last.objects - warm.objects < 10 * len(nights), (warm, last)
+    assert last.arrow - warm.arrow < 1 << 20, (warm, last)

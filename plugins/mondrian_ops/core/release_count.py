@@ -371,7 +371,7 @@ def _keys(columns: Iterable[NDArray[Any]], radices: Sequence[int], rows: int) ->
             keys, span = ranks.astype(np.uint64), len(distinct)
         # Ranks are below the number of rows, codes below that of values: their product fits.
         keys *= np.uint64(radix)
-        keys += codes.astype(np.uint64, copy=False)
+        keys += codes.astype(np.uint64)
         span *= radix
     return keys
 
@@ -415,8 +415,6 @@ class _Values:
         return np.concatenate(codes) if codes else np.zeros(0, np.uint8)
 
     def _encode_chunk(self, chunk: Any) -> NDArray[Any]:
-        if pa.types.is_null(chunk.type):
-            return np.zeros(len(chunk), np.uint8)
         try:
             if not pa.types.is_dictionary(chunk.type):
                 chunk = chunk.dictionary_encode()
@@ -431,7 +429,7 @@ class _Values:
         indices = chunk.indices
         if indices.null_count:
             indices = indices.cast(pa.int64()).fill_null(len(code_of) - 1)
-        codes: NDArray[Any] = code_of[indices.to_numpy(zero_copy_only=False)]
+        codes: NDArray[Any] = code_of[indices.to_numpy()]
         return codes
 
     def _codes_of(self, values: pa.Array[Any]) -> Ints:
@@ -450,7 +448,7 @@ class _Values:
         if len(new):
             self.known = pa.concat_arrays([self.known, new.unique()])
             place = pc.index_in(values, value_set=self.known)
-        codes: Ints = place.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False) + 1
+        codes: Ints = place.cast(pa.int64()).fill_null(-1).to_numpy() + 1
         return codes
 
 

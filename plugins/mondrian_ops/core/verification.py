@@ -338,7 +338,7 @@ def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
 
 def _ranks(sensitive: SensitiveCount) -> tuple[NDArray[np.int64], int]:
     """(codes,) rank of each value that occurs, the missing one first; and how many there are."""
-    by_value = pc.sort_indices(sensitive.values).to_numpy(zero_copy_only=False).astype(np.int64)
+    by_value = pc.sort_indices(sensitive.values).to_numpy().astype(np.int64)
     ascending = np.concatenate([[0], by_value + 1])
     ascending = ascending[sensitive.totals[ascending] > 0]
     rank = np.zeros(len(sensitive.totals), np.int64)
