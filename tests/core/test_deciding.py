@@ -276,14 +276,13 @@ def test_every_count_is_that_of_counters(seed, pending, monkeypatch):
 
 
 def test_rows_that_differ_where_keys_overflow_are_two_classes():
-    """Of nine columns of 2**8 codes, the first has no place in 64 bits any more."""
-    names = [f"q{at}" for at in range(9)]
-    values = list(range(255))
-    one = [*values, 1, 2]
-    others = [*values, 7, 7]
-    counter = ReleaseCounter(names, [])
-    counter.add(pa.table({name: others if at else one for at, name in enumerate(names)}))
-    assert counter.result().class_sizes.tolist() == [1] * 257
+    """Seven columns of 2**8 codes and one of 2**10: of the first one's codes, two bits are lost."""
+    many, last = np.arange(1023), [*range(1023), 7, 7]
+    columns = {"q0": [*(many % 255), 0, 64]}
+    columns |= {f"q{at}": [*(many % 255), 7, 7] for at in range(1, 7)}
+    counter = ReleaseCounter([*columns, "q7"], [])
+    counter.add(pa.table({**columns, "q7": last}))
+    assert counter.result().class_sizes.tolist() == [1] * 1025
 
 
 def test_what_is_no_number_is_not_missing_in_a_quasi_identifier():

@@ -484,4 +484,4 @@ def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:
     missing = pc.is_null(values, nan_is_null=nan_is_missing).to_numpy(zero_copy_only=False)
     numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
     numbers[np.isnan(numbers)] = np.nan
-    return pa.array(numbers, mask=missing, from_pandas=False)
+    return pa.array(numbers, mask=missing)
