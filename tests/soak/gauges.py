@@ -25,11 +25,10 @@ class Held:
     threads: int
 
 
-FLAT = Held(memory=48, files=0.5, threads=0.5)
+FLAT = Held(memory=24, files=0.5, threads=0.5)
 """What a process may gather from the end of the warm-up to the last night.
 
-Of 200 nights none did; of 80, which are hardly enough to come by all sizes and types of columns,
-for each of which a kernel may be compiled, 40 MiB.
+Not always kept: docs/soak.md has the runs that did and those that did not.
 """
 
 
