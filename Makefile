@@ -72,7 +72,7 @@ test: install $(DEVELOPING) ## Run all tests; `make test ARGS="-m 'not airflow'"
 
 .PHONY: soak
 soak: install $(DEVELOPING) ## Run the tests that take long: every fault at every point, more tables
-	@$(RUN) -m pytest -m soak $(ARGS)
+	@$(RUN) -m pytest $(DEALT) -m soak $(ARGS)
 
 $(FUZZING): requirements-fuzz.txt $(DEVELOPING)
 	@$(INSTALL) -r requirements-fuzz.txt -c requirements.txt -c requirements-dev.txt
