@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ from benchmarks.measure import Run, process, python
 from benchmarks.spark_memory import Peaks
 from benchmarks.tables import Table, gib, seconds, times, verdict
 
-SIZES = (MILLION, 10 * MILLION, 100 * MILLION)
+SIZES = tuple(each * MILLION for each in (1, 10, 25, 50, 100))
+FEW = 10_000  # rows, that a task has little to do with beside its start
 SLOTS = 2
 CUT = "gain"  # what `auto` takes for so many rows
 
@@ -64,6 +64,7 @@ class Setting:
 
 
 LINEAR = Setting("local", "scatter", 32)
+STARTING = Setting("local", "scatter", 4)
 # The most telling ones first: a run may be cut short.
 SETTINGS = (
     LINEAR,
@@ -78,6 +79,7 @@ SETTINGS = (
 )
 # What costs too much where there are more rows.
 SMALL_SETTINGS = (Setting("local", "pushdown", 32),)
+SMALL = 10 * MILLION
 NAMES = tuple(each.name for each in (*SETTINGS, *SMALL_SETTINGS))
 
 
@@ -146,7 +148,7 @@ def _retrieval(setting: Setting) -> str:
 
 def tables(context: Context) -> Iterator[Table]:
     """Every task by setting, what Spark's processes held, growth with the rows, the estimate."""
-    start = _start_up(context)
+    started = _started(context)
     found: list[Measured] = []
     latest = time.monotonic() + 60 * context.load_minutes
     try:
@@ -160,33 +162,35 @@ def tables(context: Context) -> Iterator[Table]:
         context.say("interrupted: the tables are of what was measured so far")
     if not found:
         return
-    yield _tasks(found, start)
+    yield _tasks(found, started)
     if any(each.spark for each in found):
         yield _spark(found)
     linear = [each for each in found if each.setting == LINEAR]
     if len(linear) > 1:
-        yield _growth(linear, start)
+        yield _growth(linear, started)
     if linear:
-        yield estimated(_costs(max(linear, key=lambda each: each.rows), start), CLUSTER)
+        yield estimated(_costs(max(linear, key=lambda each: each.rows), started), CLUSTER)
 
 
 def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
     """Runs by importance: the largest size in every setting, the others where they tell more."""
     largest = max(context.load_sizes)
     for rows in sorted(context.load_sizes):
-        settings = SETTINGS if rows == largest else (LINEAR, *SMALL_SETTINGS)
+        settings = SETTINGS if rows == largest else (LINEAR,)
+        if rows < largest and rows <= SMALL:
+            settings += SMALL_SETTINGS
         for setting in settings:
             if not context.load_runs or setting.name in context.load_runs:
                 yield rows, setting
 
 
-def _start_up(context: Context) -> Run:
-    """A task that does nothing with rows: importing, loading kernels, reading the job."""
-    folder = context.scratch / "load-start"
-    folder.mkdir(exist_ok=True)
-    job = context.job_file(LINEAR.job(context.hands(1000), folder / "release"))
-    task = {"phase": "start", "job": str(job)}
-    runs = [_task(folder, f"start-{turn}", task)[0] for turn in range(4)][1:]
+def _started(context: Context) -> Mapping[str, Run]:
+    """By phase what a task takes that has few rows: importing, loading kernels, files, the plan."""
+    _, second = (_measured(context, FEW, STARTING) for _ in range(2))
+    return {phase: _median(runs) for phase, runs in second.tasks.items()}
+
+
+def _median(runs: Sequence[Run]) -> Run:
     return Run(
         statistics.median(run.seconds for run in runs),
         max(run.peak_mib for run in runs),
@@ -325,13 +329,15 @@ def _bytes(folder: Path) -> int:
     return found
 
 
-def _tasks(found: Sequence[Measured], start: Run) -> Table:
+def _tasks(found: Sequence[Measured], started: Mapping[str, Run]) -> Table:
     return Table(
         "Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2",
         _HEAD,
         [each.line() for each in found],
-        note=f"Each task is a process of its own, without Airflow; {seconds(start.seconds)} and "
-        f"{gib(start.peak_mib)} of each are its start. Of `anonymize_fragment`: the sum of all, "
+        note="Each task is a process of its own, without Airflow; of each "
+        f"{seconds(started['anonymize_fragment'].seconds)} and "
+        f"{gib(started['anonymize_fragment'].peak_mib)} are what a fragment of "
+        f"{FEW // STARTING.fragments:,} rows takes. Of `anonymize_fragment`: the sum of all, "
         f"the longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is "
         "what `auto` takes for so many rows. Source read: twice in `partition`, and by the mapped "
         "tasks as the statistics of the file let them. Peaks are of resident memory, files that "
@@ -362,54 +368,73 @@ def _spark_told(measured: Measured) -> str:
     return ", ".join(f"{kind} {gib(peak)}" for kind, peak in sorted(measured.spark.items()))
 
 
-def _growth(linear: Sequence[Measured], start: Run) -> Table:
-    """Each size beside the next; CPU seconds less those that the start of the tasks takes."""
-    lines = []
+def _growth(linear: Sequence[Measured], started: Mapping[str, Run]) -> Table:
+    """What a row costs by the number of rows: the same, if time grows in proportion."""
     ordered = sorted(linear, key=lambda each: each.rows)
-    for smaller, larger in pairwise(ordered):
-        by = larger.rows / smaller.rows
-        most = by * (1 + required.LINEAR)
-        grown = {phase: _work_s(larger, phase, start) / _work_s(smaller, phase, start)
-                 for phase in _WORK}  # fmt: skip
-        whole = larger.seconds / smaller.seconds
+    most = _of_a_row(ordered[-1], started)
+    lines = []
+    for smaller, each in zip([None, *ordered], ordered, strict=False):
+        of_all = _of_a_row(each, started) / most
         lines.append(
-            (f"{smaller.rows:,} → {larger.rows:,}", times(by), times(whole), verdict(whole <= most),
-             *(times(each) for each in grown.values()),
-             f"{larger.peak_mib('partition') / smaller.peak_mib('partition'):.2f} ×",
-             f"{larger.peak_mib('wrap_up') / smaller.peak_mib('wrap_up'):.2f} ×")
+            (f"{each.rows:,}", seconds(each.seconds), _more(smaller, each),
+             *(_micro(_work_s(each, phase, started) / each.rows) for phase in _WORK),
+             times(of_all), verdict(abs(of_all - 1) <= required.LINEAR),
+             *(gib(each.peak_mib(phase)) for phase in _WORK))
         )  # fmt: skip
+    told = ", ".join(f"{phase} {seconds(started[phase].cpu_s)}" for phase in _WORK)
     return Table(
         f"Growth with the rows, {LINEAR.fragments} fragments, local, scatter",
-        ("rows", "", "whole run", "at most linear + 20 %", *(f"CPU of {each}" for each in _WORK),
-         "memory of partition", "memory of wrap_up"),
+        ("rows", "run", "a million more", *(f"a row's {phase}" for phase in _WORK),
+         "all, of the largest run's", "within 20 %", *(f"peak of {each}" for each in _WORK)),
         lines,
-        note="CPU seconds of the tasks without their starts: what grows with the rows.",
+        note="A million more: seconds of the run for a million rows more than in the line above. "
+        "A row's: CPU of all tasks less that of as many starts, divided by the rows; a start is a "
+        f"task of a run of {FEW:,} rows: {told}, of {2 + LINEAR.fragments} tasks. With a million "
+        "rows starts are nearly all there is, and what is left of them by chance counts.",
     )  # fmt: skip
 
 
 _WORK = ("partition", "anonymize_fragment", "wrap_up")
 
 
-def _work_s(measured: Measured, phase: str, start: Run) -> float:
+def _more(smaller: Measured | None, larger: Measured) -> str:
+    if smaller is None:
+        return ""
+    return seconds((larger.seconds - smaller.seconds) / (larger.rows - smaller.rows) * MILLION)
+
+
+def _micro(value: float) -> str:
+    return f"{value * 1e6:.2f} µs"
+
+
+def _of_a_row(measured: Measured, started: Mapping[str, Run]) -> float:
+    """CPU seconds of all phases for a row, beyond those of starting the tasks."""
+    return sum(_work_s(measured, phase, started) for phase in _WORK) / measured.rows
+
+
+def _work_s(measured: Measured, phase: str, started: Mapping[str, Run]) -> float:
     """CPU seconds of a phase beyond those of starting its tasks; never nothing."""
-    begun = len(measured.tasks[phase]) * start.cpu_s
-    return max(measured.cpu_s(phase) - begun, 0.01)
+    begun = len(measured.tasks[phase]) * started[phase].cpu_s
+    return max(measured.cpu_s(phase) - begun, 0.001)
 
 
-def _costs(measured: Measured, start: Run) -> Costs:
+def _costs(measured: Measured, started: Mapping[str, Run]) -> Costs:
     """What a row costs, from the largest run."""
     rows = measured.rows
     largest = measured.rows / measured.fragments
+    start_mib = max(run.peak_mib for run in started.values())
+
+    def of_rows(phase: str) -> float:
+        return (measured.peak_mib(phase) - start_mib) * 2**20
+
     return Costs(
         rows=rows,
-        partition_s=_work_s(measured, "partition", start) / rows,
-        anonymize_s=_work_s(measured, "anonymize_fragment", start) / rows,
-        wrap_up_s=max(measured.spent("wrap_up") - start.seconds, 0.01) / rows,
-        start_mib=start.peak_mib,
-        anonymize_bytes=(measured.peak_mib("anonymize_fragment") - start.peak_mib)
-        * 2**20
-        / largest,
-        wrap_up_bytes=(measured.peak_mib("wrap_up") - start.peak_mib) * 2**20 / rows,
+        partition_s=_work_s(measured, "partition", started) / rows,
+        anonymize_s=_work_s(measured, "anonymize_fragment", started) / rows,
+        wrap_up_s=max(measured.spent("wrap_up") - started["wrap_up"].seconds, 0.01) / rows,
+        start_mib=start_mib,
+        anonymize_bytes=of_rows("anonymize_fragment") / largest,
+        wrap_up_bytes=of_rows("wrap_up") / rows,
         source_bytes=measured.source / rows,
         scattered_bytes=(measured.disk - measured.published) / rows,
         published_bytes=measured.published / rows,

@@ -22,14 +22,6 @@ def main() -> None:
     Path(task["answer"]).write_text(json.dumps(answer), "utf-8")
 
 
-def _start(task: Task) -> None:
-    """What every task of a fragment does before it has rows: import, load the kernels."""
-    from mondrian_ops import pipeline
-    from mondrian_ops.algorithms import mondrian  # noqa: F401
-
-    pipeline.load_job(task["job"])
-
-
 def _partition(task: Task) -> Any:
     from mondrian_ops import pipeline
 
@@ -71,7 +63,6 @@ def _clean_up(task: Task) -> None:
 
 
 _PHASES: dict[str, Callable[[Task], Any]] = {
-    "start": _start,
     "partition": _partition,
     "anonymize_fragment": _anonymize,
     "wrap_up": _wrap_up,
