@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,3 +62,17 @@ def copied(root: Path) -> Path:
     shutil.copytree(CHECKOUT / "dags", root / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REHEARSALS, root / "dags")
     return root
+
+
+def airflow_of(
+    root: Path, database: str, settings: Mapping[str, str], parallelism: int = 4, **more: Any
+) -> LocalAirflow:
+    """An Airflow, to be entered, that runs the project in a folder; ``more``: see there."""
+    return LocalAirflow(
+        root / "airflow",
+        root / "dags",
+        parallelism=parallelism,
+        database=database,
+        settings=settings,
+        **more,
+    )

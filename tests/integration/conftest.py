@@ -8,7 +8,7 @@ import pytest
 
 from faults.airflow_laboratory import watching
 from local_airflow import LocalAirflow
-from projects import Project, copied, opened
+from projects import Project, airflow_of, copied, opened
 
 STORES = ("hdfs://hdfs_not_to_be_told@namenode:8020/tests", "s3://airflow-bucket")
 """What the tests of remote stores read and write; the first through a connection of its own."""
@@ -28,14 +28,7 @@ def project(
         "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
         "AIRFLOW__CORE__MAX_ACTIVE_RUNS_PER_DAG": "32",
     }
-    airflow = LocalAirflow(
-        root / "airflow",
-        root / "dags",
-        parallelism=4,
-        database=airflow_database(),
-        settings=settings,
-    )
-    with airflow:
+    with airflow_of(root, airflow_database(), settings) as airflow:
         yield Project(root, airflow)
 
 

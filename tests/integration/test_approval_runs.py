@@ -17,10 +17,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from local_airflow import LocalAirflow
 from mondrian_ops.storage import Archive
 from observing import nested, published, states, tries
-from projects import REHEARSALS, Project, copied, opened
+from projects import REHEARSALS, Project, airflow_of, copied, opened
 
 pytestmark = pytest.mark.airflow
 
@@ -79,14 +78,7 @@ def watched(tmp_path_factory, airflow_database, statsd):
         "AIRFLOW__METRICS__STATSD_PORT": str(port),
         "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     }
-    airflow = LocalAirflow(
-        root / "airflow",
-        root / "dags",
-        parallelism=2,
-        database=airflow_database(),
-        settings=settings,
-    )
-    with airflow:
+    with airflow_of(root, airflow_database(), settings, parallelism=2) as airflow:
         yield Watched(root, airflow, metrics)
 
 

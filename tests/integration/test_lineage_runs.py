@@ -7,9 +7,8 @@ import json
 
 import pytest
 
-from local_airflow import LocalAirflow
 from observing import form
-from projects import Project, copied
+from projects import Project, airflow_of, copied
 
 pytestmark = pytest.mark.airflow
 
@@ -32,14 +31,7 @@ def catalogued(tmp_path_factory, airflow_database):
         "AIRFLOW__OPENLINEAGE__EMISSION_POLICY": json.dumps(ONLY_WRAP_UP),
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
     }
-    airflow = LocalAirflow(
-        root / "airflow",
-        root / "dags",
-        parallelism=2,
-        database=airflow_database(),
-        settings=settings,
-    )
-    with airflow:
+    with airflow_of(root, airflow_database(), settings, parallelism=2) as airflow:
         yield Project(root, airflow)
 
 

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local_airflow import LocalAirflow
 from mondrian_ops.report import figures
 from mondrian_ops.storage import Archive
 from observing import nested, parked, published, states
-from projects import REHEARSALS, Project, copied
+from projects import REHEARSALS, Project, airflow_of, copied
 from releases import entry, entry_id, keep, night, report_of
 from servers.needs import needs
 
@@ -52,14 +51,7 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
         "AIRFLOW__MONDRIAN_OPS__REPORTS": str(root / "reports"),
         "TOLD": str(root / "told.jsonl"),
     }
-    airflow = LocalAirflow(
-        root / "airflow",
-        root / "dags",
-        parallelism=4,
-        database=airflow_database(),
-        settings=settings,
-        login=("ada", PASSWORD),
-    )
+    airflow = airflow_of(root, airflow_database(), settings, login=("ada", PASSWORD))
     del airflow.environment["AIRFLOW__API__BASE_URL"]
     with airflow:
         yield Project(root, airflow)

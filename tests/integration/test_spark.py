@@ -19,11 +19,10 @@ import psutil
 import pytest
 from pyarrow import parquet
 
-from local_airflow import LocalAirflow
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
 from observing import classes, form, published, states, tries
-from projects import REHEARSALS, Project, copied, opened
+from projects import REHEARSALS, Project, airflow_of, copied, opened
 from servers.needs import needs
 from servers.processes import free_port, wait_until
 from servers.spark import SparkCluster
@@ -83,25 +82,19 @@ def site(cluster, airflow_database, tmp_path_factory) -> Iterator[Site]:
         "nobody": {"conn_type": "spark_connect", "host": "127.0.0.1", "port": free_port()},
         "odd": {"conn_type": "http", "host": "127.0.0.1"},
     }
-    settings = {
+    told = {
         f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()
     }
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     spark = {name: value for name, value in cluster.settings.items() if name != "PYTHONPATH"}
-    airflow = LocalAirflow(
-        root / "airflow",
-        root / "dags",
-        parallelism=4,
-        database=airflow_database(),
-        settings={
-            **opened(root),
-            "AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS": ", ".join([*connections, "missing"]),
-            **settings,
-            **spark,
-            "PATH": path,
-        },
-    )
-    with airflow:
+    settings = {
+        **opened(root),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS": ", ".join([*connections, "missing"]),
+        **told,
+        **spark,
+        "PATH": path,
+    }
+    with airflow_of(root, airflow_database(), settings) as airflow:
         yield Site(root, airflow, cluster)
 
 

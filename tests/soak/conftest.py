@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from local_airflow import LocalAirflow
-from projects import Project, copied, opened
+from projects import Project, airflow_of, copied, opened
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +25,5 @@ def project(
         "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
         "TMPDIR": str(root / "tmp"),
     }
-    airflow = LocalAirflow(
-        root / "airflow",
-        root / "dags",
-        parallelism=4,
-        database=airflow_database(),
-        settings=settings,
-    )
-    with airflow:
+    with airflow_of(root, airflow_database(), settings) as airflow:
         yield Project(root, airflow)
