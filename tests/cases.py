@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from mondrian_ops import pipeline
+from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from reading import KINDS, TREE_FILE, Column
 
@@ -23,6 +24,18 @@ from reading import KINDS, TREE_FILE, Column
 
 GRADES = {"1": ["low", "*"], "2": ["low", "*"], "3": ["high", "*"], "4": ["high", "*"]}
 GRADE_FILE = "".join(";".join([leaf, *chain]) + "\n" for leaf, chain in GRADES.items())
+
+# In the order of a file, not that of the tree; branches of one depth.
+DIAGNOSES = {
+    "ulcer": ["stomach", "digestive", "*"],
+    "flu": ["infection", "respiratory", "*"],
+    "gastritis": ["stomach", "digestive", "*"],
+    "asthma": ["airways", "respiratory", "*"],
+    "cold": ["infection", "respiratory", "*"],
+}
+DIAGNOSIS_TREE = Hierarchy.from_rows(
+    [[leaf, *chain] for leaf, chain in DIAGNOSES.items()], "diagnoses.csv"
+)
 
 REQUIREMENTS: Sequence[Mapping[str, Any]] = (
     {},

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brute_force
+from cases import DIAGNOSES, DIAGNOSIS_TREE
 from mondrian_ops.core.criteria import (
     DistinctDiversity,
     EntropyDiversity,
@@ -25,22 +26,12 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 
-# Diagnoses in the order of the file, not that of the tree; branches of one depth.
-CHAINS = {
-    "ulcer": ["stomach", "digestive", "*"],
-    "flu": ["infection", "respiratory", "*"],
-    "gastritis": ["stomach", "digestive", "*"],
-    "asthma": ["airways", "respiratory", "*"],
-    "cold": ["infection", "respiratory", "*"],
-}
-TREE = Hierarchy.from_rows([[leaf, *chain] for leaf, chain in CHAINS.items()], "diagnoses.csv")
-
-VALUES = st.sampled_from([*CHAINS, None])
+VALUES = st.sampled_from([*DIAGNOSES, None])
 
 
 def domain_of(values, tree: Hierarchy | None = None) -> SensitiveDomain:
     whole = Counter(values)
-    listed = list(CHAINS) if tree else sorted(v for v in whole if v is not None)
+    listed = list(DIAGNOSES) if tree else sorted(v for v in whole if v is not None)
     missing = [whole[None]] if None in whole else []
     counts = np.array([*missing, *(whole[value] for value in listed)], np.int64)
     return SensitiveDomain("s", pa.array(listed, pa.string()), counts)
@@ -94,15 +85,15 @@ def test_t_closeness(group, t, distance):
     elif distance == "ordered":
         expected = brute_force.closeness_ordered(part, whole)
     else:
-        expected = brute_force.closeness_tree(part, whole, CHAINS, 3)
-    tree = TREE if distance == "tree" else None
+        expected = brute_force.closeness_tree(part, whole, DIAGNOSES, 3)
+    tree = DIAGNOSIS_TREE if distance == "tree" else None
     criterion = TCloseness("s", t, "hierarchical" if tree else distance, tree)
     assert holds(criterion, values, some, tree) == (expected <= t + 1e-9)
 
 
 def test_exactly_l_equal_shares_have_an_entropy_of_l():
     for level in range(2, 6):
-        values = list(CHAINS)[:level] * 3
+        values = list(DIAGNOSES)[:level] * 3
         assert holds(EntropyDiversity("s", level), values, values)
         assert not holds(EntropyDiversity("s", level + 0.001), values, values)
 

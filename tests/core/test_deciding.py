@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import brute_force
+from cases import DIAGNOSES, DIAGNOSIS_TREE
 from mondrian_ops.core import release_count, verification
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import (
     ReleaseCounter,
@@ -362,15 +362,6 @@ def test_a_part_may_have_no_value_of_a_column_and_the_next_one_some():
 
 # what is measured, against the formulas of the papers
 
-CHAINS = {
-    "ulcer": ["stomach", "digestive", "*"],
-    "flu": ["infection", "respiratory", "*"],
-    "gastritis": ["stomach", "digestive", "*"],
-    "asthma": ["airways", "respiratory", "*"],
-    "cold": ["infection", "respiratory", "*"],
-}
-TREE = Hierarchy.from_rows([[leaf, *chain] for leaf, chain in CHAINS.items()], "ills.csv")
-
 
 def brute_recursive(counts: Counter, c: float) -> int:
     holds = [n for n in range(1, len(counts) + 1) if brute_force.recursive(counts, c, n)]
@@ -381,7 +372,7 @@ def brute_recursive(counts: Counter, c: float) -> int:
 def test_what_each_class_has_is_what_the_papers_define(seed):
     """Of every class, not of the worst one only; the last seed has one value in all rows."""
     random = np.random.default_rng(seed)
-    ills = ["flu"] if seed == 5 else [*CHAINS, None]
+    ills = ["flu"] if seed == 5 else [*DIAGNOSES, None]
     sizes = random.integers(3, 12, 5)
     classes = [
         [ills[at] for at in random.integers(0, random.integers(1, len(ills) + 1), size)]
@@ -402,7 +393,7 @@ def test_what_each_class_has_is_what_the_papers_define(seed):
 
     def measured(**keys: Any) -> list[float]:
         job = a_job(sensitive=["s"], **keys)
-        found = verification._requirements(count, job, {"s": TREE}, False)
+        found = verification._requirements(count, job, {"s": DIAGNOSIS_TREE}, False)
         return found[-1].measured.tolist()
 
     assert measured() == [len(each) for each in of_class]
@@ -421,7 +412,7 @@ def test_what_each_class_has_is_what_the_papers_define(seed):
     )
     files = {"sensitive_hierarchy": {"s": "ills.csv"}}
     assert measured(t=0.1, t_distance="hierarchical", **files) == pytest.approx(
-        [brute_force.closeness_tree(each, whole, CHAINS, 3) for each in of_class]
+        [brute_force.closeness_tree(each, whole, DIAGNOSES, 3) for each in of_class]
     )
 
 
