@@ -13,12 +13,20 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 
 from soak.gauges import Held, held
 
 __all__ = ["Ended", "worker"]
+
+
+_GIVING_BACK = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
+"""Allocators that can give back all that nobody holds, so that what is left is what is held.
+
+mimalloc and the C library's arenas keep some of it for each thread that ever asked for memory.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,8 +46,9 @@ class Ended:
 def worker(settings: Mapping[str, str]) -> Iterator[Callable[[str, Any], Ended]]:
     """Start one; gives a function that has it do the job of a night."""
     ours, theirs = get_context("spawn").Pipe()
-    process = get_context("spawn").Process(target=_work, args=(theirs, dict(settings)))
-    process.start()
+    process = get_context("spawn").Process(target=_work, args=(theirs,))
+    with patch.dict(os.environ, {**_GIVING_BACK, **settings}):
+        process.start()
     theirs.close()  # or nobody here would learn that it has ended
 
     def night(name: str, job: Any) -> Ended:
@@ -54,8 +63,7 @@ def worker(settings: Mapping[str, str]) -> Iterator[Callable[[str, Any], Ended]]
         process.join()
 
 
-def _work(pipe: Connection, settings: dict[str, str]) -> None:
-    os.environ.update(settings)
+def _work(pipe: Connection) -> None:
     while True:
         refused = _night(*pipe.recv())
         _give_back()
