@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import Column, encode_known, indexed
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.core.generalization import text_of
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.values import text_of
 
 __all__ = [
     "Criterion",

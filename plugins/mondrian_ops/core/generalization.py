@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Decimal, localcontext
 from functools import cached_property
 from itertools import pairwise
 
@@ -29,12 +28,21 @@ from mondrian_ops.core.encoding import (
     encode_ranks,
     indexed,
     positions,
-    ticks_per_day,
 )
 from mondrian_ops.core.errors import HierarchyError, InputError
 from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.labels import (
+    STAR_TEXT,
+    PairTexts,
+    dictionary,
+    dictionary_of_texts,
+    edge_text,
+    labels_of_pairs,
+    starred,
+)
 from mondrian_ops.core.scale import Scale
 from mondrian_ops.core.taxonomy import MISSING, STAR, Taxonomy
+from mondrian_ops.core.values import date_or_number, greatest_below, json_value, text_of
 
 __all__ = [
     "Attribute",
@@ -46,12 +54,8 @@ __all__ = [
     "SetAttribute",
     "TreeAttribute",
     "kernel_rows",
-    "read_value",
-    "text_of",
-    "writable",
 ]
 
-STAR_TEXT = "*"
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted from 1970-01-01
 
 Floats = NDArray[np.float64]
@@ -226,19 +230,19 @@ class IntervalAttribute(Attribute):
         if self.bounds:
             columns = self._bounds(encoded, low, high, star)
         else:
-            columns = {self.name: _labels_of_pairs(low, high, encoded.size, self._texts(encoded))}
+            columns = {self.name: labels_of_pairs(low, high, encoded.size, self._texts(encoded))}
         return Published(columns, loss, loss, exact | (high == 0), star)
 
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
         if code == 0 or self.grid is None:
             return super().cut_value(encoded, code)
-        return _greatest_below(float(encoded.high[code]), self.type)
+        return greatest_below(float(encoded.high[code]), self.type)
 
-    def _texts(self, encoded: Encoded) -> _PairTexts:
+    def _texts(self, encoded: Encoded) -> PairTexts:
         if self.grid is None:
-            return _PairTexts(text_of(encoded.values), None, "]")
-        low, high = (_edges(ends[1:], self.type) for ends in (encoded.low, encoded.high))
-        return _PairTexts(_edge_text(low), _edge_text(high), ")")
+            return PairTexts(text_of(encoded.values), None, "]")
+        low, high = (date_or_number(ends[1:], self.type) for ends in (encoded.low, encoded.high))
+        return PairTexts(edge_text(low), edge_text(high), ")")
 
     def _bounds(
         self,
@@ -251,7 +255,10 @@ class IntervalAttribute(Attribute):
         if self.grid is None:
             ends = encoded.values, encoded.values
         else:
-            ends = _edges(encoded.low[1:], self.type), _edges(encoded.high[1:], self.type)
+            ends = (
+                date_or_number(encoded.low[1:], self.type),
+                date_or_number(encoded.high[1:], self.type),
+            )
         take = [pa.array(np.maximum(at - 1, 0), mask=nothing) for at in (low, high)]
         return {
             f"{self.name}_min": ends[0].take(take[0]),
@@ -323,8 +330,8 @@ class TreeAttribute(Attribute):
             labels = self._wildcards(encoded.codes, classes, node)
         else:
             texts = pa.array(self.hierarchy.labels, pa.string())
-            labels = _dictionary(np.where(missing | star, -1, node), texts)
-        return Published({self.name: _starred(labels, star)}, ncp, lm, exact, star)
+            labels = dictionary(np.where(missing | star, -1, node), texts)
+        return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
 
     def publish_nodes(self, nodes: NDArray[np.int32]) -> Published:
         """The value of each class where it is given: (classes,) nodes of `taxonomy`, or STAR."""
@@ -332,9 +339,9 @@ class TreeAttribute(Attribute):
         at = np.maximum(nodes, MISSING)
         ncp, lm = (np.where(star, 1.0, loss[at]) for loss in (self.taxonomy.ncp, self.taxonomy.lm))
         texts = pa.array(self._wildcard_labels if self.prefix else self.hierarchy.labels)
-        labels = _dictionary(np.where(present, at - 1, -1), texts)
+        labels = dictionary(np.where(present, at - 1, -1), texts)
         exact = ~star & (at <= len(self.order))
-        return Published({self.name: _starred(labels, star)}, ncp, lm, exact, star)
+        return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
 
     @cached_property
     def _wildcard_labels(self) -> list[str]:
@@ -380,7 +387,7 @@ class TreeAttribute(Attribute):
             )
             for key in unique.tolist()
         ]
-        return _dictionary_of_texts(inverse, pa.array(texts, pa.string()))
+        return dictionary_of_texts(inverse, pa.array(texts, pa.string()))
 
 
 @dataclass(frozen=True)
@@ -427,8 +434,8 @@ class SetAttribute(Attribute):
         ids = np.array([place[each] for each in sets], np.int64)
         texts = text_of(self.domain).to_pylist()
         labels = pa.array([_set_text(each, texts) for each in place], pa.string())
-        found = _dictionary_of_texts(ids, labels)
-        return Published({self.name: _starred(found, star)}, ncp, lm, exact, star)
+        found = dictionary_of_texts(ids, labels)
+        return Published({self.name: starred(found, star)}, ncp, lm, exact, star)
 
 
 def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
@@ -437,140 +444,6 @@ def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
     if len(members) == 1:
         return texts[members[0] - 1]
     return "{" + ", ".join(texts[member - 1] for member in members) + "}"
-
-
-def text_of(values: pa.Array) -> pa.Array:
-    """The values as text, as they are published where a class has one value."""
-    if pa.types.is_string(values.type):
-        return values
-    if pa.types.is_float16(values.type):
-        values = values.cast(pa.float32())
-    return values.cast(pa.string())
-
-
-def json_value(value: pa.Scalar) -> int | float | str | bool:
-    """A value as JSON can hold it: itself, or its text, which casts back to the value's type."""
-    if not pa.types.is_temporal(value.type):  # of which Python cannot hold every one
-        plain = value.as_py()
-        if isinstance(plain, int | float | str):
-            return plain
-    return str(value.cast(pa.string()).as_py())
-
-
-def read_value(value: int | float | str | bool, type_: pa.DataType) -> pa.Scalar:
-    """The value of a type that `json_value` gave; raises ArrowInvalid on a text that is none."""
-    if pa.types.is_time(type_):  # Arrow casts no text to a time of day, but to a timestamp
-        return pa.scalar(f"1970-01-01 {value}").cast(pa.timestamp(type_.unit)).cast(type_)
-    if isinstance(value, str) and not pa.types.is_string(type_):
-        return pa.scalar(value).cast(type_)
-    return pa.scalar(value, type_)
-
-
-def writable(value: pa.Scalar) -> bool:
-    """Whether the text of a date, a time or a moment can be read back: Arrow reads four digits of
-    a year."""
-    try:
-        read_value(json_value(value), value.type)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
-    """The greatest value of a type below ``edge``, as `json_value` has it."""
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    if pa.types.is_date(type_):
-        return json_value(pa.scalar(int(edge) - 1, pa.int32()).cast(pa.date32()))
-    if pa.types.is_timestamp(type_):
-        return json_value(pa.scalar(int(edge) * ticks_per_day(type_) - 1, pa.int64()).cast(type_))
-    if pa.types.is_integer(type_):
-        return int(np.ceil(edge)) - 1
-    if pa.types.is_decimal(type_):
-        with localcontext(prec=type_.precision + 5):
-            last = Decimal(1).scaleb(-type_.scale)
-            return str(Decimal(edge).quantize(last, ROUND_CEILING) - last)
-    if pa.types.is_float64(type_):
-        return float(np.nextafter(edge, -np.inf))
-    narrow = np.float32(edge)
-    return float(narrow if narrow < edge else np.nextafter(narrow, np.float32(-np.inf)))
-
-
-def _edges(edges: Floats, type_: pa.DataType) -> pa.Array:
-    """The ends of cells as they are published: numbers or, of dates and timestamps, dates."""
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    if pa.types.is_temporal(type_):
-        return pa.array(edges.astype(np.int32)).cast(pa.date32())
-    return pa.array(edges)
-
-
-def _edge_text(edges: pa.Array) -> pa.Array:
-    if not pa.types.is_floating(edges.type):
-        return edges.cast(pa.string())
-    numbers = edges.to_numpy()
-    whole = bool(np.all(numbers == np.floor(numbers))) and bool(np.all(np.abs(numbers) < 2**53))
-    return (pa.array(numbers.astype(np.int64)) if whole else edges).cast(pa.string())
-
-
-@dataclass(frozen=True)
-class _PairTexts:
-    """Texts of the codes 1, 2, ...: lower ends, upper ends where they differ, closing bracket."""
-
-    low: pa.Array
-    high: pa.Array | None
-    close: str
-
-
-def _labels_of_pairs(
-    low: NDArray[np.int64], high: NDArray[np.int64], size: int, texts: _PairTexts
-) -> pa.DictionaryArray:
-    """Text of the interval from code ``low`` to code ``high`` of each class, made once per pair."""
-    keys = low * size + high
-    if size * size <= 1 << 22:
-        used = np.zeros(size * size, np.int64)
-        used[keys] = 1
-        unique = np.flatnonzero(used)
-        used[unique] = np.arange(len(unique))
-        inverse = used[keys]
-    else:
-        unique, inverse = np.unique(keys, return_inverse=True)
-    a, b = unique // size, unique % size
-    first = texts.low.take(pa.array(np.maximum(a - 1, 0), mask=a == 0))
-    last = (texts.high if texts.high is not None else texts.low).take(
-        pa.array(np.maximum(b - 1, 0), mask=b == 0)
-    )
-    pair = pc.binary_join_element_wise("[", first, ", ", last, texts.close, "")
-    single = pa.array((a == b) & (texts.high is None))
-    labels = pc.if_else(single, first, pair)
-    labels = pc.if_else(pa.array((a == 0) & (b > 0)), STAR_TEXT, labels)
-    return _dictionary_of_texts(inverse, labels)
-
-
-def _dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
-    """``texts[ids]`` with the texts in use only; an id of -1 is null."""
-    unique, inverse = np.unique(ids, return_inverse=True)
-    used = texts.take(pa.array(np.maximum(unique, 0), mask=unique < 0))
-    return _dictionary_of_texts(inverse, used)
-
-
-def _dictionary_of_texts(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
-    """``texts[ids]``, each text in the dictionary once: a second place would tell equals apart.
-
-    A null is one of the indices, for Parquet writes none in a dictionary.
-    """
-    encoded = texts.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(ids)), encoded.dictionary)
-
-
-def _starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.DictionaryArray:
-    """``labels`` with "*" where ``star``."""
-    if not star.any():
-        return labels
-    texts = pa.concat_arrays([labels.dictionary, pa.array([STAR_TEXT], pa.string())])
-    ids = pc.if_else(pa.array(star), pa.scalar(len(texts) - 1, pa.int32()), labels.indices)
-    encoded = texts.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(ids), encoded.dictionary)
 
 
 def kernel_rows(

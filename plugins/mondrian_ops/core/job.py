@@ -6,12 +6,30 @@ Python. DAG files import this module, so it needs the standard library only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from mondrian_ops.core.options import Options, shown
+from mondrian_ops.core.job_sections import (
+    MOST_CUT_POINTS,
+    DiMondrian,
+    LatticeChoice,
+    Partitioning,
+    Samarati,
+    Spark,
+    SparkShape,
+    Strategy,
+    Tds,
+    names_of,
+    read_di_mondrian,
+    read_partitioning,
+    read_rows_or_share,
+    read_samarati,
+    read_spark,
+    read_tds,
+    rows_of,
+)
+from mondrian_ops.core.options import Options
 from mondrian_ops.core.quasi_identifier import (
     Generalization,
     QuasiIdentifier,
@@ -19,12 +37,17 @@ from mondrian_ops.core.quasi_identifier import (
 )
 
 __all__ = [
+    "MOST_CUT_POINTS",
     "DiMondrian",
     "Generalization",
     "Job",
+    "LatticeChoice",
     "Partitioning",
     "QuasiIdentifier",
     "Samarati",
+    "Spark",
+    "SparkShape",
+    "Strategy",
     "Tds",
     "rows_of",
 ]
@@ -36,90 +59,13 @@ Unlisted = Literal["publish", "drop"]
 Cut = Literal["auto", "median", "gain", "lookahead"]
 IntervalStyle = Literal["text", "bounds"]
 Retrieval = Literal["auto", "pushdown", "scatter"]
-Strategy = Literal["multidimensional", "quantile"]
-LatticeChoice = Literal["first", "minimal", "optimal"]
-SparkShape = Literal["fragments", "application"]
 OnExceeded = Literal["refuse", "ask"]
 Overlap = Literal["warn", "refuse"]
 
 ALGORITHMS = ("mondrian", "di_mondrian", "samarati", "tds")
 RECODING_ALGORITHMS = ("samarati", "tds")
 ENGINES = ("local", "spark")
-MOST_CUT_POINTS = 100
 MOST_APPROVAL_HOURS = 365 * 24
-
-
-def rows_of(limit: float, rows: int) -> int:
-    """How many of ``rows`` rows a limit allows: a number of them or, below 1, a share."""
-    return math.floor(limit * rows + 1e-9) if limit < 1 else int(limit)
-
-
-@dataclass(frozen=True, slots=True)
-class Partitioning:
-    """How the rows are divided into fragments before they are anonymized.
-
-    ``sample`` is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the
-    rows a sample has at least (all rows if there are fewer), 0 for the rate alone. A fragment of
-    more than ``max_rows`` rows is cut further, whatever number was asked for, and the sample is
-    large enough for that: it has to fit a worker's memory.
-    """
-
-    strategy: Strategy = "multidimensional"
-    fragments: int = 8
-    sample: float = 0.001
-    seed: int = 0
-    min_sample: int = 1000
-    max_rows: int = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Spark:
-    """Options of the Spark engine.
-
-    ``connection`` is the id of the Airflow connection, of the type ``spark_connect`` or ``spark``.
-    ``shape`` is what one Spark application does: the fragment of one mapped task, or all of them.
-    ``conf`` are Spark properties.
-    """
-
-    connection: str = "spark_connect_default"
-    shape: SparkShape = "fragments"
-    conf: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Samarati:
-    """Options of full-domain generalization: rows that may be suppressed, and which node wins.
-
-    ``max_suppressed`` is a number of rows or, below 1, a share of them.
-    """
-
-    max_suppressed: float = 0
-    choice: LatticeChoice = "minimal"
-
-    def suppressible(self, rows: int) -> int:
-        """How many of ``rows`` rows may be suppressed."""
-        return rows_of(self.max_suppressed, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Tds:
-    """Options of two-phase top-down specialization; ``k_intermediate`` None chooses it."""
-
-    partitions: int = 4
-    k_intermediate: int | None = None
-
-    @property
-    def parts(self) -> range:
-        """The parts of the first phase. One is not specialized twice: for p = 1 the source has the
-        result of the second phase alone."""
-        return range(self.partitions if self.partitions > 1 else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class DiMondrian:
-    """Options of DI-Mondrian: the points that an attribute is cut at, at most, in one step."""
-
-    cut_points: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +224,13 @@ def _read(options: Options, paths_required: bool) -> Job:
         relaxed=relaxed,
         cut_budget_s=_cut_budget(options),
         interval_style=style,
-        partitioning=_partitioning(options),
+        partitioning=read_partitioning(options),
         retrieval=options.choice("retrieval", get_args(Retrieval), "auto"),
         engine=options.choice("engine", ENGINES, ENGINES[0]),
-        spark=_spark(options),
-        samarati=_samarati(options, algorithm),
-        tds=_tds(options, k),
-        di_mondrian=_di_mondrian(options),
+        spark=read_spark(options),
+        samarati=read_samarati(options, algorithm),
+        tds=read_tds(options, k),
+        di_mondrian=read_di_mondrian(options),
     )
 
 
@@ -438,7 +384,7 @@ def _release_limits(options: Options) -> dict[str, Any]:
     limits = {
         "max_gcp": _share(options, "max_gcp"),
         "max_risk": _share(options, "max_risk"),
-        "max_suppressed": _rows_or_share(options, "max_suppressed"),
+        "max_suppressed": read_rows_or_share(options, "max_suppressed"),
     }
     on_exceeded = options.choice("on_exceeded", get_args(OnExceeded), "refuse")
     if on_exceeded == "ask" and not any(limit is not None for limit in limits.values()):
@@ -471,102 +417,6 @@ def _share(options: Options, key: str) -> float | None:
     return value
 
 
-def _rows_or_share(options: Options, key: str) -> float | None:
-    value = options.number(key)
-    if value is None or 0 <= value < 1:
-        return value
-    if value < 0 or value != int(value):
-        raise options.error(
-            key, f"must be a number of rows, or a share of them below 1, not {value}"
-        )
-    return int(value)
-
-
-def _partitioning(options: Options) -> Partitioning:
-    section = options.section("partitioning", known=_names(Partitioning))
-    default = Partitioning()
-    sample = section.number("sample")
-    if sample is not None and not 0 < sample <= 1:
-        raise section.error("sample", f"must be a rate above 0 and at most 1, not {sample}")
-    return Partitioning(
-        strategy=section.choice("strategy", get_args(Strategy), default.strategy),
-        fragments=_or(section.whole("fragments", least=1), default.fragments),
-        sample=default.sample if sample is None else sample,
-        seed=_or(section.whole("seed", least=0), default.seed),
-        min_sample=_or(section.whole("min_sample", least=0), default.min_sample),
-        max_rows=_or(section.whole("max_rows", least=1), default.max_rows),
-    )
-
-
-def _spark(options: Options) -> Spark:
-    section = options.section("spark", known=_names(Spark))
-    default = Spark()
-    return Spark(
-        connection=section.text("connection") or default.connection,
-        shape=section.choice("shape", get_args(SparkShape), default.shape),
-        conf=_properties(section),
-    )
-
-
-def _properties(section: Options) -> dict[str, str]:
-    """Spark's properties: a mapping, or its short form, a list of texts ``name=value``."""
-    conf = section.get("conf")
-    if isinstance(conf, Mapping):
-        return {str(name): _property(value) for name, value in conf.items()}
-    properties = {}
-    for path, item in section.items("conf"):
-        name, given, value = item.partition("=") if isinstance(item, str) else ("", "", "")
-        if not (name.strip() and given):
-            raise section.error(path, f"must be a property, name=value, not {shown(item)}")
-        properties[name.strip()] = value.strip()
-    return properties
-
-
-def _property(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _samarati(options: Options, algorithm: str) -> Samarati:
-    section = options.section("samarati", known=_names(Samarati))
-    suppressed = _rows_or_share(section, "max_suppressed") or 0
-    if suppressed and algorithm == "samarati" and options.number("t") is not None:
-        raise section.error(
-            "max_suppressed",
-            "cannot be had with t, which compares each class with the release as a whole: "
-            "without some of its rows it is another; set 0, or remove t",
-        )
-    return Samarati(
-        max_suppressed=suppressed,
-        choice=section.choice("choice", get_args(LatticeChoice), "minimal"),
-    )
-
-
-def _tds(options: Options, k: int) -> Tds:
-    section = options.section("tds", known=_names(Tds))
-    return Tds(
-        partitions=_or(section.whole("partitions", least=1), Tds().partitions),
-        k_intermediate=section.whole(
-            "k_intermediate", least=k, why="the first phase may not be less strict than k"
-        ),
-    )
-
-
-def _di_mondrian(options: Options) -> DiMondrian:
-    section = options.section("di_mondrian", known=_names(DiMondrian))
-    cut_points = _or(section.whole("cut_points", least=1), DiMondrian().cut_points)
-    if cut_points > MOST_CUT_POINTS:
-        raise section.error("cut_points", f"must be at most {MOST_CUT_POINTS}, not {cut_points}")
-    return DiMondrian(cut_points)
-
-
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
-
-
-def _names(section: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(section))
-
-
 def _plain(value: Any) -> Any:
     """``value`` made of JSON's types."""
     if isinstance(value, (Partitioning, Spark, Samarati, Tds, DiMondrian)):
@@ -578,9 +428,9 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_KEYS = tuple(name for name in _names(Job) if name != "base_dir")
+_KEYS = tuple(name for name in names_of(Job) if name != "base_dir")
 # The trigger form has these at its top level; in a job they have a section.
-_FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)} | {
+_FLATTENED = {name: f"partitioning.{name}" for name in names_of(Partitioning)} | {
     f"{prefix}_{name}": f"{prefix}.{name}"
     for prefix, section in (
         ("spark", Spark),
@@ -588,7 +438,7 @@ _FLATTENED = {name: f"partitioning.{name}" for name in _names(Partitioning)} | {
         ("samarati", Samarati),
         ("tds", Tds),
     )
-    for name in _names(section)
+    for name in names_of(section)
 }
 _DEFAULTS = Job(input=None, output=None, k=0)
 _ALWAYS_DESCRIBED = {

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.generalization import Attribute, TreeAttribute, read_value, text_of
+from mondrian_ops.core.generalization import Attribute, TreeAttribute
+from mondrian_ops.core.values import read_value, text_of
 
 __all__ = [
     "Branch",

@@ -23,11 +23,10 @@ from mondrian_ops.core.generalization import (
     IntervalAttribute,
     SetAttribute,
     TreeAttribute,
-    text_of,
-    writable,
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.values import text_of, writable
 
 __all__ = ["Survey", "Surveyed", "Surveyor"]
 

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from mondrian_ops import storage
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError, StorageError
-from mondrian_ops.core.generalization import text_of
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series import undated
 from mondrian_ops.core.sketch import Sketch
+from mondrian_ops.core.values import text_of
 from mondrian_ops.pipeline.approval import now
 from mondrian_ops.pipeline.assembly import Report
 from mondrian_ops.report.figures import number, percent

@@ -1,0 +1,91 @@
+"""The texts of classes as Arrow's dictionaries, in which each text stands once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = [
+    "STAR_TEXT",
+    "PairTexts",
+    "dictionary",
+    "dictionary_of_texts",
+    "edge_text",
+    "labels_of_pairs",
+    "starred",
+]
+
+STAR_TEXT = "*"
+
+
+@dataclass(frozen=True)
+class PairTexts:
+    """Texts of the codes 1, 2, ...: lower ends, upper ends where they differ, closing bracket."""
+
+    low: pa.Array
+    high: pa.Array | None
+    close: str
+
+
+def labels_of_pairs(
+    low: NDArray[np.int64], high: NDArray[np.int64], size: int, texts: PairTexts
+) -> pa.DictionaryArray:
+    """Text of the interval from code ``low`` to code ``high`` of each class, made once per pair."""
+    keys = low * size + high
+    if size * size <= 1 << 22:
+        used = np.zeros(size * size, np.int64)
+        used[keys] = 1
+        unique = np.flatnonzero(used)
+        used[unique] = np.arange(len(unique))
+        inverse = used[keys]
+    else:
+        unique, inverse = np.unique(keys, return_inverse=True)
+    a, b = unique // size, unique % size
+    first = texts.low.take(pa.array(np.maximum(a - 1, 0), mask=a == 0))
+    last = (texts.high if texts.high is not None else texts.low).take(
+        pa.array(np.maximum(b - 1, 0), mask=b == 0)
+    )
+    pair = pc.binary_join_element_wise("[", first, ", ", last, texts.close, "")
+    single = pa.array((a == b) & (texts.high is None))
+    labels = pc.if_else(single, first, pair)
+    labels = pc.if_else(pa.array((a == 0) & (b > 0)), STAR_TEXT, labels)
+    return dictionary_of_texts(inverse, labels)
+
+
+def dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
+    """``texts[ids]`` with the texts in use only; an id of -1 is null."""
+    unique, inverse = np.unique(ids, return_inverse=True)
+    used = texts.take(pa.array(np.maximum(unique, 0), mask=unique < 0))
+    return dictionary_of_texts(inverse, used)
+
+
+def dictionary_of_texts(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
+    """``texts[ids]``, each text in the dictionary once: a second place would tell equals apart.
+
+    A null is one of the indices, for Parquet writes none in a dictionary.
+    """
+    encoded = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(ids)), encoded.dictionary)
+
+
+def starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.DictionaryArray:
+    """``labels`` with "*" where ``star``."""
+    if not star.any():
+        return labels
+    texts = pa.concat_arrays([labels.dictionary, pa.array([STAR_TEXT], pa.string())])
+    ids = pc.if_else(pa.array(star), pa.scalar(len(texts) - 1, pa.int32()), labels.indices)
+    encoded = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(ids), encoded.dictionary)
+
+
+def edge_text(edges: pa.Array) -> pa.Array:
+    """The ends of cells as text, whole numbers without a point."""
+    if not pa.types.is_floating(edges.type):
+        return edges.cast(pa.string())
+    numbers = edges.to_numpy()
+    whole = bool(np.all(numbers == np.floor(numbers))) and bool(np.all(np.abs(numbers) < 2**53))
+    return (pa.array(numbers.astype(np.int64)) if whole else edges).cast(pa.string())

@@ -1,0 +1,79 @@
+"""Values of any type a column may have: as text, as JSON, and back."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal, localcontext
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.core.encoding import ticks_per_day
+
+__all__ = ["date_or_number", "greatest_below", "json_value", "read_value", "text_of", "writable"]
+
+
+def text_of(values: pa.Array) -> pa.Array:
+    """The values as text, as they are published where a class has one value."""
+    if pa.types.is_string(values.type):
+        return values
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    return values.cast(pa.string())
+
+
+def json_value(value: pa.Scalar) -> int | float | str | bool:
+    """A value as JSON can hold it: itself, or its text, which casts back to the value's type."""
+    if not pa.types.is_temporal(value.type):  # of which Python cannot hold every one
+        plain = value.as_py()
+        if isinstance(plain, int | float | str):
+            return plain
+    return str(value.cast(pa.string()).as_py())
+
+
+def read_value(value: int | float | str | bool, type_: pa.DataType) -> pa.Scalar:
+    """The value of a type that `json_value` gave; raises ArrowInvalid on a text that is none."""
+    if pa.types.is_time(type_):  # Arrow casts no text to a time of day, but to a timestamp
+        return pa.scalar(f"1970-01-01 {value}").cast(pa.timestamp(type_.unit)).cast(type_)
+    if isinstance(value, str) and not pa.types.is_string(type_):
+        return pa.scalar(value).cast(type_)
+    return pa.scalar(value, type_)
+
+
+def writable(value: pa.Scalar) -> bool:
+    """Whether the text of a date, a time or a moment can be read back: Arrow reads four digits of
+    a year."""
+    try:
+        read_value(json_value(value), value.type)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
+    """The greatest value of a type below ``edge``, as `json_value` has it."""
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_date(type_):
+        return json_value(pa.scalar(int(edge) - 1, pa.int32()).cast(pa.date32()))
+    if pa.types.is_timestamp(type_):
+        return json_value(pa.scalar(int(edge) * ticks_per_day(type_) - 1, pa.int64()).cast(type_))
+    if pa.types.is_integer(type_):
+        return int(np.ceil(edge)) - 1
+    if pa.types.is_decimal(type_):
+        with localcontext(prec=type_.precision + 5):
+            last = Decimal(1).scaleb(-type_.scale)
+            return str(Decimal(edge).quantize(last, ROUND_CEILING) - last)
+    if pa.types.is_float64(type_):
+        return float(np.nextafter(edge, -np.inf))
+    narrow = np.float32(edge)
+    return float(narrow if narrow < edge else np.nextafter(narrow, np.float32(-np.inf)))
+
+
+def date_or_number(edges: NDArray[np.float64], type_: pa.DataType) -> pa.Array:
+    """The ends of cells as they are published: numbers or, of dates and timestamps, dates."""
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_temporal(type_):
+        return pa.array(edges.astype(np.int32)).cast(pa.date32())
+    return pa.array(edges)
