@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -177,6 +178,25 @@ def test_a_column_that_no_algorithm_can_take(tmp_path, case):
         assert isinstance(error, str), name
         assert all(word in error for word in words), error
     assert not isinstance(attempt(tmp_path, ROWS, quasi_identifiers=["age"]), str)
+
+
+@pytest.mark.parametrize("retrieval", ["scatter", "pushdown"])
+@pytest.mark.parametrize("type_", [pa.float64(), pa.float32(), pa.float16()], ids=str)
+def test_infinite_values_of_a_set_tell_fragments_apart(tmp_path, type_, retrieval):
+    """A fragment's condition names one of them, and JSON has none."""
+    write(tmp_path, people(ROWS, x=cycled([INF, -INF], type_)))
+    fragments = {"fragments": 2, "sample": 1.0, "min_sample": 0}
+    release = attempt(
+        tmp_path,
+        ROWS,
+        quasi_identifiers=["x=set"],
+        cut="median",
+        partitioning=fragments,
+        retrieval=retrieval,
+    )
+    assert {*release["x"].to_pylist()} == {"inf", "-inf"}
+    report = json.loads((tmp_path / "out" / "_report.json").read_text("utf-8"))
+    assert len(report["fragments"]) == 2
 
 
 # Names, shapes and files

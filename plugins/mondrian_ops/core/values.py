@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_CEILING, Decimal, localcontext
 
 import numpy as np
@@ -26,7 +27,7 @@ def json_value(value: pa.Scalar) -> int | float | str | bool:
     """A value as JSON can hold it: itself, or its text, which casts back to the value's type."""
     if not pa.types.is_temporal(value.type):  # of which Python cannot hold every one
         plain = value.as_py()
-        if isinstance(plain, int | float | str):
+        if isinstance(plain, int | str) or (isinstance(plain, float) and math.isfinite(plain)):
             return plain
     return str(value.cast(pa.string()).as_py())
 
