@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,16 @@ from projects import Project
 
 __all__ = ["TASKS", "AirflowLaboratory", "watching"]
 
-TASKS = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
-_DAG = "disturbed"
+TASKS: Mapping[str, tuple[str, ...]] = {
+    "disturbed": ("partition", "anonymize_fragment", "wrap_up", "clean_up"),
+    "mapped_first_phase": ("specialize_part", "recode"),
+}
+"""By DAG, which of its tasks are disturbed: in the second those that the first does not have."""
+
+_JOBS: Mapping[str, Mapping[str, Any]] = {
+    "disturbed": {},
+    "mapped_first_phase": {"algorithm": "tds", "cut": "auto", "tds": {"partitions": 2}},
+}
 
 
 def watching(root: Path) -> dict[str, str]:
@@ -34,34 +42,38 @@ class AirflowLaboratory:
     """Runs of one job, each in a folder of its own where the release of another job stands.
 
     Attributes:
+        tasks: those that are disturbed.
+        expected: the release of a run in this process; ``undisturbed``: that of one in Airflow.
         passed: the points that tasks come by in a run that nothing disturbs.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, dag: str) -> None:
         self._project = project
+        self._dag = dag
+        self.tasks = TASKS[dag]
         self._desk = Desk(project.root / "out" / "desk")
         self._desk.make()
-        self._old = self._desk.seen / "old"
+        self._old = self._desk.seen / dag / "old"
         old = project.job("old", output=str(self._old), k=7)
         pipeline.run(pipeline.load_job(old))
+        pipeline.run(pipeline.load_job(self._laid_out("in-process")["job"]))
+        self.expected = self._told("in-process")
         self._desk.forget()
-        (self._expected,) = self.through([self.begin("undisturbed", [])])
+        (self.undisturbed,) = self.through([self.begin("undisturbed", [])])
         self.passed: Sequence[Passed] = self._desk.passed()
 
     def begin(self, name: str, faults: Sequence[tuple[Passed, str]]) -> tuple[str, str]:
         """Start a run with faults in its tasks; its name and its id."""
-        folder = self._folder(name)
-        job = self._job(name)
-        shutil.copytree(self._old, folder / "out")
-        shutil.copy(self._project.job(name)["input"], job["input"])
+        conf = self._laid_out(name)
         for number, (passed, kind) in enumerate(faults):
-            self._desk.order(f"{name}-{number}", Order(*passed, kind, str(folder)))
-        return name, self._project.airflow.trigger(_DAG, nested(job))
+            order = Order(*passed, kind, str(self._folder(name)))
+            self._desk.order(self._order(name, number), order)
+        return name, self._project.airflow.trigger(self._dag, conf)
 
     def through(self, begun: Sequence[tuple[str, str]]) -> list[Any]:
         """Wait for runs, all of which have to succeed; their releases, of which all is there."""
         airflow = self._project.airflow
-        ended = {name: airflow.finish(_DAG, run_id) for name, run_id in begun}
+        ended = {name: airflow.finish(self._dag, run_id) for name, run_id in begun}
         assert set(ended.values()) == {"success"}, ended
         return [self._told(name) for name, _ in begun]
 
@@ -71,26 +83,31 @@ class AirflowLaboratory:
         wrong = [
             f"{name}: {cases[name]}"
             for (name, _), found in zip(begun, self.through(begun), strict=True)
-            if found != self._expected
+            if found != self.expected
         ]
         assert not wrong, "another release:\n" + "\n".join(wrong)
         missed = [
             f"{name}: {fault}"
             for name, faults in cases.items()
             for number, fault in enumerate(faults)
-            if len(self._desk.struck(f"{name}-{number}")) != 1
+            if len(self._desk.struck(self._order(name, number))) != 1
         ]
         assert not missed, "not reached:\n" + "\n".join(missed)
 
-    def _job(self, name: str) -> dict[str, Any]:
+    def _laid_out(self, name: str) -> dict[str, Any]:
+        """A folder with a source and the old release; what a run there is given."""
         folder = self._folder(name)
-        source = folder / "people.csv"
-        return self._project.job(
-            name, input=str(source), output=str(folder / "out"), retrieval="scatter"
-        )
+        source, output = folder / "people.csv", folder / "out"
+        shutil.copytree(self._old, output)
+        shutil.copy(self._project.job(name)["input"], source)
+        fixed = {"input": str(source), "output": str(output), "retrieval": "scatter"}
+        return nested(self._project.job(name, **fixed, **_JOBS[self._dag]))
 
     def _folder(self, name: str) -> Path:
-        return self._desk.seen / f"run-{name}"
+        return self._desk.seen / self._dag / f"run-{name}"
+
+    def _order(self, name: str, number: int) -> str:
+        return f"{self._dag}-{name}-{number}"
 
     def _told(self, name: str) -> Any:
         folder = self._folder(name)

@@ -134,10 +134,10 @@ def test_a_worker_killed_in_mid_fragment_loses_nothing(celery_project, killed):
     )
 
 
-@pytest.fixture(scope="module")
-def laboratory(celery_project):
+@pytest.fixture(scope="module", params=TASKS)
+def laboratory(request, celery_project):
     """Runs of a DAG whose tasks can be disturbed."""
-    return AirflowLaboratory(celery_project)
+    return AirflowLaboratory(celery_project, request.param)
 
 
 def kinds(laboratory, task):
@@ -152,15 +152,21 @@ def kinds(laboratory, task):
 
 CHOSEN = {
     "partition": "write fragment",
+    "specialize_part": "write level-00001.arrow",
+    "recode": "write recoding.arrow",
     "anonymize_fragment": "write part",
     "wrap_up": "exchange out",
     "clean_up": "rmdir fragments",
 }
 
 
+def test_a_release_of_several_workers_is_that_of_one_process(laboratory):
+    assert laboratory.undisturbed == laboratory.expected
+
+
 def test_each_task_disturbed_once_is_made_good(laboratory):
     """A run whose tasks are all killed, beside one whose tasks all fail."""
-    chosen = [kinds(laboratory, task)[CHOSEN[task]] for task in TASKS]
+    chosen = [kinds(laboratory, task)[CHOSEN[task]] for task in laboratory.tasks]
     laboratory.check_made_good(
         {
             "killed": [(passed, "killed after") for passed in chosen],
@@ -178,7 +184,7 @@ def test_each_task_disturbed_at_each_kind_of_point_is_made_good(laboratory):
             (passed, kind if kind in faults_at(passed.point) else KILLS[1])
             for passed, kind in zip(kinds(laboratory, task).values(), turns, strict=False)
         ]
-        for task in TASKS
+        for task in laboratory.tasks
     ]
     runs = [[case for case in cases if case is not None] for cases in zip_longest(*by_task)]
     for first in range(0, len(runs), 6):
