@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from faults.desk import VARIABLE, Desk, Order, Passed
 from faults.laboratory import contents, told
+from faults.suspended import Suspended
 from mondrian_ops import pipeline
-from observing import nested
+from observing import nested, tries
 from projects import Project
+from servers.processes import wait_until
 
 __all__ = ["TASKS", "AirflowLaboratory", "watching"]
 
@@ -27,6 +31,8 @@ _JOBS: Mapping[str, Mapping[str, Any]] = {
     "disturbed": {},
     "mapped_first_phase": {"algorithm": "tds", "cut": "auto", "tds": {"partitions": 2}},
 }
+
+_PATIENCE_S = 600
 
 
 def watching(root: Path) -> dict[str, str]:
@@ -42,14 +48,14 @@ class AirflowLaboratory:
     """Runs of one job, each in a folder of its own where the release of another job stands.
 
     Attributes:
-        tasks: those that are disturbed.
+        dag: the DAG; ``tasks``: those of its tasks that are disturbed.
         expected: the release of a run in this process; ``undisturbed``: that of one in Airflow.
         passed: the points that tasks come by in a run that nothing disturbs.
     """
 
     def __init__(self, project: Project, dag: str) -> None:
         self._project = project
-        self._dag = dag
+        self.dag = dag
         self.tasks = TASKS[dag]
         self._desk = Desk(project.root / "out" / "desk")
         self._desk.make()
@@ -65,15 +71,14 @@ class AirflowLaboratory:
     def begin(self, name: str, faults: Sequence[tuple[Passed, str]]) -> tuple[str, str]:
         """Start a run with faults in its tasks; its name and its id."""
         conf = self._laid_out(name)
-        for number, (passed, kind) in enumerate(faults):
-            order = Order(*passed, kind, str(self._folder(name)))
-            self._desk.order(self._order(name, number), order)
-        return name, self._project.airflow.trigger(self._dag, conf)
+        for number, fault in enumerate(faults):
+            self._order(name, number, *fault)
+        return name, self._project.airflow.trigger(self.dag, conf)
 
     def through(self, begun: Sequence[tuple[str, str]]) -> list[Any]:
         """Wait for runs, all of which have to succeed; their releases, of which all is there."""
         airflow = self._project.airflow
-        ended = {name: airflow.finish(self._dag, run_id) for name, run_id in begun}
+        ended = {name: airflow.finish(self.dag, run_id) for name, run_id in begun}
         assert set(ended.values()) == {"success"}, ended
         return [self._told(name) for name, _ in begun]
 
@@ -90,9 +95,46 @@ class AirflowLaboratory:
             f"{name}: {fault}"
             for name, faults in cases.items()
             for number, fault in enumerate(faults)
-            if len(self._desk.struck(self._order(name, number))) != 1
+            if len(self._struck(name, number)) != 1
         ]
         assert not missed, "not reached:\n" + "\n".join(missed)
+
+    def check_overtaken(self, cases: Mapping[str, tuple[Passed, Passed | None]]) -> None:
+        """Runs a task of which is suspended at a point, so that Airflow gives it up and retries it.
+
+        It goes on when a later process of its run comes to another point, and stops there
+        meanwhile; without one, when the run is over. In the end nothing is to be seen of it.
+        """
+        begun = {name: self.begin(name, [(at, "stopped")]) for name, (at, _) in cases.items()}
+        late = {}
+        for name, (at, until) in cases.items():
+            pid = self._first_struck(name, 0)
+            self._wait_for_others(begun[name], at.step)
+            late[name] = Suspended(pid)
+            if until is not None:
+                self._order(name, 1, until, "stopped")
+        for name, (at, until) in cases.items():
+            if until is None:
+                assert self.through([begun[name]]) == [self.expected], name
+                late[name].go_on()
+            else:
+                held = psutil.Process(self._first_struck(name, 1))
+                late[name].go_on()
+                held.resume()
+            assert self.through([begun[name]]) == [self.expected], name
+            assert tries(self._tasks(begun[name]))[at.step] == 2, name
+
+    def _wait_for_others(self, begun: tuple[str, str], task: str) -> None:
+        """Until of the instances of a task only one is not done."""
+
+        def done() -> bool:
+            states = [each["state"] for each in self._tasks(begun) if each["task_id"] == task]
+            return states.count("success") == len(states) - 1
+
+        wait_until(done, _PATIENCE_S)
+
+    def _tasks(self, begun: tuple[str, str]) -> list[dict[str, Any]]:
+        return self._project.airflow.tasks(self.dag, begun[1])
 
     def _laid_out(self, name: str) -> dict[str, Any]:
         """A folder with a source and the old release; what a run there is given."""
@@ -101,13 +143,25 @@ class AirflowLaboratory:
         shutil.copytree(self._old, output)
         shutil.copy(self._project.job(name)["input"], source)
         fixed = {"input": str(source), "output": str(output), "retrieval": "scatter"}
-        return nested(self._project.job(name, **fixed, **_JOBS[self._dag]))
+        return nested(self._project.job(name, **fixed, **_JOBS[self.dag]))
 
     def _folder(self, name: str) -> Path:
-        return self._desk.seen / self._dag / f"run-{name}"
+        return self._desk.seen / self.dag / f"run-{name}"
 
-    def _order(self, name: str, number: int) -> str:
-        return f"{self._dag}-{name}-{number}"
+    def _order(self, name: str, number: int, passed: Passed, kind: str) -> None:
+        order = Order(*passed, kind, str(self._folder(name)))
+        self._desk.order(self._order_name(name, number), order)
+
+    def _struck(self, name: str, number: int) -> list[int]:
+        return self._desk.struck(self._order_name(name, number))
+
+    def _first_struck(self, name: str, number: int) -> int:
+        """The process that a fault strikes, once it has."""
+        wait_until(lambda: bool(self._struck(name, number)), _PATIENCE_S)
+        return self._struck(name, number)[0]
+
+    def _order_name(self, name: str, number: int) -> str:
+        return f"{self.dag}-{name}-{number}"
 
     def _told(self, name: str) -> Any:
         folder = self._folder(name)

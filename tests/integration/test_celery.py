@@ -190,3 +190,43 @@ def test_each_task_disturbed_at_each_kind_of_point_is_made_good(laboratory):
     for first in range(0, len(runs), 6):
         some = enumerate(runs[first : first + 6], first)
         laboratory.check_made_good({f"soak{number}": faults for number, faults in some})
+
+
+OVERTAKEN = {
+    "disturbed": {
+        "partition-over": ("partition write fragment", ""),
+        "partition-again": ("partition write fragment", "partition write fragment"),
+        "partition-publishing": ("partition rename run.json", "wrap_up exchange out"),
+        "fragment-over": ("anonymize_fragment write part", ""),
+        "fragment-again": ("anonymize_fragment write part", "anonymize_fragment write part"),
+        "fragment-publishing": ("anonymize_fragment rename part", "wrap_up exchange out"),
+        "wrap_up-over": ("wrap_up rename _report.html", ""),
+        "wrap_up-publishing": ("wrap_up rename _report.html", "wrap_up exchange out"),
+        "wrap_up-again": ("wrap_up exchange out", "wrap_up write _report.json"),
+    },
+    "mapped_first_phase": {
+        "part-over": ("specialize_part write level-00001.arrow", ""),
+        "part-publishing": ("specialize_part write level-00001.arrow", "wrap_up exchange out"),
+        "recode-again": ("recode write recoding.arrow", "recode write recoding.arrow"),
+        "recode-publishing": ("recode rename run.json", "wrap_up exchange out"),
+    },
+}
+"""By DAG: where a first attempt is suspended, and where a later one is when it goes on."""
+
+
+@pytest.mark.soak
+def test_an_attempt_that_was_given_up_goes_on_unnoticed(laboratory, celery_project):
+    celery_project.airflow.start_worker(f"many-{laboratory.dag}", concurrency=20)
+    cases = OVERTAKEN[laboratory.dag]
+    laboratory.check_overtaken(
+        {
+            name: (point(laboratory, at), point(laboratory, until) if until else None)
+            for name, (at, until) in cases.items()
+        }
+    )
+
+
+def point(laboratory, told):
+    """The last call of an operation on a kind of file in a task."""
+    task, _, kind = told.partition(" ")
+    return kinds(laboratory, task)[kind]
