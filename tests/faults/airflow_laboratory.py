@@ -108,9 +108,7 @@ class AirflowLaboratory:
         begun = {name: self.begin(name, [(at, "stopped")]) for name, (at, _) in cases.items()}
         late = {}
         for name, (at, until) in cases.items():
-            pid = self._first_struck(name, 0)
-            self._wait_for_others(begun[name], at.step)
-            late[name] = Suspended(pid)
+            late[name] = self._suspended(begun[name], at.step)
             if until is not None:
                 self._order(name, 1, until, "stopped")
         for name, (at, until) in cases.items():
@@ -124,14 +122,28 @@ class AirflowLaboratory:
             assert self.through([begun[name]]) == [self.expected], name
             assert tries(self._tasks(begun[name]))[at.step] == 2, name
 
-    def _wait_for_others(self, begun: tuple[str, str], task: str) -> None:
-        """Until of the instances of a task only one is not done."""
+    def check_held_up(self, name: str, at: Passed) -> None:
+        """A run a task of which is suspended where no later attempt comes past it.
 
-        def done() -> bool:
+        It fails, and the old release stands; also when the first attempt goes on after that.
+        """
+        begun = self.begin(name, [(at, "stopped")])
+        late = self._suspended(begun, at.step)
+        assert self._project.airflow.finish(self.dag, begun[1]) == "failed"
+        self._check_old(name)
+        late.go_on()
+        self._check_old(name)
+
+    def _suspended(self, begun: tuple[str, str], task: str) -> Suspended:
+        """The instance of a task that stopped, once the others are done."""
+        pid = self._first_struck(begun[0], 0)
+
+        def others_are_done() -> bool:
             states = [each["state"] for each in self._tasks(begun) if each["task_id"] == task]
             return states.count("success") == len(states) - 1
 
-        wait_until(done, _PATIENCE_S)
+        wait_until(others_are_done, _PATIENCE_S)
+        return Suspended(pid)
 
     def _tasks(self, begun: tuple[str, str]) -> list[dict[str, Any]]:
         return self._project.airflow.tasks(self.dag, begun[1])
@@ -163,9 +175,17 @@ class AirflowLaboratory:
     def _order_name(self, name: str, number: int) -> str:
         return f"{self.dag}-{name}-{number}"
 
+    def _check_old(self, name: str) -> None:
+        self._check_nothing_beside(name)
+        assert contents(self._folder(name) / "out") == contents(self._old)
+
+    def _check_nothing_beside(self, name: str) -> None:
+        names = sorted(each.name for each in self._folder(name).iterdir())
+        assert names == ["out", "people.csv"]
+
     def _told(self, name: str) -> Any:
         folder = self._folder(name)
-        assert sorted(each.name for each in folder.iterdir()) == ["out", "people.csv"]
+        self._check_nothing_beside(name)
         assert not [each for each in contents(folder / "out") if each.startswith(".")]
         rows, report = told(folder / "out")
         return rows, json.loads(json.dumps(report).replace(str(folder), ""))

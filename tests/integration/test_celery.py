@@ -214,9 +214,18 @@ OVERTAKEN = {
 """By DAG: where a first attempt is suspended, and where a later one is when it goes on."""
 
 
+@pytest.fixture
+def another_worker(celery_project, laboratory):
+    """One that does many tasks at once, where others are suspended."""
+    name = f"worker-{laboratory.dag}"
+    celery_project.airflow.start_worker(name, concurrency=20)
+    yield
+    celery_project.airflow.kill_worker(name)
+
+
 @pytest.mark.soak
-def test_an_attempt_that_was_given_up_goes_on_unnoticed(laboratory, celery_project):
-    celery_project.airflow.start_worker(f"many-{laboratory.dag}", concurrency=20)
+@pytest.mark.usefixtures("another_worker")
+def test_an_attempt_that_was_given_up_goes_on_unnoticed(laboratory):
     cases = OVERTAKEN[laboratory.dag]
     laboratory.check_overtaken(
         {
@@ -224,6 +233,13 @@ def test_an_attempt_that_was_given_up_goes_on_unnoticed(laboratory, celery_proje
             for name, (at, until) in cases.items()
         }
     )
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("another_worker")
+@pytest.mark.parametrize("laboratory", ["disturbed"], indirect=True)
+def test_an_attempt_that_is_suspended_in_its_publication_holds_the_others_up(laboratory):
+    laboratory.check_held_up("held-up", point(laboratory, "wrap_up exchange out"))
 
 
 def point(laboratory, told):
