@@ -211,6 +211,40 @@ def test_a_second_attempt_returns_the_published_report(tmp_path):
     assert pipeline.published_report(wrapping.job, wrapping.work.root) == report
 
 
+def test_what_is_published_is_not_made_again(tmp_path):
+    wrapping = Wrapping(tmp_path)
+    report = wrapping.wrap_up()
+
+    def again():
+        raise AssertionError("made again")
+
+    assert pipeline.published_once(wrapping.job, wrapping.work.root, again) == report
+
+
+@pytest.mark.parametrize("error", [InputError, StorageError])
+def test_an_attempt_that_another_one_overtook_returns_its_report(tmp_path, error):
+    wrapping = Wrapping(tmp_path)
+    reports = []
+
+    def overtaken():
+        reports.append(wrapping.wrap_up())
+        raise error("vanished")
+
+    report = pipeline.published_once(wrapping.job, wrapping.work.root, overtaken)
+    assert [report] == reports
+
+
+def test_without_another_one_the_error_of_an_attempt_stands(tmp_path):
+    wrapping = Wrapping(tmp_path)
+
+    def alone():
+        raise StorageError("vanished")
+
+    with pytest.raises(StorageError, match="vanished"):
+        pipeline.published_once(wrapping.job, wrapping.work.root, alone)
+    assert not wrapping.out.exists()
+
+
 def test_rows_that_were_lost_are_noticed(tmp_path):
     wrapping = Wrapping(tmp_path)
     whole = pq.read_table(wrapping.parts[0])

@@ -104,6 +104,35 @@ def test_what_a_late_attempt_writes_is_not_published(one: Laboratory) -> None:
     one.check_over()
 
 
+def overtake_a_check(one: Laboratory, point: str) -> None:
+    """The first attempt holds the lock, and goes on when the second is in its check."""
+    one.set_back(3)
+    first = one.run(3, Fault("exchange out 1", "stopped"))
+    second = one.run(3, Fault(point, "stopped"))
+    assert (first.how, second.how) == ("stopped", "stopped")
+    assert one.processes.resume(first).how == "done"
+    ended = one.processes.resume(second)
+    assert ended.how == "done", f"{point}: {ended}"
+    assert one.run(4).how == "done"
+    one.check_over()
+
+
+@pytest.mark.parametrize("point", ["open part 1", "write _report.json 1", "rename _report.html 1"])
+def test_who_checks_while_a_late_attempt_publishes_finds_the_release(
+    one: Laboratory, point: str
+) -> None:
+    overtake_a_check(one, point)
+
+
+@pytest.mark.soak
+def test_who_checks_anything_while_a_late_attempt_publishes_finds_the_release(
+    one: Laboratory,
+) -> None:
+    points = one.passed[3]
+    for point in points[: points.index("rename _report.html 1") + 1]:
+        overtake_a_check(one, point)
+
+
 @pytest.fixture
 def without_exchange(one: Laboratory) -> Iterator[Laboratory]:
     one.within = {"exchange": False}

@@ -41,6 +41,7 @@ def celery_project(
     airflow = LocalAirflow(
         root / "airflow",
         root / "dags",
+        parallelism=16,  # no bound but that of the workers
         database=airflow_database(),
         broker=redis_url,
         settings={

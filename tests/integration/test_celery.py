@@ -134,10 +134,10 @@ def test_a_worker_killed_in_mid_fragment_loses_nothing(celery_project, killed):
     )
 
 
-@pytest.fixture(scope="module")
-def laboratory(celery_project):
+@pytest.fixture(scope="module", params=TASKS)
+def laboratory(request, celery_project):
     """Runs of a DAG whose tasks can be disturbed."""
-    return AirflowLaboratory(celery_project)
+    return AirflowLaboratory(celery_project, request.param)
 
 
 def kinds(laboratory, task):
@@ -152,15 +152,21 @@ def kinds(laboratory, task):
 
 CHOSEN = {
     "partition": "write fragment",
+    "specialize_part": "write level-00001.arrow",
+    "recode": "write recoding.arrow",
     "anonymize_fragment": "write part",
     "wrap_up": "exchange out",
     "clean_up": "rmdir fragments",
 }
 
 
+def test_a_release_of_several_workers_is_that_of_one_process(laboratory):
+    assert laboratory.undisturbed == laboratory.expected
+
+
 def test_each_task_disturbed_once_is_made_good(laboratory):
     """A run whose tasks are all killed, beside one whose tasks all fail."""
-    chosen = [kinds(laboratory, task)[CHOSEN[task]] for task in TASKS]
+    chosen = [kinds(laboratory, task)[CHOSEN[task]] for task in laboratory.tasks]
     laboratory.check_made_good(
         {
             "killed": [(passed, "killed after") for passed in chosen],
@@ -178,9 +184,65 @@ def test_each_task_disturbed_at_each_kind_of_point_is_made_good(laboratory):
             (passed, kind if kind in faults_at(passed.point) else KILLS[1])
             for passed, kind in zip(kinds(laboratory, task).values(), turns, strict=False)
         ]
-        for task in TASKS
+        for task in laboratory.tasks
     ]
     runs = [[case for case in cases if case is not None] for cases in zip_longest(*by_task)]
     for first in range(0, len(runs), 6):
         some = enumerate(runs[first : first + 6], first)
         laboratory.check_made_good({f"soak{number}": faults for number, faults in some})
+
+
+OVERTAKEN = {
+    "disturbed": {
+        "partition-over": ("partition write fragment", ""),
+        "partition-again": ("partition write fragment", "partition write fragment"),
+        "partition-publishing": ("partition rename run.json", "wrap_up exchange out"),
+        "fragment-over": ("anonymize_fragment write part", ""),
+        "fragment-again": ("anonymize_fragment write part", "anonymize_fragment write part"),
+        "fragment-publishing": ("anonymize_fragment rename part", "wrap_up exchange out"),
+        "wrap_up-over": ("wrap_up rename _report.html", ""),
+        "wrap_up-publishing": ("wrap_up rename _report.html", "wrap_up exchange out"),
+        "wrap_up-again": ("wrap_up exchange out", "wrap_up write _report.json"),
+    },
+    "mapped_first_phase": {
+        "part-over": ("specialize_part write level-00001.arrow", ""),
+        "part-publishing": ("specialize_part write level-00001.arrow", "wrap_up exchange out"),
+        "recode-again": ("recode write recoding.arrow", "recode write recoding.arrow"),
+        "recode-publishing": ("recode rename run.json", "wrap_up exchange out"),
+    },
+}
+"""By DAG: where a first attempt is suspended, and where a later one is when it goes on."""
+
+
+@pytest.fixture
+def another_worker(celery_project, laboratory):
+    """One that does many tasks at once, where others are suspended."""
+    name = f"worker-{laboratory.dag}"
+    celery_project.airflow.start_worker(name, concurrency=20)
+    yield
+    celery_project.airflow.kill_worker(name)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("another_worker")
+def test_an_attempt_that_was_given_up_goes_on_unnoticed(laboratory):
+    cases = OVERTAKEN[laboratory.dag]
+    laboratory.check_overtaken(
+        {
+            name: (point(laboratory, at), point(laboratory, until) if until else None)
+            for name, (at, until) in cases.items()
+        }
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("another_worker")
+@pytest.mark.parametrize("laboratory", ["disturbed"], indirect=True)
+def test_an_attempt_that_is_suspended_in_its_publication_holds_the_others_up(laboratory):
+    laboratory.check_held_up("held-up", point(laboratory, "wrap_up exchange out"))
+
+
+def point(laboratory, told):
+    """The last call of an operation on a kind of file in a task."""
+    task, _, kind = told.partition(" ")
+    return kinds(laboratory, task)[kind]

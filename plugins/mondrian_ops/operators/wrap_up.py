@@ -89,11 +89,11 @@ class WrapUpOperator(MondrianOperator):
             job = read_job(self.job)
             work = work_of(job, self, context)
             own = self._own(summaries, work)
-            report = pipeline.published_report(job, work)
-            if report is None:
-                self.release_url = release_url(context)
-                with refusal_told(self.on_refusal, context, job):
-                    report = self._published(job, work, own, context)
+            self.release_url = release_url(context)
+            with refusal_told(self.on_refusal, context, job):
+                report = pipeline.published_once(
+                    job, work, lambda: self._published(job, work, own, context)
+                )
         return self._concluded(job, report, context)
 
     def _published(
@@ -167,10 +167,12 @@ class WrapUpOperator(MondrianOperator):
         with final_errors():
             job = read_job(parked.job)
             approved = pipeline.Approval(parked.seal, decision.by, decision.at)
-            report = pipeline.published_report(job, parked.work)
-            if report is None:
-                with refusal_told(self.on_refusal, context, job):
-                    report = pipeline.publish(job, work=parked.work, approval=approved)
+            with refusal_told(self.on_refusal, context, job):
+                report = pipeline.published_once(
+                    job,
+                    parked.work,
+                    lambda: pipeline.publish(job, work=parked.work, approval=approved),
+                )
         return self._concluded(job, report, context)
 
     def _discard(

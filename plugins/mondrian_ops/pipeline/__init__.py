@@ -15,7 +15,14 @@ from mondrian_ops.pipeline.in_memory import anonymize
 from mondrian_ops.pipeline.partition import begin, count, divide, partition, plan
 from mondrian_ops.pipeline.recoding import parts_to_map, recode, specialize_part
 from mondrian_ops.pipeline.runs import discard, give_up, run, verify, warm_up
-from mondrian_ops.pipeline.wrap_up import Checked, check, publish, published_report, wrap_up
+from mondrian_ops.pipeline.wrap_up import (
+    Checked,
+    check,
+    publish,
+    published_once,
+    published_report,
+    wrap_up,
+)
 from mondrian_ops.storage import load_job
 
 __all__ = [
@@ -36,6 +43,7 @@ __all__ = [
     "parts_to_map",
     "plan",
     "publish",
+    "published_once",
     "published_report",
     "recode",
     "run",

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core import verification
-from mondrian_ops.core.errors import ApprovalError, PrivacyError, StorageError
+from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.local import in_threads
@@ -32,7 +32,7 @@ from mondrian_ops.pipeline.assembly import Report, assembled
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["Checked", "check", "publish", "published_report", "wrap_up"]
+__all__ = ["Checked", "check", "publish", "published_once", "published_report", "wrap_up"]
 
 
 class Checked(NamedTuple):
@@ -59,15 +59,34 @@ def wrap_up(
     exceeded; ApprovalError when ``approve``, or nobody, approves a release that needs it;
     StorageError when a part or the working files vanished.
     """
+
+    def make() -> Report:
+        checked = check(job, work=work, summaries=summaries, progress=progress)
+        approval = None
+        if asks(job, checked.report):
+            by = approve(checked.report) if approve is not None else None
+            approval = Approval(checked.seal, by, now()) if by is not None else None
+        return publish(job, work=work, approval=approval)
+
+    return published_once(job, work, make)
+
+
+def published_once(job: Job, work: str, make: Callable[[], Report]) -> Report:
+    """The report of the release, which ``make`` publishes unless an attempt at this run has.
+
+    That one may have been killed afterwards; or it was given up for dead, publishes while ``make``
+    is at work, and so takes away the files that it needs.
+    """
     report = published_report(job, work)
     if report is not None:
         return report
-    checked = check(job, work=work, summaries=summaries, progress=progress)
-    approval = None
-    if asks(job, checked.report):
-        by = approve(checked.report) if approve is not None else None
-        approval = Approval(checked.seal, by, now()) if by is not None else None
-    return publish(job, work=work, approval=approval)
+    try:
+        return make()
+    except (InputError, StorageError):
+        report = published_report(job, work)
+        if report is None:
+            raise
+        return report
 
 
 def published_report(job: Job, work: str) -> Report | None:
@@ -193,10 +212,13 @@ def _with_report(seal: str, report: Report) -> str:
 
 
 def _write_report(directory: storage.WorkDir, report: Report) -> None:
-    """Write the report beside the parts, as JSON and as a page."""
+    """Write the report beside the parts, as JSON and as a page.
+
+    It grows outside of what an attempt that was given up for dead may publish meanwhile.
+    """
     with directory.there():
         for name, content in reports.files(report).items():
-            storage.write_file(f"{directory.staging}/{name}", content)
+            storage.write_file(f"{directory.staging}/{name}", content, directory.root)
 
 
 def _by_fragment(summaries: Sequence[Summary]) -> list[Summary]:

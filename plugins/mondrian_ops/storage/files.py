@@ -39,12 +39,13 @@ _REMOVALS = 5  # of one directory, where somebody goes on writing into it
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES})
 
 
-def write_file(url: str, content: bytes) -> None:
+def write_file(url: str, content: bytes, grows_in: str | None = None) -> None:
     """Write a file as a whole or not at all; one that is there is replaced.
 
-    Raises FileNotFoundError where its directory is missing (S3 knows no directories).
+    ``grows_in``: as for :class:`NewFile`. Raises FileNotFoundError where its directory is missing
+    (S3 knows no directories).
     """
-    with new_file(url) as sink:
+    with new_file(url, grows_in=grows_in) as sink:
         sink.write(content)
 
 
