@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,6 +80,45 @@ def test_a_sketch_survives_json_in_constant_size(hashes):
     assert np.array_equal(again.least, of(hashes).least)
     assert again.is_drop_of(of(hashes))
     assert len(told["least"]) <= 4 * -(-SIZE * 8 // 3)
+
+
+def coded(hashes: np.ndarray) -> str:
+    return base64.b64encode(hashes.astype("<u8").tobytes()).decode()
+
+
+ASCENDING = np.sort(HASHES)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"least": coded(ASCENDING[:0])},
+        {"least": coded(ASCENDING[[1, 0]])},
+        {"least": coded(ASCENDING[[0, 0]])},
+        {"least": coded(ASCENDING[:3])},  # of two rows
+        {"least": coded(ASCENDING[: SIZE + 1]), "rows": SIZE + 1},
+        {"least": "AAAA"},
+        {"least": "?"},
+        {"least": None},
+        {"total": "x"},
+        {"total": "-1"},
+        {"total": f"{1 << 64:x}"},
+        {"total": 1},
+        {"rows": 1},
+        {"rows": -1, "least": ""},
+        {"rows": 2.0},
+        {"rows": float("inf")},
+    ],
+)
+def test_a_sketch_that_no_drop_has_is_refused(damage):
+    told = of(ASCENDING[:2]).to_json()
+    most = {"least": coded(ASCENDING[:SIZE]), "rows": SIZE, "total": f"{(1 << 64) - 1:x}"}
+    for each in (told, most, Sketch.nothing().to_json()):
+        assert Sketch.from_json(each).rows == each["rows"]
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        Sketch.from_json({**told, **damage})
+    with pytest.raises(KeyError):
+        Sketch.from_json({"rows": told["rows"], "least": told["least"]})
 
 
 @pytest.mark.parametrize(

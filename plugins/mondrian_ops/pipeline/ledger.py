@@ -59,9 +59,10 @@ class Overlap(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The overlaps, the largest first, and how many releases could not be looked for any."""
+    """The overlaps, the largest first, and what could not be looked for any."""
 
     overlaps: list[Overlap]
+    damaged: list[str]
     of_other_keys: int
     by_other_columns: int
     too_large: int
@@ -70,6 +71,8 @@ class Compared(NamedTuple):
     def notes(self) -> list[str]:
         """All of it in words."""
         noted = [_said(self.overlaps)] if self.overlaps else []
+        if self.damaged:
+            noted.append(_damaged(self.damaged))
         if self.of_other_keys:
             noted.append(_other_keys(self.of_other_keys))
         if self.by_other_columns:
@@ -180,19 +183,32 @@ def _refuse(found: Compared, report: Report | None = None) -> None:
             "overlap: warn",
             report,
         )
+    if found.damaged:
+        raise PrivacyError(
+            f"{refused}: {_damaged(found.damaged)}; restore what is damaged, or, where its release "
+            "was never read by anybody, remove it, or set overlap: warn",
+            report,
+        )
     if found.of_other_keys:
         raise PrivacyError(
             f"{refused}: {_other_keys(found.of_other_keys)}; restore the key that they were noted "
             "with, take their files out of the ledger, or set overlap: warn",
             report,
         )
-
     if found.too_large:
         raise PrivacyError(
             f"{refused}: {_too_large(found.too_large)}; release larger drops, keep a ledger of "
             "drops of one size, or set overlap: warn",
             report,
         )
+
+
+def _damaged(files: Sequence[str]) -> str:
+    others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return (
+        f"the ledger could not be read in full: {files[0]}{others} is damaged, and who was "
+        "released then is not known"
+    )
 
 
 def _too_large(count: int) -> str:
@@ -217,10 +233,9 @@ def _said(found: Sequence[Overlap]) -> str:
 def _compared(job: Job, work: storage.WorkDir) -> Compared:
     """What the ledger says of the drop; releases of its own run are left out."""
     own = work.read_json(_SKETCH)
+    noted = storage.Ledger(str(job.ledger)).noted()
     others = [
-        entry
-        for entry in storage.Ledger(str(job.ledger)).entries()
-        if entry["run"] != _run_of(work) and _is_released(entry)
+        entry for entry in noted.entries if entry["run"] != _run_of(work) and _is_released(entry)
     ]
     of_key = [entry for entry in others if entry["key"] == own["key"]]
     alike = [entry for entry in of_key if entry["by"] == own["by"]]
@@ -229,6 +244,7 @@ def _compared(job: Job, work: storage.WorkDir) -> Compared:
     overlaps = _overlaps(drop, known)
     return Compared(
         overlaps,
+        damaged=noted.damaged,
         of_other_keys=len(others) - len(of_key),
         by_other_columns=len(of_key) - len(alike),
         too_large=sum(not drop.tells_of(other) for _, other in known),
@@ -304,7 +320,7 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
     if job.ledger is None:
         return
     ledger = storage.Ledger(job.ledger)
-    for entry in ledger.entries():
+    for entry in ledger.noted().entries:
         if entry["id"] == work.token and not entry["sure"]:
             ledger.write({**entry, "sure": True})
 
