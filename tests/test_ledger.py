@@ -196,7 +196,8 @@ def test_a_run_killed_around_publication_is_in_the_ledger_if_it_was_published(
     (entry,) = nights.entries()
     assert not entry["sure"]
     other = nights.job(2, drop(0, 1000), overlap="refuse")
-    if not published:
+    if not published:  # nor will be, with its working files gone
+        pipeline.discard(work)
         assert phases(other, "other")["ledger"]["overlaps"] == []
         return
     with pytest.raises(PrivacyError, match="same drop"):
@@ -205,6 +206,49 @@ def test_a_run_killed_around_publication_is_in_the_ledger_if_it_was_published(
     assert report["ledger"]["overlaps"] == []
     (entry,) = nights.entries()
     assert entry["sure"]
+
+
+def test_a_killed_run_that_may_be_retried_stands_in_the_way_until_its_files_are_gone(
+    nights, monkeypatch
+):
+    first, second = (nights.job(at, drop(0, 1000), overlap="refuse") for at in (1, 2))
+
+    def killed(*_args):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "publish", killed)
+        with pytest.raises(Killed):
+            phases(first, "scheduled")
+    (path,) = (nights.ledger / "releases").iterdir()
+    with pytest.raises(OSError, match=rf"^overlap: 1 other run.* run again .* its entry: {path}$"):
+        phases(second, "other")
+    assert [path] == list((nights.ledger / "releases").iterdir())
+    assert not Path(str(second.output)).exists()
+    assert nights.run(3, drop(5000, 1000), overlap="refuse")  # other people
+    assert nights.run(4, drop(500, 1000))["ledger"]["overlaps"] == []  # it may be, and is not yet
+    pipeline.discard(storage.work_path(str(first.output), "scheduled"))
+    with pytest.raises(PrivacyError, match=r"50\.0 % of its people"):
+        phases(second, "other")
+
+
+def test_a_release_that_was_never_confirmed_counts_when_another_has_taken_its_place(
+    nights, monkeypatch
+):
+    def killed(*args):
+        storage.release.publish(*args)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "publish", killed)
+        with pytest.raises(Killed):
+            nights.run(1, drop(0, 1000))
+    (entry,) = nights.entries()
+    assert not entry["sure"]
+    nights.run(1, drop(5000, 1000))
+    assert [each["sure"] for each in nights.entries()] == [True, True]
+    with pytest.raises(PrivacyError, match="same drop"):
+        nights.run(2, drop(0, 1000), overlap="refuse")
 
 
 @pytest.mark.parametrize("output", ["s3://no-connection@bucket/out", "ftp://host/out"])
@@ -379,7 +423,7 @@ def test_a_damaged_key_is_refused(nights):
         nights.run(3, drop(4000, 1000))
 
 
-TEXTS = ("id", "run", "time", "dataset", "output", "key")
+TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """A run and the ledger of releases: whether people in its drop are in others' releases already.
 
-The drop's sketch is made in phase one and compared then and before publication. An entry is written
-before the release is published, as not yet sure, and again after it. One that was left so by a kill
-counts if the release at its output is its own.
+The drop's sketch is made in phase one and compared then, when the release is checked, and before it
+is published. An entry is written before the last comparison, as not yet sure, and again after the
+publication: of two that publish at once, at least one finds the other's entry, on any store that
+shows what was written to whoever lists after that. An entry that was left unsure counts if the
+release at its output is its own, and stands in the way while it may still become that.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +38,17 @@ __all__ = ["confirm", "note", "recorded", "refuse", "sketch"]
 _SKETCH = "ledger.json"
 _BETWEEN, _MISSING = "\x1f", "\x00"
 
+Entry = Mapping[str, Any]
+
 _log = logging.getLogger(__name__)
+
+
+class _Is(Enum):
+    """What became of the release of an entry, as far as that can be found out from here."""
+
+    RELEASED = 1
+    PENDING = 2
+    GONE = 3
 
 
 class Overlap(NamedTuple):
@@ -83,6 +97,22 @@ class Compared(NamedTuple):
         if self.too_large:
             noted.append(_too_large(self.too_large))
         return noted
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether there is no overlap, nor may be one."""
+        return not (self.overlaps or self.of_other_keys or self.too_large)
+
+
+class Others(NamedTuple):
+    """What the ledger holds of other runs: releases, what may become one at any moment, the rest.
+
+    Each release is there once, though several attempts at it may have noted it.
+    """
+
+    released: list[Entry]
+    pending: list[Entry]
+    damaged: list[str]
 
 
 def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
@@ -151,7 +181,7 @@ def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
 def refuse(job: Job, work: storage.WorkDir) -> None:
     """Raise PrivacyError where the job wants no overlap and there is one, or may be."""
     if job.ledger is not None and job.overlap == "refuse":
-        _refuse(_compared(job, work))
+        _refuse(_compared_with_released(work, _others(job, work)))
 
 
 def note(job: Job, work: storage.WorkDir, report: Report) -> None:
@@ -161,7 +191,7 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
     """
     if job.ledger is None:
         return
-    found = _compared(job, work)
+    found = _compared_with_released(work, _others(job, work))
     if job.overlap == "refuse":
         _refuse(found, report)
     told = work.read_json(_SKETCH)
@@ -230,21 +260,31 @@ def _said(found: Sequence[Overlap]) -> str:
     return f"{found[0].said}{others}; releases of overlapping people can be intersected"
 
 
-def _compared(job: Job, work: storage.WorkDir) -> Compared:
-    """What the ledger says of the drop; releases of its own run are left out."""
+def _others(job: Job, work: storage.WorkDir) -> Others:
+    ledger = storage.Ledger(str(job.ledger))
+    noted, own = ledger.noted(), _run_of(work)
+    found: dict[_Is, dict[str, Entry]] = {each: {} for each in _Is}
+    for entry in noted.entries:
+        if entry["run"] != own:
+            found[_became(ledger, entry)][entry["token"]] = entry
+    released, pending = (list(found[each].values()) for each in (_Is.RELEASED, _Is.PENDING))
+    return Others(released, pending, noted.damaged)
+
+
+def _compared_with_released(work: storage.WorkDir, others: Others) -> Compared:
+    return _compared(work, others.released)._replace(damaged=others.damaged)
+
+
+def _compared(work: storage.WorkDir, others: Sequence[Entry]) -> Compared:
+    """What these entries have in common with the drop."""
     own = work.read_json(_SKETCH)
-    noted = storage.Ledger(str(job.ledger)).noted()
-    others = [
-        entry for entry in noted.entries if entry["run"] != _run_of(work) and _is_released(entry)
-    ]
     of_key = [entry for entry in others if entry["key"] == own["key"]]
     alike = [entry for entry in of_key if entry["by"] == own["by"]]
     drop = Sketch.from_json(own["sketch"])
     known = [(entry, Sketch.from_json(entry["sketch"])) for entry in alike]
-    overlaps = _overlaps(drop, known)
     return Compared(
-        overlaps,
-        damaged=noted.damaged,
+        _overlaps(drop, known),
+        damaged=[],
         of_other_keys=len(others) - len(of_key),
         by_other_columns=len(of_key) - len(alike),
         too_large=sum(not drop.tells_of(other) for _, other in known),
@@ -261,22 +301,27 @@ def _overlaps(own: Sketch, known: Sequence[tuple[Mapping[str, Any], Sketch]]) ->
     return sorted(found, key=lambda each: (each.same, each.share, each.time), reverse=True)
 
 
-def _is_released(entry: Mapping[str, Any]) -> bool:
-    """Whether the release of an entry was published, which a killed run did not come to say.
+def _became(ledger: storage.Ledger, entry: Entry) -> _Is:
+    """What became of an entry's release, which a killed run did not come to say.
 
-    One whose output cannot be looked at from here counts as published.
+    One that is found published is noted as sure: another may take its place. One whose output
+    cannot be looked at from here counts as published.
     """
     if entry["sure"]:
-        return True
+        return _Is.RELEASED
     try:
-        return storage.published(entry["output"], entry["id"])
+        # In this order: what leaves its working files in between is published, or never is.
+        may_publish = storage.may_publish(entry["work"], entry["token"])
+        if not storage.published(entry["output"], entry["token"]):
+            return _Is.PENDING if may_publish else _Is.GONE
+        ledger.write({**entry, "sure": True})
     except (MondrianOpsError, OSError) as error:
         _log.warning(
             "ledger: entry %s: whether it was published cannot be found out here (%s); it counts",
             entry["id"],
             type(error).__name__,
         )
-        return True
+    return _Is.RELEASED
 
 
 def _run_of(work: storage.WorkDir) -> str:
@@ -291,7 +336,8 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
     A release that is refused for good leaves none.
 
     Raises PrivacyError where people were released elsewhere since the release was checked, and the
-    job wants no overlap; StorageError where the ledger's key is not that of the sketch any more.
+    job wants no overlap; StorageError where the ledger's key is not that of the sketch any more;
+    OSError, which a retry may cure, where people may be released elsewhere at this moment.
     """
     if job.ledger is None:
         yield
@@ -302,17 +348,45 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
             f"ledger: the key in {storage.shown(job.ledger)} is another than when this run began; "
             "nothing is published, run again from the partition task"
         )
-    refuse(job, work)
     entry = {**_entry(job, work, report), "sure": False}
     ledger.write(entry)
     try:
+        _give_way(job, work)
+    except BaseException:  # this attempt published nothing; another at this run has its own entry
+        _remove(ledger, entry)
+        raise
+    try:
         yield
     except MondrianOpsError:
-        with suppress(MondrianOpsError, OSError):  # the refusal is what matters
-            if not _is_released(entry):
-                ledger.remove(entry)
+        if _became(ledger, entry) is not _Is.RELEASED:
+            _remove(ledger, entry)
         raise
     ledger.write({**entry, "sure": True})
+
+
+def _give_way(job: Job, work: storage.WorkDir) -> None:
+    """Compare with all others, now that they can see the entry of this release.
+
+    Whoever publishes wrote its entry first and found nobody else's then. Of two, the one that
+    wrote later finds the other's.
+    """
+    if job.overlap != "refuse":
+        return
+    others = _others(job, work)
+    _refuse(_compared_with_released(work, others))
+    rivals = [entry for entry in others.pending if not _compared(work, [entry]).is_clear]
+    if rivals:
+        file = storage.Ledger(str(job.ledger)).file_of(rivals[0])
+        raise OSError(
+            f"overlap: {len(rivals)} other run(s) may publish people of this drop at this moment; "
+            f"nothing is published, run again when they are done. Of one that was killed, remove "
+            f"the working files beside its output, or its entry: {file}"
+        )
+
+
+def _remove(ledger: storage.Ledger, entry: Entry) -> None:
+    with suppress(MondrianOpsError, OSError):  # why it is removed is what matters
+        ledger.remove(entry)
 
 
 def confirm(job: Job, work: storage.WorkDir) -> None:
@@ -321,15 +395,17 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
         return
     ledger = storage.Ledger(job.ledger)
     for entry in ledger.noted().entries:
-        if entry["id"] == work.token and not entry["sure"]:
+        if entry["token"] == work.token and not entry["sure"]:
             ledger.write({**entry, "sure": True})
 
 
 def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:
     output = str(job.output)
     return {
-        "id": work.token,
+        "id": f"{work.token}-{uuid.uuid4().hex[:8]}",  # each attempt removes its own only
+        "token": work.token,
         "run": _run_of(work),
+        "work": work.root,
         "time": now(),
         "dataset": undated(storage.shown(output)),
         "output": os.path.abspath(storage.local_path(output))

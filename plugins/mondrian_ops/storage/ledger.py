@@ -29,7 +29,7 @@ from mondrian_ops.storage.files import make_private, names_in, read_file, remove
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 from mondrian_ops.storage.nesting import lies_in, would_be_read
 
-__all__ = ["Entry", "Ledger", "Noted", "check_ledger"]
+__all__ = ["Ledger", "Noted", "check_ledger"]
 
 Entry = Mapping[str, Any]
 """A JSON value; ``id`` names its file."""
@@ -38,7 +38,7 @@ _KEY, _RELEASES = "key", "releases"
 _KEY_BYTES = 32
 _READERS = 8
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
-_TEXTS = ("id", "run", "time", "dataset", "output", "key")
+_TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
 _OTHERS = ("by", "sure", "sketch")
 
 
@@ -132,7 +132,7 @@ class Ledger:
 
     def write(self, entry: Entry) -> None:
         """Keep an entry, in place of one with its id."""
-        path = joined(self.url, _RELEASES, f"{entry['id']}.json")
+        path = self._path(entry)
         content = json.dumps(entry, allow_nan=False).encode()
         try:
             write_file(path, content)
@@ -143,7 +143,14 @@ class Ledger:
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out; one that is missing is no error."""
-        remove_file(joined(self.url, _RELEASES, f"{entry['id']}.json"))
+        remove_file(self._path(entry))
+
+    def file_of(self, entry: Entry) -> str:
+        """The file of an entry, as people may see it."""
+        return shown(self._path(entry))
+
+    def _path(self, entry: Entry) -> str:
+        return joined(self.url, _RELEASES, f"{entry['id']}.json")
 
     def noted(self) -> Noted:
         """All that is in it; what cannot be understood is damaged."""
