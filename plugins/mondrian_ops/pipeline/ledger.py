@@ -15,7 +15,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from enum import Enum
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,9 +46,9 @@ _log = logging.getLogger(__name__)
 class _Is(Enum):
     """What became of the release of an entry, as far as that can be found out from here."""
 
-    RELEASED = 1
-    PENDING = 2
-    GONE = 3
+    RELEASED = auto()
+    PENDING = auto()
+    GONE = auto()
 
 
 class Overlap(NamedTuple):
