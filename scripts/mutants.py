@@ -58,6 +58,7 @@ TESTS = (
     "tests/core/test_deciding.py",
     "tests/core/test_verification.py",
     "tests/test_deciding_in_memory.py",
+    "tests/test_deciding_ledger.py",
     "tests/test_deciding_limits.py",
     "tests/test_deciding_runs.py",
     "tests/test_ledger.py",

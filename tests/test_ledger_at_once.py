@@ -7,17 +7,14 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from ledger_runs import Run, make_ledger
 from mondrian_ops import storage
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.pipeline import ledger
 from servers.stores import S3Folder
 
-KEY = bytes(range(32))
 ORDERS = sorted(set(itertools.permutations("AAAABBBB")))
 
 
@@ -97,38 +94,9 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     return taken
 
 
-class Run:
-    """A run whose release was checked, and is to be published."""
-
-    def __init__(self, place: str, name: str, people: range, overlap: str = "refuse") -> None:
-        self.output = f"{place}/{name}"
-        keys = {"input": f"{place}/in", "output": self.output, "ledger": f"{place}/ledger"}
-        described = {**keys, "k": 2, "quasi_identifiers": ["age"], "overlap": overlap}
-        self.job = Job.from_dict(described, where="job")
-        self.work = storage.WorkDir(storage.work_path(self.output, name))
-        self.work.create()
-        hashes = np.array(people, np.uint64)
-        told = Sketch.of(hashes, np.ones(len(hashes), np.int64)).to_json()
-        key = storage.Ledger.key_id(KEY)
-        self.work.write_json("ledger.json", {"by": ["name"], "key": key, "sketch": told})
-        storage.write_file(f"{self.work.staging}/_report.json", b'{"job": 1}')
-
-    def publish(self) -> None:
-        report = {"rows": {"published": 10}, "achieved": {"k": 2}}
-        with ledger.recorded(self.job, self.work, report):
-            storage.publish(self.work.staging, self.output, self.work.token)
-
-    @property
-    def is_published(self) -> bool:
-        return storage.standing(self.output) is not None
-
-
 def two_runs(place: str, **second: object) -> dict[str, Run]:
     """Runs of two drops which share a person."""
-    storage.filesystem(f"{place}/ledger")[0].create_dir(
-        storage.filesystem(f"{place}/ledger")[1], recursive=True
-    )
-    storage.write_file(f"{place}/ledger/key", KEY)
+    make_ledger(f"{place}/ledger")
     keys = {"people": range(19, 40), **second}
     return {"A": Run(place, "A", range(20)), "B": Run(place, "B", **keys)}  # type: ignore[arg-type]
 

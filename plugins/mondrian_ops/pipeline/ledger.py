@@ -234,9 +234,10 @@ def _refuse(found: Compared, report: Report | None = None) -> None:
 
 
 def _damaged(files: Sequence[str]) -> str:
-    others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    first, *more = files
+    others = f" and {len(more)} more" if more else ""
     return (
-        f"the ledger could not be read in full: {files[0]}{others} is damaged, and who was "
+        f"the ledger could not be read in full: {first}{others} is damaged, and who was "
         "released then is not known"
     )
 
@@ -256,8 +257,9 @@ def _other_keys(count: int) -> str:
 
 
 def _said(found: Sequence[Overlap]) -> str:
-    others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{found[0].said}{others}; releases of overlapping people can be intersected"
+    first, *more = found
+    others = f" (and in {len(more)} more)" if more else ""
+    return f"{first.said}{others}; releases of overlapping people can be intersected"
 
 
 def _others(job: Job, work: storage.WorkDir) -> Others:
@@ -326,7 +328,7 @@ def _became(ledger: storage.Ledger, entry: Entry) -> _Is:
 
 def _run_of(work: storage.WorkDir) -> str:
     """What the attempts at one run have in common, and no other run has."""
-    return hashlib.sha256(work.root.encode()).hexdigest()[:32]
+    return hashlib.sha256(work.root.encode()).hexdigest()
 
 
 @contextmanager
@@ -376,11 +378,11 @@ def _give_way(job: Job, work: storage.WorkDir) -> None:
     _refuse(_compared_with_released(work, others))
     rivals = [entry for entry in others.pending if not _compared(work, [entry]).is_clear]
     if rivals:
-        file = storage.Ledger(str(job.ledger)).file_of(rivals[0])
+        files = sorted(map(storage.Ledger(str(job.ledger)).file_of, rivals))
         raise OSError(
             f"overlap: {len(rivals)} other run(s) may publish people of this drop at this moment; "
-            f"nothing is published, run again when they are done. Of one that was killed, remove "
-            f"the working files beside its output, or its entry: {file}"
+            "nothing is published, run again when they are done. Of one that was killed, remove "
+            f"the working files beside its output, or its entry: {', '.join(files)}"
         )
 
 
@@ -402,7 +404,7 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
 def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:
     output = str(job.output)
     return {
-        "id": f"{work.token}-{uuid.uuid4().hex[:8]}",  # each attempt removes its own only
+        "id": uuid.uuid4().hex,  # not the run's: each attempt takes back its own entry only
         "token": work.token,
         "run": _run_of(work),
         "work": work.root,
