@@ -249,6 +249,22 @@ def test_only_the_releases_own_entry_is_made_sure(desk):
     assert sure == [own["token"]]
 
 
+def test_an_entry_names_its_output_wherever_it_is_looked_at_from(desk, monkeypatch):
+    monkeypatch.chdir(desk.here)
+    relative = Run(".", "relative", OTHERS)
+    for own, name in ((relative, "relative"), (desk.run, "own")):
+        entry = ledger._entry(own.job, own.work, {"rows": {}, "achieved": {}})
+        assert entry["output"] == f"{desk.here}/{name}"
+        assert entry["work"].startswith(f"{desk.here}/.{name}.")
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_key_of_another_size_is_none(desk, size):
+    storage.write_file(str(desk.here / "ledger" / "key"), bytes(size))
+    with pytest.raises(StorageError, match=r"^ledger: .*/key is no key of 32 bytes; restore it"):
+        desk.publish()
+
+
 def test_how_sure_an_overlap_is_is_told():
     told = {"dataset": "people", "time": "today", "same": False}
     assert ledger.Overlap(share=0.3, error=0.01, **told).said.startswith("30.0 % (± 2.0 %) of its")

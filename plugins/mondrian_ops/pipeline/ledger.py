@@ -180,7 +180,7 @@ def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
 
 def refuse(job: Job, work: storage.WorkDir) -> None:
     """Raise PrivacyError where the job wants no overlap and there is one, or may be."""
-    if job.ledger is not None and job.overlap == "refuse":
+    if _refuses_overlaps(job):
         _refuse(_compared_with_released(work, _others(job, work)))
 
 
@@ -192,7 +192,7 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
     if job.ledger is None:
         return
     found = _compared_with_released(work, _others(job, work))
-    if job.overlap == "refuse":
+    if _refuses_overlaps(job):
         _refuse(found, report)
     told = work.read_json(_SKETCH)
     report["ledger"] = {
@@ -203,6 +203,10 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
     for said in found.notes:
         _log.warning("%s", said)
         report["notes"].append(said)
+
+
+def _refuses_overlaps(job: Job) -> bool:
+    return job.ledger is not None and job.overlap == "refuse"
 
 
 def _refuse(found: Compared, report: Report | None = None) -> None:
@@ -372,7 +376,7 @@ def _give_way(job: Job, work: storage.WorkDir) -> None:
     Whoever publishes wrote its entry first and found nobody else's then. Of two, the one that
     wrote later finds the other's.
     """
-    if job.overlap != "refuse":
+    if not _refuses_overlaps(job):
         return
     others = _others(job, work)
     _refuse(_compared_with_released(work, others))
