@@ -170,6 +170,21 @@ def test_what_may_be_published_at_any_moment_holds_up_who_may_share_somebody(des
     assert desk.run.is_published
 
 
+@pytest.mark.parametrize("token", ["", "~"])  # before and after any token
+def test_what_a_later_attempt_has_made_anew_is_not_in_the_way(desk, token):
+    told = desk.pending(OWN)
+    desk.ledger.write({**told, "token": token})
+    desk.publish()
+    assert desk.run.is_published
+
+
+def test_nor_are_working_files_that_hold_no_release_any_more(desk):
+    told = desk.pending(OWN)
+    Path(f"{told['work']}/release").rename(desk.here / "withdrawn")
+    desk.publish()
+    assert desk.run.is_published
+
+
 def test_whoever_only_warns_is_not_held_up(desk):
     desk.pending(OWN)
     warned = Run(str(desk.here), "warned", OWN, "warn")

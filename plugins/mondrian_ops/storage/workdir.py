@@ -83,9 +83,10 @@ def may_publish(path: str, token: str) -> bool:
     work = WorkDir(path)
     try:
         names_in(work.staging)
-        return read_file(work.path(_ATTEMPT)).decode("ascii") == token
+        holder = read_file(work.path(_ATTEMPT)).decode("ascii")
     except FileNotFoundError:
         return False
+    return holder == token
 
 
 def _ending(run_id: str) -> str:
