@@ -49,13 +49,16 @@ DECIDING: dict[str, tuple[str, ...]] = {
         *("Ledger.key", "Ledger._first_key", "Ledger.noted", "Ledger._names", "Ledger._read"),
         *("_is_whole", "_is_entry"),
     ),
+    "mondrian_ops.storage.release": ("published", "standing"),
     "mondrian_ops.storage.workdir": ("may_publish",),
     "mondrian_ops.core.release_count": (),
+    "mondrian_ops.core.sketch": (),
     "mondrian_ops.core.verification": (),
 }
 
 TESTS = (
     "tests/core/test_deciding.py",
+    "tests/core/test_sketch.py",
     "tests/core/test_verification.py",
     "tests/test_deciding_in_memory.py",
     "tests/test_deciding_ledger.py",

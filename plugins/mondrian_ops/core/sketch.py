@@ -105,9 +105,10 @@ class Sketch:
         """The sketch that `to_json` gave; raises ValueError, KeyError or TypeError on others."""
         least = np.frombuffer(base64.b64decode(told["least"], validate=True), "<u8")
         total, rows = int(told["total"], 16), operator.index(told["rows"])
-        counted = rows >= len(least) and bool(rows) == bool(len(least))
-        if not (counted and np.array_equal(_least(least), least) and 0 <= total < _ALL):
-            raise ValueError("a sketch that no drop has")
+        if rows < len(least) or (rows and not len(least)):
+            raise ValueError("rows that are no entity's")
+        if not (np.array_equal(_least(least), least) and 0 <= total < _ALL):
+            raise ValueError("hashes that no drop has")
         return cls(least.astype(np.uint64), total, rows)
 
 
