@@ -100,6 +100,7 @@ ASCENDING = np.sort(HASHES)
         {"least": coded(ASCENDING[:3])},  # of two rows
         {"least": coded(ASCENDING[: SIZE + 1]), "rows": SIZE + 1},
         {"least": "AAAA"},
+        {"least": "!" + coded(ASCENDING[:2])},
         {"least": "?"},
         {"least": None},
         {"total": "x"},
