@@ -154,6 +154,15 @@ def phases(job: Job, run_id: str) -> dict:
     return pipeline.wrap_up(job, work=work, summaries=summaries)
 
 
+def checked(job: Job, run_id: str) -> str:
+    """A run up to its publication; where its working files are."""
+    work = storage.work_path(str(job.output), run_id)
+    fragments = pipeline.partition(job, work=work)
+    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    pipeline.check(job, work=work, summaries=summaries)
+    return work
+
+
 def test_a_run_that_is_done_again_does_not_accuse_itself(nights):
     job = nights.job(1, drop(0, 1000), overlap="refuse")
     for _ in range(2):  # cleared and done again, with the same id
@@ -187,7 +196,8 @@ def test_a_run_killed_around_publication_is_in_the_ledger_if_it_was_published(
     (entry,) = nights.entries()
     assert not entry["sure"]
     other = nights.job(2, drop(0, 1000), overlap="refuse")
-    if not published:
+    if not published:  # nor will be, with its working files gone
+        pipeline.discard(work)
         assert phases(other, "other")["ledger"]["overlaps"] == []
         return
     with pytest.raises(PrivacyError, match="same drop"):
@@ -196,6 +206,49 @@ def test_a_run_killed_around_publication_is_in_the_ledger_if_it_was_published(
     assert report["ledger"]["overlaps"] == []
     (entry,) = nights.entries()
     assert entry["sure"]
+
+
+def test_a_killed_run_that_may_be_retried_stands_in_the_way_until_its_files_are_gone(
+    nights, monkeypatch
+):
+    first, second = (nights.job(at, drop(0, 1000), overlap="refuse") for at in (1, 2))
+
+    def killed(*_args):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "publish", killed)
+        with pytest.raises(Killed):
+            phases(first, "scheduled")
+    (path,) = (nights.ledger / "releases").iterdir()
+    with pytest.raises(OSError, match=rf"^overlap: 1 other run.* run again .* its entry: {path}$"):
+        phases(second, "other")
+    assert [path] == list((nights.ledger / "releases").iterdir())
+    assert not Path(str(second.output)).exists()
+    assert nights.run(3, drop(5000, 1000), overlap="refuse")  # other people
+    assert nights.run(4, drop(500, 1000))["ledger"]["overlaps"] == []  # it may be, and is not yet
+    pipeline.discard(storage.work_path(str(first.output), "scheduled"))
+    with pytest.raises(PrivacyError, match=r"50\.0 % of its people"):
+        phases(second, "other")
+
+
+def test_a_release_that_was_never_confirmed_counts_when_another_has_taken_its_place(
+    nights, monkeypatch
+):
+    def killed(*args):
+        storage.release.publish(*args)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "publish", killed)
+        with pytest.raises(Killed):
+            nights.run(1, drop(0, 1000))
+    (entry,) = nights.entries()
+    assert not entry["sure"]
+    nights.run(1, drop(5000, 1000))
+    assert [each["sure"] for each in nights.entries()] == [True, True]
+    with pytest.raises(PrivacyError, match="same drop"):
+        nights.run(2, drop(0, 1000), overlap="refuse")
 
 
 @pytest.mark.parametrize("output", ["s3://no-connection@bucket/out", "ftp://host/out"])
@@ -240,10 +293,7 @@ def test_a_store_that_does_not_answer_does_not_stop_the_jobs_of_a_ledger(nights,
 
 def test_a_release_that_is_refused_for_good_leaves_no_entry(nights):
     job = nights.job(1, drop(0, 1000))
-    work = storage.work_path(str(job.output), "late")
-    fragments = pipeline.partition(job, work=work)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
-    pipeline.check(job, work=work, summaries=summaries)
+    work = checked(job, "late")
     pipeline.run(nights.job(1, drop(5000, 1000), ledger=None))
     with pytest.raises(StorageError, match="another run has published"):
         pipeline.publish(job, work=work)
@@ -276,10 +326,7 @@ def test_a_release_that_may_be_tried_again_keeps_its_entry(nights, monkeypatch):
 
 def test_who_is_released_between_the_check_and_the_publication_is_seen(nights):
     late, other = nights.job(1, drop(0, 1000), overlap="refuse"), nights.job(2, drop(0, 1000))
-    work = storage.work_path(str(late.output), "late")
-    fragments = pipeline.partition(late, work=work)
-    summaries = [pipeline.anonymize_fragment(late, each) for each in fragments]
-    pipeline.check(late, work=work, summaries=summaries)
+    work = checked(late, "late")
     pipeline.run(other)
     with pytest.raises(PrivacyError, match="same drop"):
         pipeline.publish(late, work=work)
@@ -336,44 +383,75 @@ def test_columns_by_which_nobody_can_be_told_apart_are_refused(nights):
         nights.run(1, listed)
 
 
-def test_a_damaged_entry_is_said_and_a_damaged_key_refused(nights, caplog):
+def test_a_damaged_entry_is_told_or_refused_until_it_is_restored_or_removed(nights, caplog):
+    for night in (1, 2):
+        nights.run(night, drop(night * 1000, 1000))
+    paths = sorted((nights.ledger / "releases").iterdir())
+    whole = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, whole, strict=True):
+        path.write_bytes(content[: len(content) // 2])
+    report = nights.run(3, drop(4000, 1000))
+    (note,) = (note for note in report["notes"] if "damaged" in note)
+    assert f"{paths[0]} and 1 more is damaged" in note
+    assert note in caplog.text
+    paths[0].write_bytes(whole[0])
+    with pytest.raises(
+        PrivacyError, match=rf"^overlap: .*{paths[1]} is damaged.*restore.*remove.*overlap: warn$"
+    ):
+        nights.run(4, drop(5000, 1000), overlap="refuse")
+    assert not (nights.here / "out" / "2025-01-04").exists()
+    paths[1].unlink()
+    assert nights.run(4, drop(5000, 1000), overlap="refuse")["ledger"]["overlaps"] == []
+
+
+def test_an_entry_that_is_damaged_after_the_check_is_seen_before_publication(nights):
     nights.run(1, drop(0, 1000))
-    (entry,) = (nights.ledger / "releases").iterdir()
-    entry.write_text("{")
-    with caplog.at_level(logging.WARNING):
-        nights.run(2, drop(2000, 1000))
-    assert "damaged" in caplog.text
+    (path,) = (nights.ledger / "releases").iterdir()
+    job = nights.job(2, drop(2000, 1000), overlap="refuse")
+    work = checked(job, "late")
+    path.write_text("null")
+    with pytest.raises(PrivacyError, match="is damaged"):
+        pipeline.publish(job, work=work)
+    assert not Path(str(job.output)).exists()
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_damaged_key_is_refused(nights):
+    nights.run(1, drop(0, 1000))
     (nights.ledger / "key").write_bytes(b"")
     with pytest.raises(StorageError, match="is no key of 32 bytes"):
         nights.run(3, drop(4000, 1000))
 
 
+TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
-        *({key: None} for key in ("id", "run", "time", "dataset", "output", "key", "sketch")),
+        *({key: None} for key in (*TEXTS, "by", "sure", "sketch")),
+        {"by": "name"},
+        {"by": ["name", 1]},
+        {"sure": 0},
         {"sketch": {"rows": 1}},
         {"sketch": {"rows": 1, "total": "0", "least": "?"}},
     ],
 )
-def test_an_entry_that_lacks_something_is_damaged_and_stops_nobody(nights, caplog, damage):
-    nights.run(1, drop(0, 1000))
-    (path,) = (nights.ledger / "releases").iterdir()
-    whole = json.loads(path.read_text())
-    job = nights.job(2, drop(0, 1000))
+def test_an_entry_that_lacks_something_is_damaged(nights, damage):
     ledger = storage.Ledger(str(nights.ledger))
+    sketch = core_sketch.Sketch.nothing().to_json()
+    whole = {**dict.fromkeys(TEXTS, "x"), "by": ["name"], "sure": True, "sketch": sketch}
+    ledger.write(whole)
+    assert ledger.noted() == ([whole], [])
     for broken in ({**whole, **damage}, {key: whole[key] for key in whole.keys() - damage.keys()}):
-        path.write_text(json.dumps({**broken}))
-        caplog.clear()
-        assert ledger.entries() == []
-        assert "damaged" in caplog.text
-    assert pipeline.run(job)["ledger"]["overlaps"] == []
+        (nights.ledger / "releases" / "x.json").write_text(json.dumps(broken))
+        assert ledger.noted() == ([], [f"{nights.ledger}/releases/x.json"])
 
 
 def test_an_entry_that_goes_while_the_ledger_is_read_is_none(nights, monkeypatch):
     nights.run(1, drop(0, 1000))
     monkeypatch.setattr("mondrian_ops.storage.ledger.names_in", lambda _: {"gone.json": False})
-    assert storage.Ledger(str(nights.ledger)).entries() == []
+    assert storage.Ledger(str(nights.ledger)).noted() == ([], [])
 
 
 @pytest.mark.parametrize("overlap", ["warn", "refuse"])
@@ -548,3 +626,9 @@ def test_a_ledger_can_lie_on_a_remote_store(nights: Nights, s3_folder: S3Folder)
         nights.run(2, drop(0, 1000), ledger=ledger, overlap="refuse")
     assert len(s3_folder.names("ledger/releases")) == 1
     assert s3_folder.names("ledger") == ["key", "releases"]
+    (name,) = s3_folder.names("ledger/releases")
+    s3_folder.put(f"ledger/releases/{name}", b"[1")
+    with pytest.raises(PrivacyError, match=rf"{ledger}/releases/{name} is damaged"):
+        nights.run(2, drop(5000, 1000), ledger=ledger, overlap="refuse")
+    notes = nights.run(2, drop(5000, 1000), ledger=ledger)["notes"]
+    assert any(f"{ledger}/releases/{name} is damaged" in note for note in notes)

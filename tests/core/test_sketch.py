@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.core.sketch import SIZE, Sketch
+from mondrian_ops.core import sketch
+from mondrian_ops.core.sketch import ENOUGH, SIZE, Sketch
 
 HASHES = np.random.default_rng(5).integers(0, 1 << 64, 60_000, np.uint64)
 
@@ -80,6 +84,47 @@ def test_a_sketch_survives_json_in_constant_size(hashes):
     assert len(told["least"]) <= 4 * -(-SIZE * 8 // 3)
 
 
+def coded(hashes: np.ndarray) -> str:
+    return base64.b64encode(hashes.astype("<u8").tobytes()).decode()
+
+
+ASCENDING = np.sort(HASHES)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"least": coded(ASCENDING[:0])},
+        {"least": coded(ASCENDING[[1, 0]])},
+        {"least": coded(ASCENDING[[0, 0]])},
+        {"least": coded(ASCENDING[:3])},  # of two rows
+        {"least": coded(ASCENDING[: SIZE + 1]), "rows": SIZE + 1},
+        {"least": "AAAA"},
+        {"least": "!" + coded(ASCENDING[:2])},
+        {"least": "?"},
+        {"least": None},
+        {"total": "x"},
+        {"total": "-1"},
+        {"total": f"{1 << 64:x}"},
+        {"total": f"{(1 << 64) + 1:x}"},
+        {"total": 1},
+        {"rows": 1},
+        {"rows": -1, "least": ""},
+        {"rows": 2.0},
+        {"rows": float("inf")},
+    ],
+)
+def test_a_sketch_that_no_drop_has_is_refused(damage):
+    told = of(ASCENDING[:2]).to_json()
+    most = {"least": coded(ASCENDING[:SIZE]), "rows": SIZE, "total": f"{(1 << 64) - 1:x}"}
+    for each in (told, most, Sketch.nothing().to_json()):
+        assert Sketch.from_json(each).rows == each["rows"]
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        Sketch.from_json({**told, **damage})
+    with pytest.raises(KeyError):
+        Sketch.from_json({"rows": told["rows"], "least": told["least"]})
+
+
 @pytest.mark.parametrize(
     ("own", "other", "tells"),
     [(10, 4_000, True), (10, 50_000, False), (1_000, 50_000, True), (50_000, 10, True)],
@@ -95,3 +140,43 @@ def test_a_drop_beside_one_that_is_much_larger_tells_nothing(own, other, tells):
 def test_nothing_shares_nothing():
     assert Sketch.nothing().shared_with(of(HASHES)) == (0.0, 0.0)
     assert of(HASHES).shared_with(Sketch.nothing())[0] == 0
+
+
+def at(*sixteenths: int) -> np.ndarray:
+    """Hashes as parts of their range."""
+    return np.array(sixteenths, np.uint64) << np.uint64(60)
+
+
+def test_the_number_of_entities_is_told_by_the_last_hash_that_is_kept(monkeypatch):
+    monkeypatch.setattr(sketch, "SIZE", 4)
+    assert of(at(1, 2, 3, 5, 6, 7)).entities == 10  # 3 of them in 5/16 of the range: 9.6
+    assert of(at(1, 2, 15)).entities == 3
+
+
+@pytest.mark.parametrize(("few", "tells"), [(ENOUGH, True), (ENOUGH - 1, False)])
+def test_as_many_hashes_as_are_enough_are(monkeypatch, few, tells):
+    """The last one that can be compared is the bound itself."""
+    assert ENOUGH == 30
+    monkeypatch.setattr(sketch, "SIZE", 64)
+    large = of(np.arange(100, 170, dtype=np.uint64))
+    assert large.least[-1] == 163
+    small = of(np.arange(164 - few, 167, dtype=np.uint64))
+    assert small.tells_of(large) == tells
+    assert small.shared_with(large)[0] == 1
+
+
+def test_the_greatest_hash_is_one_like_others():
+    greatest = of(np.array([(1 << 64) - 1], np.uint64))
+    assert greatest.shared_with(greatest) == (1, 0)
+
+
+def test_as_many_rows_of_the_same_people_dealt_otherwise_are_another_drop():
+    one, other = (Sketch.of(at(1, 2), np.array(counts)) for counts in ([2, 1], [1, 2]))
+    assert not one.is_drop_of(other)
+    assert one.is_drop_of(Sketch.of(at(1), np.array([1])).merged(of(at(2, 1))))
+    assert not one.is_drop_of(of(at(1, 2)))
+
+
+def test_a_sketch_does_not_change():
+    with pytest.raises(FrozenInstanceError):
+        Sketch.nothing().rows = 1

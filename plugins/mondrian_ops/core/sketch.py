@@ -8,6 +8,7 @@ ones are a random sample of the entities, and the same sample in every drop that
 from __future__ import annotations
 
 import base64
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -70,7 +71,7 @@ class Sketch:
         own, sampled = self._below(other)
         if not len(own):
             return 0.0, 0.0
-        share = float(np.isin(own, other.least, assume_unique=True).mean())
+        share = float(np.isin(own, other.least).mean())
         return share, float(np.sqrt(share * (1 - share) / len(own))) if sampled else 0.0
 
     def tells_of(self, other: Sketch) -> bool:
@@ -103,7 +104,12 @@ class Sketch:
     def from_json(cls, told: Mapping[str, Any]) -> Sketch:
         """The sketch that `to_json` gave; raises ValueError, KeyError or TypeError on others."""
         least = np.frombuffer(base64.b64decode(told["least"], validate=True), "<u8")
-        return cls(least.astype(np.uint64), int(told["total"], 16), int(told["rows"]))
+        total, rows = int(told["total"], 16), operator.index(told["rows"])
+        if rows < len(least) or (rows and not len(least)):
+            raise ValueError("rows that are no entity's")
+        if not (np.array_equal(_least(least), least) and 0 <= total < _ALL):
+            raise ValueError("hashes that no drop has")
+        return cls(least.astype(np.uint64), total, rows)
 
 
 def _least(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:

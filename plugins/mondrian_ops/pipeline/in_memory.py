@@ -86,7 +86,7 @@ def anonymize(
     counter = verification.counter_of(job, released.column_names)
     part = counter.add(released, persons=persons_of_rows)
     count = counter.result()
-    verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
+    verdict = verification.check(count, job, hierarchies)
     failures = (
         *verdict.failures,
         *lost_rows(job, source.num_rows, count.rows, summary["suppressed"]),

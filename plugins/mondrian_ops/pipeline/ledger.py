@@ -1,8 +1,10 @@
 """A run and the ledger of releases: whether people in its drop are in others' releases already.
 
-The drop's sketch is made in phase one and compared then and before publication. An entry is written
-before the release is published, as not yet sure, and again after it. One that was left so by a kill
-counts if the release at its output is its own.
+The drop's sketch is made in phase one and compared then, when the release is checked, and before it
+is published. An entry is written before the last comparison, as not yet sure, and again after the
+publication: of two that publish at once, at least one finds the other's entry, on any store that
+shows what was written to whoever lists after that. An entry that was left unsure counts if the
+release at its output is its own, and stands in the way while it may still become that.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +38,17 @@ __all__ = ["confirm", "note", "recorded", "refuse", "sketch"]
 _SKETCH = "ledger.json"
 _BETWEEN, _MISSING = "\x1f", "\x00"
 
+Entry = Mapping[str, Any]
+
 _log = logging.getLogger(__name__)
+
+
+class _Is(Enum):
+    """What became of the release of an entry, as far as that can be found out from here."""
+
+    RELEASED = auto()
+    PENDING = auto()
+    GONE = auto()
 
 
 class Overlap(NamedTuple):
@@ -59,9 +73,10 @@ class Overlap(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The overlaps, the largest first, and how many releases could not be looked for any."""
+    """The overlaps, the largest first, and what could not be looked for any."""
 
     overlaps: list[Overlap]
+    damaged: list[str]
     of_other_keys: int
     by_other_columns: int
     too_large: int
@@ -70,6 +85,8 @@ class Compared(NamedTuple):
     def notes(self) -> list[str]:
         """All of it in words."""
         noted = [_said(self.overlaps)] if self.overlaps else []
+        if self.damaged:
+            noted.append(_damaged(self.damaged))
         if self.of_other_keys:
             noted.append(_other_keys(self.of_other_keys))
         if self.by_other_columns:
@@ -80,6 +97,22 @@ class Compared(NamedTuple):
         if self.too_large:
             noted.append(_too_large(self.too_large))
         return noted
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether there is no overlap, nor may be one."""
+        return not (self.overlaps or self.of_other_keys or self.too_large)
+
+
+class Others(NamedTuple):
+    """What the ledger holds of other runs: releases, what may become one at any moment, the rest.
+
+    Each release is there once, though several attempts at it may have noted it.
+    """
+
+    released: list[Entry]
+    pending: list[Entry]
+    damaged: list[str]
 
 
 def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
@@ -147,8 +180,8 @@ def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
 
 def refuse(job: Job, work: storage.WorkDir) -> None:
     """Raise PrivacyError where the job wants no overlap and there is one, or may be."""
-    if job.ledger is not None and job.overlap == "refuse":
-        _refuse(_compared(job, work))
+    if _refuses_overlaps(job):
+        _refuse(_compared_with_released(work, _others(job, work)))
 
 
 def note(job: Job, work: storage.WorkDir, report: Report) -> None:
@@ -158,8 +191,8 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
     """
     if job.ledger is None:
         return
-    found = _compared(job, work)
-    if job.overlap == "refuse":
+    found = _compared_with_released(work, _others(job, work))
+    if _refuses_overlaps(job):
         _refuse(found, report)
     told = work.read_json(_SKETCH)
     report["ledger"] = {
@@ -172,6 +205,10 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
         report["notes"].append(said)
 
 
+def _refuses_overlaps(job: Job) -> bool:
+    return job.ledger is not None and job.overlap == "refuse"
+
+
 def _refuse(found: Compared, report: Report | None = None) -> None:
     refused = "overlap: the release is refused and not published"
     if found.overlaps:
@@ -180,19 +217,33 @@ def _refuse(found: Compared, report: Report | None = None) -> None:
             "overlap: warn",
             report,
         )
+    if found.damaged:
+        raise PrivacyError(
+            f"{refused}: {_damaged(found.damaged)}; restore what is damaged, or, where its release "
+            "was never read by anybody, remove it, or set overlap: warn",
+            report,
+        )
     if found.of_other_keys:
         raise PrivacyError(
             f"{refused}: {_other_keys(found.of_other_keys)}; restore the key that they were noted "
             "with, take their files out of the ledger, or set overlap: warn",
             report,
         )
-
     if found.too_large:
         raise PrivacyError(
             f"{refused}: {_too_large(found.too_large)}; release larger drops, keep a ledger of "
             "drops of one size, or set overlap: warn",
             report,
         )
+
+
+def _damaged(files: Sequence[str]) -> str:
+    first, *more = files
+    others = f" and {len(more)} more" if more else ""
+    return (
+        f"the ledger could not be read in full: {first}{others} is damaged, and who was "
+        "released then is not known"
+    )
 
 
 def _too_large(count: int) -> str:
@@ -210,25 +261,36 @@ def _other_keys(count: int) -> str:
 
 
 def _said(found: Sequence[Overlap]) -> str:
-    others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{found[0].said}{others}; releases of overlapping people can be intersected"
+    first, *more = found
+    others = f" (and in {len(more)} more)" if more else ""
+    return f"{first.said}{others}; releases of overlapping people can be intersected"
 
 
-def _compared(job: Job, work: storage.WorkDir) -> Compared:
-    """What the ledger says of the drop; releases of its own run are left out."""
+def _others(job: Job, work: storage.WorkDir) -> Others:
+    ledger = storage.Ledger(str(job.ledger))
+    noted, own = ledger.noted(), _run_of(work)
+    found: dict[_Is, dict[str, Entry]] = {each: {} for each in _Is}
+    for entry in noted.entries:
+        if entry["run"] != own:
+            found[_became(ledger, entry)][entry["token"]] = entry
+    released, pending = (list(found[each].values()) for each in (_Is.RELEASED, _Is.PENDING))
+    return Others(released, pending, noted.damaged)
+
+
+def _compared_with_released(work: storage.WorkDir, others: Others) -> Compared:
+    return _compared(work, others.released)._replace(damaged=others.damaged)
+
+
+def _compared(work: storage.WorkDir, others: Sequence[Entry]) -> Compared:
+    """What these entries have in common with the drop."""
     own = work.read_json(_SKETCH)
-    others = [
-        entry
-        for entry in storage.Ledger(str(job.ledger)).entries()
-        if entry["run"] != _run_of(work) and _is_released(entry)
-    ]
     of_key = [entry for entry in others if entry["key"] == own["key"]]
     alike = [entry for entry in of_key if entry["by"] == own["by"]]
     drop = Sketch.from_json(own["sketch"])
     known = [(entry, Sketch.from_json(entry["sketch"])) for entry in alike]
-    overlaps = _overlaps(drop, known)
     return Compared(
-        overlaps,
+        _overlaps(drop, known),
+        damaged=[],
         of_other_keys=len(others) - len(of_key),
         by_other_columns=len(of_key) - len(alike),
         too_large=sum(not drop.tells_of(other) for _, other in known),
@@ -245,27 +307,32 @@ def _overlaps(own: Sketch, known: Sequence[tuple[Mapping[str, Any], Sketch]]) ->
     return sorted(found, key=lambda each: (each.same, each.share, each.time), reverse=True)
 
 
-def _is_released(entry: Mapping[str, Any]) -> bool:
-    """Whether the release of an entry was published, which a killed run did not come to say.
+def _became(ledger: storage.Ledger, entry: Entry) -> _Is:
+    """What became of an entry's release, which a killed run did not come to say.
 
-    One whose output cannot be looked at from here counts as published.
+    One that is found published is noted as sure: another may take its place. One whose output
+    cannot be looked at from here counts as published.
     """
     if entry["sure"]:
-        return True
+        return _Is.RELEASED
     try:
-        return storage.published(entry["output"], entry["id"])
+        # In this order: what leaves its working files in between is published, or never is.
+        may_publish = storage.may_publish(entry["work"], entry["token"])
+        if not storage.published(entry["output"], entry["token"]):
+            return _Is.PENDING if may_publish else _Is.GONE
+        ledger.write({**entry, "sure": True})
     except (MondrianOpsError, OSError) as error:
         _log.warning(
             "ledger: entry %s: whether it was published cannot be found out here (%s); it counts",
             entry["id"],
             type(error).__name__,
         )
-        return True
+    return _Is.RELEASED
 
 
 def _run_of(work: storage.WorkDir) -> str:
     """What the attempts at one run have in common, and no other run has."""
-    return hashlib.sha256(work.root.encode()).hexdigest()[:32]
+    return hashlib.sha256(work.root.encode()).hexdigest()
 
 
 @contextmanager
@@ -275,7 +342,8 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
     A release that is refused for good leaves none.
 
     Raises PrivacyError where people were released elsewhere since the release was checked, and the
-    job wants no overlap; StorageError where the ledger's key is not that of the sketch any more.
+    job wants no overlap; StorageError where the ledger's key is not that of the sketch any more;
+    OSError, which a retry may cure, where people may be released elsewhere at this moment.
     """
     if job.ledger is None:
         yield
@@ -286,17 +354,45 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
             f"ledger: the key in {storage.shown(job.ledger)} is another than when this run began; "
             "nothing is published, run again from the partition task"
         )
-    refuse(job, work)
     entry = {**_entry(job, work, report), "sure": False}
     ledger.write(entry)
     try:
+        _give_way(job, work)
+    except BaseException:  # this attempt published nothing; another at this run has its own entry
+        _remove(ledger, entry)
+        raise
+    try:
         yield
     except MondrianOpsError:
-        with suppress(MondrianOpsError, OSError):  # the refusal is what matters
-            if not _is_released(entry):
-                ledger.remove(entry)
+        if _became(ledger, entry) is not _Is.RELEASED:
+            _remove(ledger, entry)
         raise
     ledger.write({**entry, "sure": True})
+
+
+def _give_way(job: Job, work: storage.WorkDir) -> None:
+    """Compare with all others, now that they can see the entry of this release.
+
+    Whoever publishes wrote its entry first and found nobody else's then. Of two, the one that
+    wrote later finds the other's.
+    """
+    if not _refuses_overlaps(job):
+        return
+    others = _others(job, work)
+    _refuse(_compared_with_released(work, others))
+    rivals = [entry for entry in others.pending if not _compared(work, [entry]).is_clear]
+    if rivals:
+        files = sorted(map(storage.Ledger(str(job.ledger)).file_of, rivals))
+        raise OSError(
+            f"overlap: {len(rivals)} other run(s) may publish people of this drop at this moment; "
+            "nothing is published, run again when they are done. Of one that was killed, remove "
+            f"the working files beside its output, or its entry: {', '.join(files)}"
+        )
+
+
+def _remove(ledger: storage.Ledger, entry: Entry) -> None:
+    with suppress(MondrianOpsError, OSError):  # why it is removed is what matters
+        ledger.remove(entry)
 
 
 def confirm(job: Job, work: storage.WorkDir) -> None:
@@ -304,16 +400,18 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
     if job.ledger is None:
         return
     ledger = storage.Ledger(job.ledger)
-    for entry in ledger.entries():
-        if entry["id"] == work.token and not entry["sure"]:
+    for entry in ledger.noted().entries:
+        if entry["token"] == work.token and not entry["sure"]:
             ledger.write({**entry, "sure": True})
 
 
 def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:
     output = str(job.output)
     return {
-        "id": work.token,
+        "id": uuid.uuid4().hex,  # not the run's: each attempt takes back its own entry only
+        "token": work.token,
         "run": _run_of(work),
+        "work": work.root,
         "time": now(),
         "dataset": undated(storage.shown(output)),
         "output": os.path.abspath(storage.local_path(output))

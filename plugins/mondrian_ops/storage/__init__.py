@@ -35,6 +35,7 @@ from mondrian_ops.storage.workdir import (
     FragmentWriter,
     WorkDir,
     is_work_path,
+    may_publish,
     read_fragment,
     work_path,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "load_job",
     "local_path",
     "look_up_with",
+    "may_publish",
     "may_write",
     "names_in",
     "open_source",

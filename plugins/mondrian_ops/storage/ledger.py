@@ -14,14 +14,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import logging
 import os
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.sketch import Sketch
@@ -30,7 +29,7 @@ from mondrian_ops.storage.files import make_private, names_in, read_file, remove
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 from mondrian_ops.storage.nesting import lies_in, would_be_read
 
-__all__ = ["Ledger", "check_ledger"]
+__all__ = ["Ledger", "Noted", "check_ledger"]
 
 Entry = Mapping[str, Any]
 """A JSON value; ``id`` names its file."""
@@ -39,10 +38,15 @@ _KEY, _RELEASES = "key", "releases"
 _KEY_BYTES = 32
 _READERS = 8
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
-_TEXTS = ("id", "run", "time", "dataset", "output", "key")
+_TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
 _OTHERS = ("by", "sure", "sketch")
 
-_log = logging.getLogger(__name__)
+
+class Noted(NamedTuple):
+    """What a ledger holds: its entries, in no order, and the files that are damaged."""
+
+    entries: list[Entry]
+    damaged: list[str]
 
 
 def check_ledger(ledger: str | None, input_url: str, output: str) -> None:
@@ -128,7 +132,7 @@ class Ledger:
 
     def write(self, entry: Entry) -> None:
         """Keep an entry, in place of one with its id."""
-        path = joined(self.url, _RELEASES, f"{entry['id']}.json")
+        path = self._path(entry)
         content = json.dumps(entry, allow_nan=False).encode()
         try:
             write_file(path, content)
@@ -139,13 +143,23 @@ class Ledger:
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out; one that is missing is no error."""
-        remove_file(joined(self.url, _RELEASES, f"{entry['id']}.json"))
+        remove_file(self._path(entry))
 
-    def entries(self) -> list[Entry]:
-        """All entries, in no order; a damaged one is left out, and said."""
+    def file_of(self, entry: Entry) -> str:
+        """The file of an entry, as people may see it."""
+        return shown(self._path(entry))
+
+    def _path(self, entry: Entry) -> str:
+        return joined(self.url, _RELEASES, f"{entry['id']}.json")
+
+    def noted(self) -> Noted:
+        """All that is in it; what cannot be understood is damaged."""
         with ThreadPoolExecutor(_READERS) as readers:
             read = list(readers.map(self._read, self._names()))
-        return [entry for entry in read if entry is not None]
+        return Noted(
+            [entry for each in read for entry in each.entries],
+            sorted(file for each in read for file in each.damaged),
+        )
 
     def _names(self) -> list[str]:
         try:
@@ -153,18 +167,15 @@ class Ledger:
         except FileNotFoundError:
             return []
 
-    def _read(self, name: str) -> Entry | None:
+    def _read(self, name: str) -> Noted:
         path = joined(self.url, _RELEASES, name)
         try:
             found = json.loads(read_file(path))
         except FileNotFoundError:  # its release was refused meanwhile
-            return None
+            return Noted([], [])
         except ValueError:
             found = None
-        if not _is_whole(found):
-            _log.warning("%s: damaged; this release is not compared with it", shown(path))
-            return None
-        return dict(found)
+        return Noted([found], []) if _is_whole(found) else Noted([], [shown(path)])
 
 
 def _create(path: Path, key: bytes) -> None:
@@ -192,7 +203,9 @@ def _is_whole(found: Any) -> bool:
         Sketch.from_json(found["sketch"])
     except (ValueError, KeyError, TypeError):
         return False
-    return all(isinstance(found[key], str) for key in _TEXTS)
+    if not isinstance(found["by"], list) or not isinstance(found["sure"], bool):
+        return False
+    return all(isinstance(text, str) for text in (*map(found.get, _TEXTS), *found["by"]))
 
 
 def _is_entry(name: str) -> bool:

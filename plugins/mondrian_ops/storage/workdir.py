@@ -37,7 +37,15 @@ from mondrian_ops.storage.locations import (
     shown,
 )
 
-__all__ = ["FREQUENCIES", "FragmentWriter", "WorkDir", "is_work_path", "read_fragment", "work_path"]
+__all__ = [
+    "FREQUENCIES",
+    "FragmentWriter",
+    "WorkDir",
+    "is_work_path",
+    "may_publish",
+    "read_fragment",
+    "work_path",
+]
 
 FLUSH_BYTES = 1 << 20
 
@@ -65,6 +73,20 @@ def is_work_path(path: str, run_id: str) -> bool:
     """Whether :func:`work_path` may have made it, for some output of the run."""
     name = name_of(path)
     return name.startswith(".") and name.endswith(_ending(run_id))
+
+
+def may_publish(path: str, token: str) -> bool:
+    """Whether the attempt of this token still has a release in its working files.
+
+    Once it has none, it never has one again.
+    """
+    work = WorkDir(path)
+    try:
+        names_in(work.staging)
+        holder = read_file(work.path(_ATTEMPT)).decode("ascii")
+    except FileNotFoundError:
+        return False
+    return holder == token
 
 
 def _ending(run_id: str) -> str:

@@ -1,0 +1,254 @@
+"""What decides that a table may be handed out, and what `verify` says: found by mutating them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import anonymize, pipeline
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.core.errors import (
+    ApprovalError,
+    InputError,
+    JobError,
+    MondrianOpsError,
+    PrivacyError,
+)
+from mondrian_ops.core.job import Job
+
+ROWS = 24
+JOB = {"k": 3, "quasi_identifiers": ["age"], "cut": "median"}
+SAMARATI = {"k": 3, "quasi_identifiers": ["age=ladder:2/4"], "algorithm": "samarati"}
+
+
+def people(**columns: Any) -> pa.Table:
+    """Classes of three, each with a diagnosis twice and another one once."""
+    ages = pa.array([at // 3 for at in range(ROWS)], pa.int16())
+    ill = [("flu", "flu", "cold")[at % 3] for at in range(ROWS)]
+    return pa.table({"age": ages, "ill": ill, "row": range(ROWS), **columns})
+
+
+TWO_PERSONS = pa.array([at % 2 for at in range(ROWS)])
+
+
+# verify
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """Two files; the class of age 3 has one of its rows in the second."""
+    whole = people().set_column(0, "age", pa.array([str(at // 3) for at in range(ROWS)]))
+    for at, part in enumerate((whole[:11], whole[11:])):
+        pq.write_table(part, tmp_path / f"part-{at}.parquet")
+    return tmp_path
+
+
+def verified(release: Path, **keys: Any) -> dict[str, Any]:
+    return pipeline.verify(Job.from_dict({**JOB, **keys}, paths_required=False), str(release))
+
+
+def test_classes_are_counted_over_all_files_of_a_release(release):
+    assert verified(release, l=2, sensitive=["ill"]) == {
+        "passed": True,
+        "rows": ROWS,
+        "equivalence_classes": 8,
+        "achieved": {"k": 3, "l": 2},
+        "checked": ["k-anonymity, k = 3", "distinct l-diversity of ill, l = 2"],
+        "failures": [],
+        "notes": [],
+    }
+
+
+@pytest.mark.parametrize(("keys", "said"), [({"k": 4}, "k-anonymity"), ({"l": 3}, "l-diversity")])
+def test_a_release_that_fails_is_told_with_what_failed(release, keys, said):
+    found = verified(release, **{"l": 2, "sensitive": ["ill"], **keys})
+    assert found["passed"] is False
+    (failure,) = found["failures"]
+    assert said in failure
+
+
+def test_the_distance_between_sensitive_values_is_that_of_their_hierarchy(tmp_path, monkeypatch):
+    monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", str(tmp_path))
+    (tmp_path / "ills.csv").write_text("flu;lungs;*\ncold;lungs;*\n")
+    (tmp_path / "release").mkdir()
+    ages = pa.array(["0"] * 12 + ["1"] * 12)
+    pq.write_table(people(age=ages), tmp_path / "release" / "part-0.parquet")
+    keys = {"sensitive": ["ill"], "t": 0.2, "t_distance": "hierarchical"}
+    keys["sensitive_hierarchy"] = {"ill": "ills.csv"}
+    assert verified(tmp_path / "release", **keys)["passed"]
+    assert anonymize(people(), {**JOB, **keys})[1]["verification"]["passed"]
+
+
+def test_a_release_does_not_say_whose_rows_its_rows_are(release):
+    found = verified(release, entity_id="person")
+    assert found["passed"]
+    (note,) = found["notes"]
+    assert note.startswith("k counts rows here")
+
+
+def test_where_nothing_lies_nothing_is_checked(tmp_path, monkeypatch):
+    with pytest.raises(InputError):
+        verified(tmp_path)
+    monkeypatch.setattr("mondrian_ops.storage.read_release", lambda _: iter([]))
+    with pytest.raises(InputError, match=f"^{tmp_path}: there is no data file to check$"):
+        verified(tmp_path)
+
+
+def test_no_hierarchy_is_needed_to_count_classes(release):
+    assert verified(release, quasi_identifiers=["age=hierarchy:gone.csv"])["passed"]
+
+
+# anonymize
+
+
+def test_a_table_is_released_with_its_report(monkeypatch):
+    table = people()
+    released, report = anonymize(table, {**JOB, "l": 2, "sensitive": ["ill"]})
+    assert isinstance(released, pa.Table)
+    assert released.schema.types == [pa.string(), pa.string(), pa.int64()]
+    expected = zip(*(map(str, table["age"].to_pylist()), *table.to_pydict().values()), strict=True)
+    rows = zip(*released.to_pydict().values(), strict=True)
+    assert sorted(rows) == sorted((age, ill, row) for age, _, ill, row in expected)
+    assert table == people()
+    assert report["rows"] == {"input": ROWS, "published": ROWS, "suppressed": 0}
+    assert report["achieved"] == {"k": 3, "l": 2}
+    assert report["equivalence_classes"] == 8
+    assert report["columns"]["unlisted"] == ["row"]
+    assert report["cut"]["used"] == "median"
+    assert report["retrieval"] == {"asked": "auto", "used": "memory"}
+    assert report["attributes"]["age"]["generalization"] == "interval"
+    assert report["verification"]["passed"] is True
+    assert report["verification"]["failures"] == []
+    assert report["verification"]["files"] == 1
+    told = {"strategy": "multidimensional", "asked": 8, "fragments": 1, "sample_rows": 0}
+    assert report["partitioning"] == {**told, "merged": 0, "note": ""}
+    (fragment,) = report["fragments"]
+    counted = {"id": 0, "where": "", "rows": ROWS, "equivalence_classes": 8, "DP": 72}
+    assert counted.items() <= fragment.items()
+    assert "levels" not in report
+    assert all(0 <= seconds < 600 for seconds in report["timings_s"].values())
+    assert {"anonymize", "wrap_up"} <= report["timings_s"].keys()
+
+
+def test_a_frame_comes_back_as_one(tmp_path):
+    frame = people().to_pandas()
+    before = frame.copy()
+    released, _ = anonymize(frame, JOB)
+    assert isinstance(released, pd.DataFrame)
+    assert sorted(released["age"]) == sorted(frame["age"].astype(str))
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_the_whole_column_is_recoded_by_what_all_rows_have():
+    released, report = anonymize(people(), SAMARATI)
+    assert report["levels"] == {"age": 0}
+    assert report["equivalence_classes"] == len(set(released["age"].to_pylist())) == 8
+
+
+def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
+    """What the cutting hands out is changed before it is checked."""
+    release = Anonymizer.release
+    monkeypatch.setattr(Anonymizer, "release", lambda *args: spoil(*release(*args)))
+
+
+def test_a_class_that_fails_is_handed_to_nobody(monkeypatch):
+    def one_is_alone(table: pa.Table, summary: dict, persons: Any) -> tuple:
+        ages = pa.array(["99", *table["age"].cast(pa.string()).to_pylist()[1:]])
+        return table.set_column(0, "age", ages.dictionary_encode()), summary, persons
+
+    spoiled(monkeypatch, one_is_alone)
+    with pytest.raises(PrivacyError, match=r"^the release is refused: .*k-anonymity") as caught:
+        anonymize(people(), JOB)
+    assert caught.value.report["achieved"]["k"] == 1
+    assert caught.value.report["verification"]["passed"] is False
+    assert len(caught.value.report["verification"]["failures"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "suppressed", "said"),
+    [
+        (ROWS - 3, 0, "24 rows came in, 21 are in the release"),
+        (ROWS - 3, 3, "3 rows are suppressed, 0 may be"),
+    ],
+)
+def test_rows_that_were_lost_are_noticed(monkeypatch, rows, suppressed, said):
+    def fewer(table: pa.Table, summary: dict, persons: Any) -> tuple:
+        return table.slice(0, rows), {**summary, "suppressed": suppressed}, persons
+
+    spoiled(monkeypatch, fewer)
+    with pytest.raises(PrivacyError, match=f"refused: {said}") as caught:
+        anonymize(people(), JOB)
+    assert caught.value.report["verification"]["passed"] is False
+
+
+def test_persons_are_counted_where_they_are_asked_for(monkeypatch):
+    job = {**JOB, "entity_id": "row"}
+    assert anonymize(people(), job)[1]["achieved"]["k"] == 3
+    twice = people(row=pa.array([at // 3 * 3 + at % 2 for at in range(ROWS)]))
+    assert anonymize(twice, job)[1]["achieved"]["k"] >= 3
+
+    def of_one(table: pa.Table, summary: dict, persons: pa.ChunkedArray) -> tuple:
+        return table, summary, persons.take(np.zeros(ROWS, np.int64))
+
+    spoiled(monkeypatch, of_one)
+    with pytest.raises(PrivacyError, match="k = 3 persons by row"):
+        anonymize(people(), job)
+
+
+def test_a_limit_refuses_or_asks_and_who_is_asked_decides():
+    with pytest.raises(PrivacyError, match="max_risk"):
+        anonymize(people(), {**JOB, "max_risk": 0.1}, approve=lambda _: "jane")
+    for asking in ({"require_approval": True}, {"max_risk": 0.1, "on_exceeded": "ask"}):
+        job = {**JOB, **asking}
+        for approve in (None, lambda _: None):
+            with pytest.raises(ApprovalError, match="needs an approval and got none; pass approve"):
+                anonymize(people(), job, approve)
+        asked: list[dict] = []
+        _, report = anonymize(people(), job, approve=lambda told, to=asked: to.append(told) or "jo")
+        assert report["approval"]["by"] == "jo"
+        assert report["approval"]["decision"] == "approved"
+        assert asked == [report]
+
+
+def test_nobody_is_asked_about_what_needs_no_approval():
+    def approve(_report: dict) -> str:
+        raise AssertionError("asked")
+
+    assert "approval" not in anonymize(people(), JOB, approve)[1]
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "kind", "said"),
+    [
+        (people(), {"ledger": "l"}, JobError, "ledger: a table in memory is not published"),
+        (people(), {"quasi_identifiers": ["size"]}, MondrianOpsError, "size"),
+        (people()[:0], {}, InputError, "no rows"),
+        (people()[:2], {}, PrivacyError, "2 rows, fewer than k = 3"),
+        (people(), {"l": 3, "sensitive": ["ill"]}, PrivacyError, "2 distinct value"),
+        (people(row=TWO_PERSONS), {"entity_id": "row"}, PrivacyError, r"those of 2 person\(s\)"),
+        (people().append_column("age", people()["age"]), {}, InputError, "'age' is there twice"),
+    ],
+)
+def test_what_cannot_be_released_is_refused_before(monkeypatch, table, keys, kind, said):
+    def late(*_args: Any) -> None:
+        raise AssertionError("it was cut")
+
+    monkeypatch.setattr(Anonymizer, "release", late)
+    with pytest.raises(kind, match=said):
+        anonymize(table, {**JOB, **keys})
+
+
+def test_text_is_plain_whatever_it_came_as():
+    views = people().set_column(1, "ill", people()["ill"].cast(pa.string_view()))
+    coded = people().set_column(1, "ill", people()["ill"].dictionary_encode())
+    for table in (views, coded):
+        released, _ = anonymize(table.replace_schema_metadata({"of": "ours"}), JOB)
+        assert released.schema.field("ill").type == pa.string()
+        assert sorted(released["ill"].to_pylist()) == sorted(people()["ill"].to_pylist())
+        assert not released.schema.metadata
