@@ -28,7 +28,7 @@ class Desk:
         self.ledger = storage.Ledger(str(here / "ledger"))
         self.run = Run(str(here), "own", OWN)
 
-    def entry(self, people: Any = OTHERS, **keys: Any) -> dict[str, Any]:
+    def entry(self, people: Any = OTHERS, sure: bool = True, **keys: Any) -> dict[str, Any]:
         """Note a release of others, as published and sure."""
         number = len(self.ledger.noted().entries)
         told = {
@@ -41,12 +41,13 @@ class Desk:
             "time": f"2025-01-{number + 1:02d}",
             "key": storage.Ledger.key_id(KEY),
             "by": ["name"],
-            "sure": True,
             "sketch": sketch_of(people).to_json(),
             **keys,
         }
         self.ledger.write(told)
-        return told
+        if sure:
+            self.ledger.make_sure(told)
+        return {**told, "sure": sure}
 
     def pending(self, people: Any = OTHERS, **keys: Any) -> dict[str, Any]:
         """Note a release that waits in its working files."""
@@ -82,7 +83,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setattr(ledger, "PATIENCE_S", 0)
     return Desk(tmp_path)
 
 
@@ -185,6 +187,69 @@ def test_nor_are_working_files_that_hold_no_release_any_more(desk):
     assert desk.run.is_published
 
 
+@pytest.mark.parametrize("becomes", ["gone", "released"])
+def test_the_least_of_those_who_publish_at_once_waits_for_the_others(desk, monkeypatch, becomes):
+    told = desk.pending(OWN, id="~")
+    waited = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) < 3:
+            return
+        if becomes == "gone":
+            desk.ledger.remove(told)
+        else:
+            storage.publish(f"{told['work']}/release", told["output"], told["token"])
+
+    monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
+    monkeypatch.setattr(ledger.time, "sleep", sleep)
+    if becomes == "gone":
+        desk.publish()
+        assert desk.run.is_published
+    else:
+        with pytest.raises(PrivacyError, match="same drop"):
+            desk.publish()
+    assert waited == [1.0] * 3
+
+
+def test_the_others_give_way_at_once(desk, monkeypatch):
+    for at in ("~", "!"):
+        desk.pending(OWN, id=at)
+    monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
+    with pytest.raises(OSError, match=r"overlap: 2 other run\(s\) may publish"):
+        desk.publish()
+    assert not desk.run.is_published
+
+
+def test_who_waits_gives_up_after_a_while(desk, monkeypatch):
+    desk.pending(OWN, id="~")
+    times = iter([100.0, 150.0, 200.0])
+    monkeypatch.setattr(ledger, "PATIENCE_S", 100.0)
+    monkeypatch.setattr(ledger.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(ledger.time, "sleep", lambda _: None)
+    with pytest.raises(OSError, match=r"overlap: 1 other run\(s\) may publish"):
+        desk.publish()
+    assert next(times, None) is None
+
+
+def test_working_files_that_cannot_be_looked_at_may_hold_a_release(desk, monkeypatch):
+    told = desk.pending(OWN)
+    attempt = Path(told["work"], "attempt")
+    for hidden in ("names_in", "read_file"):
+
+        def forbidden(*_args: object) -> None:
+            raise PermissionError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(f"mondrian_ops.storage.workdir.{hidden}", forbidden)
+            assert storage.may_publish(told["work"], told["token"])
+    assert not storage.may_publish(told["work"], "another")
+    attempt.unlink()  # they are being removed, in some order
+    assert storage.may_publish(told["work"], told["token"])
+    Path(told["work"], "release").rename(desk.here / "withdrawn")
+    assert not storage.may_publish(told["work"], told["token"])
+
+
 def test_whoever_only_warns_is_not_held_up(desk):
     desk.pending(OWN)
     warned = Run(str(desk.here), "warned", OWN, "warn")
@@ -197,10 +262,11 @@ def test_an_entry_counts_as_published_where_that_is_so_or_cannot_be_found_out(de
     storage.publish(f"{told['work']}/release", told["output"], told["token"])
     desk.refused("same drop")
     assert desk.ledger.noted().entries == [{**told, "sure": True}]
-    desk.ledger.write({**told, "sure": False, "output": "s3://no-connection@bucket/out"})
+    (desk.here / "ledger" / "releases" / "e0.sure").unlink()
+    desk.ledger.write({**told, "output": "s3://no-connection@bucket/out"})
     desk.refused("same drop")
     assert "e0: whether it was published cannot be found out here" in caplog.text
-    desk.ledger.write({**told, "sure": False, "output": str(desk.here / "never")})
+    desk.ledger.write({**told, "output": str(desk.here / "never")})
     caplog.clear()
     ledger.refuse(desk.run.job, desk.run.work)  # neither there nor on its way
     assert not caplog.records
@@ -214,8 +280,9 @@ def test_a_release_noted_by_several_attempts_is_one(desk):
 
 def test_a_run_is_not_in_its_own_way(desk):
     own = ledger._entry(desk.run.job, desk.run.work, {"rows": {}, "achieved": {}})
-    for sure in (True, False):
-        desk.ledger.write({**own, "id": str(sure), "sure": sure})
+    for at in ("sure", "unsure"):
+        desk.ledger.write({**own, "id": at})
+    desk.ledger.make_sure({**own, "id": "sure"})
     ledger.refuse(desk.run.job, desk.run.work)
     desk.publish()
     assert desk.run.is_published
@@ -258,7 +325,7 @@ def test_only_the_releases_own_entry_is_made_sure(desk):
     desk.pending()
     own = ledger._entry(desk.run.job, desk.run.work, {"rows": {}, "achieved": {}})
     for token in ("", own["token"], "~"):
-        desk.ledger.write({**own, "id": f"own{token}", "token": token, "sure": False})
+        desk.ledger.write({**own, "id": f"own{token}", "token": token})
     ledger.confirm(desk.run.job, desk.run.work)
     sure = [each["token"] for each in desk.ledger.noted().entries if each["sure"]]
     assert sure == [own["token"]]

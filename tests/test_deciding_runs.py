@@ -416,27 +416,72 @@ def test_what_was_published_meanwhile_is_not_replaced(tmp_path):
     assert json.loads((late.out / "_report.json").read_text()) == again != published
 
 
+def test_a_late_attempt_publishes_nothing_of_the_next_one(tmp_path, monkeypatch):
+    """It goes on between its check and its publication, when the run was begun anew."""
+    Wrapping(tmp_path, "old").wrap_up()
+    wrapping = Wrapping(tmp_path)
+    standing = storage.standing(str(wrapping.out))
+    assert standing is not None
+    publish = storage.publish
+
+    def late(*args: Any) -> None:
+        again = pipeline.partition(wrapping.job, work=wrapping.work.root)
+        pipeline.anonymize_fragment(wrapping.job, again[0])
+        publish(*args)
+
+    monkeypatch.setattr(storage, "publish", late)
+    with pytest.raises(StorageError, match="belongs to a later attempt"):
+        wrapping.wrap_up()
+    assert storage.standing(str(wrapping.out)) == standing
+
+
+def test_a_release_whose_report_is_gone_is_not_published(tmp_path, monkeypatch):
+    wrapping = Wrapping(tmp_path)
+    publish = storage.publish
+
+    def late(staging: str, *args: Any) -> None:
+        Path(staging, "_report.json").unlink()
+        publish(staging, *args)
+
+    monkeypatch.setattr(storage, "publish", late)
+    with pytest.raises(StorageError, match="working files of this run vanished"):
+        wrapping.wrap_up()
+    assert not wrapping.out.exists()
+
+
+def test_working_files_are_not_made_anew_while_somebody_publishes(tmp_path, monkeypatch):
+    wrapping = Wrapping(tmp_path)
+    monkeypatch.setattr(storage, "check_output", lambda *_: None)
+    monkeypatch.setattr("mondrian_ops.storage.local_publication.PATIENCE_S", 0)
+    monkeypatch.setattr("mondrian_ops.storage.workdir._BEGUN", set())  # another process did
+    with (
+        storage.unpublished(str(wrapping.job.output)),
+        pytest.raises(TimeoutError, match="another process has been publishing"),
+    ):
+        pipeline.partition(wrapping.job, work=wrapping.work.root)
+    monkeypatch.undo()
+    assert wrapping.wrap_up()["rows"]["published"] == ROWS
+
+
 def test_an_attempt_after_publication_tidies_up_and_confirms(tmp_path, monkeypatch):
     """The first is killed between publishing and saying so in the ledger."""
     ledger = tmp_path / "ledger"
     wrapping = Wrapping(tmp_path, ledger=str(ledger), identifiers=["row"])
-    written = storage.Ledger.write
 
-    def killed(self: storage.Ledger, entry: dict[str, Any]) -> None:
-        if entry["sure"]:
-            raise KeyboardInterrupt
-        written(self, entry)
+    def killed(*_args: object) -> None:
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.Ledger, "write", killed)
+    monkeypatch.setattr(storage.Ledger, "make_sure", killed)
     with pytest.raises(KeyboardInterrupt):
         wrapping.wrap_up()
     monkeypatch.undo()
-    (entry,) = (ledger / "releases").iterdir()
-    assert json.loads(entry.read_text())["sure"] is False
+    (entry,) = storage.Ledger(str(ledger)).noted().entries
+    assert not entry["sure"]
     staging = Path(wrapping.work.staging)
     staging.mkdir(exist_ok=True)  # the release that was replaced, and not yet removed
     assert wrapping.wrap_up()["rows"]["published"] == ROWS
-    assert json.loads(entry.read_text())["sure"] is True
+    (entry,) = storage.Ledger(str(ledger)).noted().entries
+    assert entry["sure"]
     assert not staging.exists()
 
 

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,8 +38,9 @@ def drop(first: int, rows: int = ROWS) -> pa.Table:
 
 
 @pytest.fixture
-def nights(tmp_path: Path) -> Iterator[Nights]:
-    yield Nights(tmp_path)
+def nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
+    monkeypatch.setattr("mondrian_ops.pipeline.ledger.PATIENCE_S", 0)
+    return Nights(tmp_path)
 
 
 class Nights:
@@ -71,7 +71,13 @@ class Nights:
         return pipeline.run(self.job(night, table, **keys))
 
     def entries(self) -> list[dict]:
-        return [json.loads(path.read_text()) for path in (self.ledger / "releases").iterdir()]
+        return storage.Ledger(str(self.ledger)).noted().entries
+
+    def unsure(self) -> Path:
+        """The one entry, whose run did not come to say that it published."""
+        (path,) = (self.ledger / "releases").glob("*.json")
+        path.with_suffix(".sure").unlink(missing_ok=True)
+        return path
 
 
 def test_a_third_of_the_people_again_is_told_with_its_share(nights, caplog):
@@ -254,9 +260,8 @@ def test_a_release_that_was_never_confirmed_counts_when_another_has_taken_its_pl
 @pytest.mark.parametrize("output", ["s3://no-connection@bucket/out", "ftp://host/out"])
 def test_an_unsure_entry_whose_output_cannot_be_looked_at_counts(nights, caplog, output):
     nights.run(1, drop(0, 1000))
-    (path,) = (nights.ledger / "releases").iterdir()
-    entry = json.loads(path.read_text())
-    path.write_text(json.dumps({**entry, "sure": False, "output": output}))
+    path = nights.unsure()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "output": output}))
     report = nights.run(2, drop(900, 1000))
     assert [each["share"] for each in report["ledger"]["overlaps"]] == [0.1]
     assert "cannot be found out here" in caplog.text
@@ -266,8 +271,7 @@ def test_an_unsure_entry_whose_output_cannot_be_looked_at_counts(nights, caplog,
 def test_an_unsure_entry_whose_output_is_not_allowed_here_counts(nights, monkeypatch):
     nights.ledger = nights.here / "theirs" / "ledger"
     nights.run(1, drop(0, 1000))
-    (path,) = (nights.ledger / "releases").iterdir()
-    path.write_text(json.dumps({**json.loads(path.read_text()), "sure": False}))
+    nights.unsure()
     other = nights.job(2, drop(0, 1000), output=str(nights.here / "theirs" / "2"), overlap="refuse")
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(nights.here))
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(nights.here / "theirs"))
@@ -277,8 +281,7 @@ def test_an_unsure_entry_whose_output_is_not_allowed_here_counts(nights, monkeyp
 
 def test_a_store_that_does_not_answer_does_not_stop_the_jobs_of_a_ledger(nights, monkeypatch):
     nights.run(1, drop(0, 1000))
-    (path,) = (nights.ledger / "releases").iterdir()
-    path.write_text(json.dumps({**json.loads(path.read_text()), "sure": False}))
+    nights.unsure()
     other = nights.job(2, drop(500, 1000))
     asked, published = str(nights.here / "out" / "2025-01-01"), storage.published
 
@@ -386,7 +389,7 @@ def test_columns_by_which_nobody_can_be_told_apart_are_refused(nights):
 def test_a_damaged_entry_is_told_or_refused_until_it_is_restored_or_removed(nights, caplog):
     for night in (1, 2):
         nights.run(night, drop(night * 1000, 1000))
-    paths = sorted((nights.ledger / "releases").iterdir())
+    paths = sorted((nights.ledger / "releases").glob("*.json"))
     whole = [path.read_bytes() for path in paths]
     for path, content in zip(paths, whole, strict=True):
         path.write_bytes(content[: len(content) // 2])
@@ -406,14 +409,14 @@ def test_a_damaged_entry_is_told_or_refused_until_it_is_restored_or_removed(nigh
 
 def test_an_entry_that_is_damaged_after_the_check_is_seen_before_publication(nights):
     nights.run(1, drop(0, 1000))
-    (path,) = (nights.ledger / "releases").iterdir()
+    (path,) = (nights.ledger / "releases").glob("*.json")
     job = nights.job(2, drop(2000, 1000), overlap="refuse")
     work = checked(job, "late")
     path.write_text("null")
     with pytest.raises(PrivacyError, match="is damaged"):
         pipeline.publish(job, work=work)
     assert not Path(str(job.output)).exists()
-    assert os.listdir(path.parent) == [path.name]
+    assert list(path.parent.glob("*.json")) == [path]
 
 
 def test_a_damaged_key_is_refused(nights):
@@ -429,10 +432,9 @@ TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
 @pytest.mark.parametrize(
     "damage",
     [
-        *({key: None} for key in (*TEXTS, "by", "sure", "sketch")),
+        *({key: None} for key in (*TEXTS, "by", "sketch")),
         {"by": "name"},
         {"by": ["name", 1]},
-        {"sure": 0},
         {"sketch": {"rows": 1}},
         {"sketch": {"rows": 1, "total": "0", "least": "?"}},
     ],
@@ -440,9 +442,9 @@ TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
 def test_an_entry_that_lacks_something_is_damaged(nights, damage):
     ledger = storage.Ledger(str(nights.ledger))
     sketch = core_sketch.Sketch.nothing().to_json()
-    whole = {**dict.fromkeys(TEXTS, "x"), "by": ["name"], "sure": True, "sketch": sketch}
+    whole = {**dict.fromkeys(TEXTS, "x"), "by": ["name"], "sketch": sketch}
     ledger.write(whole)
-    assert ledger.noted() == ([whole], [])
+    assert ledger.noted() == ([{**whole, "sure": False}], [])
     for broken in ({**whole, **damage}, {key: whole[key] for key in whole.keys() - damage.keys()}):
         (nights.ledger / "releases" / "x.json").write_text(json.dumps(broken))
         assert ledger.noted() == ([], [f"{nights.ledger}/releases/x.json"])
@@ -624,9 +626,9 @@ def test_a_ledger_can_lie_on_a_remote_store(nights: Nights, s3_folder: S3Folder)
     assert nights.run(1, drop(0, 1000), ledger=ledger)["ledger"]["overlaps"] == []
     with pytest.raises(PrivacyError, match="same drop"):
         nights.run(2, drop(0, 1000), ledger=ledger, overlap="refuse")
-    assert len(s3_folder.names("ledger/releases")) == 1
     assert s3_folder.names("ledger") == ["key", "releases"]
-    (name,) = s3_folder.names("ledger/releases")
+    name, sure = s3_folder.names("ledger/releases")
+    assert (Path(name).suffix, Path(sure).suffix) == (".json", ".sure")
     s3_folder.put(f"ledger/releases/{name}", b"[1")
     with pytest.raises(PrivacyError, match=rf"{ledger}/releases/{name} is damaged"):
         nights.run(2, drop(5000, 1000), ledger=ledger, overlap="refuse")

@@ -88,8 +88,9 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
         return step
 
-    monkeypatch.setattr(storage.Ledger, "write", as_step(storage.Ledger.write))
-    monkeypatch.setattr(storage.Ledger, "noted", as_step(storage.Ledger.noted))
+    for name in ("write", "noted", "make_sure"):
+        monkeypatch.setattr(storage.Ledger, name, as_step(getattr(storage.Ledger, name)))
+    monkeypatch.setattr(ledger, "PATIENCE_S", 0)
     monkeypatch.setattr(storage, "publish", as_step(storage.publish))
     return taken
 
@@ -166,8 +167,8 @@ def test_who_shares_nobody_or_is_only_warned_is_not_held_up(turns, tmp_path, ord
 def test_a_release_that_appears_while_it_is_looked_for_is_found(tmp_path, monkeypatch):
     """Its working files go and it appears between two looks: in one of them it is there."""
     runs = two_runs(str(tmp_path), overlap="warn")
-    entry = {**ledger._entry(runs["B"].job, runs["B"].work, {"rows": {}, "achieved": {}})}
-    storage.Ledger(str(runs["B"].job.ledger)).write({**entry, "sure": False})
+    entry = ledger._entry(runs["B"].job, runs["B"].work, {"rows": {}, "achieved": {}})
+    storage.Ledger(str(runs["B"].job.ledger)).write(entry)
     looks = {name: getattr(storage, name) for name in ("may_publish", "published")}
 
     def looked(name):

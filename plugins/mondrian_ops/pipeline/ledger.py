@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +36,10 @@ from mondrian_ops.report.figures import number, percent
 
 __all__ = ["confirm", "note", "recorded", "refuse", "sketch"]
 
+PATIENCE_S = 60.0
+"""How long to wait for others who publish, or give way."""
+
+_PAUSE_S = 1.0
 _SKETCH = "ledger.json"
 _BETWEEN, _MISSING = "\x1f", "\x00"
 
@@ -313,14 +318,14 @@ def _became(ledger: storage.Ledger, entry: Entry) -> _Is:
     One that is found published is noted as sure: another may take its place. One whose output
     cannot be looked at from here counts as published.
     """
-    if entry["sure"]:
+    if entry.get("sure"):
         return _Is.RELEASED
     try:
         # In this order: what leaves its working files in between is published, or never is.
         may_publish = storage.may_publish(entry["work"], entry["token"])
         if not storage.published(entry["output"], entry["token"]):
             return _Is.PENDING if may_publish else _Is.GONE
-        ledger.write({**entry, "sure": True})
+        ledger.make_sure(entry)
     except (MondrianOpsError, OSError) as error:
         _log.warning(
             "ledger: entry %s: whether it was published cannot be found out here (%s); it counts",
@@ -354,10 +359,10 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
             f"ledger: the key in {storage.shown(job.ledger)} is another than when this run began; "
             "nothing is published, run again from the partition task"
         )
-    entry = {**_entry(job, work, report), "sure": False}
+    entry = _entry(job, work, report)
     ledger.write(entry)
     try:
-        _give_way(job, work)
+        _give_way(job, work, entry)
     except BaseException:  # this attempt published nothing; another at this run has its own entry
         _remove(ledger, entry)
         raise
@@ -367,27 +372,36 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
         if _became(ledger, entry) is not _Is.RELEASED:
             _remove(ledger, entry)
         raise
-    ledger.write({**entry, "sure": True})
+    ledger.make_sure(entry)
 
 
-def _give_way(job: Job, work: storage.WorkDir) -> None:
+def _give_way(job: Job, work: storage.WorkDir, own: Entry) -> None:
     """Compare with all others, now that they can see the entry of this release.
 
     Whoever publishes wrote its entry first and found nobody else's then. Of two, the one that
-    wrote later finds the other's.
+    wrote later finds the other's. If both do, the one of the least id waits for the others, who
+    give way at once.
     """
     if not _refuses_overlaps(job):
         return
-    others = _others(job, work)
-    _refuse(_compared_with_released(work, others))
-    rivals = [entry for entry in others.pending if not _compared(work, [entry]).is_clear]
-    if rivals:
+    until = time.monotonic() + PATIENCE_S
+    while rivals := _rivals(job, work):
+        if own["id"] < min(entry["id"] for entry in rivals) and time.monotonic() < until:
+            time.sleep(_PAUSE_S)
+            continue
         files = sorted(map(storage.Ledger(str(job.ledger)).file_of, rivals))
         raise OSError(
             f"overlap: {len(rivals)} other run(s) may publish people of this drop at this moment; "
             "nothing is published, run again when they are done. Of one that was killed, remove "
             f"the working files beside its output, or its entry: {', '.join(files)}"
         )
+
+
+def _rivals(job: Job, work: storage.WorkDir) -> list[Entry]:
+    """Entries that may become releases of the same people; PrivacyError where they are some."""
+    others = _others(job, work)
+    _refuse(_compared_with_released(work, others))
+    return [entry for entry in others.pending if not _compared(work, [entry]).is_clear]
 
 
 def _remove(ledger: storage.Ledger, entry: Entry) -> None:
@@ -402,7 +416,7 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
     ledger = storage.Ledger(job.ledger)
     for entry in ledger.noted().entries:
         if entry["token"] == work.token and not entry["sure"]:
-            ledger.write({**entry, "sure": True})
+            ledger.make_sure(entry)
 
 
 def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:

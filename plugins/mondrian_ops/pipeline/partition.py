@@ -96,8 +96,10 @@ def begin(job: Job, work: str) -> Run:
     storage.check_ledger(job.ledger, str(job.input), str(job.output))
     storage.check_output(str(job.input), str(job.output))
     directory = storage.WorkDir(work)
-    # Before all that takes long: whoever was given up for dead meanwhile finds that out.
-    directory.create()
+    # Before all that takes long: whoever was given up for dead meanwhile finds that out. Not while
+    # one publishes what is removed here.
+    with storage.unpublished(str(job.output)):
+        directory.create()
     directory.note_replaced(storage.standing(str(job.output)))
     run = Run(directory, _opened(job))
     run.dataset.save(directory)

@@ -160,6 +160,8 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
         _write_report(directory, report)
 
     def refuse() -> None:
+        directory.check_attempt()  # not the files of a later one, half made
+        _staged_report(directory)
         if approval is None:
             _refuse_another(job, directory)
         else:

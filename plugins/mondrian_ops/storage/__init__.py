@@ -26,6 +26,7 @@ from mondrian_ops.storage.release import (
     published,
     read_release,
     standing,
+    unpublished,
     write_part,
 )
 from mondrian_ops.storage.seal import seal_of
@@ -80,6 +81,7 @@ __all__ = [
     "seal_of",
     "shown",
     "standing",
+    "unpublished",
     "use_options",
     "work_path",
     "write_file",

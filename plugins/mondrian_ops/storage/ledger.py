@@ -35,11 +35,12 @@ Entry = Mapping[str, Any]
 """A JSON value; ``id`` names its file."""
 
 _KEY, _RELEASES = "key", "releases"
+_ENTRY, _SURE = ".json", ".sure"
 _KEY_BYTES = 32
 _READERS = 8
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 _TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
-_OTHERS = ("by", "sure", "sketch")
+_OTHERS = ("by", "sketch")
 
 
 class Noted(NamedTuple):
@@ -98,7 +99,7 @@ class Ledger:
 
     def _first_key(self, path: str) -> bytes:
         """The key, made where there is no entry that another one was made with."""
-        entries = len(self._names())
+        entries = sum(map(_is_entry, self._names()))
         if not entries:
             self._make_key(path)
         try:
@@ -131,7 +132,7 @@ class Ledger:
             temporary.unlink(missing_ok=True)
 
     def write(self, entry: Entry) -> None:
-        """Keep an entry, in place of one with its id."""
+        """Keep a new entry, of a release that is not sure to be published."""
         path = self._path(entry)
         content = json.dumps(entry, allow_nan=False).encode()
         try:
@@ -141,6 +142,13 @@ class Ledger:
             store.create_dir(directory, recursive=True)
             write_file(path, content)
 
+    def make_sure(self, entry: Entry) -> None:
+        """Note that the release of an entry was published.
+
+        By a file of its own: a listing may miss one that is replaced while it is made.
+        """
+        write_file(self._path(entry, _SURE), b"published\n")
+
     def remove(self, entry: Entry) -> None:
         """Take an entry out; one that is missing is no error."""
         remove_file(self._path(entry))
@@ -149,23 +157,30 @@ class Ledger:
         """The file of an entry, as people may see it."""
         return shown(self._path(entry))
 
-    def _path(self, entry: Entry) -> str:
-        return joined(self.url, _RELEASES, f"{entry['id']}.json")
+    def _path(self, entry: Entry, ending: str = _ENTRY) -> str:
+        return joined(self.url, _RELEASES, entry["id"] + ending)
 
     def noted(self) -> Noted:
-        """All that is in it; what cannot be understood is damaged."""
+        """All that is in it, each entry with whether it is ``sure``; what cannot be understood is
+        damaged."""
+        names = self._names()
+        entries = filter(_is_entry, names)
         with ThreadPoolExecutor(_READERS) as readers:
-            read = list(readers.map(self._read, self._names()))
+            read = list(readers.map(self._read, entries))
         return Noted(
-            [entry for each in read for entry in each.entries],
+            [
+                {**entry, "sure": entry["id"] + _SURE in names}
+                for each in read
+                for entry in each.entries
+            ],
             sorted(file for each in read for file in each.damaged),
         )
 
-    def _names(self) -> list[str]:
+    def _names(self) -> set[str]:
         try:
-            return [name for name in names_in(joined(self.url, _RELEASES)) if _is_entry(name)]
+            return set(names_in(joined(self.url, _RELEASES)))
         except FileNotFoundError:
-            return []
+            return set()
 
     def _read(self, name: str) -> Noted:
         path = joined(self.url, _RELEASES, name)
@@ -203,10 +218,10 @@ def _is_whole(found: Any) -> bool:
         Sketch.from_json(found["sketch"])
     except (ValueError, KeyError, TypeError):
         return False
-    if not isinstance(found["by"], list) or not isinstance(found["sure"], bool):
+    if not isinstance(found["by"], list):
         return False
     return all(isinstance(text, str) for text in (*map(found.get, _TEXTS), *found["by"]))
 
 
 def _is_entry(name: str) -> bool:
-    return name.endswith(".json") and not name.startswith(".")
+    return name.endswith(_ENTRY) and not name.startswith(".")

@@ -12,6 +12,7 @@ import fnmatch
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,7 +52,15 @@ from mondrian_ops.storage.nesting import lies_in, would_be_read
 from mondrian_ops.storage.parquet_files import parquet_file
 from mondrian_ops.storage.remote import entry
 
-__all__ = ["check_output", "publish", "published", "read_release", "standing", "write_part"]
+__all__ = [
+    "check_output",
+    "publish",
+    "published",
+    "read_release",
+    "standing",
+    "unpublished",
+    "write_part",
+]
 
 REPORT = "_report.json"
 PART_PATTERN = "part-*.parquet"
@@ -123,6 +132,17 @@ def check_output(input_url: str, output: str) -> None:
     _refuse_overlap(input_url, output, target)
     _refuse_occupied(target)
     way.refuse_unwritable(target)
+
+
+@contextmanager
+def unpublished(output: str) -> Iterator[None]:
+    """Nobody publishes to ``output`` meanwhile (on a local file system).
+
+    Raises TimeoutError, which a retry may cure, where somebody does and does not come to an end.
+    """
+    target = _target(output)
+    with _way(target).alone(target):
+        yield
 
 
 def _way(target: str) -> ModuleType:

@@ -76,17 +76,21 @@ def is_work_path(path: str, run_id: str) -> bool:
 
 
 def may_publish(path: str, token: str) -> bool:
-    """Whether the attempt of this token still has a release in its working files.
+    """Whether the attempt of this token has, or may have, a release in its working files.
 
     Once it has none, it never has one again.
     """
     work = WorkDir(path)
     try:
         names_in(work.staging)
-        holder = read_file(work.path(_ATTEMPT)).decode("ascii")
     except FileNotFoundError:
         return False
-    return holder == token
+    except PermissionError:
+        return True
+    try:
+        return read_file(work.path(_ATTEMPT)) == token.encode("ascii")
+    except (FileNotFoundError, PermissionError):  # they are being removed, or somebody else's
+        return True
 
 
 def _ending(run_id: str) -> str:
