@@ -23,16 +23,18 @@ class Costs:
     """What a row was measured to cost in a run of ``rows`` rows, the start of tasks left out.
 
     CPU seconds of a row in ``partition`` (survey, count and scatter) and ``anonymize_fragment``,
-    wall seconds in ``wrap_up``. ``start_mib``: of a task before it has rows; beside that
-    ``anonymize_bytes`` per row of a fragment and ``wrap_up_bytes`` per row of the release. Bytes of
-    a row in the source, in the working files and in the release.
+    wall seconds in ``wrap_up``. ``…_start_mib``: of a task of that phase before it has rows; beside
+    that ``anonymize_bytes`` per row of a fragment and ``wrap_up_bytes`` per row of the release.
+    Bytes of a row in the source, in the working files and in the release.
     """
 
     rows: int
     partition_s: float
     anonymize_s: float
     wrap_up_s: float
-    start_mib: float
+    partition_start_mib: float
+    anonymize_start_mib: float
+    wrap_up_start_mib: float
     anonymize_bytes: float
     wrap_up_bytes: float
     source_bytes: float
@@ -103,12 +105,12 @@ def phases(costs: Costs, cluster: Cluster, rows: int = ROWS) -> list[Phase]:
     )
     spread = cluster.all_cores
     apart = 1 - 1 / cluster.machines  # what a shuffle sends to another machine
-    of_fragment = costs.start_mib + costs.anonymize_bytes * cluster.max_rows / 2**20
+    of_fragment = costs.anonymize_start_mib + costs.anonymize_bytes * cluster.max_rows / 2**20
     return [
         # Read to survey, to count and, with `application`, once more to route.
         Phase("survey, count and route", spread, rows * costs.partition_s / spread,
               cluster.disk_s(3 * source + moved), cluster.network_s(apart * moved),
-              costs.start_mib),
+              costs.partition_start_mib),
         Phase(f"anonymize {fragments:,} fragments", spread,
               rows * costs.anonymize_s / spread * waves,
               cluster.disk_s(moved + cluster.replicas * published),
@@ -121,7 +123,7 @@ def wrap_up(costs: Costs, rows: int, releases: int = 1) -> Phase:
     """Checking in one task per release; its wall time was measured with reading in it."""
     each = rows / releases
     name = "wrap_up" if releases == 1 else f"wrap_up of {releases} releases, side by side"
-    mib = costs.start_mib + costs.wrap_up_bytes * each / 2**20
+    mib = costs.wrap_up_start_mib + costs.wrap_up_bytes * each / 2**20
     return Phase(name, releases, each * costs.wrap_up_s, 0.0, 0.0, mib)
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class Setting:
 
 
 LINEAR = Setting("local", "scatter", 32)
-STARTING = Setting("local", "scatter", 4)
+WARMING = replace(LINEAR, fragments=2)
 # The most telling ones first: a run may be cut short.
 SETTINGS = (
     LINEAR,
@@ -113,6 +113,15 @@ class Measured:
     def peak_mib(self, phase: str) -> float:
         """The largest task of a phase."""
         return max(run.peak_mib for run in self.tasks[phase])
+
+    def task(self, phase: str) -> Run:
+        """What a task of a phase takes, the median of all; its peak is that of the largest."""
+        runs = self.tasks[phase]
+        return Run(
+            statistics.median(run.seconds for run in runs),
+            self.peak_mib(phase),
+            statistics.median(run.cpu_s for run in runs),
+        )
 
     def spent(self, phase: str) -> float:
         """Seconds of a phase's tasks, one after the other."""
@@ -184,18 +193,15 @@ def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
                 yield rows, setting
 
 
-def _started(context: Context) -> Mapping[str, Run]:
-    """By phase what a task takes that has few rows: importing, loading kernels, files, the plan."""
-    _, second = (_measured(context, FEW, STARTING) for _ in range(2))
-    return {phase: _median(runs) for phase, runs in second.tasks.items()}
+def _started(context: Context) -> Measured:
+    """A run of few rows, in as many fragments: what its tasks take is hardly of its rows.
 
-
-def _median(runs: Sequence[Run]) -> Run:
-    return Run(
-        statistics.median(run.seconds for run in runs),
-        max(run.peak_mib for run in runs),
-        statistics.median(run.cpu_s for run in runs),
-    )
+    They import, load kernels, plan, and open files. Kernels were compiled and libraries read
+    before, which no task is charged for.
+    """
+    few = min(FEW, *context.load_sizes)
+    _measured(context, few, WARMING)
+    return _measured(context, few, LINEAR)
 
 
 def _measured(context: Context, rows: int, setting: Setting) -> Measured:
@@ -329,17 +335,17 @@ def _bytes(folder: Path) -> int:
     return found
 
 
-def _tasks(found: Sequence[Measured], started: Mapping[str, Run]) -> Table:
+def _tasks(found: Sequence[Measured], started: Measured) -> Table:
+    start = started.task("anonymize_fragment")
     return Table(
         "Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2",
         _HEAD,
         [each.line() for each in found],
-        note="Each task is a process of its own, without Airflow; of each "
-        f"{seconds(started['anonymize_fragment'].seconds)} and "
-        f"{gib(started['anonymize_fragment'].peak_mib)} are what a fragment of "
-        f"{FEW // STARTING.fragments:,} rows takes. Of `anonymize_fragment`: the sum of all, "
-        f"the longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is "
-        "what `auto` takes for so many rows. Source read: twice in `partition`, and by the mapped "
+        note="Each task is a process of its own, without Airflow; of each `anonymize_fragment` "
+        f"{seconds(start.seconds)} and {gib(start.peak_mib)} are what a fragment of about "
+        f"{started.rows // started.fragments:,} rows takes. Of these tasks: the sum of all, the "
+        f"longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is what "
+        "`auto` takes for so many rows. Source read: twice in `partition`, and by the mapped "
         "tasks as the statistics of the file let them. Peaks are of resident memory, files that "
         "are mapped among them; with Spark, of the processes that Airflow would start: its own "
         "are told below. Working disk: rows scattered or shuffled and the unpublished release, at "
@@ -368,7 +374,7 @@ def _spark_told(measured: Measured) -> str:
     return ", ".join(f"{kind} {gib(peak)}" for kind, peak in sorted(measured.spark.items()))
 
 
-def _growth(linear: Sequence[Measured], started: Mapping[str, Run]) -> Table:
+def _growth(linear: Sequence[Measured], started: Measured) -> Table:
     """What a row costs by the number of rows: the same, if time grows in proportion."""
     ordered = sorted(linear, key=lambda each: each.rows)
     most = _of_a_row(ordered[-1], started)
@@ -381,7 +387,7 @@ def _growth(linear: Sequence[Measured], started: Mapping[str, Run]) -> Table:
              times(of_all), verdict(abs(of_all - 1) <= required.LINEAR),
              *(gib(each.peak_mib(phase)) for phase in _WORK))
         )  # fmt: skip
-    told = ", ".join(f"{phase} {seconds(started[phase].cpu_s)}" for phase in _WORK)
+    told = ", ".join(f"{phase} {seconds(started.task(phase).cpu_s)}" for phase in _WORK)
     return Table(
         f"Growth with the rows, {LINEAR.fragments} fragments, local, scatter",
         ("rows", "run", "a million more", *(f"a row's {phase}" for phase in _WORK),
@@ -389,8 +395,10 @@ def _growth(linear: Sequence[Measured], started: Mapping[str, Run]) -> Table:
         lines,
         note="A million more: seconds of the run for a million rows more than in the line above. "
         "A row's: CPU of all tasks less that of as many starts, divided by the rows; a start is a "
-        f"task of a run of {FEW:,} rows: {told}, of {2 + LINEAR.fragments} tasks. With a million "
-        "rows starts are nearly all there is, and what is left of them by chance counts.",
+        f"task of a run of {started.rows:,} rows in {started.fragments} fragments: {told}. That of "
+        "`anonymize_fragment` is the median of all, those of the others were measured once. With "
+        "a million rows starts are nearly all there is, and what is left of them by chance "
+        "counts.",
     )  # fmt: skip
 
 
@@ -407,32 +415,33 @@ def _micro(value: float) -> str:
     return f"{value * 1e6:.2f} µs"
 
 
-def _of_a_row(measured: Measured, started: Mapping[str, Run]) -> float:
+def _of_a_row(measured: Measured, started: Measured) -> float:
     """CPU seconds of all phases for a row, beyond those of starting the tasks."""
     return sum(_work_s(measured, phase, started) for phase in _WORK) / measured.rows
 
 
-def _work_s(measured: Measured, phase: str, started: Mapping[str, Run]) -> float:
+def _work_s(measured: Measured, phase: str, started: Measured) -> float:
     """CPU seconds of a phase beyond those of starting its tasks; never nothing."""
-    begun = len(measured.tasks[phase]) * started[phase].cpu_s
+    begun = len(measured.tasks[phase]) * started.task(phase).cpu_s
     return max(measured.cpu_s(phase) - begun, 0.001)
 
 
-def _costs(measured: Measured, started: Mapping[str, Run]) -> Costs:
+def _costs(measured: Measured, started: Measured) -> Costs:
     """What a row costs, from the largest run."""
     rows = measured.rows
     largest = measured.rows / measured.fragments
-    start_mib = max(run.peak_mib for run in started.values())
 
     def of_rows(phase: str) -> float:
-        return (measured.peak_mib(phase) - start_mib) * 2**20
+        return max(measured.peak_mib(phase) - started.peak_mib(phase), 0.0) * 2**20
 
     return Costs(
         rows=rows,
         partition_s=_work_s(measured, "partition", started) / rows,
         anonymize_s=_work_s(measured, "anonymize_fragment", started) / rows,
-        wrap_up_s=max(measured.spent("wrap_up") - started["wrap_up"].seconds, 0.01) / rows,
-        start_mib=start_mib,
+        wrap_up_s=max(measured.spent("wrap_up") - started.spent("wrap_up"), 0.01) / rows,
+        partition_start_mib=started.peak_mib("partition"),
+        anonymize_start_mib=started.peak_mib("anonymize_fragment"),
+        wrap_up_start_mib=started.peak_mib("wrap_up"),
         anonymize_bytes=of_rows("anonymize_fragment") / largest,
         wrap_up_bytes=of_rows("wrap_up") / rows,
         source_bytes=measured.source / rows,

@@ -198,10 +198,10 @@ def test_every_task_under_load(tmp_path: Path) -> None:
 def test_no_load_is_begun_when_time_is_over(tmp_path: Path) -> None:
     result = benchmarks(
         *("--quick", "--only", "load", "--load-minutes", 0, "--results", tmp_path / "results"),
-        *("--load-runs", "local-scatter-64", "--scratch", tmp_path),
+        *("--load-sizes", 20, "--load-runs", "local-scatter-64", "--scratch", tmp_path),
     )
     assert result.returncode == 0, result.stderr
-    assert "--load-minutes are over: 20,000 rows, local-scatter-64 left out" in result.stderr
+    assert "--load-minutes are over: 20 rows, local-scatter-64 left out" in result.stderr
     kept = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
     assert kept["tables"] == []
 
@@ -254,7 +254,9 @@ def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
         partition_s=1e-6,
         anonymize_s=2e-6,
         wrap_up_s=3e-7,
-        start_mib=100.0,
+        partition_start_mib=90.0,
+        anonymize_start_mib=100.0,
+        wrap_up_start_mib=80.0,
         anonymize_bytes=100.0,
         wrap_up_bytes=30.0,
         source_bytes=4.0,
@@ -268,20 +270,45 @@ def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
     rows = 10**8  # fragments of a million: one for each of the 100 cores
     count, anonymize, wrap_up = phases(costs, small, rows)
     assert (count.over, count.cpu_s) == (100, pytest.approx(1.0))
+    assert count.mib == 90
     assert count.disk_s == pytest.approx((3 * 4 + 11) * rows / 1e9)
     assert count.network_s == pytest.approx(0.9 * 11 * rows / 1e10)
     assert anonymize.name == "anonymize 100 fragments"
     assert anonymize.cpu_s == pytest.approx(2.0)
     assert anonymize.mib == pytest.approx(100 + 100 * 1.25e6 / 2**20)
     assert (wrap_up.over, wrap_up.seconds) == (1, pytest.approx(30.0))
-    assert wrap_up.mib == pytest.approx(100 + 30 * 1e8 / 2**20)
+    assert wrap_up.mib == pytest.approx(80 + 30 * 1e8 / 2**20)
     one_more, *_ = phases(costs, small, rows + 10**6)[1:]  # 101 fragments: two rounds
     assert one_more.cpu_s == pytest.approx(4.0)
     table = estimated(costs, small, 10**10)
     told = {row[0]: row for row in table.rows}
     assert told["wrap_up"][5] == "50 min"
-    assert told["wrap_up"][6] == "279.49 GiB, more than a machine has"
+    assert told["wrap_up"][6] == "279.47 GiB, more than a machine has"
     assert told["wrap_up of 100 releases, side by side"][5] == "30 s"
+
+
+def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.load import LINEAR, Measured, _costs
+    from benchmarks.measure import Run
+
+    def measured(rows: int, seconds: float, **peaks: float) -> Measured:
+        tasks = {phase: [Run(seconds, peak, seconds)] for phase, peak in peaks.items()}
+        tasks["anonymize_fragment"] *= 4
+        return Measured(LINEAR, rows, 4, seconds, 0.0, tasks, 30 * rows, 0, rows, 10 * rows, {})
+
+    phases = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
+    few = measured(20, 1.0, **dict(zip(phases, (90, 100, 80, 300), strict=True)))
+    many = measured(2**20, 3.0, **dict(zip(phases, (95, 150, 70, 300), strict=True)))
+    costs = _costs(many, few)
+    starts = (costs.partition_start_mib, costs.anonymize_start_mib, costs.wrap_up_start_mib)
+    assert starts == (90, 100, 80)
+    assert costs.anonymize_bytes == pytest.approx(50 * 4)
+    assert costs.wrap_up_bytes == 0  # never less
+    assert costs.anonymize_s == pytest.approx(4 * 2 / 2**20)
+    assert costs.scattered_bytes == 20
 
 
 def test_an_unknown_part() -> None:

@@ -16,12 +16,18 @@ from mondrian_ops.pipeline import ledger
 from servers.stores import S3Folder
 
 ORDERS = sorted(set(itertools.permutations("AAAABBBB")))
+PATIENCE = 120.0
+"""Seconds, after which a step cannot be on its way: its run waits for what nobody gives it."""
 
 
 class Turns:
-    """Threads, each of which takes its next step when it is its turn."""
+    """Threads, each of which takes its next step when it is its turn.
 
-    def __init__(self) -> None:
+    A step that does not end is an error: its thread is left behind, and keeps nobody waiting.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
         self._change = threading.Condition()
         self._turn = ""
         self._over: set[str] = set()
@@ -55,7 +61,9 @@ class Turns:
         with self._change:
             self._turn = name
             self._change.notify_all()
-            self._change.wait_for(lambda: not self._turn)
+            ended = self._change.wait_for(lambda: not self._turn, self._patience)
+        if not ended:
+            raise AssertionError(f"{name} has not ended its step in {self._patience:g} s")
 
     def take(
         self, runs: dict[str, Callable[[], None]], order: Sequence[str]
@@ -63,7 +71,7 @@ class Turns:
         """Let each take a step in this order, and then the rest; what each raised."""
         outcomes: dict[str, Exception | None] = {}
         for name, run in runs.items():
-            threading.Thread(target=self._run, args=[run, outcomes], name=name).start()
+            threading.Thread(target=self._run, args=[run, outcomes], name=name, daemon=True).start()
         for name in order:
             if name not in self._over:
                 self._give(name)
@@ -72,6 +80,17 @@ class Turns:
                 self._give(name)
         self._over.clear()
         return outcomes
+
+
+def test_a_run_that_never_ends_its_step_is_told_of() -> None:
+    answer = threading.Event()
+
+    def waits() -> None:
+        answer.wait()
+
+    with pytest.raises(AssertionError, match=r"A has not ended its step in 0\.1 s"):
+        Turns(patience=0.1).take({"A": waits}, "A")
+    answer.set()
 
 
 @pytest.fixture

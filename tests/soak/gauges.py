@@ -18,14 +18,18 @@ _WARM_UP = 0.25
 
 @dataclass(frozen=True)
 class Held:
-    """What a process has for itself: memory in MiB that it has written to, and so on."""
+    """What a process has for itself: memory in MiB that it has written to, and so on.
+
+    ``mappings`` of memory: a file that stays mapped is no memory that it has written to.
+    """
 
     memory: float
     files: int
     threads: int
+    mappings: int
 
 
-FLAT = Held(memory=8, files=0.5, threads=0.5)
+FLAT = Held(memory=8, files=0.5, threads=0.5, mappings=20)
 """What a process may gather from the end of the warm-up to the last night."""
 
 
@@ -34,8 +38,9 @@ def held(process: psutil.Process) -> Held:
 
     Pages of libraries are not counted: they are its own or shared as other processes come and go.
     """
-    written = sum(each.private_dirty for each in process.memory_maps(grouped=False))
-    return Held(written / 2**20, process.num_fds(), process.num_threads())
+    maps = process.memory_maps(grouped=False)
+    written = sum(each.private_dirty for each in maps)
+    return Held(written / 2**20, process.num_fds(), process.num_threads(), len(maps))
 
 
 def lasting(airflow: LocalAirflow) -> dict[str, psutil.Process]:
@@ -60,5 +65,7 @@ def tell(what: str, readings: Mapping[str, Sequence[Held]]) -> None:
             f"{what}: {name}: {each[0].memory:.0f} MiB at first, {max(h.memory for h in each):.0f} "
             f"at most, {each[-1].memory:.0f} at last, {grown.memory:+.1f} since the warm-up; "
             f"{each[-1].files} files ({grown.files:+.1f}), "
-            f"{each[-1].threads} threads ({grown.threads:+.1f})"
+            f"{each[-1].threads} threads ({grown.threads:+.1f}), "
+            f"{each[0].mappings} mappings at first, {max(h.mappings for h in each)} at most, "
+            f"{each[-1].mappings} at last ({grown.mappings:+.1f})"
         )

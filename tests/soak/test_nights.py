@@ -31,7 +31,7 @@ DAG = "mondrian_nightly"
 JOB = {**ROLES, "partitioning": {"fragments": 4}}
 HOURS = 3
 DROPS = drops(NIGHTS)
-FLAT_OF_AIRFLOW = Held(memory=32, files=8, threads=8)
+FLAT_OF_AIRFLOW = Held(memory=32, files=8, threads=8, mappings=100)
 """What a process of Airflow may gather over all nights after the warm-up; its pools breathe."""
 
 
@@ -190,3 +190,4 @@ def test_what_lives_on_gathers_nothing(nights: Nights) -> None:
         assert grown.memory < FLAT_OF_AIRFLOW.memory, (name, grown)
         assert grown.files < FLAT_OF_AIRFLOW.files, (name, grown)
         assert grown.threads < FLAT_OF_AIRFLOW.threads, (name, grown)
+        assert grown.mappings < FLAT_OF_AIRFLOW.mappings, (name, grown)

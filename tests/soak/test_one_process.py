@@ -99,6 +99,7 @@ def test_the_process_gathers_nothing(nights: list[Night]) -> None:
     assert grown.memory < FLAT.memory, grown
     assert grown.files < FLAT.files, grown
     assert grown.threads < FLAT.threads, grown
+    assert grown.mappings < FLAT.mappings, grown
 
 
 def test_the_process_keeps_nothing_of_a_night(nights: list[Night]) -> None:
