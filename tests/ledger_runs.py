@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import pytest
 
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
@@ -13,6 +14,16 @@ from mondrian_ops.pipeline import ledger
 
 KEY = bytes(range(32))
 REPORT = {"rows": {"published": 10}, "achieved": {"k": 2}}
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for others who publish."""
+
+    def sleep(_seconds: float) -> None:
+        raise AssertionError("waits")
+
+    monkeypatch.setattr(ledger, "PATIENCE_S", 0)
+    monkeypatch.setattr(ledger, "sleep", sleep)
 
 
 def make_ledger(url: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ledger_runs import KEY, Run, make_ledger, sketch_of
+from ledger_runs import KEY, Run, impatient, make_ledger, sketch_of
 from mondrian_ops import storage
 from mondrian_ops.core.errors import PrivacyError, StorageError
 from mondrian_ops.pipeline import ledger
@@ -84,7 +84,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(ledger, "PATIENCE_S", 0)
+    impatient(monkeypatch)
     return Desk(tmp_path)
 
 
@@ -202,7 +202,7 @@ def test_the_least_of_those_who_publish_at_once_waits_for_the_others(desk, monke
             storage.publish(f"{told['work']}/release", told["output"], told["token"])
 
     monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
-    monkeypatch.setattr(ledger.time, "sleep", sleep)
+    monkeypatch.setattr(ledger, "sleep", sleep)
     if becomes == "gone":
         desk.publish()
         assert desk.run.is_published
@@ -225,8 +225,8 @@ def test_who_waits_gives_up_after_a_while(desk, monkeypatch):
     desk.pending(OWN, id="~")
     times = iter([100.0, 150.0, 200.0])
     monkeypatch.setattr(ledger, "PATIENCE_S", 100.0)
-    monkeypatch.setattr(ledger.time, "monotonic", lambda: next(times))
-    monkeypatch.setattr(ledger.time, "sleep", lambda _: None)
+    monkeypatch.setattr(ledger, "monotonic", lambda: next(times))
+    monkeypatch.setattr(ledger, "sleep", lambda _: None)
     with pytest.raises(OSError, match=r"overlap: 1 other run\(s\) may publish"):
         desk.publish()
     assert next(times, None) is None

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ledger_runs import impatient
 from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.core import sketch as core_sketch
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
@@ -39,7 +40,7 @@ def drop(first: int, rows: int = ROWS) -> pa.Table:
 
 @pytest.fixture
 def nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
-    monkeypatch.setattr("mondrian_ops.pipeline.ledger.PATIENCE_S", 0)
+    impatient(monkeypatch)
     return Nights(tmp_path)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger_runs import Run, make_ledger
+from ledger_runs import Run, impatient, make_ledger
 from mondrian_ops import storage
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.pipeline import ledger
@@ -109,7 +109,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
     for name in ("write", "noted", "make_sure"):
         monkeypatch.setattr(storage.Ledger, name, as_step(getattr(storage.Ledger, name)))
-    monkeypatch.setattr(ledger, "PATIENCE_S", 0)
+    impatient(monkeypatch)
     monkeypatch.setattr(storage, "publish", as_step(storage.publish))
     return taken
 

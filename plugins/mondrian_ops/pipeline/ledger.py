@@ -12,11 +12,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -384,10 +384,10 @@ def _give_way(job: Job, work: storage.WorkDir, own: Entry) -> None:
     """
     if not _refuses_overlaps(job):
         return
-    until = time.monotonic() + PATIENCE_S
+    until = monotonic() + PATIENCE_S
     while rivals := _rivals(job, work):
-        if own["id"] < min(entry["id"] for entry in rivals) and time.monotonic() < until:
-            time.sleep(_PAUSE_S)
+        if own["id"] < min(entry["id"] for entry in rivals) and monotonic() < until:
+            sleep(_PAUSE_S)
             continue
         files = sorted(map(storage.Ledger(str(job.ledger)).file_of, rivals))
         raise OSError(
