@@ -85,8 +85,8 @@ with DAG(
     "approved_in_time",
     schedule=None,
     params=JOB,
-    dagrun_timeout=timedelta(seconds=150),
-    default_args={"priority_weight": 100},  # it is discarded after half a minute
+    dagrun_timeout=timedelta(minutes=4),  # it is discarded after two
+    default_args={"priority_weight": 100},
 ) as dag:
     task_groups.anonymize_tasks(dag.param("job"), **AGAIN)
 
