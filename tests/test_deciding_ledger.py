@@ -194,6 +194,7 @@ def test_the_least_of_those_who_publish_at_once_waits_for_the_others(desk, monke
 
     def sleep(seconds: float) -> None:
         waited.append(seconds)
+        assert len(waited) <= 3, "waits for nobody"
         if len(waited) < 3:
             return
         if becomes == "gone":
@@ -226,7 +227,8 @@ def test_who_waits_gives_up_after_a_while(desk, monkeypatch):
     times = iter([100.0, 150.0, 200.0])
     monkeypatch.setattr(ledger, "PATIENCE_S", 100.0)
     monkeypatch.setattr(ledger, "monotonic", lambda: next(times))
-    monkeypatch.setattr(ledger, "sleep", lambda _: None)
+    pauses = iter([None])
+    monkeypatch.setattr(ledger, "sleep", lambda _: next(pauses))
     with pytest.raises(OSError, match=r"overlap: 1 other run\(s\) may publish"):
         desk.publish()
     assert next(times, None) is None
