@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +95,8 @@ _POLICIES = {
 }
 CANDIDATES = 3
 FINALISTS = 4
+NEAR = 1 << 18  # rows that are near enough to each other, whatever node they are in
+APART = 1 << 4  # one row in so many is in the nodes whose rows are brought together
 
 
 def better_gain(pilot: CodedRows) -> str:
@@ -132,10 +136,10 @@ class CodedRows:
         """Number of rows."""
         return int(self.rows.codes.shape[1])
 
-    def taken(self, index: NDArray[np.intp]) -> CodedRows:
+    def taken(self, index: NDArray[np.signedinteger[Any]]) -> CodedRows:
         """Some of the rows, of which only codes are known."""
-        codes = np.ascontiguousarray(self.rows.codes[:, index])
-        sensitive = np.ascontiguousarray(self.rows.sensitive[:, index])
+        codes = self.rows.codes.take(index, axis=1)
+        sensitive = self.rows.sensitive.take(index, axis=1)
         rows = self.rows._replace(codes=codes, sensitive=sensitive)
         return CodedRows(self.encoded, rows, self.criteria)
 
@@ -176,16 +180,31 @@ def shuffled(coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int6
 def _grown(coded: CodedRows, cut: Cut) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """A permuted index (rows,) and where in it each class starts."""
     policy = cut.policy()
-    index = np.arange(coded.count, dtype=np.int32)
-    marks = kernels.grow(
-        coded.rows,
-        index,
-        coded.criteria,
-        policy,
-        coded.work(policy),
-        coded.work(policy, kernels.BLOCK),
-    )
+    index, marks = _grow(coded, policy, coded.work(policy), coded.work(policy, kernels.BLOCK))
     return index, np.flatnonzero(marks)
+
+
+def _grow(
+    coded: CodedRows, policy: kernels.Policy, work: kernels.Work, block_work: kernels.Work
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """A permuted index, and ones in it where a class starts, both (rows,).
+
+    The fewer of the rows are in a node, the farther apart they lie: in the end each is in a cache
+    line of its own. So nodes' rows are brought together, and again where they are still many.
+    """
+    index = np.arange(coded.count, dtype=np.int32)
+    if coded.count <= NEAR:
+        marks = kernels.grow(coded.rows, index, coded.criteria, policy, work, block_work)
+        return index, marks
+    marks = np.zeros(coded.count, np.uint8)
+    floor = max(NEAR, coded.count // APART)
+    kernels.cut_down(coded.rows, index, floor, coded.criteria, policy, work, marks)
+    for start, stop in pairwise([*np.flatnonzero(marks).tolist(), coded.count]):
+        if stop - start <= floor:
+            node = index[start:stop]
+            inner, marks[start:stop] = _grow(coded.taken(node), policy, work, block_work)
+            index[start:stop] = node[inner]
+    return index, marks
 
 
 def _seed(rows: kernels.Rows) -> np.uint64:

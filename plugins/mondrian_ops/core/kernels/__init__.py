@@ -16,7 +16,7 @@ from mondrian_ops.core.kernels.counting import grouped, recounted
 from mondrian_ops.core.kernels.criteria import group_holds
 from mondrian_ops.core.kernels.greedy import partition_rows
 from mondrian_ops.core.kernels.groups import groups_hold
-from mondrian_ops.core.kernels.grower import BLOCK, block_of, cut_of, grow, total_loss
+from mondrian_ops.core.kernels.grower import BLOCK, block_of, cut_down, cut_of, grow, total_loss
 from mondrian_ops.core.kernels.model import (
     BALANCED,
     DISTINCT,
@@ -71,6 +71,7 @@ __all__ = [
     "Work",
     "arrange",
     "block_of",
+    "cut_down",
     "cut_into_parts",
     "cut_of",
     "distinct_per_class",
