@@ -35,7 +35,8 @@ from hypothesis import Phase, settings
 from mutations import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 240  # of computing: a mutant that never ends; all tests of a module take a minute or two
+# A test that computes for SECONDS, and TIMES as long as without a mutant, does not come to its end.
+SECONDS, TIMES = 15, 15
 
 # The code that decides; of some modules these functions only.
 DECIDING: dict[str, tuple[str, ...]] = {
@@ -132,27 +133,41 @@ class Target:
 
 
 def fails(item: pytest.Item) -> bool:
-    """Whether a test fails, set-up and clearing away included."""
+    """Whether a test fails, its setup and teardown included."""
     return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
-def killer(target: Target, source: str, items: Sequence[pytest.Item]) -> int | None:
+def first_failing(took: Mapping[pytest.Item, float]) -> int:
+    """Its place, from 1 on; 0: all pass. Where a test does not end, the process does."""
+    for place, (item, seconds) in enumerate(took.items(), start=1):
+        limit(SECONDS + TIMES * seconds)
+        if fails(item):
+            return place
+    return 0
+
+
+def limit(seconds: float) -> None:
+    """End this process once it has computed for so long, or waited for twenty times that."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(20 * round(seconds))
+
+
+def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> int | None:
     """Which of the tests fails with this source, found out in a process of its own; None: none.
 
-    0 as well where none begins, because the module cannot be imported.
+    ``took`` are the tests in their order, and the seconds that each computes without a mutant. 0
+    as well where none begins, because the module cannot be imported.
     """
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
-            signal.alarm(20 * SECONDS)  # one that waits for ever
+            limit(SECONDS)
             nowhere = os.open(os.devnull, os.O_RDWR)
             os.dup2(nowhere, 1)
             os.dup2(nowhere, 2)
             target.become(source)
-            failing = (at for at, item in enumerate(items, start=1) if fails(item))
-            status = min(next(failing, 0), 255)
+            status = min(first_failing(took), 255)
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
@@ -208,7 +223,7 @@ class Session:
             key = (target.name, mutant.function, mutant.before, mutant.after)
             if by is not None:
                 found = "killed"
-                self._kills.update(tests[by : by + 1])
+                self._kills.update([*tests][by : by + 1])
             elif key in listed:
                 found = "equivalent"
                 met.add(key)
@@ -227,13 +242,14 @@ class Session:
         if killer(target, target.source, every) is not None:
             raise pytest.UsageError(f"{target.name}: its tests fail without any mutant")
 
-    def _callers(self, target: Target, lines: Iterable[int]) -> list[pytest.Item]:
-        """The tests that call a function which begins in one of the lines.
+    def _callers(self, target: Target, lines: Iterable[int]) -> dict[pytest.Item, float]:
+        """The tests that call a function which begins in one of the lines, and how long they take.
 
         Those come first that are fast, or have killed many mutants.
         """
         callers = set().union(*(self._called.get((target.file, line), ()) for line in lines))
-        return sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
+        inorder = sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
+        return {item: self._took[item] for item in inorder}
 
     def _tell(self, name: str, mutant: Mutant) -> None:
         self.wrong += 1
