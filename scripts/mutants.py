@@ -35,7 +35,7 @@ from hypothesis import Phase, settings
 from mutations import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
-# A test that computes for SECONDS, and TIMES as long as without a mutant, does not come to its end.
+# A test that computes for SECONDS + TIMES what it takes without a mutant does not come to its end.
 SECONDS, TIMES = 15, 15
 
 # The code that decides; of some modules these functions only.
@@ -149,14 +149,15 @@ def first_failing(took: Mapping[pytest.Item, float]) -> int:
 def limit(seconds: float) -> None:
     """End this process once it has computed for so long, or waited for twenty times that."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
-    signal.alarm(20 * round(seconds))
+    signal.setitimer(signal.ITIMER_REAL, 20 * seconds)
 
 
 def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> int | None:
     """Which of the tests fails with this source, found out in a process of its own; None: none.
 
-    ``took`` are the tests in their order, and the seconds that each computes without a mutant. 0
-    as well where none begins, because the module cannot be imported.
+    ``took`` are the tests in their order, and the seconds that each computes without a mutant. -1
+    where one does not come to its end; 0 as well where none begins, because the module cannot be
+    imported.
     """
     child = os.fork()
     if child == 0:
@@ -172,7 +173,7 @@ def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> in
             os._exit(status)
     _, status = os.waitpid(child, 0)
     found = os.waitstatus_to_exitcode(status)
-    return None if found == 0 else max(0, found - 1)
+    return None if found == 0 else max(-1, found - 1)
 
 
 class Session:
@@ -223,7 +224,7 @@ class Session:
             key = (target.name, mutant.function, mutant.before, mutant.after)
             if by is not None:
                 found = "killed"
-                self._kills.update([*tests][by : by + 1])
+                self._kills.update([*tests][by : by + 1])  # none of -1
             elif key in listed:
                 found = "equivalent"
                 met.add(key)
@@ -248,8 +249,8 @@ class Session:
         Those come first that are fast, or have killed many mutants.
         """
         callers = set().union(*(self._called.get((target.file, line), ()) for line in lines))
-        inorder = sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
-        return {item: self._took[item] for item in inorder}
+        ordered = sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
+        return {item: self._took[item] for item in ordered}
 
     def _tell(self, name: str, mutant: Mutant) -> None:
         self.wrong += 1

@@ -96,7 +96,7 @@ _POLICIES = {
 CANDIDATES = 3
 FINALISTS = 4
 NEAR = 1 << 18  # rows that are near enough to each other, whatever node they are in
-APART = 1 << 4  # one row in so many is in the nodes whose rows are brought together
+APART = 1 << 4  # a node with one in so many of the rows, or fewer, has them brought together
 
 
 def better_gain(pilot: CodedRows) -> str:
@@ -180,29 +180,30 @@ def shuffled(coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int6
 def _grown(coded: CodedRows, cut: Cut) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """A permuted index (rows,) and where in it each class starts."""
     policy = cut.policy()
-    index, marks = _grow(coded, policy, coded.work(policy), coded.work(policy, kernels.BLOCK))
+    work, block_work = coded.work(policy), coded.work(policy, kernels.BLOCK)
+    index, marks = _gathering(coded, policy, work, block_work)
     return index, np.flatnonzero(marks)
 
 
-def _grow(
+def _gathering(
     coded: CodedRows, policy: kernels.Policy, work: kernels.Work, block_work: kernels.Work
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """A permuted index, and ones in it where a class starts, both (rows,).
+    """A permuted index (rows,), and (rows,) marks, 1 where a class starts in it.
 
     The fewer of the rows are in a node, the farther apart they lie: in the end each is in a cache
     line of its own. So nodes' rows are brought together, and again where they are still many.
     """
+    work.block[0] += 1  # these rows are numbered by themselves
     index = np.arange(coded.count, dtype=np.int32)
     if coded.count <= NEAR:
-        marks = kernels.grow(coded.rows, index, coded.criteria, policy, work, block_work)
-        return index, marks
+        return index, kernels.grow(coded.rows, index, coded.criteria, policy, work, block_work)
     marks = np.zeros(coded.count, np.uint8)
     floor = max(NEAR, coded.count // APART)
     kernels.cut_down(coded.rows, index, floor, coded.criteria, policy, work, marks)
     for start, stop in pairwise([*np.flatnonzero(marks).tolist(), coded.count]):
-        if stop - start <= floor:
+        if stop - start <= floor:  # or no cut is left
             node = index[start:stop]
-            inner, marks[start:stop] = _grow(coded.taken(node), policy, work, block_work)
+            inner, marks[start:stop] = _gathering(coded.taken(node), policy, work, block_work)
             index[start:stop] = node[inner]
     return index, marks
 

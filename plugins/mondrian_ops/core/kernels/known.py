@@ -1,8 +1,8 @@
 """Losses found before, by the rows of a node: two cuts part the same rows in either order.
 
 A table of fixed size; of two nodes that fall on one place the later one stays. A loss depends on
-nothing but the rows and their order, which make the key, so the table saves time and decides
-nothing.
+nothing but the rows and their order, whose numbers and what numbers them make the key, so the table
+saves time and decides nothing.
 """
 
 from __future__ import annotations
