@@ -7,7 +7,10 @@ import pytest
 __all__ = ["AIRFLOWS", "in_order", "scope_of"]
 
 SERVERS, AIRFLOWS = "tests that start HDFS or Spark", "tests of a whole Airflow"
+FRAGILE = "tests that do harm to a Spark of their own"
 _SCOPES = {
+    "tests/engines/test_disturbed_steps.py": FRAGILE,
+    "tests/engines/test_faults.py": FRAGILE,
     "tests/engines/": SERVERS,
     "tests/hooks/test_connections.py": SERVERS,
     "tests/hooks/test_filesystems.py": SERVERS,
@@ -30,7 +33,7 @@ def scope_of(nodeid: str) -> str:
 
 
 def in_order(items: list[pytest.Item], dealt: bool) -> list[pytest.Item]:
-    """Whole Airflows last; where tests are dealt out, servers first, who are a long part in one.
+    """Whole Airflows last; where tests are dealt out, servers first, who are long parts in one.
 
     Last of all come those who share an Airflow, which runs until the end from the first of them on.
     """
@@ -39,7 +42,7 @@ def in_order(items: list[pytest.Item], dealt: bool) -> list[pytest.Item]:
         scope = scope_of(item.nodeid)
         if scope == AIRFLOWS:
             return 2 if _shares(item) else 1
-        return -1 if dealt and scope == SERVERS else 0
+        return -1 if dealt and scope in (SERVERS, FRAGILE) else 0
 
     return sorted(items, key=turn)
 

@@ -54,6 +54,7 @@ BROKEN = "def test_it():\n    assert False\n"
 IMPORT = ("--import-mode=importlib", "-p", "no:cacheprovider")
 AIRFLOWS = ("tests/integration/test_a.py", "tests/integration/test_b.py")
 SERVERS = ("tests/engines/test_a.py", "tests/storage/test_hdfs.py")
+FRAGILE = ("tests/engines/test_disturbed_steps.py", "tests/engines/test_faults.py")
 OTHERS = ("tests/core/test_a.py", "tests/core/test_b.py", "tests/test_c.py", "tests/test_d.py")
 
 
@@ -101,12 +102,13 @@ def processes(told: list[list[Any]]) -> set[int]:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_whole_airflows_run_last_and_alone_and_servers_in_one_process(tmp_path, count):
-    suite = Suite(tmp_path, dict.fromkeys([*AIRFLOWS, *SERVERS, *OTHERS], WELL))
+    suite = Suite(tmp_path, dict.fromkeys([*AIRFLOWS, *SERVERS, *FRAGILE, *OTHERS], WELL))
     assert suite.run("-n", str(count)) == 0, suite.said
-    assert len({each[0] for each in suite.told}) == len(suite.told) == 32
-    airflows, before = suite.of(*AIRFLOWS), suite.of(*SERVERS, *OTHERS)
+    assert len({each[0] for each in suite.told}) == len(suite.told) == 40
+    airflows, before = suite.of(*AIRFLOWS), suite.of(*SERVERS, *FRAGILE, *OTHERS)
     assert min(begin for *_, begin, _end in airflows) >= max(end for *_, end in before)
-    assert len(processes(airflows)) == len(processes(suite.of(*SERVERS))) == 1
+    assert all(len(processes(suite.of(*each))) == 1 for each in (AIRFLOWS, SERVERS, FRAGILE))
+    assert processes(suite.of(*SERVERS)) != processes(suite.of(*FRAGILE))
     assert all(len(processes(suite.of(file))) == 1 for file in OTHERS)
     assert len(processes(before)) == count
 

@@ -54,7 +54,9 @@ def fragile_cluster(tmp_path_factory: pytest.TempPathFactory, desk: Desk) -> Ite
         # That of a task which is the only one of its stage.
         "spark.speculation.task.duration.threshold": "5s",
     }
-    with SparkCluster(tmp_path_factory.mktemp("faults"), conf=conf, hosts_apart=True) as cluster:
+    with SparkCluster(
+        tmp_path_factory.mktemp("faults"), conf=conf, brief=True, hosts_apart=True
+    ) as cluster:
         yield cluster
 
 

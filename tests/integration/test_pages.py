@@ -299,6 +299,7 @@ def test_the_list_stands_in_the_navigation(visit, archive, shots):
     listed.get_by_label("State").select_option("refused")
     listed.get_by_text("1 release.").wait_for()
     listed.get_by_role("link", name="Show all").click()
+    listed.get_by_text("1 release.").wait_for(state="detached")
     listed.get_by_role("link", name="GCP").click()
     listed.locator("th[aria-sort=descending]", has_text="GCP").wait_for()
     listed.get_by_role("link", name="out/people/2025-02-09").first.click()

@@ -55,7 +55,7 @@ class Site(Project):
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """Drivers take cores too: two for each worker."""
     needs("java")
-    with SparkCluster(tmp_path_factory.mktemp("spark"), cores=2) as cluster:
+    with SparkCluster(tmp_path_factory.mktemp("spark"), cores=2, brief=True) as cluster:
         yield cluster
 
 
@@ -150,7 +150,7 @@ def agree(site, name, local):
         ("connect", "application"),
         ("client", "application"),
         ("cluster", "application"),
-        ("client", "fragments"),
+        pytest.param("client", "fragments", marks=pytest.mark.soak),
     ],
 )
 def test_the_trigger_form_reaches_spark(site, runs, local, connection, shape):
@@ -228,7 +228,9 @@ def at_work(site, dag_id, run_id, task):
     return "spark_job_id" in {each["key"] for each in found["task_state_store"]}
 
 
-@pytest.mark.parametrize("task_id", ["partition", "anonymize_fragment"])
+@pytest.mark.parametrize(
+    "task_id", ["partition", pytest.param("anonymize_fragment", marks=pytest.mark.soak)]
+)
 def test_a_retry_finds_the_driver_that_is_there(site, runs, local, task_id):
     name = f"killed_{task_id}"
     before = set(site.cluster.drivers())
@@ -247,6 +249,7 @@ def test_a_retry_finds_the_driver_that_is_there(site, runs, local, task_id):
     agree(site, name, local)
 
 
+@pytest.mark.soak
 def test_a_task_that_is_cleared_is_done_again(site, runs, local):
     name = started_by_form(site, runs, "cluster", "application")
     runs.over(name)
@@ -260,6 +263,7 @@ def test_a_task_that_is_cleared_is_done_again(site, runs, local):
     agree(site, name, local)
 
 
+@pytest.mark.soak
 def test_a_client_that_is_killed_is_started_again(site, runs, local):
     name = "killed_client"
     runs.start("retried", name, {"job": site.spark_job(name, "client")})

@@ -22,7 +22,7 @@ _NUMBERS = itertools.count()
 def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """A Spark master, two workers and a Connect server."""
     needs("java")
-    with SparkCluster(tmp_path_factory.mktemp("spark")) as cluster:
+    with SparkCluster(tmp_path_factory.mktemp("spark"), brief=True) as cluster:
         yield cluster
 
 

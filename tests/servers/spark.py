@@ -30,6 +30,9 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 
+# A JVM that lives for seconds gains nothing from the compiler that is meant for hours.
+_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
 _REGISTERED = "Successfully registered with master"
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
@@ -51,6 +54,7 @@ class SparkCluster:
     :param workers: how many.
     :param cores: of each worker.
     :param conf: Spark settings of the Connect server beside those needed here.
+    :param brief: start drivers and executors for less of the processor, not to be measured.
     :param hosts_apart: each worker has an address of its own (which only Linux gives unasked): on
         one host, Spark never runs a task twice.
 
@@ -66,6 +70,7 @@ class SparkCluster:
         workers: int = 2,
         cores: int = 1,
         conf: dict[str, str] | None = None,
+        brief: bool = False,
         hosts_apart: bool = False,
     ) -> None:
         self.logs = folder / "logs"
@@ -74,6 +79,7 @@ class SparkCluster:
         self._count = workers
         self._cores = cores
         self._conf = conf or {}
+        self._java_options = _BRIEF if brief else ""
         self._hosts_apart = hosts_apart
         self._home = Path(find_spec("pyspark").origin).parent
         self._web = free_port()
@@ -86,11 +92,11 @@ class SparkCluster:
             "JAVA_HOME": java_home() or "",
             "PYSPARK_PYTHON": str(folder / "conf" / "python"),
             "PYTHONPATH": "",
-            # The master and the workers have little to do, on a machine that has much.
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": _BRIEF,  # the master and the workers have little to do
             "SPARK_DAEMON_MEMORY": "512m",
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=true "
             f"-Dspark.master.rest.port={self.rest_port}",
+            "SPARK_SUBMIT_OPTS": self._java_options,
             "SPARK_CONF_DIR": str(folder / "conf"),
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -174,6 +180,10 @@ class SparkCluster:
         conf = self._folder / "conf"
         conf.mkdir(exist_ok=True)
         (conf / "log4j2.properties").write_text(_LOG4J)
+        (conf / "spark-defaults.conf").write_text(
+            f"spark.driver.defaultJavaOptions {self._java_options}\n"
+            f"spark.executor.defaultJavaOptions {self._java_options}\n"
+        )
         python = conf / "python"
         libraries = sysconfig.get_path("purelib")
         python.write_text(_PYTHON.format(libraries=libraries, python=sys.executable))
