@@ -19,6 +19,7 @@ from benchmarks import (
     airflow_dag,
     algorithms,
     di_mondrian,
+    growth,
     load,
     pages,
     quality,
@@ -46,6 +47,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "pages": pages.listed,
     "spark": scale_out.spark_engine,
     "fragments": scale_out.figure_10,
+    "growth": growth.tables,
     "load": load.tables,
 }
 
@@ -95,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", type=int, help="rows for speed, loss, distribution and dag")
     parser.add_argument("--sizes", type=int, nargs="+", help="rows for the whole process")
     parser.add_argument("--adult-sizes", type=int, nargs="+", help="rows of Adult enlarged (tds)")
-    parser.add_argument("--load-sizes", type=int, nargs="+", help="rows for load")
+    parser.add_argument("--load-sizes", type=int, nargs="+", help="rows for growth and load")
     parser.add_argument(
         "--load-runs",
         nargs="+",
@@ -104,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"these runs of load alone: {', '.join(load.NAMES)}",
     )
     parser.add_argument(
-        "--load-minutes", type=float, default=40, help="begin no run of load after so many minutes"
+        "--load-minutes", type=float, default=40, help="begin no run of either after so many"
     )
     parser.add_argument("--rounds", type=int, default=3, help="runs to take the median of")
     parser.add_argument("--seeds", type=int, default=3, help="samples to average over")

@@ -1,4 +1,4 @@
-"""A hundred million rows: time and peak memory of every task, and what ten billion would take.
+"""A hundred million rows: time and peak memory of every task, by engine, retrieval and fragments.
 
 Each task of a run is a process of its own, as under Airflow, and two fragments are anonymized at
 once, as two slots would. Airflow itself is left out: part `fragments` measures what it adds.
@@ -11,7 +11,7 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,10 +20,9 @@ from typing import Any
 
 from benchmarks import required
 from benchmarks.context import CARDS, MILLION, Context
-from benchmarks.estimate import CLUSTER, Costs, estimated
 from benchmarks.measure import Run, process, python
 from benchmarks.spark_memory import Peaks
-from benchmarks.tables import Table, gib, seconds, times, verdict
+from benchmarks.tables import Table, gib, seconds, verdict
 
 SIZES = tuple(each * MILLION for each in (1, 10, 25, 50, 100))
 FEW = 10_000  # rows, that a task has little to do with beside its start
@@ -77,10 +76,10 @@ SETTINGS = (
     Setting("local", "scatter", 128),
     Setting("local", "scatter", 64),
 )
-# What costs too much where there are more rows.
-SMALL_SETTINGS = (Setting("local", "pushdown", 32),)
+# Pushdown without an order to make use of, which costs too much where there are more rows.
+SMALL_SETTINGS = (LINEAR, Setting("local", "pushdown", 32))
 SMALL = 10 * MILLION
-NAMES = tuple(each.name for each in (*SETTINGS, *SMALL_SETTINGS))
+NAMES = tuple(dict.fromkeys(each.name for each in (*SETTINGS, *SMALL_SETTINGS)))
 
 
 @dataclass(frozen=True)
@@ -156,12 +155,32 @@ def _retrieval(setting: Setting) -> str:
 
 
 def tables(context: Context) -> Iterator[Table]:
-    """Every task by setting, what Spark's processes held, growth with the rows, the estimate."""
-    started = _started(context)
+    """Every task by setting, and what Spark's processes held."""
+    few = started(context)
+    found = runs(context, _chosen(context))
+    if not found:
+        return
+    yield tasks("Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2", found, few)
+    if any(each.spark for each in found):
+        yield _spark(found)
+
+
+def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
+    """The largest size in every setting, small ones where rows are read by each fragment."""
+    largest = max(context.load_sizes)
+    for rows in sorted(context.load_sizes):
+        settings = SETTINGS if rows == largest else SMALL_SETTINGS if rows <= SMALL else ()
+        for setting in settings:
+            if not context.load_runs or setting.name in context.load_runs:
+                yield rows, setting
+
+
+def runs(context: Context, wanted: Iterable[tuple[int, Setting]]) -> list[Measured]:
+    """Runs in turn, until the time that they may take is over, or somebody interrupts them."""
     found: list[Measured] = []
     latest = time.monotonic() + 60 * context.load_minutes
     try:
-        for rows, setting in _chosen(context):
+        for rows, setting in wanted:
             if time.monotonic() > latest:
                 context.say(f"--load-minutes are over: {rows:,} rows, {setting.name} left out")
                 continue
@@ -169,31 +188,10 @@ def tables(context: Context) -> Iterator[Table]:
             context.say(" | ".join((*found[-1].line(), f"{_spark_told(found[-1])}")))
     except KeyboardInterrupt:
         context.say("interrupted: the tables are of what was measured so far")
-    if not found:
-        return
-    yield _tasks(found, started)
-    if any(each.spark for each in found):
-        yield _spark(found)
-    linear = [each for each in found if each.setting == LINEAR]
-    if len(linear) > 1:
-        yield _growth(linear, started)
-    if linear:
-        yield estimated(_costs(max(linear, key=lambda each: each.rows), started), CLUSTER)
+    return found
 
 
-def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
-    """Runs by importance: the largest size in every setting, the others where they tell more."""
-    largest = max(context.load_sizes)
-    for rows in sorted(context.load_sizes):
-        settings = SETTINGS if rows == largest else (LINEAR,)
-        if rows < largest and rows <= SMALL:
-            settings += SMALL_SETTINGS
-        for setting in settings:
-            if not context.load_runs or setting.name in context.load_runs:
-                yield rows, setting
-
-
-def _started(context: Context) -> Measured:
+def started(context: Context) -> Measured:
     """A run of few rows, in as many fragments: what its tasks take is hardly of its rows.
 
     They import, load kernels, plan, and open files. Kernels were compiled and libraries read
@@ -335,15 +333,16 @@ def _bytes(folder: Path) -> int:
     return found
 
 
-def _tasks(found: Sequence[Measured], started: Measured) -> Table:
-    start = started.task("anonymize_fragment")
+def tasks(title: str, found: Sequence[Measured], few: Measured) -> Table:
+    """What each task of the runs took, beside those of a run of few rows."""
+    start = few.task("anonymize_fragment")
     return Table(
-        "Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2",
+        title,
         _HEAD,
         [each.line() for each in found],
         note="Each task is a process of its own, without Airflow; of each `anonymize_fragment` "
         f"{seconds(start.seconds)} and {gib(start.peak_mib)} are what a fragment of about "
-        f"{started.rows // started.fragments:,} rows takes. Of these tasks: the sum of all, the "
+        f"{few.rows // few.fragments:,} rows takes. Of these tasks: the sum of all, the "
         f"longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is what "
         "`auto` takes for so many rows. Source read: twice in `partition`, and by the mapped "
         "tasks as the statistics of the file let them. Peaks are of resident memory, files that "
@@ -372,79 +371,3 @@ def _spark(found: Sequence[Measured]) -> Table:
 
 def _spark_told(measured: Measured) -> str:
     return ", ".join(f"{kind} {gib(peak)}" for kind, peak in sorted(measured.spark.items()))
-
-
-def _growth(linear: Sequence[Measured], started: Measured) -> Table:
-    """What a row costs by the number of rows: the same, if time grows in proportion."""
-    ordered = sorted(linear, key=lambda each: each.rows)
-    most = _of_a_row(ordered[-1], started)
-    lines = []
-    for smaller, each in zip([None, *ordered], ordered, strict=False):
-        of_all = _of_a_row(each, started) / most
-        lines.append(
-            (f"{each.rows:,}", seconds(each.seconds), _more(smaller, each),
-             *(_micro(_work_s(each, phase, started) / each.rows) for phase in _WORK),
-             times(of_all), verdict(abs(of_all - 1) <= required.LINEAR),
-             *(gib(each.peak_mib(phase)) for phase in _WORK))
-        )  # fmt: skip
-    told = ", ".join(f"{phase} {seconds(started.task(phase).cpu_s)}" for phase in _WORK)
-    return Table(
-        f"Growth with the rows, {LINEAR.fragments} fragments, local, scatter",
-        ("rows", "run", "a million more", *(f"a row's {phase}" for phase in _WORK),
-         "all, of the largest run's", "within 20 %", *(f"peak of {each}" for each in _WORK)),
-        lines,
-        note="A million more: seconds of the run for a million rows more than in the line above. "
-        "A row's: CPU of all tasks less that of as many starts, divided by the rows; a start is a "
-        f"task of a run of {started.rows:,} rows in {started.fragments} fragments: {told}. That of "
-        "`anonymize_fragment` is the median of all, those of the others were measured once. With "
-        "a million rows starts are nearly all there is, and what is left of them by chance "
-        "counts.",
-    )  # fmt: skip
-
-
-_WORK = ("partition", "anonymize_fragment", "wrap_up")
-
-
-def _more(smaller: Measured | None, larger: Measured) -> str:
-    if smaller is None:
-        return ""
-    return seconds((larger.seconds - smaller.seconds) / (larger.rows - smaller.rows) * MILLION)
-
-
-def _micro(value: float) -> str:
-    return f"{value * 1e6:.2f} µs"
-
-
-def _of_a_row(measured: Measured, started: Measured) -> float:
-    """CPU seconds of all phases for a row, beyond those of starting the tasks."""
-    return sum(_work_s(measured, phase, started) for phase in _WORK) / measured.rows
-
-
-def _work_s(measured: Measured, phase: str, started: Measured) -> float:
-    """CPU seconds of a phase beyond those of starting its tasks; never nothing."""
-    begun = len(measured.tasks[phase]) * started.task(phase).cpu_s
-    return max(measured.cpu_s(phase) - begun, 0.001)
-
-
-def _costs(measured: Measured, started: Measured) -> Costs:
-    """What a row costs, from the largest run."""
-    rows = measured.rows
-    largest = measured.rows / measured.fragments
-
-    def of_rows(phase: str) -> float:
-        return max(measured.peak_mib(phase) - started.peak_mib(phase), 0.0) * 2**20
-
-    return Costs(
-        rows=rows,
-        partition_s=_work_s(measured, "partition", started) / rows,
-        anonymize_s=_work_s(measured, "anonymize_fragment", started) / rows,
-        wrap_up_s=max(measured.spent("wrap_up") - started.spent("wrap_up"), 0.01) / rows,
-        partition_start_mib=started.peak_mib("partition"),
-        anonymize_start_mib=started.peak_mib("anonymize_fragment"),
-        wrap_up_start_mib=started.peak_mib("wrap_up"),
-        anonymize_bytes=of_rows("anonymize_fragment") / largest,
-        wrap_up_bytes=of_rows("wrap_up") / rows,
-        source_bytes=measured.source / rows,
-        scattered_bytes=(measured.disk - measured.published) / rows,
-        published_bytes=measured.published / rows,
-    )

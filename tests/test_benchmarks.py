@@ -169,26 +169,26 @@ def test_variations_of_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fewer.equals(made.slice(0, 100).combine_chunks())
 
 
-def test_every_task_under_load(tmp_path: Path) -> None:
+def test_every_task_under_load_and_its_growth(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    runs = ("local-scatter-32", "local-pushdown-32-clustered")
     result = benchmarks(
-        *("--quick", "--only", "load", "--load-sizes", 20, 40, "--load-runs", *runs),
-        *("--scratch", tmp_path, "--results", results),
+        *("--quick", "--only", "growth", "load", "--load-sizes", 20, 40),
+        *("--load-runs", "local-pushdown-32-clustered", "--scratch", tmp_path),
+        *("--results", results),
     )
     assert result.returncode == 0, result.stderr
     kept = json.loads((results / "results.json").read_text("utf-8"))["tables"]
-    tasks, growth, estimate = kept
-    assert [row[:3] for row in tasks["rows"]] == [
+    by_rows, growth, estimate, by_setting = kept
+    lines = [*by_rows["rows"], *by_setting["rows"]]
+    assert [line[:3] for line in lines] == [
         ["20", "local", "scatter"],
         ["40", "local", "scatter"],
         ["40", "local", "pushdown, clustered"],
     ]
-    assert [row[4] for row in tasks["rows"][:2]] == ["2.0 ×"] * 2
-    fragments = tasks["rows"][2][3]  # of one row group: each reads it all
-    assert tasks["rows"][2][4] == f"{2 + int(fragments)}.0 ×"
-    for row in tasks["rows"]:
-        assert " | ".join(row[:12]) in result.stderr  # told as soon as it is measured
+    # The rows lie in one row group: with pushdown each fragment reads it all.
+    assert [line[4] for line in lines] == ["2.0 ×", "2.0 ×", f"{2 + int(lines[2][3])}.0 ×"]
+    for line in lines:
+        assert " | ".join(line[:12]) in result.stderr  # told as soon as it is measured
     assert [row[0] for row in growth["rows"]] == ["20", "40"]
     assert growth["rows"][-1][6:8] == ["1.00 ×", "met"]
     assert "10,000,000,000 rows on 20 machines" in estimate["title"]
@@ -291,7 +291,8 @@ def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(ROOT)
-    from benchmarks.load import LINEAR, Measured, _costs
+    from benchmarks.growth import _costs
+    from benchmarks.load import LINEAR, Measured
     from benchmarks.measure import Run
 
     def measured(rows: int, seconds: float, **peaks: float) -> Measured:

@@ -1,0 +1,96 @@
+"""What a row costs in time and memory by the number of rows, and what ten billion would take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks import required
+from benchmarks.context import MILLION, Context
+from benchmarks.estimate import CLUSTER, Costs, estimated
+from benchmarks.load import LINEAR, Measured, runs, started, tasks
+from benchmarks.tables import Table, gib, seconds, times, verdict
+
+_WORK = ("partition", "anonymize_fragment", "wrap_up")
+
+
+def tables(context: Context) -> Iterator[Table]:
+    """Every task by rows, the growth with them, the estimate from the largest run."""
+    few = started(context)
+    found = runs(context, ((rows, LINEAR) for rows in sorted(context.load_sizes)))
+    if not found:
+        return
+    yield tasks("Every task by rows: hands, 10 quasi-identifiers, k = 5, l = 2", found, few)
+    yield _growth(found, few)
+    yield estimated(_costs(found[-1], few), CLUSTER)
+
+
+def _growth(linear: Sequence[Measured], few: Measured) -> Table:
+    """What a row costs, by rising numbers of rows: the same, if time grows in proportion."""
+    most = _of_a_row(linear[-1], few)
+    lines = []
+    for smaller, each in zip([None, *linear], linear, strict=False):
+        of_all = _of_a_row(each, few) / most
+        lines.append(
+            (f"{each.rows:,}", seconds(each.seconds), _more(smaller, each),
+             *(_micro(_work_s(each, phase, few) / each.rows) for phase in _WORK),
+             times(of_all), verdict(abs(of_all - 1) <= required.LINEAR),
+             *(gib(each.peak_mib(phase)) for phase in _WORK))
+        )  # fmt: skip
+    told = ", ".join(f"{phase} {seconds(few.task(phase).cpu_s)}" for phase in _WORK)
+    return Table(
+        f"Growth with the rows, {LINEAR.fragments} fragments, local, scatter",
+        ("rows", "run", "a million more", *(f"a row's {phase}" for phase in _WORK),
+         "all, of the largest run's", "within 20 %", *(f"peak of {each}" for each in _WORK)),
+        lines,
+        note="A million more: seconds of the run for a million rows more than in the line above. "
+        "A row's: CPU of all tasks less that of as many starts, divided by the rows; a start is a "
+        f"task of a run of {few.rows:,} rows in {few.fragments} fragments: {told}. That of "
+        "`anonymize_fragment` is the median of all, those of the others were measured once. With "
+        "a million rows starts are nearly all there is, and what is left of them by chance "
+        "counts.",
+    )  # fmt: skip
+
+
+def _more(smaller: Measured | None, larger: Measured) -> str:
+    if smaller is None:
+        return ""
+    return seconds((larger.seconds - smaller.seconds) / (larger.rows - smaller.rows) * MILLION)
+
+
+def _micro(value: float) -> str:
+    return f"{value * 1e6:.2f} µs"
+
+
+def _of_a_row(measured: Measured, few: Measured) -> float:
+    """CPU seconds of all phases for a row, beyond those of starting the tasks."""
+    return sum(_work_s(measured, phase, few) for phase in _WORK) / measured.rows
+
+
+def _work_s(measured: Measured, phase: str, few: Measured) -> float:
+    """CPU seconds of a phase beyond those of starting its tasks; never nothing."""
+    begun = len(measured.tasks[phase]) * few.task(phase).cpu_s
+    return max(measured.cpu_s(phase) - begun, 0.001)
+
+
+def _costs(measured: Measured, few: Measured) -> Costs:
+    """What a row costs, from the largest run."""
+    rows = measured.rows
+    largest = measured.rows / measured.fragments
+
+    def of_rows(phase: str) -> float:
+        return max(measured.peak_mib(phase) - few.peak_mib(phase), 0.0) * 2**20
+
+    return Costs(
+        rows=rows,
+        partition_s=_work_s(measured, "partition", few) / rows,
+        anonymize_s=_work_s(measured, "anonymize_fragment", few) / rows,
+        wrap_up_s=max(measured.spent("wrap_up") - few.spent("wrap_up"), 0.01) / rows,
+        partition_start_mib=few.peak_mib("partition"),
+        anonymize_start_mib=few.peak_mib("anonymize_fragment"),
+        wrap_up_start_mib=few.peak_mib("wrap_up"),
+        anonymize_bytes=of_rows("anonymize_fragment") / largest,
+        wrap_up_bytes=of_rows("wrap_up") / rows,
+        source_bytes=measured.source / rows,
+        scattered_bytes=(measured.disk - measured.published) / rows,
+        published_bytes=measured.published / rows,
+    )
