@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"these runs of load alone: {', '.join(load.NAMES)}",
     )
     parser.add_argument(
-        "--load-minutes", type=float, default=40, help="begin no run of either after so many"
+        "--load-minutes", type=float, default=40, help="begin no run of such a part after so many"
     )
     parser.add_argument("--rounds", type=int, default=3, help="runs to take the median of")
     parser.add_argument("--seeds", type=int, default=3, help="samples to average over")

@@ -1,7 +1,7 @@
 """What ten billion rows would take on a cluster, from what a row was measured to cost.
 
 Nothing of it was measured at that size. That the work of a row costs the same there is what the
-growth from 1 to 100 million rows shows; that it divides among cores is an assumption, as are the
+growth from 25 to 100 million rows shows; that it divides among cores is an assumption, as are the
 speeds of disks and network.
 """
 

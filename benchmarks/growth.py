@@ -20,7 +20,8 @@ def tables(context: Context) -> Iterator[Table]:
     if not found:
         return
     yield tasks("Every task by rows: hands, 10 quasi-identifiers, k = 5, l = 2", found, few)
-    yield _growth(found, few)
+    if len(found) > 1:
+        yield _growth(found, few)
     yield estimated(_costs(found[-1], few), CLUSTER)
 
 

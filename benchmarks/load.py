@@ -160,7 +160,7 @@ def tables(context: Context) -> Iterator[Table]:
     found = runs(context, _chosen(context))
     if not found:
         return
-    yield tasks("Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2", found, few)
+    yield tasks("Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2", found, few, _NOTE)
     if any(each.spark for each in found):
         yield _spark(found)
 
@@ -168,7 +168,7 @@ def tables(context: Context) -> Iterator[Table]:
 def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
     """The largest size in every setting, small ones where rows are read by each fragment."""
     largest = max(context.load_sizes)
-    for rows in sorted(context.load_sizes):
+    for rows in sorted(context.load_sizes, reverse=True):
         settings = SETTINGS if rows == largest else SMALL_SETTINGS if rows <= SMALL else ()
         for setting in settings:
             if not context.load_runs or setting.name in context.load_runs:
@@ -333,7 +333,7 @@ def _bytes(folder: Path) -> int:
     return found
 
 
-def tasks(title: str, found: Sequence[Measured], few: Measured) -> Table:
+def tasks(title: str, found: Sequence[Measured], few: Measured, more: str = "") -> Table:
     """What each task of the runs took, beside those of a run of few rows."""
     start = few.task("anonymize_fragment")
     return Table(
@@ -346,11 +346,16 @@ def tasks(title: str, found: Sequence[Measured], few: Measured) -> Table:
         f"longest and the largest; {SLOTS} at a time on as many cores. cut: {CUT}, which is what "
         "`auto` takes for so many rows. Source read: twice in `partition`, and by the mapped "
         "tasks as the statistics of the file let them. Peaks are of resident memory, files that "
-        "are mapped among them; with Spark, of the processes that Airflow would start: its own "
-        "are told below. Working disk: rows scattered or shuffled and the unpublished release, at "
-        "the end of the two phases whichever is more. Clustered: the file lies in the order of "
-        "the halves of its columns, so that pushdown skips row groups.",
+        "are mapped among them. Working disk: rows scattered or shuffled and the unpublished "
+        f"release, at the end of the two phases whichever is more.{more}",
     )
+
+
+_NOTE = (
+    " With Spark, peaks are of the processes that Airflow would start: its own are told below. "
+    "Clustered: the file lies in the order of the halves of its columns, so that pushdown skips "
+    "row groups."
+)
 
 
 def _spark(found: Sequence[Measured]) -> Table:

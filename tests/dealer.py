@@ -1,8 +1,9 @@
 """How tests are dealt out to several processes: pytest-xdist's ``loadfile``, and two things more.
 
 The tests of one file run in one process, one after the other. So do all files that start HDFS or
-Spark, so that each is started once. What runs a whole Airflow, which keeps all cores busy and is
-waited for with a limit, comes last and has the machine for itself.
+Spark, so that each is started once, and those that do harm to a Spark of their own. What runs a
+whole Airflow, which keeps all cores busy and is waited for with a limit, comes last and has the
+machine for itself.
 """
 
 from __future__ import annotations
