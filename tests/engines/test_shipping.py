@@ -144,3 +144,10 @@ def test_executors_that_have_nothing_installed_have_it(spark_engine: SparkEngine
     assert ".zip/mondrian_ops/engines/" in found["came"]
     assert ".zip" not in found["settled"]
     assert SOURCE not in Path(found["settled"]).parents
+
+
+@pytest.mark.java
+def test_the_process_that_ships_it_imports_as_before(spark_engine: SparkEngine) -> None:
+    before = list(sys.path)
+    type(spark_engine)(spark_engine._session)
+    assert sys.path == before

@@ -119,6 +119,16 @@ def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
             ) from None
 
 
+def _ship(session: SparkSession) -> None:
+    """Give the package to executors."""
+    archive = shipping.packed()
+    before = set(sys.path)
+    session.addArtifacts(archive, pyfile=True)
+    # PySpark has this process import from it too: its children would compile the kernels anew.
+    name = os.path.basename(archive)
+    sys.path[:] = [path for path in sys.path if path in before or os.path.basename(path) != name]
+
+
 class SparkEngine:
     """Does the work on a Spark cluster. See :class:`mondrian_ops.engines.Engine`.
 
@@ -142,7 +152,7 @@ class SparkEngine:
             _configure(session, conf or {})
             # A batch of pieces, of which Spark would put thousands together, must stay small.
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
-            session.addArtifacts(shipping.packed(), pyfile=True)
+            _ship(session)
 
     def draft(self, run: Run, told: Told) -> Draft:
         """One pass over the source, and the decision, in Spark tasks."""
