@@ -17,7 +17,7 @@ DEVELOPING := $(VENV)/.installed-dev
 FUZZING := $(VENV)/.installed-fuzz
 COMPILED := $(VENV)/.compiled
 # A process for each core, of which each needs about 1 GB; one that crashes is not replaced.
-DEALT := -n logical --maxprocesses 4 --max-worker-restart 0
+DEALT := -n logical --maxprocesses 4 --max-worker-restart 0 --no-loadscope-reorder
 # Never a registry, an index or a mirror here: pip and uv are configured by whoever runs them.
 ifdef UV
 INSTALL := VIRTUAL_ENV=$(VENV) uv pip install --quiet

@@ -19,7 +19,7 @@ from urllib.parse import quote
 __all__ = ["FINISHED", "AirflowApi", "AirflowError"]
 
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-START_S = 120
+START_S = 240
 _OVER = frozenset({"success", "failed"})
 _AGAIN_S = (0.5, 2, 5)
 _PHASES = ("partition", "anonymize_fragment", "wrap_up", "clean_up")

@@ -15,6 +15,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 import urllib.error
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,7 +46,8 @@ def worker_name():
     return os.environ["MONDRIAN_OPS_WORKER"]
 """
 
-_COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
+_API_SERVER = "api-server"
+_COMPONENTS = ((_API_SERVER,), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
 _CELERY = "airflow.providers.celery.executors.celery_executor.CeleryExecutor"
 _STOP_S = 15
 
@@ -290,10 +292,11 @@ class LocalAirflow(AirflowApi):
                 raise AirflowError(f"airflow {name} ended by itself; see {log}")
 
     def _stop(self) -> None:
-        # Last in, first out: tasks report to the API server to the last.
-        while self._processes:
-            _name, process = self._processes.popitem()
-            _end(process)
+        # All at once but the API server, to which tasks report to the last.
+        api_servers = [each for name, each in self._processes.items() if name == _API_SERVER]
+        _end([each for name, each in self._processes.items() if name != _API_SERVER])
+        _end(api_servers)
+        self._processes.clear()
         if self._lock is not None:
             self._lock.close()
 
@@ -312,15 +315,19 @@ def termination_as_exit() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    started = family(process.pid)
-    _signal(process, signal.SIGTERM)
-    try:
-        process.wait(_STOP_S)
-    except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGKILL)
-        process.wait()
-    _signal(process, signal.SIGKILL)  # what it left of its session
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End processes and all that they started: asked first, all at once, then killed."""
+    started = [each for process in processes for each in family(process.pid)]
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    end = time.monotonic() + _STOP_S
+    for process in processes:
+        try:
+            process.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            _signal(process, signal.SIGKILL)
+            process.wait()
+        _signal(process, signal.SIGKILL)  # what it left of its session
     kill_all(started)
 
 

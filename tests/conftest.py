@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from running_order import in_order
+from groups import in_order
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -40,15 +40,15 @@ pytest_plugins = ["servers.fixtures"]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Where there are several processes: see :mod:`dealer`."""
-    from dealer import Dealer
+    """Where there are several processes: see :mod:`groups`."""
+    from xdist_scheduler import GroupScheduler
 
-    return Dealer(config, log)
+    return GroupScheduler(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes long, unless -m or the name of a test asks for it; put in order."""
-    items[:] = in_order(items, dealt=hasattr(config, "workerinput"))
+    items[:] = in_order(items)
     if "soak" in config.option.markexpr or any("::" in each for each in config.args):
         return
     long = [item for item in items if item.get_closest_marker("soak")]

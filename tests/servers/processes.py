@@ -13,7 +13,7 @@ from local_airflow import family, free_port, kill_all
 
 __all__ = ["START_S", "Process", "ServerError", "answers", "free_port", "wait_until"]
 
-START_S = 120
+START_S = 240
 _STOP_S = 15
 
 
