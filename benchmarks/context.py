@@ -58,6 +58,7 @@ class Context:
             "l": 2,
             "quasi_identifiers": list(CARDS),
             "sensitive": ["hand"],
+            "replace": "any",  # whatever was measured before
         }
         return described | changes
 
@@ -68,7 +69,7 @@ class Context:
         for file in beside.iterdir() if beside else ():
             shutil.copy(file, folder)
         path = folder / "job.json"
-        path.write_text(json.dumps(job), encoding="utf-8")
+        path.write_text(json.dumps({"replace": "any", **job}), encoding="utf-8")
         return path
 
     def report(self, job: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:

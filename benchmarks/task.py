@@ -53,7 +53,8 @@ def _reads(task: Task) -> float:
     if retrieval != "pushdown":
         return float(retrieval == "shuffle")
     orders, source = run.anonymizer.orders, run.dataset.source
-    return sum(source.share_read(reach_of(each["any_of"], orders)) for each in task["fragments"])
+    exact = [run.plan.condition(each["id"], orders) for each in task["fragments"]]
+    return sum(source.share_read(reach_of(each, orders)) for each in exact)
 
 
 def _clean_up(task: Task) -> None:

@@ -36,7 +36,8 @@ FORM = {
         str(HOME / "out" / "people"),
         title="Output",
         description="Directory of the release. It appears whole or not at all; an earlier "
-        "release there is replaced, anything else is left alone and refused.",
+        "release of this DAG that promises no more is replaced, anything else is left alone and "
+        "refused.",
     ),
     "identifiers": columns(
         ["name"],
@@ -95,7 +96,15 @@ FORM = {
         options.Unlisted,
         section=PRIVACY,
         title="Other columns are",
-        description="publish: kept as they are, and named in the report. drop: left out.",
+        description="drop: left out, and named in the report. publish: kept as they are, which "
+        "nothing protects; the report begins with them.",
+    ),
+    "replace": choice(
+        options.Replace,
+        section=PRIVACY,
+        title="May replace",
+        description="same: an earlier release of this DAG that promises no more. any: whatever "
+        "release is there.",
     ),
     "diversity": choice(
         options.Diversity,
@@ -111,6 +120,13 @@ FORM = {
         section=PRIVACY,
         title="c",
         description="Of recursive (c, l)-diversity; empty for the others.",
+    ),
+    "missing_sensitive": choice(
+        options.MissingSensitive,
+        section=PRIVACY,
+        title="A missing sensitive value is",
+        description="no_value: it does not count towards l, nor does an empty or blank text. "
+        "value: all of them count as one value.",
     ),
     "t": Param(
         None,
@@ -310,7 +326,7 @@ FORM = {
         minimum=0,
         section=PARTITIONING,
         title="Seed",
-        description="Of the sample. The same data, job and seed give the same release.",
+        description="Of the sample. The same data, job and seed give the same classes.",
     ),
     "retrieval": choice(
         options.Retrieval,

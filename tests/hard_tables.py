@@ -97,6 +97,7 @@ def _job(here: Path, keys: Mapping[str, Any]) -> Job:
         "identifiers": ["name"],
         "quasi_identifiers": ["x", "age"],
         "sensitive": ["illness"],
+        "unlisted": "publish",
         "partitioning": {"fragments": 3, "sample": 1.0},
         **keys,
     }

@@ -29,6 +29,11 @@ CHAINS = {
 TREE_FILE = "".join(";".join([leaf, *chain]) + "\n" for leaf, chain in CHAINS.items())
 
 
+def in_any_order(table: pa.Table) -> list[str]:
+    """Rows to compare where their order is drawn by lot: as text, for NaN is not equal to NaN."""
+    return sorted(map(str, table.to_pylist()))
+
+
 def parse_bool(text: str) -> bool:
     return {"true": True, "false": False}[text]
 
@@ -150,6 +155,11 @@ class Column:
         """Distinct values without the missing one."""
         found = {text_of(self.kind, v): v for v in self.values if not is_missing(v)}
         return list(found.values())
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether two rows differ in it, be it that one has no value."""
+        return len(self.present) + any(map(is_missing, self.values)) > 1
 
     def check(self, published: str | None, originals: Sequence[Any]) -> tuple[float, float]:
         """Assert that a class is published as it should be; returns its NCP and LM per row."""

@@ -462,7 +462,7 @@ def test_a_table_of_too_few_rows(rows):
 
 def test_bounds_that_would_replace_a_column():
     table = pa.table({"age": [1, 2, 3, 4], "age_min": [77317731, 2, 3, 4]})
-    job = {"k": 2, "quasi_identifiers": ["age"], "interval_style": "bounds"}
+    job = {"k": 2, "quasi_identifiers": ["age"], "interval_style": "bounds", "unlisted": "publish"}
     refused(lambda: anonymize(table, job), JobError, "interval_style", "'age_min'", "rename")
 
 
@@ -492,7 +492,8 @@ def test_a_csv_file_without_a_header(site):
     path = site.input.parent / "people.csv"
     path.write_text(HEADERLESS)
     keys = {"input": str(path), "identifiers": ["Quasimod"], "quasi_identifiers": ["Canari"]}
-    refused(lambda: site.run(**keys, sensitive=[], l=None), JobError, "'Quasimod'", "header")
+    keys |= {"sensitive": [], "l": None, "replace": "any"}
+    refused(lambda: site.run(**keys), JobError, "'Quasimod'", "header")
 
 
 def test_a_csv_file_without_a_header_where_two_values_are_equal(site):

@@ -23,7 +23,7 @@ from mondrian_ops.core.errors import (
 from mondrian_ops.core.job import Job
 
 ROWS = 24
-JOB = {"k": 3, "quasi_identifiers": ["age"], "cut": "median"}
+JOB = {"k": 3, "quasi_identifiers": ["age"], "cut": "median", "unlisted": "publish"}
 SAMARATI = {"k": 3, "quasi_identifiers": ["age=ladder:2/4"], "algorithm": "samarati"}
 
 

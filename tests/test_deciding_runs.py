@@ -79,30 +79,31 @@ def test_a_column_of_every_role_must_be_there():
 def test_bounds_take_no_name_that_is_taken():
     names = ["age", "age_min", "sex", "sex_max", "other"]
     for column, taken in (("age", "age_min"), ("sex", "sex_max")):
-        job = a_job(quasi_identifiers=[column], interval_style="bounds")
+        job = a_job(quasi_identifiers=[column], interval_style="bounds", unlisted="publish")
         with pytest.raises(JobError, match=f"{column!r} would be published as {taken!r}"):
             checks.check_columns(job, names)
-        checks.check_columns(a_job(quasi_identifiers=[column]), names)
-        dropped = a_job(quasi_identifiers=[column], interval_style="bounds", unlisted="drop")
+        checks.check_columns(a_job(quasi_identifiers=[column], unlisted="publish"), names)
+        dropped = a_job(quasi_identifiers=[column], interval_style="bounds")
         checks.check_columns(dropped, names)
 
 
 def test_columns_that_arrow_keeps_for_itself_are_refused_where_they_are_published():
     names = ["age", "__batch_index"]
     with pytest.raises(InputError, match="'__batch_index'"):
-        checks.check_columns(a_job(), names)
-    checks.check_columns(a_job(unlisted="drop"), names)
+        checks.check_columns(a_job(unlisted="publish"), names)
+    checks.check_columns(a_job(), names)
 
 
 def test_the_roles_of_columns_are_told():
-    job = a_job(identifiers=["name"], sensitive=["illness"], unlisted="drop")
-    assert checks.column_roles(job, ["age", "name", "illness", "row"]) == {
+    job = a_job(identifiers=["name"], sensitive=["illness"])
+    assert checks.column_roles(job, ["age", "name", "illness", "row"], ["place"]) == {
         "identifiers": ["name"],
         "identifier_policy": "drop",
         "quasi_identifiers": ["age"],
         "sensitive": ["illness"],
         "unlisted": ["row"],
         "unlisted_policy": "drop",
+        "index": ["place"],
     }
 
 
@@ -166,7 +167,9 @@ class Wrapping:
 
     @property
     def parts(self) -> list[Path]:
-        return sorted(Path(self.work.staging).glob("part-*"))
+        """The parts that are there, in the order of their fragments."""
+        paths = [Path(self.work.part_path(summary["id"])) for summary in self.summaries]
+        return [path for path in paths if path.exists()]
 
     def rewrite(self, change: Any) -> None:
         """Change the rows of the first part."""
@@ -496,16 +499,14 @@ def test_people_who_were_released_before_are_refused(tmp_path):
     assert len(told.wrap_up()["ledger"]["overlaps"]) == 1
 
 
-def test_persons_are_counted_at_wrap_up(tmp_path, monkeypatch):
+def test_persons_are_counted_at_wrap_up(tmp_path):
     """Not rows: three rows of one person are of one."""
     wrapping = Wrapping(tmp_path, entity_id="row")
     assert wrapping.check().report["achieved"]["k"] == 3
-    kept = wrapping.work.read_persons(0)
+    digest = storage.digest_of(wrapping.work.part_path(0))
+    kept = wrapping.work.read_persons(digest)
     one = pa.chunked_array([pa.array([kept[0].as_py()] * len(kept), kept.type)])
-    read = storage.WorkDir.read_persons
-    monkeypatch.setattr(
-        storage.WorkDir, "read_persons", lambda self, at: read(self, at) if at else one
-    )
+    wrapping.work.write_persons(digest, one)
     refused(wrapping, PrivacyError, "k = 3 persons by row")
 
 

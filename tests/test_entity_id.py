@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from cases import Case, cases, plans, run
-from mondrian_ops import anonymize, pipeline
+from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.cli import main
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.engines.fragment import Fragment
@@ -140,7 +140,7 @@ def test_fragments_cut_as_the_whole_is(case, fragments):
     assume(case.attainable)
     whole = run(case, partitioning={"fragments": 1})
     divided = run(case, partitioning={"fragments": fragments, "sample": 1.0})
-    assert divided.published(case.columns) == whole.published(case.columns)
+    assert divided.labels(case.columns) == whole.labels(case.columns)
 
 
 @settings(max_examples=25, deadline=None)
@@ -180,7 +180,7 @@ JOB = {
 def persons_by_class(table, job, **keys):
     """Distinct persons of each class, of a release that also publishes the row's number."""
     rows = table.append_column("row", pa.array(range(table.num_rows)))
-    release, report = anonymize(rows, {**job, **keys})
+    release, report = anonymize(rows, {**job, "unlisted": "publish", **keys})
     of_row = dict(enumerate(table["person"].to_pylist()))
     classes: dict = {}
     for row in release.to_pylist():
@@ -271,6 +271,12 @@ class Parted:
         self.summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
         self.directory = WorkDir.entered(work)
 
+    def digest(self, fragment):
+        return storage.digest_of(self.directory.part_path(fragment))
+
+    def persons(self, fragment):
+        return self.directory.read_persons(self.digest(fragment))
+
     def wrap_up(self):
         return pipeline.wrap_up(self.job, work=self.work, summaries=self.summaries)
 
@@ -280,16 +286,16 @@ def test_persons_lie_beside_the_parts_in_their_order(parted):
     by_person = {(row["person"], row["income"]) for row in source}
     for summary in parted.summaries:
         part = pq.read_table(parted.directory.part_path(summary["id"]))
-        persons = parted.directory.read_persons(summary["id"]).to_pylist()
+        persons = parted.persons(summary["id"]).to_pylist()
         incomes = part["income"].to_pylist()
         assert set(zip(persons, incomes, strict=True)) <= by_person
     assert parted.wrap_up()["achieved"]["k"] >= 5
 
 
 def test_a_class_of_too_few_persons_is_refused(parted):
-    persons = parted.directory.read_persons(1)
+    persons = parted.persons(1)
     one = [*[persons[0]] * 7, *persons[7:]]
-    parted.directory.write_persons(1, pa.chunked_array([pa.array(one)]))
+    parted.directory.write_persons(parted.digest(1), pa.chunked_array([pa.array(one)]))
     said = r"k-anonymity, k = 5 persons by person: \d of \d+ classes fail; the worst .* k = 1 "
     with pytest.raises(PrivacyError, match=said) as caught:
         parted.wrap_up()
@@ -298,15 +304,15 @@ def test_a_class_of_too_few_persons_is_refused(parted):
 
 
 def test_persons_of_other_rows_are_refused(parted):
-    persons = parted.directory.read_persons(0)
-    parted.directory.write_persons(0, persons[:-1])
+    persons = parted.persons(0)
+    parted.directory.write_persons(parted.digest(0), persons[:-1])
     with pytest.raises(PrivacyError, match="its persons cannot be counted"):
         parted.wrap_up()
     assert not Path(parted.job.output).exists()
 
 
 def test_without_persons_nothing_is_published(parted):
-    os.remove(Path(parted.work) / "persons-00002.arrow")
+    os.remove(Path(parted.work) / f"persons-{parted.digest(2)}.arrow")
     with pytest.raises(StorageError, match="run again from the partition task"):
         parted.wrap_up()
     assert not Path(parted.job.output).exists()

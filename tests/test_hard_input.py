@@ -18,12 +18,13 @@ import pytest
 
 from mondrian_ops import anonymize, pipeline
 from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
+from reading import in_any_order
 
 
 def run(here: Path, table: pa.Table, **keys: Any) -> tuple[pa.Table, dict[str, Any]]:
     pq.write_table(table, here / "in.parquet", row_group_size=500)
-    job = {"input": str(here / "in.parquet"), "output": str(here / "out"), **keys}
-    report = pipeline.run(pipeline.load_job(job))
+    job = {"input": str(here / "in.parquet"), "output": str(here / "out"), "unlisted": "publish"}
+    report = pipeline.run(pipeline.load_job({**job, **keys}))
     assert [path.name for path in here.iterdir() if path.name.startswith(".")] == []
     return pq.read_table(here / "out"), report
 
@@ -49,6 +50,7 @@ def test_missing_text_is_not_published_raw_in_classes_of_one(tmp_path, way):
                 "output": str(tmp_path / "out"),
                 "k": 5,
                 "quasi_identifiers": [f"zip={way}", "age"],
+                "unlisted": "publish",
             }
         )
     )
@@ -158,6 +160,7 @@ def test_negative_numbers_and_a_constant_column(tmp_path):
     assert set(release["c"].to_pylist()) == {"-7"}
     assert set(release["t"].to_pylist()) == {"same"}
     assert report["attributes"]["c"]["NCP"] == report["attributes"]["t"]["NCP"] == 0
+    assert "of no use as quasi-identifiers: 'c', 't'" in report["notes"][0]
     for text in set(release["x"].to_pylist()):
         if text.startswith("["):
             low, high = map(int, text[1:-1].split(", "))
@@ -184,7 +187,7 @@ def test_a_value_outside_the_hierarchy_is_a_clear_error(tmp_path):
 
 
 def test_runs_of_one_seed_agree_and_the_seed_matters(tmp_path):
-    def where(name: str, seed: int) -> tuple[list[str], list]:
+    def where(name: str, seed: int) -> tuple[list[str], list[str]]:
         (tmp_path / name).mkdir()
         release, report = run(
             tmp_path / name,
@@ -193,7 +196,7 @@ def test_runs_of_one_seed_agree_and_the_seed_matters(tmp_path):
             quasi_identifiers=["x", "y"],
             partitioning={"fragments": 6, "sample": 0.01, "min_sample": 0, "seed": seed},
         )
-        return [each["where"] for each in report["fragments"]], release.to_pylist()
+        return [each["where"] for each in report["fragments"]], in_any_order(release)
 
     first, again, other = where("a", 1), where("b", 1), where("c", 2)
     assert first == again
@@ -264,8 +267,9 @@ def test_duplicates_only(tmp_path):
 
 
 def test_order_and_row_numbers_of_the_source_do_not_leak(tmp_path):
-    frame = pd.DataFrame({"x": [5] * 400, "row": range(400)}, index=range(1000, 1400))
-    release, _ = anonymize(frame, {"k": 2, "quasi_identifiers": ["x"]})
+    x = [5] * 399 + [6]  # one class
+    frame = pd.DataFrame({"x": x, "row": range(400)}, index=range(1000, 1400))
+    release, _ = anonymize(frame, {"k": 2, "quasi_identifiers": ["x"], "unlisted": "publish"})
     assert list(release.index) == list(range(400))
     order = release["row"].to_numpy()
     assert np.count_nonzero(order == np.arange(400)) < 20
@@ -273,8 +277,9 @@ def test_order_and_row_numbers_of_the_source_do_not_leak(tmp_path):
     assert frame["row"].tolist() == list(range(400))
     table = pa.Table.from_pandas(frame, preserve_index=True)
     assert set(table.column_names) == {"x", "row", "__index_level_0__"}
-    released, _ = run(tmp_path, table, k=2, quasi_identifiers=["x"], unlisted="drop")
-    assert released.column_names == ["x"]
+    released, report = run(tmp_path, table, k=2, quasi_identifiers=["x"])
+    assert released.column_names == ["x", "row"]
+    assert report["columns"]["index"] == ["__index_level_0__"]
     assert b"pandas" not in (released.schema.metadata or {})
 
 
@@ -298,9 +303,13 @@ def test_identifiers_are_dropped_or_redacted(tmp_path):
 
 def test_the_report_names_the_columns_that_were_forgotten():
     table = pa.table({"x": range(20), "email": [f"{at}@a" for at in range(20)]})
-    _, report = anonymize(table, {"k": 4, "quasi_identifiers": ["x"]})
-    assert report["columns"]["unlisted"] == ["email"]
-    assert report["columns"]["unlisted_policy"] == "publish"
+    for policy, published in (("drop", ["x"]), ("publish", ["x", "email"])):
+        job = {"k": 4, "quasi_identifiers": ["x"], "unlisted": policy}
+        release, report = anonymize(table, job)
+        assert release.column_names == published
+        assert report["columns"]["unlisted"] == ["email"]
+        assert report["columns"]["unlisted_policy"] == policy
+        assert ("published_raw" in report) is (policy == "publish")
 
 
 def test_quantiles_of_a_column_with_few_values_are_an_error(tmp_path):

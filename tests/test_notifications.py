@@ -110,6 +110,14 @@ def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):
     assert WebhookNotifier().message == MESSAGE
 
 
+def test_a_release_without_a_page_is_told_without_a_link():
+    noting = Noting(subject=MESSAGE)
+    Telling.by(noting)({}, {**RELEASE, "link": ""})
+    ((message, page),) = noting.sent
+    assert message.endswith("of <b>diagnosis</b>")
+    assert "<a" not in page
+
+
 def test_a_webhook_may_want_a_token(webhook, monkeypatch):
     url, came = webhook
     host, port = url.removeprefix("http://").split(":")

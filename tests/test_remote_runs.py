@@ -39,6 +39,7 @@ def job(source: str, output: str, **changed):
             "quasi_identifiers": ["age", "sex", "zip=prefix", "country"],
             "sensitive": ["diagnosis"],
             "unlisted": "drop",
+            "cut": "auto" if "algorithm" in changed else "median",  # whose rows are the same again
             "partitioning": {"fragments": 3},
             **changed,
         }

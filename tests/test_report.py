@@ -224,6 +224,49 @@ def test_unlisted_columns_are_pointed_out() -> None:
     assert "comment: published unchanged" in reports.render_text(make())
 
 
+def test_the_first_lines_name_some_of_very_many_raw_columns() -> None:
+    names = [f"c{at}" for at in range(10_000)]
+    columns = {**make()["columns"], "unlisted": names}
+    report = make(columns=columns)
+    note = report["published_raw"]["note"]
+    assert note.startswith("10,000 columns go out raw, as unlisted: publish asks: c0, c1, ")
+    assert "c19 and 9,980 more." in note and "c20" not in note
+    assert report["published_raw"]["columns"] == names
+    assert "published_raw" not in make(columns={**columns, "unlisted": []})
+    assert "published_raw" not in make(columns={**columns, "unlisted_policy": "drop"})
+
+
+def test_a_release_that_is_refused_or_waits_begins_with_its_raw_columns_too() -> None:
+    for report in (make(passed=False), make() | {"approval": {"decision": "asked"}}):
+        said = "1 column goes out raw, as unlisted: publish asks: comment."
+        assert said in reports.render_text(report, 120).partition("achieved")[0]
+        html = reports.render_html(report)
+        assert html.index(said) < html.index("What is guaranteed")
+        assert reports.render_markdown(report).startswith("**1 column goes out raw")
+
+
+@pytest.mark.parametrize(
+    ("made_by", "said"),
+    [
+        (None, "the command line or Python"),
+        ("hospital", "the DAG 'hospital'"),
+        ("hospital/a.b", "the DAG 'hospital' (group 'a.b')"),
+    ],
+)
+def test_who_made_a_release_and_what_it_replaces(made_by: str | None, said: str) -> None:
+    report = make(made_by=made_by)
+    assert report["made_by"] == made_by
+    page = re.sub("&#x27;|&#39;", "'", reports.render_html(report))
+    assert said in page and "Replaces" not in page
+    replaced = {"made_by": made_by, "k": 3, "created": "2025-06-01T10:00:00+00:00"}
+    told = f"It replaces the release of {said}, k = 3, no l, made 2025-06-01 10:00:00 UTC"
+    assert figures.replaced({"replaces": replaced}) == told
+    assert told in re.sub("&#x27;|&#39;", "'", reports.render_html(report | {"replaces": replaced}))
+    assert "It replaces" in reports.render_markdown(report | {"replaces": replaced})
+    unknown = figures.replaced({"replaces": {"k": 3, "l": 2, "t": 0.25}})
+    assert unknown == "It replaces the release, k = 3, l = 2, t = 0.25"
+
+
 def test_full_domain_levels_are_shown() -> None:
     assert "Generalization levels: age 1, zip 2" in reports.render_html(
         make(recoding={"levels": {"age": 1, "zip": 2}, "summary": "the least height"})

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import DagParam
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_NAMELESS = ("''", '""')
 
 __all__ = ["Answer", "choice", "columns", "text"]
 
@@ -26,12 +31,27 @@ def choice(among: Any, **schema: Any) -> Param:
     return Param(words[0], type="string", enum=words, **schema)
 
 
+def _line(item: Any) -> Any:
+    """A line of a list, in which two quotes stand for the empty name."""
+    if not isinstance(item, str):
+        return item
+    name, equals, how = item.partition("=")
+    return equals + how if name.strip() in _NAMELESS else item
+
+
 class Answer(DagParam):
     """What the form says under a name, once the DAG runs.
 
     Airflow writes it down as text among the arguments of mapped tasks, and takes a DAG whose text
     is another one for a new version: so no address in memory may stand there.
     """
+
+    def resolve(self, context: Context) -> Any:
+        """The value. Of a list emptied lines are left out; a column without a name is ``''``."""
+        value = super().resolve(context)
+        if not isinstance(value, list):
+            return value
+        return [_line(each) for each in value if not (isinstance(each, str) and not each.strip())]
 
     def __repr__(self) -> str:
         return f"params[{self._name!r}]"

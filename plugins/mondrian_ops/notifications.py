@@ -6,7 +6,7 @@
     release.dataset   the output, as reports show it
     release.state     refused, rejected, expired or waiting
     release.reason    why, in a sentence; holds no person's value
-    release.link      the page of the release
+    release.link      the page of the release; empty where the archive of reports cannot be read
 
 So a notifier of any provider says what happened, with texts of one's own or with these::
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["HTML", "MESSAGE", "SUBJECT", "WebhookNotifier"]
 
 SUBJECT = "{{ release.dataset }}: the release is {{ release.state }}"
-MESSAGE = SUBJECT + ". {{ release.reason }} {{ release.link }}"
+MESSAGE = SUBJECT + ". {{ release.reason }}{% if release.link %} {{ release.link }}{% endif %}"
 HTML = """<p><b>{{ release.dataset | e }}</b>: the release is {{ release.state | e }}.</p>
-<p>{{ release.reason | e }}</p><p><a href="{{ release.link | e }}">The release</a></p>"""
+<p>{{ release.reason | e }}</p>
+{% if release.link %}<p><a href="{{ release.link | e }}">The release</a></p>{% endif %}"""
 
 _PATIENCE_S = 30
 

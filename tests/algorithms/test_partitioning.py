@@ -15,10 +15,11 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import Cut
 from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import KAnonymity, Privacy
+from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Branch, Leaf, Plan, Router, condition_text
+from mondrian_ops.core.plan import Branch, Leaf, Plan, Router
 from mondrian_ops.core.survey import Surveyor
 
 WORLD = Hierarchy.from_rows(
@@ -51,9 +52,12 @@ def anonymizer_of(table: pa.Table, *listed: str, greedy: str = "median", k: int 
     return Anonymizer(job, surveyor.finish(), trees, Cut(greedy))
 
 
-def wheres(plan: Plan, anonymizer: Anonymizer) -> list[str]:
+def wheres(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[str]:
+    """The conditions with every cut value that a row has."""
     orders = anonymizer.orders
-    return [condition_text(plan.condition(at, orders), orders) for at in range(len(plan.fragments))]
+    router = Router(plan, orders)
+    shown = Disclosure.of(plan, orders, 1, router.count(router.place(table)))
+    return [shown.text(plan.condition(at, orders)) for at in range(len(plan.fragments))]
 
 
 def rows_of(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[int]:
@@ -66,7 +70,7 @@ def test_four_quantiles_of_age():
     anonymizer = anonymizer_of(FIGURE_2, "Age", "Country=hierarchy:countries.csv")
     plan = partitioning.quantile(anonymizer.encode(FIGURE_2, PLAIN), anonymizer.attributes, 4)
     # The source bounds the last by the greatest age it saw; here every row needs a fragment.
-    assert wheres(plan, anonymizer) == [
+    assert wheres(plan, anonymizer, FIGURE_2) == [
         "Age <= 30",
         "Age > 30 AND Age <= 38",
         "Age > 38 AND Age <= 42",
@@ -79,11 +83,11 @@ def test_four_fragments_of_figure_2():
     anonymizer = anonymizer_of(FIGURE_2, "Age", "Country=hierarchy:countries.csv")
     coded = anonymizer.encode(FIGURE_2, PLAIN)
     plan = partitioning.multidimensional(coded, anonymizer.attributes, 4, Cut("balanced"))
-    assert wheres(plan, anonymizer) == [
+    assert wheres(plan, anonymizer, FIGURE_2) == [
         "Age <= 38 AND Country IN {Italy, France}",
-        "Age <= 38 AND Country IN {Spain, USA, ... 4 more ..., India}",
-        "Age > 38 AND Country IN {Italy, France, ... 4 more ..., China}",
-        "Age > 38 AND Country IN {Japan, India}",
+        "Age <= 38 AND Country IN {USA, China, Japan and 4 more}",
+        "Age > 38 AND Country IN {Italy, France, USA, China and 3 more}",
+        "Age > 38 AND Country IN {Japan and 1 more}",
     ]
     assert rows_of(plan, anonymizer, FIGURE_2) == [3, 3, 2, 1]
 
@@ -164,7 +168,7 @@ def test_quantiles_of_missing_values():
     table = pa.table({"age": [None] * 10 + list(range(10))})
     anonymizer = anonymizer_of(table, "age")
     plan = partitioning.quantile(anonymizer.encode(table, PLAIN), anonymizer.attributes, 2)
-    assert wheres(plan, anonymizer) == ["age IS MISSING", "age IS PRESENT"]
+    assert wheres(plan, anonymizer, table) == ["age IS MISSING", "age IS PRESENT"]
 
 
 # Merging

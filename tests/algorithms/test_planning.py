@@ -5,23 +5,25 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft
 from mondrian_ops.core import kernels
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Router
 from mondrian_ops.core.survey import Surveyor
-from reading import KINDS, TREE_FILE
+from mondrian_ops.engines.counting import Counting
+from reading import KINDS, TREE_FILE, is_missing
 
 TREES = {"q0": Hierarchy.from_rows(csv.reader(TREE_FILE.split(), delimiter=";"), "tree.csv")}
 
@@ -48,7 +50,7 @@ def leaf_of(draft: Draft, job: Job, table: pa.Table) -> np.ndarray:
 def tables(draw):
     """A table of some kinds of columns, and how its quasi-identifiers are listed."""
     count = draw(st.integers(4, 60))
-    columns, listed = {}, []
+    columns, listed, told_apart = {}, [], False
     for at in range(draw(st.integers(1, 3))):
         kind = KINDS[draw(st.sampled_from(list(KINDS)))]
         values = draw(st.lists(st.none() | kind.values, min_size=count, max_size=count))
@@ -59,6 +61,8 @@ def tables(draw):
             columns[f"q{at}"] = pa.array(values, plain)
         ways = [way for way in kind.ways if at == 0 or "hierarchy" not in way]
         listed.append(f"q{at}={draw(st.sampled_from(ways))}")
+        told_apart |= len({None if is_missing(value) else value for value in values}) > 1
+    assume(told_apart)  # quasi-identifiers that are all constant are refused
     return pa.table(columns), listed
 
 
@@ -164,3 +168,61 @@ def test_a_draft_holds_no_value_of_the_sample_but_domains_and_cuts():
     job = job_of(["x", "day"], {"fragments": 3, "sample": 1.0})
     sent = drafted(job, table).to_table()
     assert sent.nbytes + len(json.dumps(str(sent.schema.metadata))) < 4_000
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "di_mondrian", "tds", "samarati"])
+@pytest.mark.parametrize("nothing", [None, "", " \u00a0"])
+def test_where_values_are_missing_the_error_says_what_to_do(algorithm, nothing):
+    """And where counting the missing ones as a value is asked for, there are enough."""
+    table = pa.table({"q": [1, 1, 2, 2, 2], "s": ["flu", "flu ", nothing, nothing, "\ufb02u"]})
+    job = job_of(["q"], {}, l=2, sensitive=["s"], algorithm=algorithm)
+    with pytest.raises(PrivacyError) as caught:
+        drafted(job, table)
+    assert str(caught.value) == (
+        "l: the sensitive column 's' has 1 distinct value(s), fewer than l = 2; lower l or choose "
+        "another column; values that are missing, empty or blank (2 of column 's') do not count "
+        "towards l: fill them in, or set missing_sensitive: value"
+    )
+    assert drafted(replace(job, missing_sensitive="value"), table)
+    with pytest.raises(PrivacyError, match=r"2 distinct value\(s\), fewer than l = 3; .*column$"):
+        drafted(replace(job, missing_sensitive="value", l=3), table)
+
+
+@pytest.mark.parametrize("keys", [{"diversity": "entropy"}, {"diversity": "recursive", "c": 1}])
+def test_values_may_be_enough_and_not_diverse_enough(keys):
+    values = ["flu"] * 3 + ["cold"] + [None] * 3
+    table = pa.table({"q": range(7), "s": values, "other": ["x", "y"] * 3 + ["x"]})
+    keys = {**keys, "l": 2, "sensitive": ["s", "other"]}
+    job = job_of(["q"], {}, **keys)
+    with pytest.raises(PrivacyError, match=r"as one class .*\(3 of column 's'\) do not count"):
+        drafted(job, table)
+
+
+def test_an_error_says_nothing_of_missing_values_where_there_are_none():
+    table = pa.table({"q": [1, 2, 3], "s": ["flu"] * 3, "other": ["x", "y", None]})
+    with pytest.raises(PrivacyError, match=r"choose another column$"):
+        drafted(job_of(["q"], {}, l=2, sensitive=["s"]), table)
+    with pytest.raises(PrivacyError, match=r"ask for less$"):
+        drafted(job_of(["q"], {}, k=4, t=0.1, sensitive=["other"]), table)
+
+
+def test_fragments_are_merged_until_enough_of_their_values_are_there():
+    """Each leaf has two spellings and missing values: only both together have two values."""
+    table = pa.table(
+        {
+            "q": [1] * 4 + [9] * 4,
+            "s": ["flu", " flu", None, "", "cold", "cold\u00a0", "\t", None],
+        }
+    )
+    for missing, fragments in (("no_value", 1), ("value", 2)):
+        keys = {"l": 2, "sensitive": ["s"], "missing_sensitive": missing}
+        job = job_of(["q"], {"fragments": 2, "min_sample": 0, "sample": 1.0}, **keys)
+        unasked = job_of(["q"], {"fragments": 2, "sample": 1.0})
+        draft = drafted(job, table)
+        plan = drafted(unasked, table).plan
+        assert plan.leaves == 2
+        counting = Counting(draft.anonymizer(job, {}), plan)
+        counts = counting.zeros()
+        counts.add(counting.count(table.to_batches()[0])[0])
+        merged = planning.merged(draft.anonymizer(job, {}), plan, counts)
+        assert len(merged.fragments) == fragments

@@ -99,10 +99,3 @@ def test_nothing_suppressed_travels_too():
     assert found.suppressed.shape == (2, 0)
     classes, _ = found.classes(codes_of([(1, 1)] * 3))
     assert classes.sizes.tolist() == [3]
-
-
-def test_rows_of_a_class_are_shuffled_the_same_way_each_time():
-    rows = [(1, 1)] * 50
-    classes, _ = recoding(rows, (2, 3)).classes(codes_of(rows))
-    again, _ = recoding(rows, (2, 3)).classes(codes_of(rows))
-    assert classes.index.tolist() == again.index.tolist() != list(range(50))

@@ -44,6 +44,8 @@ ASKED = [
     {"l": 3},
     {"l": 2, "diversity": "entropy"},
     {"l": 2, "diversity": "recursive", "c": 2},
+    {"l": 2, "missing_sensitive": "value"},
+    {"l": 2, "diversity": "entropy", "missing_sensitive": "value"},
     {"t": 0.3},
     {"l": 2, "t": 0.4, "t_distance": "ordered"},
 ]

@@ -53,8 +53,10 @@ TAXONOMIES = {name: taxonomy(name) for name in TREES}
 CRITERIA = [
     lambda c: DistinctDiversity(c, 2),
     lambda c: DistinctDiversity(c, 3),
+    lambda c: DistinctDiversity(c, 2, missing_counts=True),
     lambda c: EntropyDiversity(c, 1.7),
     lambda c: RecursiveDiversity(c, 2, 1.5),
+    lambda c: RecursiveDiversity(c, 2, 1.5, missing_counts=True),
     lambda c: TCloseness(c, 0.3, "equal"),
     lambda c: TCloseness(c, 0.25, "ordered"),
 ]
@@ -158,13 +160,15 @@ def holds(data, group, k):
         column = data.quasi + int(criterion.column[1:])
         counts = Counter(row[column] for row in group)
         whole = Counter(dict(enumerate(data.shares()[column - data.quasi])))
+        present = Counter({code: n for code, n in counts.items() if code})  # 0 is missing
+        values = counts if criterion.missing_counts else present
         match criterion:
             case DistinctDiversity(level=level):
-                good = len(counts) >= level
+                good = len(values) >= level
             case EntropyDiversity(level=level):
-                good = brute_force.entropy(counts) >= math.log(level) - 1e-9
+                good = brute_force.entropy(values) >= math.log(level) - 1e-9
             case RecursiveDiversity(level=level, ratio=c):
-                good = brute_force.recursive(counts, c, int(level))
+                good = bool(values) and brute_force.recursive(values, c, int(level))
             case TCloseness(level=t, distance="equal"):
                 good = brute_force.closeness_equal(counts, whole) <= t + 1e-9
             case TCloseness(level=t):

@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
-from mondrian_ops.core.generalization import Classes, Grid, IntervalAttribute, SetAttribute
+from mondrian_ops.core.generalization import (
+    Classes,
+    Grid,
+    IntervalAttribute,
+    SetAttribute,
+    TreeAttribute,
+)
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.survey import Surveyor
@@ -269,6 +275,30 @@ def test_a_cut_of_a_grid_lies_right_below_its_edge(type_, edge):
     encoded = attribute.encode(values if "decimal" in str(type_) else values.cast(pa.int64()))
     assert attribute.cut_value(encoded, 2) == edge
     assert attribute.cut_value(encoded, 0) is None
+    near = attribute.cut_round(encoded, 2)
+    assert near is not None
+    assert float(near.value) == 10  # the edge
+    assert attribute.cut_round(encoded, 0) is attribute.cut_round(encoded, 3) is None
+
+
+def test_a_cell_that_ends_beyond_the_type_has_no_round_value_below_it():
+    attribute = IntervalAttribute("q", pa.int8(), 0.0, 150.0, Grid(50, 0))
+    encoded = attribute.encode(pa.array([20, 70, 120], pa.int8()))
+    assert attribute.cut_value(encoded, 2) == 99
+    assert attribute.cut_round(encoded, 2) is None
+    assert attribute.cut_round(encoded, 1) == (50, 40, 60)
+
+
+def test_a_round_value_lies_between_a_cut_and_the_next_value():
+    attribute = IntervalAttribute("q", pa.int64(), 0.0, 95.0)
+    encoded = attribute.encode(pa.array([18, 36, 58, 59]))
+    assert [attribute.cut_round(encoded, code) for code in range(5)] == [
+        None, (20, 10, 30), (40, 30, 50), None, None
+    ]  # fmt: skip
+    numbers = pa.array(["1", "9"])
+    leaves = TreeAttribute("q", pa.string(), Hierarchy.flat(["1", "9"], "q"), np.arange(2))
+    for attribute in (SetAttribute("q", pa.string(), numbers), leaves):
+        assert attribute.cut_round(attribute.encode(numbers), 1) is None
 
 
 def test_unknown_values_are_counted_not_shown():

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import (
     DiMondrian,
@@ -120,6 +121,7 @@ def test_a_job_is_hashable_and_reading_does_not_change_the_mapping() -> None:
         yaml.safe_load(DESIGN_EXAMPLE),
         minimal(),
         with_sensitive(l=1.0e1, diversity="recursive", c=0.5, unlisted="drop", relaxed=True),
+        with_sensitive(l=2, missing_sensitive="value"),
         with_sensitive(l=2.5, diversity="entropy", t=0.3, t_distance="ordered"),
         with_sensitive(
             t=0.3, t_distance="hierarchical", sensitive_hierarchy={"income": "income.csv"}
@@ -142,7 +144,7 @@ def test_to_dict_leaves_out_what_was_not_asked_for() -> None:
         "identifiers": [],
         "quasi_identifiers": [{"name": "age"}],
         "sensitive": [],
-        "unlisted": "publish",
+        "unlisted": "drop",
         "algorithm": "mondrian",
         "cut": "auto",
         "partitioning": {
@@ -202,7 +204,7 @@ def test_the_values_of_a_form_mean_what_they_show() -> None:
         "l": None,
         "t": "",
         "identifiers": [],
-        "quasi_identifiers": ["age", "zip=prefix", ""],
+        "quasi_identifiers": ["age", "zip=prefix"],
         "sensitive": None,
         "relaxed": "false",
         "cut": "",
@@ -212,6 +214,76 @@ def test_the_values_of_a_form_mean_what_they_show() -> None:
     assert (job.k, job.l, job.t, job.relaxed, job.cut) == (5, None, None, False, "auto")
     assert job.quasi_identifier_names == ("age", "zip")
     assert job.partitioning == Partitioning(fragments=4, sample=0.01)
+
+
+def test_a_column_may_have_an_empty_name() -> None:
+    for item in ("", {"name": ""}):
+        assert one(item) == QuasiIdentifier("")
+        assert one(QuasiIdentifier("").to_dict()) == QuasiIdentifier("")
+    assert one("=prefix") == QuasiIdentifier("", "prefix")
+    assert one(" = hierarchy:c.csv") == QuasiIdentifier("", "hierarchy", "c.csv")
+    for role in ("identifiers", "sensitive"):
+        job = Job.from_dict(minimal(**{role: ["", "b"]}))
+        assert getattr(job, role) == ("", "b")
+        assert Job.from_dict(job.to_dict()) == job
+        with pytest.raises(JobError, match=rf"{role}\[1\]: column '' is listed twice"):
+            Job.from_dict(minimal(**{role: ["", ""]}))
+    with pytest.raises(JobError, match=r"column '' is listed already, at identifiers\[0\]"):
+        Job.from_dict(minimal(identifiers=[""], quasi_identifiers=["=set"]))
+
+
+def test_blanks_between_commas_name_nothing() -> None:
+    job = Job.from_dict(minimal(identifiers="a, ,b,", sensitive="", quasi_identifiers="c,,d=set"))
+    assert job.identifiers == ("a", "b")
+    assert job.sensitive == ()
+    assert job.quasi_identifier_names == ("c", "d")
+
+
+@pytest.mark.parametrize(
+    ("key", "limit"),
+    [
+        ("quasi_identifiers", "quasi_identifiers"),
+        ("sensitive", "sensitive"),
+        ("identifiers", "columns"),
+    ],
+)
+def test_lists_have_a_limit(key: str, limit: str) -> None:
+    most = limits.LIMITS[limit].default
+    names = [f"c{at}" for at in range(most + 1)]
+    assert Job.from_dict(minimal(**{key: names[:-1]}))
+    for listed in (names, ",".join(names)):
+        with pytest.raises(
+            JobError, match=f"^{key}: lists {most + 1:,} of them; the limit '{limit}' is {most:,}: "
+        ):
+            Job.from_dict(minimal(**{key: listed}))
+    with limits.changed(**{limit: most + 1}):
+        assert Job.from_dict(minimal(**{key: names}))
+
+
+def test_what_makes_tasks_has_a_limit() -> None:
+    for section, key in (("partitioning", "fragments"), ("tds", "partitions")):
+        assert Job.from_dict(minimal(**{section: {key: 10_000}}))
+        with pytest.raises(JobError, match=f"^{section}.{key}: asks for 10,001; the limit 'frag"):
+            Job.from_dict(minimal(**{section: {key: 10_001}}))
+
+
+def test_a_ladder_has_a_limit() -> None:
+    with limits.changed(hierarchy_levels=3):
+        assert one({"name": "a", "ladder": [1, 2, 4]})
+        with pytest.raises(
+            JobError, match=r"ladder: lists 4 of them; the limit 'hierarchy_levels'"
+        ):
+            one({"name": "a", "ladder": [1, 2, 4, 8]})
+
+
+def test_values_of_any_depth_are_refused_in_a_few_words() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    for key in ("quasi_identifiers", "identifiers", "k", "partitioning", "algorithm", "ladder"):
+        with pytest.raises(JobError) as caught:
+            Job.from_dict(minimal(**{key: deep}))
+        assert len(str(caught.value)) < 400
 
 
 def test_a_text_is_a_list_separated_by_commas() -> None:
@@ -269,6 +341,11 @@ WRONG = [
         "c: must be above 0, not 0",
         [],
     ),
+    (
+        {"missing_sensitive": "none"},
+        "missing_sensitive: 'none' is not one of no_value, value",
+        [],
+    ),
     ({"t": 0.2}, "t: needs sensitive", []),
     ({"t": 1.5, "sensitive": ["s"]}, "t: must be above 0 and at most 1, not 1.5", []),
     ({"t_distance": "ordered"}, "t_distance: the ordered distance needs t", []),
@@ -310,7 +387,8 @@ WRONG = [
         [],
     ),
     ({"identifier_policy": "hide"}, "identifier_policy: 'hide' is not one of drop, redact", []),
-    ({"unlisted": "keep"}, "unlisted: 'keep' is not one of publish, drop", []),
+    ({"unlisted": "keep"}, "unlisted: 'keep' is not one of drop, publish", []),
+    ({"replace": "all"}, "replace: 'all' is not one of same, any", []),
     ({"algorithm": "datafly"}, "algorithm: 'datafly' is not one of", ["tds"]),
     ({"algorithm": "samarati", "cut": "gain"}, "cut: goes with algorithm: mondrian", ["samarati"]),
     ({"algorithm": "tds", "relaxed": True}, "relaxed: goes with algorithm: mondrian", ["tds"]),
@@ -402,7 +480,6 @@ WRONG_ATTRIBUTES = [
     ("zip=hierarchy", "quasi_identifiers[0].hierarchy: is required", ["name a file"]),
     ("zip=hierarchy:", "quasi_identifiers[0]: 'zip=hierarchy:' is no short form", ["FILE"]),
     ("zip=prefix:2", "quasi_identifiers[0]: 'zip=prefix:2' is no short form", []),
-    ("=prefix", "quasi_identifiers[0]: '=prefix' names no column", []),
     ("age=ladder:5/x", "quasi_identifiers[0].ladder[1]: must be a width above 0, not 'x'", []),
     ("age=grid:x", "quasi_identifiers[0].grid: must be a number, not 'x'", []),
     ("age=grid:5@x", "quasi_identifiers[0].origin: must be a number, not 'x'", []),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from decimal import Decimal
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,31 @@ def test_batches_together_tell_whether_there_are_enough(batches, enough, leaves)
     for counted in (met, LeafPersons.nobody(enough).added(found)):
         assert min(enough, counted.within(sorted(leaves))) == min(enough, len(persons))
         assert np.bincount(counted.leaf, minlength=LEAVES).max(initial=0) <= enough
+        for first, stop in combinations(range(LEAVES + 1), 2):
+            assert counted.between(first, stop) == counted.within(range(first, stop))
+
+
+@pytest.mark.parametrize("enough", [2, 5, 40])
+def test_many_rows_are_counted_as_few_are(enough):
+    """Leaves that are full early, that fill up late, and that only the last rows are in."""
+    draw = np.random.default_rng(enough)
+    leaf = draw.choice([0, 0, 0, 0, 2, 3], 20_000)
+    leaf[5_000] = leaf[9_000] = 1
+    leaf[-30:] = 5
+    person = draw.integers(0, 500, 20_000)
+    counted = LeafPersons.of(enough, leaf, pa.array(person))
+    for number in range(6):
+        met = len(set(person[leaf == number].tolist()))
+        assert counted.between(number, number + 1) == min(enough, met)
+
+
+def test_rows_are_in_one_leaf_by_each_of_several_ways():
+    column, ways = pa.array(["a", "b", "a", None]), [np.array([0, 0, 1, 1]), np.array([5, 2, 5, 2])]
+    found = LeafPersons.of_each(2, ways, column)
+    for each, leaf in zip(found, ways, strict=True):
+        alone = LeafPersons.of(2, leaf, column)
+        assert each.leaf.tolist() == alone.leaf.tolist()
+        assert each.person.tolist() == alone.person.tolist()
 
 
 @pytest.mark.parametrize(

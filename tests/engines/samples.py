@@ -121,6 +121,7 @@ class Site:
             "k": 5,
             "identifiers": ["ssn"],
             "quasi_identifiers": quasi_identifiers(0),
+            "unlisted": "publish",
             **keys,
         }
         return replace(Job.from_dict(described), base_dir=str(self.hierarchies))

@@ -16,6 +16,7 @@ import pytest
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms import planning
+from mondrian_ops.core.plan import edges_of
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.pipeline.partition import begin
 
@@ -144,6 +145,8 @@ def test_counts_are_those_of_pandas(tmp_path, write, fragments):
     known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
     assert np.array_equal(known.rows, counts.rows)
     assert np.array_equal(known.sensitive[0], counts.sensitive[0])
+    assert np.array_equal(known.cells, counts.cells)
+    assert counts.cells.sum() == ROWS * len(run.draft.plan.columns)
 
 
 def counted(run) -> dict:
@@ -230,3 +233,56 @@ def test_persons_are_counted_by_their_codes_as_by_their_names(tmp_path, fragment
     for leaves in ([0], range(run.draft.plan.leaves)):
         assert known.persons[0].within(leaves) == counts.persons[0].within(leaves)
     assert known.persons[0].within(range(run.draft.plan.leaves)) == 37
+    assert known.cell_persons[0].leaf.tolist() == counts.cell_persons[0].leaf.tolist()
+    found = [planning.disclosure(run.anonymizer, run.draft.plan, each) for each in (known, counts)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("entity", [None, "person"])
+def test_cells_are_counted_as_the_rows_say(tmp_path, entity):
+    """Of every column that is cut: what lies between its edges, at them, and what is missing."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    table = people().append_column("person", pa.array(np.arange(ROWS) % 37))
+    plain(table, folder)
+    quasi = ["age", "height", "status", "zip=prefix", "member"]
+    job = pipeline.load_job(
+        {
+            "input": str(folder),
+            "output": str(tmp_path / "out"),
+            "k": 20,
+            "entity_id": entity,
+            "quasi_identifiers": quasi,
+            "partitioning": {"fragments": 40, "sample": 1.0},
+        }
+    )
+    run = begin(job, storage.work_path(str(job.output), "counted"))
+    engine = LocalEngine()
+    run.draft = engine.draft(run, lambda rows: None)
+    counts = engine.count(run, False, lambda rows: None)
+    orders, plan = run.anonymizer.orders, run.draft.plan
+    start = 0
+    for name in plan.columns:
+        edges = edges_of(plan, name, orders[name]).to_pylist()
+        values = [None if value != value else value for value in table[name].to_pylist()]
+        cells = [cell_of(value, edges) for value in values]
+        size = 2 * len(edges) + 2
+        assert (
+            counts.cells[start : start + size].tolist()
+            == np.bincount(cells, minlength=size).tolist()
+        )
+        for cell in range(size) if entity else ():
+            met = counts.cell_persons[0].between(start + cell, start + cell + 1)
+            here = {at % 37 for at, each in enumerate(cells) if each == cell}
+            assert min(met, job.k) == min(len(here), job.k)
+        start += size
+    assert start == len(counts.cells)
+    assert len(plan.columns) > 2
+
+
+def cell_of(value, edges) -> int:
+    if value is None:
+        return 0
+    if value in edges:
+        return 2 * edges.index(value) + 2
+    return 2 * sum(edge < value for edge in edges) + 1

@@ -24,6 +24,7 @@ from mondrian_ops.core.errors import (
     StorageError,
 )
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import SCHEMA
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
@@ -191,7 +192,7 @@ def test_what_is_spoilt_before_the_fragments(case: str, place: Place, spark_engi
         place.divided(LocalEngine(), retrieval=retrieval)
         spoil(place)
         job = place.job()
-        fragment = {"schema": 1, "fragments": 3, "work": str(place.work)}
+        fragment = {"schema": SCHEMA, "fragments": 3, "work": str(place.work)}
         return refusal(lambda: pipeline.anonymize_fragment(job, fragment, engine))
 
     spark = attempt(spark_engine)

@@ -19,6 +19,7 @@ from mondrian_ops import datasets, pipeline
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine, session_of
+from reading import in_any_order
 from servers.processes import wait_until
 from servers.spark import SparkCluster
 
@@ -60,6 +61,7 @@ def job_of(hands: Path, output: Path, **keys: Any) -> Any:
             "l": 2,
             "quasi_identifiers": [f"{kind}{at}" for at in range(1, 6) for kind in "sr"],
             "sensitive": ["hand"],
+            "unlisted": "publish",
             "cut": "lookahead",
             "cut_budget_s": 30,
             "partitioning": {"fragments": 3},
@@ -119,11 +121,16 @@ def used_last(cluster: SparkCluster) -> int:
     return max(tasks(cluster, "Running"))[1]
 
 
+def numberless(table: pa.Table) -> list[str]:
+    """The rows without their numbers: which of two equal hands is in a class is drawn by lot."""
+    return in_any_order(table.drop_columns(["row"]))
+
+
 def check(output: Path, expected: pa.Table) -> None:
     """Nothing is missing, nothing is there twice, nothing is different."""
     found = pq.read_table(output)
     assert sorted(found["row"].to_pylist()) == list(range(ROWS))
-    assert found.equals(expected)
+    assert numberless(found) == numberless(expected)
     assert [path.name for path in output.parent.iterdir()] == [output.name]
 
 
@@ -181,7 +188,7 @@ def test_a_task_that_runs_twice_is_harmless(
     for number in range(5):
         output = tmp_path / f"out-{number}"
         pipeline.run(job_of(hands, output, retrieval="scatter"), engine=engine)
-        assert pq.read_table(output).equals(expected)
+        assert numberless(pq.read_table(output)) == numberless(expected)
         if connect_log(cluster).count("as speculatable") > before:
             return
     pytest.fail("no task was run twice")

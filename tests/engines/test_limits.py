@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mondrian_ops import pipeline, spark_app, storage
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.spark import SparkEngine
@@ -27,6 +28,7 @@ def run(tmp_path):
     }
     yield pipeline.begin(storage.load_job(job), str(tmp_path / "out" / ".work"))
     storage.restrict_to(None)
+    limits.use(None)
 
 
 def test_executors_are_held_to_the_limits_of_the_task(run):
@@ -57,6 +59,28 @@ def test_a_driver_is_held_to_the_limits_of_its_order(run, monkeypatch):
     storage.restrict_to(None)
     with pytest.raises(JobError, match=r"^output: "):
         spark_app.main()
+
+
+def test_executors_have_the_sizes_that_the_task_allows(run):
+    with limits.changed(csv_line=100, inflation=7):
+        described = SparkEngine._described(SimpleNamespace(), run)
+    source = executor._run(described).dataset.source
+    assert limits.in_use() == {"csv_line": 100, "inflation": 7}
+    assert next(source.batches()).num_rows > 0
+    limits.use(None)
+    executor._run.cache_clear()
+    executor._run(SparkEngine._described(SimpleNamespace(), run))
+    assert limits.in_use() == {}
+
+
+def test_a_driver_has_the_sizes_of_its_order(run, monkeypatch):
+    order = {"step": "partition", "work": run.work.root, "attempt": run.work.token}
+    order["limits"] = {"columns": 9}
+    monkeypatch.setenv(spark_app.ORDER_VARIABLE, json.dumps(order))
+    found = []
+    monkeypatch.setattr(spark_app, "_done", lambda *_: found.append(limits.limit("columns")))
+    spark_app.main()
+    assert found == [9]
 
 
 def test_of_an_unforeseen_error_an_executor_tells_kind_and_place_only(run):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engines.samples import table
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.core import errors
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
 
@@ -26,13 +27,33 @@ def leaf_counts(draw: st.DrawFn) -> LeafCounts:
         return np.array(found, np.int64).reshape(shape)
 
     widths = draw(st.lists(st.integers(1, 4), max_size=3))
-    return LeafCounts(drawn(leaves), [drawn(leaves, width) for width in widths])
+    cells = draw(st.integers(0, 9))
+    counts_persons = draw(st.booleans())
+
+    def persons(leaves: int) -> list[LeafPersons]:
+        if not counts_persons or not leaves:
+            return []
+        pairs = draw(st.sets(st.tuples(st.integers(0, leaves - 1), st.integers(-9, 9)), max_size=9))
+        leaf, person = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
+        return [LeafPersons.nobody(3).added([LeafPersons(3, leaf, person)])]
+
+    return LeafCounts(
+        drawn(leaves),
+        [drawn(leaves, width) for width in widths],
+        persons(leaves),
+        drawn(cells),
+        persons(cells),
+    )
 
 
 @given(leaf_counts(), st.integers(1, 3))
 def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
     total = LeafCounts(
-        np.zeros_like(counts.rows), [np.zeros_like(each) for each in counts.sensitive]
+        np.zeros_like(counts.rows),
+        [np.zeros_like(each) for each in counts.sensitive],
+        [LeafPersons.nobody(3) for _ in counts.persons],
+        np.zeros_like(counts.cells),
+        [LeafPersons.nobody(3) for _ in counts.cell_persons],
     )
     message = executor.of_table(0, 0, "counts", executor.table_of_counts(counts))
     for _ in range(times):
@@ -40,6 +61,13 @@ def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
     assert total.rows.tolist() == (times * counts.rows).tolist()
     for found, expected in zip(total.sensitive, counts.sensitive, strict=True):
         assert found.tolist() == (times * expected).tolist()
+    assert total.cells.tolist() == (times * counts.cells).tolist()
+    for met, as_sent in (
+        (total.persons, counts.persons),
+        (total.cell_persons, counts.cell_persons),
+    ):
+        assert [each.leaf.tolist() for each in met] == [each.leaf.tolist() for each in as_sent]
+        assert [each.person.tolist() for each in met] == [each.person.tolist() for each in as_sent]
 
 
 def test_rows_of_every_type() -> None:
@@ -73,7 +101,7 @@ def test_no_piece_is_missed_or_heard_twice(heard: list[int], told: str) -> None:
         list(executor.messages_of(pieces[at] for at in heard))
 
 
-RUN = '{"attempt": "a", "storage": {}, "allowed": null, "work": "/nowhere"}'
+RUN = '{"attempt": "a", "storage": {}, "allowed": null, "limits": {}, "work": "/nowhere"}'
 
 
 @pytest.mark.parametrize("name", sorted({*errors.__all__} - {"did_you_mean", "values_withheld"}))

@@ -12,6 +12,7 @@ from mondrian_ops import pipeline
 from mondrian_ops.datasets.people import people
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine
+from reading import in_any_order
 from servers.stores import Store
 
 pytestmark = pytest.mark.java
@@ -48,6 +49,7 @@ def test_the_release_is_that_of_local_files(
             "quasi_identifiers": ["age", "sex", "income"],
             "sensitive": ["diagnosis"],
             "unlisted": "drop",
+            "cut": "auto" if "algorithm" in changed else "median",  # whose rows are the same again
             "partitioning": {"fragments": 3, "sample": 1.0},
         }
         return pipeline.load_job({**told, **changed, **keys})
@@ -57,5 +59,5 @@ def test_the_release_is_that_of_local_files(
     for key in ("rows", "achieved", "equivalence_classes", "metrics", "attributes"):
         assert remote[key] == local[key]
     copy = store.copy("out", tmp_path / "copy")
-    assert pq.read_table(copy).equals(pq.read_table(tmp_path / "out"))
+    assert in_any_order(pq.read_table(copy)) == in_any_order(pq.read_table(tmp_path / "out"))
     assert store.names() == ["in", "out"]

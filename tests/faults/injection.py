@@ -34,8 +34,8 @@ STOPS = ("stopped", "stopped for long")
 
 _WRITES = frozenset({"create", "write", "mkdir", "rename", "fsync", "exchange"})
 _NAMES = (
-    (re.compile(r"part-\d+-[0-9a-f]{8}\.parquet"), "part"),
-    (re.compile(r"persons-\d+\.arrow"), "persons"),
+    (re.compile(r"part-[0-9a-f]{16}\.parquet"), "part"),
+    (re.compile(r"persons-[0-9a-f]{64}\.arrow"), "persons"),
     (re.compile(r"\d+-\d*\.arrow"), "fragment"),
     (re.compile(r"\.[0-9a-f]{8}(\.tmp)?$"), ""),
     (re.compile(r"\.mondrian_ops-[0-9a-f]{12}$"), "work"),

@@ -35,6 +35,7 @@ JOBS: Mapping[str, Mapping[str, Any]] = {
     "samarati": {
         "retrieval": "scatter",
         "algorithm": "samarati",
+        "cut": "auto",
         "samarati": {"max_suppressed": 0.2},
         "l": None,
         "quasi_identifiers": ["age=ladder:5/10/20", "sex"],
@@ -42,6 +43,7 @@ JOBS: Mapping[str, Mapping[str, Any]] = {
     "tds": {
         "retrieval": "scatter",
         "algorithm": "tds",
+        "cut": "auto",
         "tds": {"partitions": 2, "k_intermediate": 10},
         "l": None,
         "quasi_identifiers": ["age", "sex"],

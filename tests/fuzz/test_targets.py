@@ -46,11 +46,11 @@ CRASHERS = {
     "binary": ("job", b"input: !!binary AAAA\n"),
     "a plan in a circle": (
         "plan",
-        b'{"schema": 1, "nodes": [{"column": "x", "value": 1, "left": 0, "right": 0}],'
+        b'{"schema": 2, "nodes": [{"column": "x", "value": 1, "left": 0, "right": 0}],'
         b' "fragments": []}',
     ),
-    "a plan without leaves": ("plan", b'{"schema": 1, "nodes": [], "fragments": []}'),
-    "a plan of lists": ("plan", b'{"schema": 1, "nodes": [[1]], "fragments": [1]}'),
+    "a plan without leaves": ("plan", b'{"schema": 2, "nodes": [], "fragments": []}'),
+    "a plan of lists": ("plan", b'{"schema": 2, "nodes": [[1]], "fragments": [1]}'),
     "no plan": ("plan", b"[]"),
 }
 
@@ -116,7 +116,7 @@ _ANY = st.recursive(
 @settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(["schema", "nodes", "fragments"]), _ANY))
 def test_no_plan_is_read_as_one(value):
-    TARGETS["plan"](json.dumps({"schema": 1, **value}).encode())
+    TARGETS["plan"](json.dumps({"schema": 2, **value}).encode())
 
 
 @settings(max_examples=100)

@@ -6,7 +6,11 @@ import json
 from importlib.resources import files
 
 import jsonschema
+import pytest
 
+from mondrian_ops import storage
+from mondrian_ops.core import limits
+from mondrian_ops.core.errors import JobError
 from mondrian_ops.hooks import settings
 from mondrian_ops.hooks.filesystems import get_provider_info
 
@@ -30,3 +34,19 @@ def test_the_archive_is_by_default_in_the_home_of_airflow(monkeypatch, tmp_path)
     assert settings.reports() == str(tmp_path / "mondrian_ops" / "reports")
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", "s3://bucket/reports")
     assert settings.reports() == "s3://bucket/reports"
+
+
+def test_the_limits_of_airflow_hold_in_the_process(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__LIMITS", "columns=5, text=1KiB")
+    try:
+        settings.use_settings()
+        monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__LIMITS")
+        assert (limits.limit("columns"), limits.limit("text")) == (5, 1024)
+        settings.use_settings()
+        assert limits.in_use() == {}
+        monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__LIMITS", "colums=5")
+        with pytest.raises(JobError, match=r"no limit 'colums' \(did you mean 'columns'"):
+            settings.use_settings()
+    finally:
+        limits.use(None)
+        storage.restrict_to(None)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from mondrian_ops import pipeline, spark_app, storage
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.hooks import spark_submit
 from mondrian_ops.spark_app import Answer, Order
@@ -60,3 +61,10 @@ def test_a_driver_that_has_not_answered_keeps_its_working_files(begun, monkeypat
     with pytest.raises(InputError, match="this try"):
         submit(monkeypatch, refused).partition(job, work, print)
     assert Path(work, "attempt").exists()
+
+
+def test_an_order_has_the_limits_of_the_task(begun):
+    job, work = begun
+    with limits.changed(columns=9):
+        assert spark_submit._order(job, "partition", work).limits == {"columns": 9}
+    assert spark_submit._order(job, "partition", work).limits == {}

@@ -3,8 +3,8 @@
 Every column holds canaries: texts with CANARY in them, numbers and dates as nobody else has. After
 runs that succeed, wait and fail, all that is left is searched for them: the metadata database with
 its XComs and rendered templates, every log, reports, archive, and the names of all files that were
-there meanwhile. Not searched are the published files. The cut values of a plan may stand in XComs
-and names of tasks (design, 4.8): the canaries among the quasi-identifiers are too rare for cuts.
+there meanwhile. Not searched are the published files. Conditions in XComs and names of tasks name
+values of quasi-identifiers only where k rows have them (`tests/attacks/test_conditions.py`).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pytest
 from airflow.sdk import DAG
 
 from mondrian_ops import storage
+from mondrian_ops.core import limits
 
 NAMED = "a_spark, nowhere, spark_connect_default"
 
@@ -69,6 +70,7 @@ def allowed(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_SPARK_CONF", "spark.*")
     yield
     storage.restrict_to(None)
+    limits.use(None)
 
 
 @pytest.fixture

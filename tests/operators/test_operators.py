@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -148,7 +149,7 @@ def test_one_task_may_have_any_number_of_fragments(monkeypatch, context, job):
 
 
 def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context, job):
-    def told_to_stop(_job, *, work, progress):
+    def told_to_stop(_job, *, work, progress, made_by):
         Path(work).mkdir()
         task.on_kill()
 
@@ -244,6 +245,51 @@ def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
     monkeypatch.setattr("mondrian_ops.operators.partition.place_of", lambda *_told: place)
     partition.job = {**tds_job, "engine": "spark"}
     assert partition.execute(context) == []
+
+
+def run_of(dag_id: str, run_id: str) -> SimpleNamespace:
+    return SimpleNamespace(dag_id=dag_id, run_id=run_id, start_date=None)
+
+
+def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool) -> dict:
+    """The report of the release that the operators of a group make."""
+    partition = PartitionOperator(task_id=f"{group}p", job=job, map_first_phase=is_mapped)
+    fragments = partition.execute(context)
+    if is_mapped:
+        found = [
+            SpecializePartOperator(task_id=f"{group}s", job=job, part=part).execute(context)
+            for part in fragments
+        ]
+        fragments = RecodeOperator(task_id=f"{group}r", job=job, parts=found).execute(context)
+    summaries = [
+        AnonymizeFragmentOperator(task_id=f"{group}a", job=job, fragment=each).execute(context)
+        for each in fragments
+    ]
+    wrap_up = WrapUpOperator(task_id=f"{group}w", job=job, summaries=summaries)
+    wrap_up.execute(context)
+    CleanUpOperator(task_id=f"{group}c", job=job).execute(context)
+    report: dict = json.loads((Path(job["output"]) / "_report.json").read_text())
+    return report
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize("group", ["", "protect.", "outer.protect."])
+def test_a_release_names_its_dag_and_group_and_is_replaced_by_them_only(
+    context, tds_job, group, is_mapped
+):
+    maker = f"hospital/{group[:-1]}" if group else "hospital"
+    for night in ("one", "two"):
+        context["dag_run"] = run_of("hospital", night)
+        report = through_all_phases(tds_job, context, group, is_mapped)
+        assert report["made_by"] == maker
+    for dag_id, other in (("somebody", group), ("hospital", "another.")):
+        context["dag_run"] = run_of(dag_id, "three")
+        with pytest.raises(AirflowFailException, match=r"the DAG 'hospital'.*replace: any"):
+            through_all_phases(tds_job, context, other, is_mapped)
+    tds_job["replace"] = "any"
+    report = through_all_phases(tds_job, context, "another.", is_mapped)
+    assert report["made_by"] == "hospital/another"
+    assert [each.name for each in Path(tds_job["output"]).parent.glob(".*")] == []
 
 
 def test_a_part_task_that_is_not_mapped_says_so(context, job):

@@ -29,4 +29,4 @@ def check_archive(location: Path, releases: int, recorded: int) -> None:
     index = list((location / "index").iterdir())
     assert len(index) <= _FILES
     assert sum(path.stat().st_size for path in index) <= _ENTRY * recorded
-    assert sorted(path.name for path in location.iterdir()) == ["index", "reports"]
+    assert sorted(path.name for path in location.iterdir()) == ["index", "key", "reports"]

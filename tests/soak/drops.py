@@ -49,6 +49,7 @@ ROLES = {
         "visit_date",
     ],
     "sensitive": [*SENSITIVE],
+    "unlisted": "publish",
     "cut": "gain",
 }
 """The job of a drop; ``row`` is listed nowhere."""

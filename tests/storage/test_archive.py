@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -148,6 +151,63 @@ def test_an_archive_on_a_remote_store(store, monkeypatch):
     assert len(store.names("deep/reports/index")) < 5
     with pytest.raises(FileNotFoundError):
         found.file(id_of(10), "a.json")
+
+
+def test_an_id_is_the_same_for_the_same_names_alone(tmp_path):
+    root = str(tmp_path / "deep" / "reports")
+    first = Archive(root).id_of("dag", "run", "", -1)
+    assert re.fullmatch("[0-9a-f]{32}", first)
+    assert Archive(root).id_of("dag", "run", "", -1) == first
+    others = [
+        ("dag", "run", "", 0),
+        ("dagrun", "", "", -1),
+        ("dag", "run", "g", -1),
+        ("dag", "run"),
+    ]
+    ids = {Archive(root).id_of(*names) for names in others}
+    assert len(ids | {first}) == 5
+    Archive(root).keep({**entry(1), "id": first}, {"a": b"1"})
+    assert Archive(root).file(first, "a") == b"1"
+
+
+def test_the_key_of_ids_is_made_once_and_is_no_entry(tmp_path):
+    archive = Archive(str(tmp_path))
+    with ThreadPoolExecutor(8) as tasks:
+        ids = set(tasks.map(lambda _: Archive(archive.url).id_of("a run"), range(40)))
+    assert len(ids) == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["key"]
+    assert archive.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("directory", "key"), [(0o755, 0o600), (0o700, 0o600), (0o775, 0o640), (0o777, 0o644)]
+)
+def test_who_may_keep_entries_may_read_the_key_of_ids_and_nobody_else(tmp_path, directory, key):
+    tmp_path.chmod(directory)
+    Archive(str(tmp_path)).id_of("a run")
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == key
+
+
+@pytest.mark.parametrize("content", [b"", b"short", bytes(33)])
+def test_what_is_no_key_of_ids_is_not_used(tmp_path, content):
+    (tmp_path / "key").write_bytes(content)
+    with pytest.raises(StorageError, match=r"key is no key of 32 bytes; remove it"):
+        Archive(str(tmp_path)).id_of("a run")
+    assert (tmp_path / "key").read_bytes() == content
+
+
+def test_a_key_of_ids_that_lies_elsewhere_is_not_used(tmp_path):
+    (tmp_path / "elsewhere").write_bytes(bytes(32))
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "key").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="leads out of the archive"):
+        Archive(str(tmp_path / "reports")).id_of("a run")
+
+
+def test_ids_of_an_archive_on_a_remote_store(store):
+    url = store.url("deep/reports")
+    assert Archive(url).id_of("a run") == Archive(url).id_of("a run")
+    assert Archive(url).id_of("a run") != Archive(store.url("other")).id_of("a run")
 
 
 @pytest.mark.s3

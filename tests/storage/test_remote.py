@@ -136,7 +136,7 @@ def test_names_with_blanks_and_signs(store):
 
 
 def test_csv_by_blocks_packed_or_not(store, table, monkeypatch):
-    monkeypatch.setattr("mondrian_ops.storage.csv_files.BLOCK_BYTES", 100_000)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__LIMITS", "csv_line=100000")
     text = "n;t\n" + "".join(f"{number};x{number}\n" for number in range(60_000))
     store.put("in/a.csv", text.encode())
     store.put("in/b.csv.gz", gzip.compress(b"n;t\n1.5;\n"))

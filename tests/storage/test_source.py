@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import Source, Split, open_source
 
@@ -341,7 +342,7 @@ def test_csv_types_are_those_that_every_value_has(tmp_path, values, kind):
 
 
 def test_csv_type_is_seen_in_later_blocks_and_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("mondrian_ops.storage.csv_files.BLOCK_BYTES", 200)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__LIMITS", "csv_line=200")
     csv_file(tmp_path / "a.csv", "n,f\n" + "1,2\n" * 500 + "1,2.5\n" + "1,3\n" * 500)
     csv_file(tmp_path / "b.csv", "n,f\n" + "1,2\n" * 500 + "seven,2\n")
     source = open_source(str(tmp_path))
@@ -393,6 +394,140 @@ def test_csv_other_encodings_name_file_and_line(tmp_path):
 def test_csv_that_is_no_table_is_refused(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         open_source(csv_file(tmp_path / "p.csv", text))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_csv_a_line_at_the_limit_is_read(tmp_path, end, packed):
+    lines = ["a,b", "x" * 998 + ",1", "y,2", "z" * 998 + ",3", "ä" * 499 + ",4"]
+    text = end.join(lines).encode()
+    path = tmp_path / ("p.csv.gz" if packed else "p.csv")
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with limits.changed(csv_line=1000):
+        assert read(open_source(str(path)))["b"].to_pylist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a,b\nx,1\n" + "y" * 4000 + ",2\nz,3\n", 3),
+        ("a,b" + "b" * 4000 + "\nx,1\n", 1),
+        ("a,b\nx,1\n" + '"' + "yy\n" * 1000, 336),
+        ('"a\n",' * 1000 + "b\nx,1\n", 201),
+        ("a,b\n" + "x,1,2\n" + "y" * 4000 + ",2\n", 2),  # what is wrong first
+    ],
+)
+def test_csv_a_line_or_row_beyond_the_limit_is_named(tmp_path, text, line):
+    with (
+        limits.changed(csv_line=1000),
+        pytest.raises(InputError, match=rf"p\.csv, line {line}") as caught,
+    ):
+        open_source(csv_file(tmp_path / "p.csv", text))
+    assert "yy" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_csv_columns_have_a_limit_and_a_long_header_none(tmp_path):
+    names = [f"column with a long name {at}" for at in range(10_001)]
+    row = ",".join("1" for _ in names)
+    path = csv_file(tmp_path / "p.csv", ",".join(names[:-1]) + "\n" + row[:-2] + "\n")
+    assert len(open_source(path).schema) == 10_000
+    path = csv_file(tmp_path / "p.csv", ",".join(names) + "\n" + row + "\n")
+    with pytest.raises(InputError, match="names 10,001 columns; the limit 'columns' is 10,000"):
+        open_source(path)
+
+
+def test_columns_of_parquet_have_a_limit(tmp_path):
+    pq.write_table(pa.table({name: [1] for name in "abc"}), tmp_path / "p.parquet")
+    with limits.changed(columns=3):
+        assert open_source(str(tmp_path / "p.parquet")).rows == 1
+    with limits.changed(columns=2), pytest.raises(InputError, match="has 3 columns; the limit"):
+        open_source(str(tmp_path / "p.parquet"))
+
+
+def test_values_of_csv_have_a_limit(tmp_path):
+    path = csv_file(tmp_path / "p.csv", "a,b\n" + "x" * 1000 + ",1\n")
+    with limits.changed(text=1000):
+        assert read(open_source(path)).num_rows == 1
+    with limits.changed(text=999), pytest.raises(InputError, match="'a' holds a value of 1,000 b"):
+        read(open_source(path))
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "parquet"])
+def test_what_a_source_unpacks_to_has_a_limit(tmp_path, ending):
+    name = "x" * 5000
+    table = pa.table({"a": [name] * 80_000, "b": [1] * 80_000})
+    path = tmp_path / f"p.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        path.write_bytes(
+            gzip.compress(b"a,b\n") + gzip.compress(f"{name},1\n".encode() * 80_000, 1)
+        )
+    source = open_source(str(path))
+    assert source.bytes < 4 << 20
+    for dictionaries in (True, False):
+        with (
+            limits.changed(inflation=1),
+            pytest.raises(
+                InputError, match=r"unpack to more than 25\d MiB; .* 'inflation' is 1: look"
+            ),
+        ):
+            for _ in source.batches(dictionaries=dictionaries):
+                pass
+    assert sum(each.num_rows for each in source.batches(["b"])) == 80_000
+    with limits.changed(inflation=1_000_000):
+        assert sum(each.num_rows for each in source.batches()) == 80_000
+
+
+MIXED = [
+    "2024-01-01 10:00\n2024-01-01 10:00Z\n",
+    "2024-01-01T10:00:00+01:00\n\n2024-01-02\n",
+    "2024-01-01 10:00:00.5+0100\n2024-01-02 10:00:00.25\n",
+]
+
+
+@pytest.mark.parametrize("values", MIXED)
+def test_csv_times_with_a_zone_and_without_are_not_mixed(tmp_path, values):
+    path = csv_file(tmp_path / "p.csv", "n,born\n" + "".join(f"1,{v}\n" for v in values.split()))
+    if " " in values:
+        path = csv_file(tmp_path / "p.csv", "born\n" + values)
+    with pytest.raises(
+        InputError, match=r"p\.csv: column 'born' holds times with a zone"
+    ) as caught:
+        open_source(path)
+    assert "without one" in str(caught.value)
+    assert "2024" not in str(caught.value)
+
+
+def test_csv_times_are_not_mixed_across_files_either(tmp_path):
+    csv_file(tmp_path / "a.csv", "t\n2024-01-01 10:00\n")
+    csv_file(tmp_path / "b.csv", "t\n2024-01-01 10:00Z\n")
+    with pytest.raises(InputError, match=r"b\.csv: column 't' holds times with a zone"):
+        open_source(str(tmp_path))
+    csv_file(tmp_path / "c.csv", "t\nnever\n")  # text, then
+    assert open_source(str(tmp_path)).schema == pa.schema([("t", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "values", ["2024-01-01 10:00\n2024-13-01 10:00Z\n", "2024-02-30\n2024-01-01 10:00Z\n"]
+)
+def test_csv_what_is_no_time_is_text(tmp_path, values):
+    path = csv_file(tmp_path / "p.csv", "t\n" + values)
+    assert open_source(path).schema.field("t").type == pa.string()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_may_have_an_empty_name(tmp_path, ending):
+    path = tmp_path / f"p.{ending}"
+    if ending == "csv":
+        path.write_text("a,,b\n1,x,2\n3,y,4\n")
+    else:
+        pq.write_table(pa.table({"a": [1, 3], "": ["x", "y"], "b": [2, 4]}), path)
+    source = open_source(str(path))
+    assert read(source)[""].to_pylist() == ["x", "y"]
+    kept = source.batches(["b"], filter=pc.field("") == "y")
+    assert pa.Table.from_batches(kept)["b"].to_pylist() == [4]
 
 
 def test_csv_headers_must_agree_but_not_in_order(tmp_path):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -188,10 +189,16 @@ def test_the_working_directories_of_a_run_are_told_from_others(output):
 
 def test_part_names_differ_between_attempts_but_not_within_one(work):
     name = work.part_path(3)
-    assert Path(name).name.startswith("part-00003-")
+    assert re.fullmatch("part-[0-9a-f]{16}[.]parquet", Path(name).name)
     assert name == WorkDir(work.root).part_path(3)
+    assert len({work.part_path(number) for number in range(50)}) == 50
     work.create()
     assert name != work.part_path(3)
+
+
+def test_part_names_come_in_no_order_of_the_fragments(work):
+    names = [work.part_path(number) for number in range(50)]
+    assert names != sorted(names)
 
 
 def test_an_obsolete_attempt_writes_nothing_into_its_successors_files(work):
@@ -210,4 +217,6 @@ def test_an_obsolete_attempt_writes_nothing_into_its_successors_files(work):
     ):
         with pytest.raises(StorageError, match="belongs to a later attempt"):
             act()
-    assert {path.name for path in Path(work.root).rglob("*")} == {"attempt", "fragments", "release"}
+    assert {path.name for path in Path(work.root).rglob("*")} == {
+        *("attempt", "part-key", "fragments", "release")
+    }

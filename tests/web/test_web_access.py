@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 
 from mondrian_ops.storage import Archive
@@ -159,22 +163,36 @@ def test_what_others_made_is_not_listed(vera):
     assert "red_dag" not in listed
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize(
-    "path",
+    ("path", "status"),
     [
-        f"releases/{THEIRS}",
-        f"releases/{THEIRS}/report.json",
-        f"releases/{THEIRS}/report.html",
-        f"compare?id={OURS}&id={THEIRS}",
-        f"compare?id={THEIRS}&id={OURS}",
-        "run?dag_id=red_dag&run_id=r",
-        "releases?dag_id=red_dag",
+        ("releases/ID", 404),
+        ("releases/ID/report.json", 404),
+        ("releases/ID/report.html", 404),
+        (f"compare?id={OURS}&id=ID", 404),
+        (f"compare?id=ID&id={OURS}", 404),
+        ("compare?id=ID&id=ID", 404),
+        ("run?dag_id=DAG&run_id=r", 200),
+        ("releases?dag_id=DAG", 200),
+        ("releases?dag_id=DAG&run_id=r&dataset=out&state=published", 200),
     ],
 )
-def test_what_others_made_is_forbidden(vera, path):
-    answer = vera.get(path, follow_redirects=False)
-    assert answer.status_code == 403
-    assert "out/people" not in answer.text
+def test_what_others_made_is_answered_as_what_is_not_there(airflow, path, status, method):
+    """Status, body and headers: nobody can tell a release that they may not read from none."""
+    for user in (("vera", "viewer", ("blue",)), ("nora", None)):
+        client = airflow(*user)
+        answers = [
+            client.request(
+                method, path.replace("ID", its).replace("DAG", dag), follow_redirects=False
+            )
+            for its, dag in ((THEIRS, "red_dag"), (ABSENT, "nil_dag"))
+        ]
+        found = [(each.status_code, each.content, each.headers.multi_items()) for each in answers]
+        assert found[0] == found[1]
+        assert "out/people" not in answers[0].text
+        if user[0] == "vera":
+            assert answers[0].status_code == status
 
 
 def test_an_admin_sees_all(airflow):
@@ -186,7 +204,7 @@ def test_an_admin_sees_all(airflow):
 def test_somebody_without_a_role_sees_nothing(airflow):
     nobody = airflow("nora", None)
     assert OURS not in nobody.get("releases").text
-    assert nobody.get(f"releases/{OURS}").status_code == 403
+    assert nobody.get(f"releases/{OURS}").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -199,6 +217,9 @@ def test_somebody_without_a_role_sees_nothing(airflow):
         "releases/..%2f..%2fpasswords.json",
         "releases/%2e%2e/%2e%2e/report.json",
         "releases/" + "A" * 32,
+        "releases/key",
+        "releases/..%2fkey",
+        "releases/../key/report.json",
         "static/..%2f..%2fapp.py",
     ],
 )
@@ -224,9 +245,51 @@ def test_a_report_that_leads_out_of_the_archive_is_not_shown(airflow, vera, tmp_
         assert "secret" not in answer.text
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_nothing_can_be_changed(vera, method):
-    assert vera.request(method, f"releases/{OURS}").status_code == 405
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_can_be_changed(vera, method, path):
+    answer = vera.request(method, path)
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("user", [("vera", "viewer", ("blue",)), ("nora", None), ()])
+def test_a_head_has_the_headers_of_the_page(airflow, user, path):
+    client = airflow(*user)
+    page = client.get(path, follow_redirects=False)
+    head = client.head(path, follow_redirects=False)
+    assert head.status_code == page.status_code
+    assert head.headers.multi_items() == page.headers.multi_items()
+    assert head.content == b""
+
+
+@pytest.fixture
+def served(vera) -> Iterator[http.client.HTTPConnection]:
+    """A connection to a server that has the pages."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(vera.app, lifespan="off", log_level="error"))
+        running = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        running.start()
+        connection = http.client.HTTPConnection(*listening.getsockname())
+        yield connection
+        connection.close()
+        server.should_exit = True
+        running.join()
+
+
+def test_a_server_sends_no_body_with_a_head(vera, served):
+    """Over one connection, in which a body would be taken for the next answer."""
+    cookie = {"Cookie": f"_token={vera.cookies['_token']}"}
+    for path in PATHS:
+        answers = []
+        for method in ("HEAD", "GET", "HEAD"):
+            served.request(method, f"/mondrian_ops/{path}", headers=cookie)
+            answer = served.getresponse()
+            length = int(answer.headers["Content-Length"])
+            answers.append((answer.status, length, len(answer.read())))
+        status, length, _ = answers[1]
+        assert answers == [(status, length, 0), (status, length, length), (status, length, 0)]
 
 
 def test_airflow_shows_the_pages_where_people_look_for_them(airflow):

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from mondrian_ops.storage import Archive
+from mondrian_ops.web import reader
 from mondrian_ops.web.app import STATIC
 from releases import entry, entry_id, keep, report_of
 from test_report import HOSTILE
@@ -347,6 +348,38 @@ def test_a_page_looks_into_the_archive_once(client, archive, monkeypatch, path):
     monkeypatch.setattr(Archive, "entries", counted)
     page_at(client, path)
     assert len(looks) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["releases/ID", "releases/ID/report.json", "releases/ID/report.html", "compare?id=ID&id=ID",
+     "run?dag_id=DAG&run_id=r", "releases?dag_id=DAG"],
+)  # fmt: skip
+def test_what_may_not_be_read_costs_as_much_as_what_is_not_there(
+    client, archive, hidden, monkeypatch, path
+):
+    """So that no clock tells one from the other: the same steps with the same arguments."""
+    keep(archive, 1)
+    keep(archive, 2, dag_id="hidden", run_id="r")
+    hidden.add("hidden")
+    steps = []
+
+    def noted(name, done):
+        def step(*given):
+            steps.append((name, given[1:]))
+            return done(*given)
+
+        return step
+
+    for owner, name in ((Archive, "entries"), (Archive, "file"), (reader, "readable_dags")):
+        monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
+    taken = []
+    for its, dag_id in ((entry_id(2), "hidden"), (entry_id(3), "absent")):
+        client.get(path.replace("ID", its).replace("DAG", dag_id))
+        taken.append(list(steps))
+        steps.clear()
+    assert taken[0] == taken[1]
+    assert ("readable_dags", ({"mondrian_nightly", "hidden"},)) in taken[0]
 
 
 def test_an_archive_that_cannot_be_read_says_so_and_no_more(client, tmp_path, monkeypatch):

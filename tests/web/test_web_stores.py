@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from mondrian_ops import storage
 from mondrian_ops.airflow_plugin import _pages
+from mondrian_ops.operators.records import release_id
 from mondrian_ops.storage import Archive
 from mondrian_ops.web import reader
 from releases import entry_id, keep
@@ -29,9 +30,9 @@ def plugin(monkeypatch):
     storage.look_up_with(None)
 
 
-@pytest.mark.s3
-def test_the_archive_may_be_on_s3(plugin, s3_folder, monkeypatch):
-    keep(Archive(s3_folder.url("reports")), 1)
+@pytest.fixture
+def on_s3(s3_folder, monkeypatch) -> None:
+    """The archive is on S3, which only an Airflow connection says how to reach."""
     for name in s3_folder.server.environment:
         monkeypatch.delenv(name)
     connection = {
@@ -43,11 +44,26 @@ def test_the_archive_may_be_on_s3(plugin, s3_folder, monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_REPORTS_CONN", json.dumps(connection))
     there = s3_folder.url("reports").replace("s3://", "s3://reports_conn@")
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", there)
+
+
+@pytest.mark.s3
+def test_the_archive_may_be_on_s3(plugin, s3_folder, request):
+    keep(Archive(s3_folder.url("reports")), 1)
+    request.getfixturevalue("on_s3")
     client = plugin()
     assert "1 release." in client.get("/releases").text
     page = client.get(f"/releases/{entry_id(1)}")
     assert "k-anonymity" in page.text
     assert "reports_conn" not in page.text
+
+
+@pytest.mark.s3
+def test_a_task_that_has_read_no_job_yet_links_to_its_release(on_s3):
+    storage.look_up_with(None)
+    try:
+        assert release_id("a_dag", "a run", "", -1) == release_id("a_dag", "a run", "", -1)
+    finally:
+        storage.look_up_with(None)
 
 
 def test_the_drift_that_is_marked_is_an_option(plugin, monkeypatch, tmp_path):

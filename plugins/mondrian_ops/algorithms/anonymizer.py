@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.algorithms.recoding import Recoding
-from mondrian_ops.core import kernels
 from mondrian_ops.core.combinations import Combinations
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.encoding import encode_ranks, without_dictionaries
@@ -25,6 +23,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.plan import Order, orders_of
+from mondrian_ops.core.shuffling import shuffle_classes
 from mondrian_ops.core.survey import Survey
 from mondrian_ops.core.taxonomy import Taxonomy
 
@@ -194,8 +193,9 @@ def laid_out(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The order in which rows are published: (rows,) rows, and the class of each.
 
-    Classes published alike become one, shuffled, and all ascend by what is published of them: as
-    they were cut, the order of the rows would tell which side of a cut a row was on.
+    Classes published alike become one, and all ascend by what is published of them: as they were
+    cut, the order of the rows would tell which side of a cut a row was on. Within them rows come in
+    an order that nobody can repeat.
     """
     labels = [_labels(values) for each in published.values() for values in each.columns.values()]
     order, firsts = group(packed(labels, [int(column.max(initial=0)) + 1 for column in labels]))
@@ -203,9 +203,7 @@ def laid_out(
     starts = np.cumsum(sizes) - sizes
     moved = np.repeat(classes.starts[order] - starts, sizes) + np.arange(len(classes.index))
     index = classes.index[moved]
-    # What was shuffled already, as no one can know who has not the source, is the seed.
-    seed = int.from_bytes(hashlib.blake2b(index.data, digest_size=8).digest(), "little")
-    kernels.shuffle_classes(index, starts[firsts], np.uint64(seed))
+    shuffle_classes(index, starts[firsts])
     return index, np.repeat(order, sizes)
 
 

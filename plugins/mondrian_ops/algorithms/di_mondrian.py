@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.algorithms.mondrian import CodedRows, Splitter, shuffled
+from mondrian_ops.algorithms.mondrian import CodedRows, Splitter
 from mondrian_ops.core import kernels
 from mondrian_ops.core.generalization import Classes
 
@@ -40,8 +40,7 @@ class MultiwayCut:
 
     def classes(self, coded: CodedRows) -> Classes:
         """The equivalence classes of the rows; no valid cut is left in any of them."""
-        index, starts = self._grown(coded)
-        return shuffled(coded, index, starts)
+        return Classes(*self._grown(coded))
 
     def splitter(self, coded: CodedRows, index: NDArray[np.int32]) -> Splitter:
         """What cuts single nodes of the tree, views of ``index``."""

@@ -7,7 +7,6 @@ finished subtree loses least. See docs/algorithms.md.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,9 +17,11 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
+from mondrian_ops.core.frequency_set import group, packed
 from mondrian_ops.core.generalization import Classes, Encoded, kernel_rows
+from mondrian_ops.core.shuffling import shuffle_classes
 
-__all__ = ["CodedRows", "Cut", "Splitter", "anonymize", "better_gain", "loss", "shuffled"]
+__all__ = ["CodedRows", "Cut", "Splitter", "anonymize", "better_gain", "loss"]
 
 Splitter = Callable[[int, int], tuple[int, list[int]]]
 """From a node, start and stop in an index, to the attribute (-1: the node is final) and the codes
@@ -66,6 +67,11 @@ class Cut:
         """
         return self.greedy != "median"
 
+    @property
+    def parts_equal_rows(self) -> bool:
+        """Whether rows of the same quasi-identifiers may come into several classes."""
+        return self.greedy == "relaxed" or self.group_rows > 0
+
     def classes(self, coded: CodedRows) -> Classes:
         """The equivalence classes of the rows; no valid cut is left in any of them."""
         return anonymize(coded, self)
@@ -93,6 +99,7 @@ _POLICIES = {
     "balanced": kernels.BALANCED,
     "relaxed": kernels.RELAXED,
 }
+DRAWS = 8  # of the rows of the same quasi-identifiers, for their places
 CANDIDATES = 3
 FINALISTS = 4
 NEAR = 1 << 18  # rows that are near enough to each other, whatever node they are in
@@ -164,17 +171,70 @@ class CodedRows:
 def anonymize(coded: CodedRows, cut: Cut) -> Classes:
     """The equivalence classes of the rows; no valid cut is left in any of them.
 
-    The rows as a whole must satisfy the criteria. Rows lie shuffled within their class: their order
-    tells nothing of the source's.
+    The rows as a whole must satisfy the criteria. Same codes, same classes as they are published:
+    but where rows of the same quasi-identifiers may come into several classes, it is drawn by lot
+    which of them comes into which.
     """
-    index, starts = _grown(coded, cut)
-    return shuffled(coded, index, starts)
+    if not cut.parts_equal_rows:
+        return Classes(*_grown(coded, cut))
+    order = _by_codes(coded) if cut.greedy == "relaxed" else np.arange(coded.count, dtype=np.int32)
+    index, starts = _grown(coded.taken(order), cut)
+    index = order[index]
+    return Classes(_mixed(coded, index, starts), starts)
 
 
-def shuffled(coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]) -> Classes:
-    """Classes that start in the permuted ``index`` at ``starts``, their rows shuffled in place."""
-    kernels.shuffle_classes(index, starts, _seed(coded.rows))
-    return Classes(index, starts)
+def _by_codes(coded: CodedRows) -> NDArray[np.int32]:
+    """The rows by their codes, (rows,): by their quasi-identifiers, then by the sensitive ones."""
+    columns = [*coded.rows.codes, *coded.rows.sensitive]
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    order, _ = group(packed(columns, sizes))
+    return order.astype(np.int32)
+
+
+def _mixed(
+    coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """The rows of ``index``, each in a place of one of the same quasi-identifiers, drawn by lot.
+
+    Between such rows the cutting decides by their sensitive values or their order in the source: a
+    class of two people and three others of another age would hold the three least incomes of that
+    age, which tells the incomes of the two. Every class keeps its criteria: rows whose draw breaks
+    one are drawn again, and stay where they were in the end if none is found.
+    """
+    codes, criteria = coded.rows.codes, coded.criteria
+    words = packed(codes, [int(column.max(initial=0)) + 1 for column in codes])
+    alike, first = kernels.grouped(words, np.full(len(words), np.iinfo(np.uint64).max, np.uint64))
+    place = np.empty(len(index), np.int32)
+    place[index] = np.arange(len(index), dtype=np.int32)
+    places = place[alike]
+    group_of = np.empty(len(index), np.int32)  # of each place
+    group_of[places] = np.repeat(np.arange(len(first)), np.diff(first, append=len(index)))
+    waiting = np.ones(len(first), np.bool_)
+    for _ in range(DRAWS):
+        drawn = alike.copy()
+        shuffle_classes(drawn, first)
+        tried = index.copy()
+        moves = waiting[group_of[places]]
+        tried[places[moves]] = drawn[moves]
+        kept = waiting.copy()
+        while len(criteria.kind) and (broken := _broken(coded, tried, starts)).any():
+            kept[group_of[broken]] = False
+            stays = ~kept[group_of]
+            tried[stays] = index[stays]
+        index = tried
+        waiting &= ~kept
+        if not waiting.any():
+            break
+    return index
+
+
+def _broken(
+    coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """The places, (rows,), of the classes that break a criterion."""
+    rows = np.ones(len(index), np.int64)
+    holds = kernels.groups_hold(index, starts, coded.rows.sensitive, rows, coded.criteria)
+    return np.repeat(~holds, np.diff(starts, append=len(index)))
 
 
 def _grown(coded: CodedRows, cut: Cut) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -206,10 +266,3 @@ def _gathering(
             inner, marks[start:stop] = _gathering(coded.taken(node), policy, work, block_work)
             index[start:stop] = node[inner]
     return index, marks
-
-
-def _seed(rows: kernels.Rows) -> np.uint64:
-    """A seed that only the source's own row order gives, so that none can undo the shuffle."""
-    digest = hashlib.blake2b(rows.codes.data, digest_size=8)
-    digest.update(rows.sensitive.data)
-    return np.uint64(int.from_bytes(digest.digest(), "little"))

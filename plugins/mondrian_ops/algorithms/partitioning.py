@@ -18,7 +18,7 @@ from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from mondrian_ops.core import kernels
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.generalization import Attribute
+from mondrian_ops.core.generalization import Attribute, Encoded
 from mondrian_ops.core.plan import Branch, Leaf, Plan
 
 __all__ = ["merge_small", "multidimensional", "quantile", "single"]
@@ -62,8 +62,7 @@ def multidimensional(
             continue
         for code in codes:  # several parts: a chain of cuts
             middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, 0, code, order)
-            value = attributes[a].cut_value(coded.encoded[a], code)
-            nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
+            nodes[at] = _branch(attributes[a], coded.encoded[a], code, len(nodes))
             heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
             at, start = len(nodes) + 1, middle
             nodes += [None, None]
@@ -98,11 +97,16 @@ def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) 
         if first == last:
             continue
         middle = (first + last) // 2
-        value = attributes[a].cut_value(coded.encoded[a], int(cuts[middle]))
-        nodes[at] = Branch(attributes[a].name, value, len(nodes), len(nodes) + 1)
+        nodes[at] = _branch(attributes[a], coded.encoded[a], int(cuts[middle]), len(nodes))
         ranges += [(len(nodes), first, middle), (len(nodes) + 1, middle + 1, last)]
         nodes += [None, None]
     return _numbered(nodes)
+
+
+def _branch(attribute: Attribute, encoded: Encoded, code: int, left: int) -> Branch:
+    """The cut above a code; its sides are the nodes ``left`` and the one after it."""
+    value, near = attribute.cut_value(encoded, code), attribute.cut_round(encoded, code)
+    return Branch(attribute.name, value, left, left + 1, near)
 
 
 def _quantiles(

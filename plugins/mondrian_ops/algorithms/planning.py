@@ -16,7 +16,8 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of, pilot_k
 from mondrian_ops.algorithms.mondrian import Cut, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.disclosure import Disclosure
+from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -31,10 +32,13 @@ __all__ = [
     "check_attainable",
     "check_persons",
     "chosen_rows",
+    "counts_of",
+    "disclosure",
     "draft",
     "known_counts",
     "leaf_of",
     "merged",
+    "persons_met",
     "sample_size",
 ]
 
@@ -91,20 +95,26 @@ class LeafCounts:
 
     ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
     ``persons`` as far as k, where the job counts them: one entry, replaced as they are met, else
-    none.
+    none. ``cells`` (cells,) int64 counts rows in the cells of the plan's `Router`, numbered through
+    all columns; ``cell_persons`` are the persons met in each.
     """
 
     rows: NDArray[np.int64]
     sensitive: Sequence[NDArray[np.int64]]
     persons: list[LeafPersons] = field(default_factory=list)
+    cells: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    cell_persons: list[LeafPersons] = field(default_factory=list)
 
     @classmethod
-    def zeros(cls, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
+    def zeros(cls, router: Router, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
         """Nothing counted yet."""
+        k, counts_persons = anonymizer.job.k, anonymizer.job.entity_id is not None
         return cls(
             np.zeros(leaves, np.int64),
             [np.zeros((leaves, len(domain.counts)), np.int64) for domain in anonymizer.domains],
-            persons=[LeafPersons.nobody(job.k)] if (job := anonymizer.job).entity_id else [],
+            persons=[LeafPersons.nobody(k)] if counts_persons else [],
+            cells=np.zeros(router.cells, np.int64),
+            cell_persons=[LeafPersons.nobody(k)] if counts_persons else [],
         )
 
     def add(self, other: LeafCounts) -> None:
@@ -112,11 +122,13 @@ class LeafCounts:
         self.rows[:] += other.rows
         for total, part in zip(self.sensitive, other.sensitive, strict=True):
             total += part
-        self.meet(other.persons)
+        self.cells[:] += other.cells
+        self.meet(other.persons, other.cell_persons)
 
-    def meet(self, others: Sequence[LeafPersons]) -> None:
+    def meet(self, in_leaves: Sequence[LeafPersons], in_cells: Sequence[LeafPersons]) -> None:
         """Take in persons of another part."""
-        self.persons[:] = [persons.added(others) for persons in self.persons]
+        self.persons[:] = [persons.added(in_leaves) for persons in self.persons]
+        self.cell_persons[:] = [persons.added(in_cells) for persons in self.cell_persons]
 
     def are_of(self, persons: int, leaves: Sequence[int]) -> bool:
         """Whether the rows of some leaves are those of so many persons, where persons count."""
@@ -213,6 +225,11 @@ def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> ND
     """The leaf of each combination of codes, (combinations,)."""
     if plan.leaves == 1:
         return np.zeros(len(frequencies.rows), np.int64)
+    return Router(plan, anonymizer.orders).route(_combined(anonymizer, plan, frequencies))
+
+
+def _combined(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> pa.Table:
+    """The columns that a plan cuts, a row for each combination of codes."""
     columns = {
         each.name: pa.DictionaryArray.from_arrays(
             pa.array(codes.astype(np.int32) - 1, mask=codes == 0), each.leaves
@@ -220,7 +237,7 @@ def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> ND
         for each, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
         if each.name in plan.columns
     }
-    return Router(plan, anonymizer.orders).route(pa.table(columns))
+    return pa.table(columns)
 
 
 def known_counts(
@@ -236,18 +253,37 @@ def known_counts(
             np.array([anonymizer.survey.rows]),
             [domain.counts[None, :].copy() for domain in anonymizer.domains],
         )
-    return _counts_of(anonymizer, plan, frequencies()) if anonymizer.job.recodes_columns else None
+    return counts_of(anonymizer, plan, frequencies()) if anonymizer.job.recodes_columns else None
 
 
-def _counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> LeafCounts:
-    counts = LeafCounts.zeros(plan.leaves, anonymizer)
-    leaf = leaf_of(anonymizer, plan, frequencies)
+def counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> LeafCounts:
+    """What the leaves of a plan hold by the ``frequencies`` of the whole dataset."""
+    router = Router(plan, anonymizer.orders)
+    counts = LeafCounts.zeros(router, plan.leaves, anonymizer)
+    places = router.place(_combined(anonymizer, plan, frequencies))
+    leaf = router.leaves(places) if plan.columns else np.zeros(len(frequencies.rows), np.int64)
     np.add.at(counts.rows, leaf, frequencies.rows)
+    counts.cells[:] = router.count(places, frequencies.rows)
     counted = frequencies.codes(len(anonymizer.attributes))
     for column, codes in zip(counts.sensitive, counted, strict=False):  # persons come last
         np.add.at(column, (leaf, codes), frequencies.rows)
-    counts.meet([LeafPersons.of(met.enough, leaf, pa.array(counted[-1])) for met in counts.persons])
+    if counts.persons:
+        counts.meet(*persons_met(router, leaf, places, anonymizer.job.k, pa.array(counted[-1])))
     return counts
+
+
+def persons_met(
+    router: Router, leaf: NDArray[np.int64], places: NDArray[np.int32], k: int, column: pa.Array
+) -> tuple[list[LeafPersons], list[LeafPersons]]:
+    """The persons of some rows, up to k, in each leaf and in each cell."""
+    in_leaves, *in_cells = LeafPersons.of_each(k, [leaf, *router.numbered(places)], column)
+    return [in_leaves], in_cells
+
+
+def disclosure(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Disclosure:
+    """What of the plan's cuts may be shown, by what the real data holds."""
+    persons = counts.cell_persons[0] if counts.cell_persons else None
+    return Disclosure.of(plan, anonymizer.orders, anonymizer.job.k, counts.cells, persons)
 
 
 def merged(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
@@ -280,20 +316,39 @@ def check_persons(job: Job, persons: int) -> None:
         )
 
 
+def _check_told_apart(survey: Survey, job: Job) -> None:
+    """Refuse quasi-identifiers that are all constant: every k is reached, and protects nobody."""
+    if len(survey.constant) < len(job.quasi_identifiers):
+        return
+    listed = ", ".join(map(repr, survey.constant))
+    raise InputError(
+        f"quasi_identifiers: all rows have the same value in every one ({listed}), so nobody is "
+        "told apart by them and k protects nothing; name the columns that others may know about a "
+        "person"
+    )
+
+
 def check_attainable(anonymizer: Anonymizer) -> None:
-    """Refuse what the dataset as a whole cannot satisfy: then no part of it could."""
-    for domain in anonymizer.domains:
-        if anonymizer.job.l is not None and domain.distinct < anonymizer.job.l:
+    """Refuse what the dataset as a whole cannot satisfy: then no part of it could.
+
+    Raises PrivacyError, or InputError where no quasi-identifier tells any two rows apart.
+    """
+    job, privacy, domains = anonymizer.job, anonymizer.privacy, anonymizer.domains
+    _check_told_apart(anonymizer.survey, job)
+    remedy = privacy.remedy_for_missing(domains)
+    for domain in domains:
+        distinct = domain.distinct + (domain.missing and job.missing_sensitive == "value")
+        if job.l is not None and distinct < job.l:
             raise PrivacyError(
-                f"l: the sensitive column {domain.name!r} has {domain.distinct} distinct value(s), "
-                f"fewer than l = {anonymizer.job.l:g}; lower l or choose another column"
+                f"l: the sensitive column {domain.name!r} has {distinct} distinct value(s), "
+                f"fewer than l = {job.l:g}; lower l or choose another column{remedy}"
             )
-    if anonymizer.job.suppressible(anonymizer.survey.rows):
+    if job.suppressible(anonymizer.survey.rows):
         return  # without some of its rows it may
-    counts = [domain.counts for domain in anonymizer.domains]
-    if not anonymizer.privacy.holds(anonymizer.survey.rows, counts, anonymizer.domains):
-        asked = "; ".join(anonymizer.privacy.describe())
+    counts = [domain.counts for domain in domains]
+    if not privacy.holds(anonymizer.survey.rows, counts, domains):
+        asked = "; ".join(privacy.describe())
         raise PrivacyError(
             f"the dataset as one class does not satisfy what is asked ({asked}), so no release of "
-            "it can; ask for less"
+            f"it can; ask for less{remedy}"
         )

@@ -7,7 +7,6 @@ part of the dataset and without regard to the others.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import Codes
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Classes
@@ -66,8 +64,7 @@ class Recoding:
     def classes(self, codes: Sequence[Codes]) -> tuple[Classes, Nodes]:
         """The classes of some rows, and the nodes of each, (attributes, classes).
 
-        ``codes``: (rows,) of each attribute. Suppressed rows are in no class. Rows lie shuffled
-        within their class: their order tells nothing of the source's.
+        ``codes``: (rows,) of each attribute. Suppressed rows are in no class.
         """
         chosen = [nodes[column] for nodes, column in zip(self.nodes, codes, strict=True)]
         gone = self.suppressed.shape[1]
@@ -79,7 +76,6 @@ class Recoding:
         index = (order[np.repeat(published, sizes)] - gone).astype(np.int32)
         sizes = sizes[published]
         starts = np.cumsum(sizes) - sizes
-        kernels.shuffle_classes(index, starts, _seed(codes))
         first = index[starts]
         return Classes(index, starts), np.array([nodes[first] for nodes in chosen])
 
@@ -97,11 +93,3 @@ class Recoding:
         lists = [column.chunk(0).flatten().to_numpy() for column in table.columns]
         told = json.loads(table.schema.metadata[b"told"])
         return cls(tuple(lists[::2]), np.array(lists[1::2]), told)
-
-
-def _seed(codes: Sequence[Codes]) -> np.uint64:
-    """A seed that only the source's own row order gives, so that none can undo the shuffle."""
-    digest = hashlib.blake2b(digest_size=8)
-    for column in codes:
-        digest.update(np.ascontiguousarray(column).data)
-    return np.uint64(int.from_bytes(digest.digest(), "little"))

@@ -84,6 +84,7 @@ def search(
             f"samarati.max_suppressed: whatever the levels of generalization, more than {allowed} "
             f"of {frequencies.total} rows are in classes without {' and '.join(privacy.describe())}"
             "; raise samarati.max_suppressed, or ask for less (a lower k or l, a higher t)"
+            f"{privacy.remedy_for_missing(domains)}"
         )
     classes = lattice.classes(levels)
     return Found(

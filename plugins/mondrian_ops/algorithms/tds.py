@@ -177,6 +177,7 @@ def specialize(
         raise PrivacyError(
             f"k: {frequencies.total} rows in classes of at least {k}, generalized as far as they "
             f"are to begin with, break {', '.join(privacy.describe())}; ask for less"
+            f"{privacy.remedy_for_missing(domains)}"
         )
     return level
 

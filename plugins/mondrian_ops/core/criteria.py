@@ -8,7 +8,7 @@ is decided in `kernels` while cutting, and once more, by other code, in `verific
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from mondrian_ops.core.encoding import Column, encode_known, indexed
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.spellings import one_spelling
 from mondrian_ops.core.values import text_of
 
 __all__ = [
@@ -39,13 +40,15 @@ __all__ = [
 class SensitiveDomain:
     """The values of a sensitive column over the whole dataset, and how often each occurs.
 
-    ``values`` are distinct and ordered; ``counts`` (codes,) int64 has one entry per code: the
-    missing value first if it occurs, then ``values``.
+    ``values`` are distinct and ordered, texts in `one_spelling`; ``counts`` (codes,) int64 has one
+    entry per code: the missing value first if it occurs, then ``values``. Those of persons are
+    ``as_written``: no two spellings are one.
     """
 
     name: str
     values: pa.Array
     counts: NDArray[np.int64]
+    as_written: bool = False
 
     @property
     def missing(self) -> bool:
@@ -54,14 +57,16 @@ class SensitiveDomain:
 
     @property
     def distinct(self) -> int:
-        """Distinct values that occur, the missing one included."""
-        return int(np.count_nonzero(self.counts))
+        """Distinct values that occur, but the missing one."""
+        return int(np.count_nonzero(self.counts[int(self.missing) :]))
 
     def encode(self, column: Column) -> NDArray[np.int32]:
         """Codes (rows,); raises InputError on a value that the dataset did not have before."""
         values = indexed(column)
         if pa.types.is_string(self.values.type):  # the leaves of a hierarchy are texts
             values = values.mapped(text_of)
+        if not self.as_written:
+            values = values.mapped(one_spelling)
         codes, unknown = encode_known(values, self.values)
         if unknown or not (self.missing or codes.all()):
             raise InputError(
@@ -83,10 +88,18 @@ class KAnonymity:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A requirement on the values of one sensitive column within every class."""
+    """A requirement on the values of one sensitive column within every class.
+
+    The missing value counts as one value if ``missing_counts``. Otherwise l-diversity is required
+    of the rows of a class that have a value, as if they were the whole class: rows without a value
+    neither help nor harm, and a class of them alone is not diverse. A union of classes that satisfy
+    the criterion satisfies it in both cases: its rows with a value are those of its parts, and for
+    them the papers' proofs hold.
+    """
 
     column: str
     level: float  # l, or t
+    missing_counts: bool = field(default=False, kw_only=True)
 
     kind: ClassVar[int]
 
@@ -100,6 +113,15 @@ class Criterion:
         """Rows a class needs before it can satisfy the criterion at all."""
         return 1
 
+    @property
+    def skips_missing(self) -> bool:
+        """Whether the missing value is no value."""
+        return not self.missing_counts
+
+    @property
+    def _missing(self) -> str:
+        return ", missing values counted as one" if self.missing_counts else ""
+
 
 @dataclass(frozen=True)
 class DistinctDiversity(Criterion):
@@ -112,7 +134,7 @@ class DistinctDiversity(Criterion):
         return int(self.level)
 
     def __str__(self) -> str:
-        return f"distinct l-diversity of {self.column}, l = {self.level:g}"
+        return f"distinct l-diversity of {self.column}, l = {self.level:g}{self._missing}"
 
 
 @dataclass(frozen=True)
@@ -121,8 +143,12 @@ class DistinctPersons(DistinctDiversity):
 
     (X, Y)-anonymity, where X is the quasi-identifier and Y the person (Wang and Fung 2006), and the
     k of multirelational k-anonymity (Nergiz, Clifton and Nergiz 2007). It is distinct diversity of
-    the column that tells persons apart.
+    the column that tells persons apart; all rows without a value are one person's.
     """
+
+    @property
+    def skips_missing(self) -> bool:
+        return False
 
     def __str__(self) -> str:
         return f"k-anonymity, k = {self.level:g} persons by {self.column}"
@@ -139,7 +165,7 @@ class EntropyDiversity(Criterion):
         return int(np.ceil(self.level - 1e-9))
 
     def __str__(self) -> str:
-        return f"entropy l-diversity of {self.column}, l = {self.level:g}"
+        return f"entropy l-diversity of {self.column}, l = {self.level:g}{self._missing}"
 
 
 @dataclass(frozen=True)
@@ -161,6 +187,7 @@ class RecursiveDiversity(Criterion):
     def __str__(self) -> str:
         return (
             f"recursive (c, l)-diversity of {self.column}, c = {self.ratio:g}, l = {self.level:g}"
+            f"{self._missing}"
         )
 
 
@@ -169,11 +196,16 @@ class TCloseness(Criterion):
     """Distribution within t of the whole dataset's (Li, Li and Venkatasubramanian 2007).
 
     The distance is the variational one (``equal``), or the earth mover's over the order of the
-    values (``ordered``) or over a hierarchy (``hierarchical``); sections 5.1 to 5.3.
+    values (``ordered``) or over a hierarchy (``hierarchical``); sections 5.1 to 5.3. The missing
+    value is one like any other: that a class has more of it than others tells something, too.
     """
 
     distance: str
     hierarchy: Hierarchy | None = None
+
+    @property
+    def skips_missing(self) -> bool:
+        return False
 
     @property
     def kind(self) -> int:  # type: ignore[override]
@@ -199,13 +231,15 @@ class Privacy:
     def of(cls, job: Job, hierarchies: Mapping[str, Hierarchy]) -> Privacy:
         """The criteria of ``job``; ``hierarchies`` by sensitive column, for the tree distance."""
         criteria: list[Criterion] = []
+        counts = job.missing_sensitive == "value"
         for column in job.sensitive:
             if job.l is not None and job.diversity == "distinct":
-                criteria.append(DistinctDiversity(column, job.l))
+                criteria.append(DistinctDiversity(column, job.l, missing_counts=counts))
             elif job.l is not None and job.diversity == "entropy":
-                criteria.append(EntropyDiversity(column, job.l))
+                criteria.append(EntropyDiversity(column, job.l, missing_counts=counts))
             elif job.l is not None:
-                criteria.append(RecursiveDiversity(column, job.l, float(job.c or 0)))
+                ratio = float(job.c or 0)
+                criteria.append(RecursiveDiversity(column, job.l, ratio, missing_counts=counts))
             if job.t is not None:
                 tree = hierarchies.get(column)
                 criteria.append(TCloseness(column, job.t, job.t_distance, tree))
@@ -216,6 +250,21 @@ class Privacy:
     def min_class_size(self) -> int:
         """Rows below which no class can satisfy everything asked."""
         return max([self.k.k, *(criterion.min_class_size for criterion in self.criteria)])
+
+    def remedy_for_missing(self, domains: Sequence[SensitiveDomain]) -> str:
+        """What an error adds where rows without a sensitive value may be why l cannot be had."""
+        skipping = {criterion.column for criterion in self.criteria if criterion.skips_missing}
+        rows = [
+            f"{domain.counts[0]} of column {domain.name!r}"
+            for domain in domains
+            if domain.name in skipping and domain.missing
+        ]
+        if not rows:
+            return ""
+        return (
+            f"; values that are missing, empty or blank ({', '.join(rows)}) do not count towards "
+            "l: fill them in, or set missing_sensitive: value"
+        )
 
     def describe(self) -> list[str]:
         """One line per criterion, for reports."""
@@ -273,6 +322,13 @@ class Privacy:
             level=np.array([criterion.level for criterion in asked], np.float64),
             c=np.array([criterion.c for criterion in asked], np.float64),
             codes=np.array([len(domain.counts) for domain in domain_of], np.int64),
+            uncounted=np.array(
+                [
+                    criterion.skips_missing and domain.missing
+                    for criterion, domain in zip(asked, domain_of, strict=True)
+                ],
+                np.int64,
+            ),
             share=_joined(shares, np.float64),
             share_first=_starts(shares),
             parent=_joined([parent for parent, _ in trees], np.int32),

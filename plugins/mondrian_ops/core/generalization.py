@@ -40,9 +40,16 @@ from mondrian_ops.core.labels import (
     labels_of_pairs,
     starred,
 )
+from mondrian_ops.core.rounding import Round, round_between
 from mondrian_ops.core.scale import Scale
 from mondrian_ops.core.taxonomy import MISSING, STAR, Taxonomy
-from mondrian_ops.core.values import date_or_number, greatest_below, json_value, text_of
+from mondrian_ops.core.values import (
+    date_or_number,
+    greatest_below,
+    json_value,
+    read_value,
+    text_of,
+)
 
 __all__ = [
     "Attribute",
@@ -130,6 +137,12 @@ class Attribute(ABC):
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
         """The value that a cut above ``code`` compares with, as JSON has it; None above missing."""
         return None if code == 0 else json_value(encoded.values[code - 1])
+
+    def cut_round(self, encoded: Encoded, code: int) -> Round | None:
+        """A round value above that of `cut_value` and below the next code's, if there is one."""
+        if not 0 < code < len(encoded.values):
+            return None
+        return round_between(encoded.values[code - 1], encoded.values[code])
 
 
 @dataclass(frozen=True)
@@ -238,6 +251,22 @@ class IntervalAttribute(Attribute):
             return super().cut_value(encoded, code)
         return greatest_below(float(encoded.high[code]), self.type)
 
+    def cut_round(self, encoded: Encoded, code: int) -> Round | None:
+        if self.grid is None:
+            return super().cut_round(encoded, code)
+        if not 0 < code < len(encoded.values):
+            return None
+        type_ = self.type.value_type if pa.types.is_dictionary(self.type) else self.type
+        type_ = pa.float32() if pa.types.is_float16(type_) else type_
+        try:
+            below, last = (
+                read_value(greatest_below(float(encoded.high[at]), type_), type_)
+                for at in (code, code + 1)
+            )
+        except (pa.ArrowInvalid, OverflowError):  # the next cell ends beyond the type
+            return None
+        return round_between(below, last)
+
     def _texts(self, encoded: Encoded) -> PairTexts:
         if self.grid is None:
             return PairTexts(text_of(encoded.values), None, "]")
@@ -332,6 +361,9 @@ class TreeAttribute(Attribute):
             texts = pa.array(self.hierarchy.labels, pa.string())
             labels = dictionary(np.where(missing | star, -1, node), texts)
         return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
+
+    def cut_round(self, encoded: Encoded, code: int) -> None:
+        """None: leaves have an order, but no distances."""
 
     def publish_nodes(self, nodes: NDArray[np.int32]) -> Published:
         """The value of each class where it is given: (classes,) nodes of `taxonomy`, or STAR."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.scale import Scale
 
@@ -24,6 +25,7 @@ Nodes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _TOP = "*"
+_COMPARED_LETTERS = 1 << 24  # at once, so that one long text does not make all others as long
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +105,15 @@ class Hierarchy:
         twice, a cell is empty or a leaf has no ancestor, a node has two parents, there is a cycle
         or more than one root.
         """
+        most = limits.limit("hierarchy_rows")
         leaves: dict[str, int] = {}
         inner = _InnerNodes(name)
         above: list[int] = []
         for leaf, chain in _paths(rows, name):
             if leaf in leaves:
                 raise HierarchyError(f"{name}: value {leaf!r} is listed twice; remove one row")
+            if len(leaves) == most:
+                raise HierarchyError(_too_many_rows(name))
             leaves[leaf] = len(leaves)
             above.append(inner.lowest(chain, leaf))
         if not leaves:
@@ -229,6 +234,12 @@ class Hierarchy:
 
 def _shared_prefixes(values: Sequence[str]) -> NDArray[np.int64]:
     """(L - 1,): characters that each text shares with the one before."""
+    step = max(1, _COMPARED_LETTERS // max(1, *map(len, values)))
+    blocks = [values[at : at + step + 1] for at in range(0, len(values) - 1, step)]
+    return np.concatenate([np.zeros(0, np.int64), *map(_shared_within, blocks)])
+
+
+def _shared_within(values: Sequence[str]) -> NDArray[np.int64]:
     letters = np.array(values, dtype=np.str_)
     width = max(1, letters.dtype.itemsize // 4)
     table = letters.view(np.uint32).reshape(len(values), width)
@@ -292,12 +303,15 @@ class _InnerNodes:
 
 def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """(leaf, its ancestors from below) of each row that is not blank."""
+    most = limits.limit("hierarchy_levels")
     for at, row in enumerate(rows, start=1):
         length = len(row)
         while length and not row[length - 1]:
             length -= 1
         if not length:
             continue
+        if length > most:
+            raise HierarchyError(_too_deep(name, f"row {at} names {length:,} levels"))
         path = tuple(row[:length])
         if not all(path):
             raise HierarchyError(
@@ -311,12 +325,35 @@ def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tupl
         yield path[0], path[1:]
 
 
+def _too_many_rows(name: str) -> str:
+    return limits.exceeded(
+        "hierarchy_rows",
+        f"{name}: has more leaves",
+        "leave out those that the data does not hold, or use prefix, or a ladder for numbers",
+    )
+
+
+def _too_deep(name: str, met: str) -> str:
+    return limits.exceeded("hierarchy_levels", f"{name}: {met}", "leave levels out")
+
+
+def _too_large(name: str, levels: int, leaves: int) -> str:
+    return limits.exceeded(
+        "hierarchy_cells",
+        f"{name}: {levels:,} levels over {leaves:,} values",
+        "make the values coarser, or use another generalization",
+    )
+
+
 def _tree_rows(tree: object, name: str) -> Iterator[list[str]]:
     """The rows of a JSON tree: each leaf with its ancestors."""
     # A stack, for a tree may be deeper than Python's recursion; reversed to keep the order.
+    most = limits.limit("hierarchy_levels")
     stack: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while stack:
         node, above = stack.pop()
+        if len(above) >= most:
+            raise HierarchyError(_too_deep(name, f"has more than {most:,} levels"))
         if isinstance(node, (list, tuple)):
             stack.extend((child, above) for child in reversed(node))
             continue
@@ -362,7 +399,7 @@ def _assembled(
         [np.asarray(leaf_parent, dtype=np.int32), np.asarray(inner_parent, dtype=np.int32)]
     )
     parent[parent >= 0] += count
-    ancestors = _ancestors(parent, count)
+    ancestors = _ancestors(parent, count, name)
     nodes = len(parent)
     first_leaf = np.empty(nodes, dtype=np.int32)
     leaf_count = np.zeros(nodes, dtype=np.int32)
@@ -380,7 +417,7 @@ def _assembled(
     )
 
 
-def _ancestors(parent: Nodes, leaves: int) -> Nodes:
+def _ancestors(parent: Nodes, leaves: int, name: str) -> Nodes:
     """The (depth, leaves) table of ancestors, shorter branches padded at the leaf."""
     distance = np.zeros(len(parent), dtype=np.int32)
     above = parent
@@ -388,6 +425,8 @@ def _ancestors(parent: Nodes, leaves: int) -> Nodes:
         distance += below_root
         above = np.where(below_root, parent[above], np.int32(-1))
     longest = int(distance[:leaves].max())
+    if (longest + 1) * leaves > limits.limit("hierarchy_cells"):
+        raise HierarchyError(_too_large(name, longest + 1, leaves))
     rows = [np.arange(leaves, dtype=np.int32)]
     for to_root in range(longest, 0, -1):
         below = rows[-1]

@@ -53,9 +53,11 @@ __all__ = [
 ]
 
 Diversity = Literal["distinct", "entropy", "recursive"]
+MissingSensitive = Literal["no_value", "value"]
 Distance = Literal["equal", "ordered", "hierarchical"]
 IdentifierPolicy = Literal["drop", "redact"]
-Unlisted = Literal["publish", "drop"]
+Unlisted = Literal["drop", "publish"]
+Replace = Literal["same", "any"]
 Cut = Literal["auto", "median", "gain", "lookahead"]
 IntervalStyle = Literal["text", "bounds"]
 Retrieval = Literal["auto", "pushdown", "scatter"]
@@ -77,10 +79,12 @@ class Job:
     ``l`` with ``diversity`` (and ``c``, for recursive (c, l)-diversity) and ``t`` with
     ``t_distance`` are requirements on the ``sensitive`` columns, None where there is none.
     ``sensitive_hierarchy`` names the hierarchy file of each sensitive column for the hierarchical
-    distance. ``max_gcp``, ``max_risk`` and ``max_suppressed`` (a number of rows or, below 1, a
+    distance. ``missing_sensitive`` says whether l counts the missing value of such a column as one.
+    ``max_gcp``, ``max_risk`` and ``max_suppressed`` (a number of rows or, below 1, a
     share of them) are limits on the release; one beyond them is refused, or waits for a steward's
     approval (``on_exceeded``), for ``approval_hours`` at most. ``ledger`` is where releases are
-    noted; people who are in one already are an ``overlap``. ``input`` and ``output`` are None for a
+    noted; people who are in one already are an ``overlap``. ``replace``: which earlier release this
+    one may take the place of. ``input`` and ``output`` are None for a
     job on a table in memory. ``base_dir`` is not part of the description: the directory of
     the job's file, where its hierarchies may lie.
     """
@@ -92,6 +96,7 @@ class Job:
     l: float | None = None  # noqa: E741 - the name of the parameter in every paper
     diversity: Diversity = "distinct"
     c: float | None = None
+    missing_sensitive: MissingSensitive = "no_value"
     t: float | None = None
     t_distance: Distance = "equal"
     sensitive_hierarchy: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -99,7 +104,8 @@ class Job:
     identifier_policy: IdentifierPolicy = "drop"
     quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
     sensitive: tuple[str, ...] = ()
-    unlisted: Unlisted = "publish"
+    unlisted: Unlisted = "drop"
+    replace: Replace = "same"
     require_approval: bool = False
     approval_hours: float = 72
     max_gcp: float | None = None
@@ -140,6 +146,11 @@ class Job:
     def quasi_identifier_names(self) -> tuple[str, ...]:
         """The columns of the quasi-identifier, in the order of the job."""
         return tuple(attribute.name for attribute in self.quasi_identifiers)
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """Every column of the source that the job names."""
+        return (*self.identifiers, *self.quasi_identifier_names, *self.sensitive)
 
     @classmethod
     def from_dict(
@@ -183,6 +194,8 @@ def _read(options: Options, paths_required: bool) -> Job:
     k = options.whole("k", least=2, why="a class of one row hides nobody")
     if k is None:
         raise options.error("k", "is required: the least rows that share a combination of values")
+    for key, limit in _COUNTED.items():
+        options.check_count(key, limit)
     identifiers = options.columns("identifiers")
     entity_id = options.text("entity_id")
     if entity_id is not None:
@@ -211,6 +224,9 @@ def _read(options: Options, paths_required: bool) -> Job:
         l=_l(options, diversity, bool(sensitive)),
         diversity=diversity,
         c=_c(options, diversity),
+        missing_sensitive=options.choice(
+            "missing_sensitive", get_args(MissingSensitive), "no_value"
+        ),
         t=_t(options, distance, bool(sensitive)),
         t_distance=distance,
         sensitive_hierarchy=_sensitive_hierarchy(options, distance, tuple(sensitive)),
@@ -218,7 +234,8 @@ def _read(options: Options, paths_required: bool) -> Job:
         identifier_policy=options.choice("identifier_policy", get_args(IdentifierPolicy), "drop"),
         quasi_identifiers=tuple(attributes.values()),
         sensitive=tuple(sensitive),
-        unlisted=options.choice("unlisted", get_args(Unlisted), "publish"),
+        unlisted=options.choice("unlisted", get_args(Unlisted), "drop"),
+        replace=options.choice("replace", get_args(Replace), "same"),
         algorithm=algorithm,
         cut=cut,
         relaxed=relaxed,
@@ -238,7 +255,7 @@ def _quasi_identifiers(options: Options) -> dict[str, QuasiIdentifier]:
     """Path of the item -> quasi-identifier; at least one, none twice."""
     attributes: dict[str, QuasiIdentifier] = {}
     seen: set[str] = set()
-    for path, item in options.items("quasi_identifiers"):
+    for path, item in options.items("quasi_identifiers", blanks=True):
         attribute = read_quasi_identifier(options, path, item)
         if attribute.name in seen:
             raise options.error(path, f"column {attribute.name!r} is listed twice; remove one")
@@ -439,6 +456,11 @@ _FLATTENED = {name: f"partitioning.{name}" for name in names_of(Partitioning)} |
         ("tds", Tds),
     )
     for name in names_of(section)
+}
+_COUNTED = {
+    "identifiers": "columns",
+    "quasi_identifiers": "quasi_identifiers",
+    "sensitive": "sensitive",
 }
 _DEFAULTS = Job(input=None, output=None, k=0)
 _ALWAYS_DESCRIBED = {

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.options import Options, shown
 
 __all__ = [
@@ -121,12 +122,13 @@ def read_partitioning(options: Options) -> Partitioning:
     """The section ``partitioning``."""
     section = options.section("partitioning", known=names_of(Partitioning))
     default = Partitioning()
+    fragments = _most(section, "fragments", "fragments", section.whole("fragments", least=1))
     sample = section.number("sample")
     if sample is not None and not 0 < sample <= 1:
         raise section.error("sample", f"must be a rate above 0 and at most 1, not {sample}")
     return Partitioning(
         strategy=section.choice("strategy", get_args(Strategy), default.strategy),
-        fragments=_or(section.whole("fragments", least=1), default.fragments),
+        fragments=_or(fragments, default.fragments),
         sample=default.sample if sample is None else sample,
         seed=_or(section.whole("seed", least=0), default.seed),
         min_sample=_or(section.whole("min_sample", least=0), default.min_sample),
@@ -182,8 +184,9 @@ def read_samarati(options: Options, algorithm: str) -> Samarati:
 def read_tds(options: Options, k: int) -> Tds:
     """The section ``tds`` of a job with this k."""
     section = options.section("tds", known=names_of(Tds))
+    partitions = _most(section, "partitions", "fragments", section.whole("partitions", least=1))
     return Tds(
-        partitions=_or(section.whole("partitions", least=1), Tds().partitions),
+        partitions=_or(partitions, Tds().partitions),
         k_intermediate=section.whole(
             "k_intermediate", least=k, why="the first phase may not be less strict than k"
         ),
@@ -197,6 +200,12 @@ def read_di_mondrian(options: Options) -> DiMondrian:
     if cut_points > MOST_CUT_POINTS:
         raise section.error("cut_points", f"must be at most {MOST_CUT_POINTS}, not {cut_points}")
     return DiMondrian(cut_points)
+
+
+def _most(section: Options, key: str, limit: str, value: int | None) -> int | None:
+    if value is not None and value > limits.limit(limit):
+        raise section.error(key, limits.exceeded(limit, f"asks for {value:,}", "ask for fewer"))
+    return value
 
 
 def _or(value: int | None, default: int) -> int:

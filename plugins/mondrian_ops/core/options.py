@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TypeVar
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError, did_you_mean
 
 __all__ = ["Options", "as_number", "shown"]
@@ -122,9 +123,9 @@ class Options:
             moved=moved,
         )
 
-    def text(self, key: str) -> str | None:
-        """A text (or a path object); None when it was not given."""
-        value = self.get(key)
+    def text(self, key: str, blank: bool = False) -> str | None:
+        """A text (or a path object); None when it is blank (unless ``blank``) or was not given."""
+        value = self._values.get(key) if blank else self.get(key)
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
         if value is None or isinstance(value, str):
@@ -176,16 +177,18 @@ class Options:
             )
         return int(number)
 
-    def items(self, key: str) -> Iterator[tuple[str, object]]:
+    def items(self, key: str, blanks: bool = False) -> Iterator[tuple[str, object]]:
         """(path of the item, item) of a list; a text is read as a list separated by commas.
 
-        Blank texts are left out: an emptied line of a form is one.
+        Blank texts are left out; with ``blanks``, for a column may bear such a name, only those
+        between commas.
         """
         value = self.get(key)
         if value is None:
             return
+        keep = blanks and not isinstance(value, str)
         for at, item in enumerate(self._as_list(key, value)):
-            if not (isinstance(item, str) and not item.strip()):
+            if keep or not (isinstance(item, str) and not item.strip()):
                 yield f"{key}[{at}]", item
 
     def _as_list(self, key: str, value: object) -> Sequence[object]:
@@ -197,13 +200,21 @@ class Options:
             return value
         raise self.error(key, f"must be a list, not {shown(value)}; write it as [a, b]")
 
+    def check_count(self, key: str, limit: str) -> None:
+        """Raise JobError where a list has more items than a limit of :mod:`core.limits`."""
+        value = self.get(key)
+        items = () if value is None else self._as_list(key, value)
+        if len(items) > limits.limit(limit):
+            met = f"lists {len(items):,} of them"
+            raise self.error(key, limits.exceeded(limit, met, "name fewer"))
+
     def columns(self, key: str) -> dict[str, str]:
         """A list of column names: each name's own path, in the order given.
 
         Raises JobError on a name that is no text or stands in the list twice.
         """
         paths: dict[str, str] = {}
-        for path, item in self.items(key):
+        for path, item in self.items(key, blanks=True):
             if not isinstance(item, str):
                 raise self.error(
                     path, f"must be a column name, not {shown(item)}; put it in quotes"

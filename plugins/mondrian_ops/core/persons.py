@@ -8,8 +8,9 @@ together is exact as far as k, and memory follows k times the leaves, not the ro
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ __all__ = ["LeafPersons", "persons_of"]
 Ints = NDArray[np.int64]
 
 _MISSING = 0
+_FIRST_ROWS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,18 @@ class LeafPersons:
     @classmethod
     def of(cls, enough: int, leaf: Ints, column: pa.Array) -> LeafPersons:
         """The persons of some rows, each in its ``leaf``."""
+        return next(cls.of_each(enough, [leaf], column))
+
+    @classmethod
+    def of_each(cls, enough: int, leaves: Iterable[Ints], column: pa.Array) -> Iterator[Self]:
+        """The persons of the same rows, by several ways to put each in a leaf."""
         encoded = as_array(column).dictionary_encode()
         codes = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), 1), _MISSING).to_numpy()
         size = len(encoded.dictionary) + 1
-        pairs = np.unique(leaf * size + codes)
-        pairs = pairs[_first(pairs // size, enough)]
-        met, place = np.unique(pairs % size, return_inverse=True)
-        return cls(enough, pairs // size, _digests(encoded.dictionary, met)[place])
+        for leaf in leaves:
+            pairs = _pairs(leaf, codes, size, enough)
+            met, place = np.unique(pairs % size, return_inverse=True)
+            yield cls(enough, pairs // size, _digests(encoded.dictionary, met)[place])
 
     def added(self, others: Sequence[LeafPersons]) -> LeafPersons:
         """The persons met here or in others."""
@@ -67,6 +74,11 @@ class LeafPersons:
         leaf, person = leaf[is_new], person[is_new]
         kept = _first(leaf, self.enough)
         return LeafPersons(self.enough, leaf[kept], person[kept])
+
+    def between(self, first: int, stop: int) -> int:
+        """Persons whose rows lie in leaves ``first`` to ``stop`` - 1; as exact as `within`."""
+        start, end = np.searchsorted(self.leaf, [first, stop])
+        return len(np.unique(self.person[start:end]))
 
     def within(self, leaves: Sequence[int]) -> int:
         """Persons whose rows lie in ``leaves``: exactly, if they are fewer than ``enough``."""
@@ -84,8 +96,22 @@ def persons_of(
     codes, values = encode_ranks(as_array(column))
     counts = np.bincount(codes, minlength=len(values) + 1)
     is_missing = bool(counts[_MISSING])
-    domain = SensitiveDomain(name, values, counts if is_missing else counts[1:])
+    domain = SensitiveDomain(name, values, counts if is_missing else counts[1:], as_written=True)
     return domain, codes.astype(np.int32) - np.int32(not is_missing)
+
+
+def _pairs(leaf: Ints, codes: Ints, size: int, enough: int) -> Ints:
+    """Ascending numbers of distinct pairs of leaf and code, up to ``enough`` of each leaf.
+
+    Once the first rows have met so many in a leaf, its other rows are not looked at: most leaves
+    have far more.
+    """
+    pairs = np.unique(leaf[:_FIRST_ROWS] * size + codes[:_FIRST_ROWS])
+    if len(leaf) > _FIRST_ROWS:
+        met = np.bincount(pairs // size, minlength=int(leaf.max()) + 1) >= enough
+        left = _FIRST_ROWS + np.flatnonzero(~met[leaf[_FIRST_ROWS:]])
+        pairs = np.unique(np.concatenate([pairs, leaf[left] * size + codes[left]]))
+    return pairs[_first(pairs // size, enough)]
 
 
 def _first(leaf: Ints, enough: int) -> NDArray[np.bool_]:

@@ -2,7 +2,10 @@
 
 A plan is a tree of cuts; its leaves are numbered, and a fragment is one leaf or, where small ones
 were merged, several. It is a small JSON value with a schema version, and this module renders it: to
-a text for people, to a filter for a reader, to a router of rows. Nothing is evaluated as code.
+conditions, to a filter for a reader, to a router of rows. Nothing is evaluated as code.
+
+Cut values are values of the data, so a plan and its conditions stay in the private working files;
+`mondrian_ops.core.disclosure` decides what of them may be shown.
 
 A cut sends the rows with ``value <= v`` and the missing ones to the left, all others to the right;
 a cut without a value sends the missing rows to the left. So every row, whatever the sample saw, has
@@ -25,24 +28,28 @@ from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.generalization import Attribute, TreeAttribute
+from mondrian_ops.core.rounding import Round
 from mondrian_ops.core.values import read_value, text_of
 
 __all__ = [
     "Branch",
+    "Conjunction",
     "Leaf",
     "Order",
     "Plan",
+    "Predicate",
     "Router",
-    "condition_text",
+    "edges_of",
     "filter_of",
     "is_exact",
+    "leaves_between",
     "orders_of",
     "reach_of",
 ]
 
-SCHEMA = 1
+SCHEMA = 2
 
-_SHOWN_LEAVES = 6
+_NARROW = 1 << 12
 
 Predicate: TypeAlias = dict[str, Any]
 """``{"column", "op", "value"}``; op is "<=" (or missing), ">", "missing" or "present"."""
@@ -52,12 +59,16 @@ Conjunction: TypeAlias = list[Predicate]
 
 @dataclass(frozen=True)
 class Branch:
-    """A cut: ``value`` as JSON has it, None for the cut between missing and present."""
+    """A cut: ``value`` as JSON has it, None for the cut between missing and present.
+
+    ``round``, if there is one, lies above it and below the next value of the sample.
+    """
 
     column: str
     value: Any
     left: int
     right: int
+    round: Round | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,7 @@ class Plan:
                 "value": node.value,
                 "left": node.left,
                 "right": node.right,
+                "round": node.round,
             }
             for node in self.nodes
         ]
@@ -122,9 +134,7 @@ class Plan:
         """
         check_schema(value)
         try:
-            nodes = tuple(
-                Leaf(node["leaf"]) if "leaf" in node else Branch(**node) for node in value["nodes"]
-            )
+            nodes = tuple(map(_node, value["nodes"]))
             plan = cls(nodes, tuple(map(tuple, value["fragments"])))
             is_whole = plan._is_whole()
         except (KeyError, TypeError):
@@ -197,6 +207,12 @@ class Plan:
         ]
 
 
+def _node(value: Mapping[str, Any]) -> Branch | Leaf:
+    if "leaf" in value:
+        return Leaf(value["leaf"])
+    return Branch(**{**value, "round": Round(*value["round"]) if value["round"] else None})
+
+
 def check_schema(value: Mapping[str, Any]) -> None:
     """Raise StorageError where a plan or fragment was written by another version."""
     found = value.get("schema") if isinstance(value, Mapping) else None
@@ -207,34 +223,7 @@ def check_schema(value: Mapping[str, Any]) -> None:
         )
 
 
-def condition_text(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> str:
-    """The condition as people read it, ``age <= 38 AND country IN {France, Italy}``."""
-    texts = [_conjunction_text(conjunction, orders) for conjunction in any_of]
-    if len(texts) == 1:
-        return texts[0]
-    return " OR ".join(f"({text})" for text in texts)
-
-
-def _conjunction_text(conjunction: Conjunction, orders: Mapping[str, Order]) -> str:
-    texts, sets = [], set()
-    for predicate in conjunction:
-        column, op = predicate["column"], predicate["op"]
-        order = orders[column]
-        if op in ("missing", "present"):
-            texts.append(f"{column} IS {op.upper()}")
-        elif order.leaves is None or not order.named:
-            texts.append(f"{column} {op} {predicate['value']}")
-        elif column not in sets:
-            sets.add(column)
-            leaves = _leaves_between(conjunction, column, order).to_pylist()
-            shown = leaves
-            if len(leaves) > _SHOWN_LEAVES:
-                shown = [*leaves[:2], f"... {len(leaves) - 3} more ...", leaves[-1]]
-            texts.append(f"{column} IN {{{', '.join(shown)}}}")
-    return " AND ".join(texts)
-
-
-def _leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.Array:
+def leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.Array:
     """The leaves of ``column`` that the conjunction's bounds let through."""
     leaves = order.leaves
     bounds = {p["op"]: p["value"] for p in conjunction if p["column"] == column and "value" in p}
@@ -309,7 +298,7 @@ def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
             field = pc.add(field, 0.0)  # -0.0 is 0.0
         field = field.cast(pa.string())
     if order.leaves is not None:
-        inside = field.isin(_leaves_between([predicate], predicate["column"], order))
+        inside = field.isin(leaves_between([predicate], predicate["column"], order))
     else:
         value = _scalar(predicate["value"], order)
         inside = field <= value if op == "<=" else field > value
@@ -333,13 +322,37 @@ def _scalar(value: Any, order: Order) -> pa.Scalar:
     return read_value(value, _value_type(order))
 
 
+def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
+    """The distinct values that matter of a column that is cut, in order.
+
+    They are its cut values, their round neighbours with the ends of a step on either side and, of a
+    hierarchy whose leaves have names, all leaves: what has to be counted to know what may be shown.
+    """
+    if order.leaves is not None and order.named:
+        return order.leaves
+    branches = [n for n in plan.nodes if isinstance(n, Branch) and n.column == name]
+    values = [v for branch in branches for v in (branch.value, *(branch.round or ()))]
+    scalars = pa.array(
+        [_scalar(value, order) for value in values if value is not None], _value_type(order)
+    ).unique()
+    if order.leaves is not None:
+        places = pc.index_in(scalars, value_set=order.leaves)
+        return scalars.take(pc.array_sort_indices(places))
+    return scalars.take(pc.array_sort_indices(scalars))
+
+
 class Router:
-    """Sends rows to the leaves of a plan."""
+    """Sends rows to the leaves of a plan, by their cells in the order of each column.
+
+    Cell 0 of a column holds the missing values. Of its edges 0, 1, ... (`edges_of`) cell 2 e + 2
+    holds what equals edge e, cell 2 e + 1 what lies below it and above the edge before.
+    """
 
     def __init__(self, plan: Plan, orders: Mapping[str, Order]) -> None:
         self._columns = plan.columns
         self._orders = orders
-        self._cuts = {name: self._ordered_cuts(plan, name) for name in self._columns}
+        self._edges = {name: edges_of(plan, name, orders[name]) for name in self._columns}
+        self._sizes = [2 * len(self._edges[name]) + 2 for name in self._columns]
         branches = [node if isinstance(node, Branch) else None for node in plan.nodes]
         self._column = np.array([self._columns.index(b.column) if b else -1 for b in branches])
         self._limit = np.array([self._limit_of(b) if b else 0 for b in branches])
@@ -349,67 +362,83 @@ class Router:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that `route` looks at."""
+        """The columns that `place` looks at."""
         return self._columns
 
-    def route(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int64]:
-        """The leaf of each row, (rows,) int64."""
-        if not self._columns:
-            return np.zeros(batch.num_rows, np.int64)
+    @property
+    def cells(self) -> int:
+        """How many cells all columns have together."""
+        return sum(self._sizes)
+
+    def place(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
+        """The cell of each row in each column, (rows, columns)."""
         places = np.empty((batch.num_rows, len(self._columns)), np.int32)
         for i, name in enumerate(self._columns):
             places[:, i] = self._places(name, batch.column(name))
+        return places
+
+    def leaves(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The leaf of each row that was placed, (rows,) int64."""
+        if not self._columns:
+            return np.zeros(len(places), np.int64)
         return kernels.route_rows(
             places, self._column, self._limit, self._left, self._right, self._leaf
         )
 
-    def _ordered_cuts(self, plan: Plan, name: str) -> pa.Array:
-        """The distinct cut values of a column in order."""
-        order = self._orders[name]
-        values = [n.value for n in plan.nodes if isinstance(n, Branch) and n.column == name]
-        scalars = pa.array(
-            [_scalar(value, order) for value in values if value is not None],
-            _value_type(order),
-        ).unique()
-        if order.leaves is not None:
-            places = pc.index_in(scalars, value_set=order.leaves)
-            return scalars.take(pc.array_sort_indices(places))
-        return scalars.take(pc.array_sort_indices(scalars))
+    def numbered(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The cells of rows that were placed, (columns, rows), numbered through all columns."""
+        first = np.cumsum([0, *self._sizes[:-1]]) if self._sizes else np.zeros(0, np.int64)
+        return places.T + first[:, None]
+
+    def count(
+        self, places: NDArray[np.int32], weights: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """The rows in each cell, (cells,) int64; each stands for so many as its weight."""
+        counted = [np.bincount(places[:, i], weights, size) for i, size in enumerate(self._sizes)]
+        return np.concatenate([np.zeros(0, np.int64), *counted]).astype(np.int64)
+
+    def route(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int64]:
+        """The leaf of each row, (rows,) int64."""
+        return self.leaves(self.place(batch))
 
     def _limit_of(self, branch: Branch) -> int:
-        """Rows whose place is at most this go left."""
+        """The last cell whose rows go left."""
         if branch.value is None:
             return 0
         value = _scalar(branch.value, self._orders[branch.column])
-        return int(self._cuts[branch.column].index(value).as_py()) + 1
+        return 2 * int(self._edges[branch.column].index(value).as_py()) + 2
 
     def _places(self, name: str, column: Column) -> NDArray[np.int64]:
-        """0 for a missing value, else 1 + the number of cut values below it."""
-        order, cuts = self._orders[name], self._cuts[name]
+        order, edges = self._orders[name], self._edges[name]
         as_text = order.text or order.leaves is not None
         if not as_text and _has_numpy_order(_plain_type(column.type)):
-            return _primitive_places(as_array(column), cuts)
+            return _primitive_places(as_array(column), edges)
         found = indexed(column).mapped(text_of) if as_text else indexed(column)
         if order.leaves is None:
-            return _places_of(found.values, cuts)[found.indices]
-        return _places_among(order.leaves, found.values, cuts)[found.indices]
+            return _places_of(found.values, edges)[found.indices]
+        return _places_among(order.leaves, found.values, edges)[found.indices]
 
 
-def _places_among(leaves: pa.Array, values: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
-    """The places of ``values`` that are some of ``leaves``, in whose order they are."""
+def _places_among(leaves: pa.Array, values: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
+    """The cells of ``values`` that are some of ``leaves``, in whose order they are."""
     codes, _ = encode_known(Indexed(np.arange(len(values)), values), leaves)
-    limits = pc.index_in(cuts, value_set=leaves).to_numpy() + 1
-    return np.where(codes == 0, 0, 1 + np.searchsorted(limits, codes, side="left"))
+    limits = pc.index_in(edges, value_set=leaves).to_numpy() + 1
+    return np.where(codes == 0, 0, _cells(limits, codes))
 
 
-def _places_of(values: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
-    """The places of ``values`` in an order of their own."""
+def _places_of(values: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
+    """The cells of ``values`` in an order of their own."""
     objects = np.array(values.to_pylist(), dtype=object)
-    limits = np.array(cuts.to_pylist(), dtype=object)
+    limits = np.array(edges.to_pylist(), dtype=object)
     places = np.zeros(len(objects), np.int64)
     present = np.array([value is not None for value in objects], dtype=bool)
-    places[present] = 1 + np.searchsorted(limits, objects[present], side="left")
+    places[present] = _cells(limits, objects[present])
     return places
+
+
+def _cells(limits: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
+    below, up_to = (np.searchsorted(limits, values, side=side) for side in ("left", "right"))
+    return np.asarray(1 + below + up_to, np.int64)
 
 
 def _has_numpy_order(type_: pa.DataType) -> bool:
@@ -422,14 +451,38 @@ def _has_numpy_order(type_: pa.DataType) -> bool:
     )
 
 
-def _primitive_places(column: pa.Array, cuts: pa.Array) -> NDArray[np.int64]:
+def _primitive_places(column: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_temporal(column.type):
         ticks = pa.int32() if column.type.bit_width == 32 else pa.int64()
-        column, cuts = column.cast(ticks), cuts.cast(ticks)
+        column, edges = column.cast(ticks), edges.cast(ticks)
     missing = column.is_null(nan_is_null=True)
-    limits = cuts.to_numpy()
+    limits, skipped = _with_values_below(edges.to_numpy())
     values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
-    places = 1 + np.searchsorted(limits, values, side="left")
+    places = _found(limits, values) + (1 + skipped)
     if pc.any(missing).as_py():
         places[missing.to_numpy(zero_copy_only=False)] = 0
     return places
+
+
+def _found(limits: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
+    """The number of ``limits`` below each value; whole numbers that lie close together are listed,
+    which is several times faster than to search for each."""
+    if len(values) and values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64):
+        low, high = int(values.min()), int(values.max())
+        if high - low < _NARROW:
+            listed = np.searchsorted(limits, np.arange(low, high + 1).astype(values.dtype))
+            return np.asarray(listed.take(np.subtract(values, low, dtype=np.int64)))
+    return np.searchsorted(limits, values)
+
+
+def _with_values_below(edges: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Before each edge the next value below it, so that one search finds the cell of a value.
+
+    Also 1 where the least edge is the least value of its type, so that there is none below.
+    """
+    if np.issubdtype(edges.dtype, np.floating):
+        below = np.nextafter(edges, edges.dtype.type(-np.inf))
+    else:
+        below = edges - edges.dtype.type(1)
+    is_least = len(edges) > 0 and bool(below[0] >= edges[0])
+    return np.stack([below, edges], axis=1).ravel()[int(is_least) :], int(is_least)

@@ -11,7 +11,7 @@ or a short form, which the trigger form and ``--set`` take:
 ``age=grid:5@16``                     intervals widened to a grid of step 5 from the origin 16
 ====================================  =====================================================
 
-A column whose name holds ``=`` needs the mapping.
+A column whose name holds ``=`` needs the mapping. One without a name is ``""``: ``=prefix``.
 """
 
 from __future__ import annotations
@@ -92,8 +92,6 @@ def _expand(job: Options, path: str, short: str) -> Mapping[str, object]:
     name, how = name.strip(), how.strip()
     word, _, argument = how.partition(":")
     word, argument = word.strip(), argument.strip()
-    if not name:
-        raise job.error(path, f"{shown(short)} names no column; write {_SHORT_FORMS}")
     if word == "hierarchy" and argument:
         return {"name": name, "generalization": "hierarchy", "hierarchy": argument}
     if word == "ladder" and argument:
@@ -115,7 +113,7 @@ def _expand(job: Options, path: str, short: str) -> Mapping[str, object]:
 
 
 def _checked(options: Options) -> QuasiIdentifier:
-    name = options.text("name")
+    name = options.text("name", blank=True)
     if name is None:
         raise options.error("name", "is required: the column of this quasi-identifier")
     hierarchy, ladder = options.text("hierarchy"), _ladder(options)
@@ -164,6 +162,7 @@ def _generalization(options: Options) -> Generalization | None:
 
 
 def _ladder(options: Options) -> tuple[float, ...] | None:
+    options.check_count("ladder", "hierarchy_levels")
     widths: list[float] = []
     for path, item in options.items("ladder"):
         width = as_number(item)

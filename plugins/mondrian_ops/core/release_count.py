@@ -3,11 +3,13 @@
 The rows of the parts are all that is looked at; nothing is known here of how they were cut. The
 count is exact: equal values get equal ids, equal combinations of ids get equal 64-bit keys by mixed
 radix, and where the radices would overflow 64 bits, the keys so far are replaced by their ranks.
-There is no hashing of rows, so no two combinations are ever taken for one.
+There is no hashing of rows, so no two combinations are ever taken for one. Texts of sensitive
+columns are equal if a reader sees the same text, and missing if a reader sees none.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import PrivacyError
 
-__all__ = ["PartCount", "ReleaseCount", "ReleaseCounter", "SensitiveCount"]
+__all__ = ["PartCount", "ReleaseCount", "ReleaseCounter", "SensitiveCount", "as_read"]
 
 Ints = NDArray[np.int64]
 
@@ -42,10 +44,10 @@ class PartCount:
 class SensitiveCount:
     """How often each value of a sensitive column occurs in each class.
 
-    ``values`` are the distinct values in no particular order; value ``i`` has the code ``i + 1``,
-    the missing value 0. ``classes``, ``codes`` and ``counts`` (pairs,) int64 list the pairs of a
-    class and a code that occur, by ascending class and code. ``totals`` (values + 1,) int64 are
-    the counts by code over the whole release.
+    ``values`` are the distinct values in no particular order, texts `as_read`; value ``i`` has the
+    code ``i + 1``, the missing value 0. ``classes``, ``codes`` and ``counts`` (pairs,) int64 list
+    the pairs of a class and a code that occur, by ascending class and code. ``totals``
+    (values + 1,) int64 are the counts by code over the whole release.
     """
 
     values: pa.Array[Any]
@@ -150,7 +152,9 @@ class ReleaseCounter:
         with_persons: bool = False,
     ) -> None:
         self._quasi = {name: _Values(name) for name in quasi_identifiers}
-        self._sensitive = {name: _Values(name, nan_is_missing=True) for name in sensitive}
+        self._sensitive = {
+            name: _Values(name, nan_is_missing=True, read=True) for name in sensitive
+        }
         # Persons are counted as the values of one more sensitive column are.
         self._persons = [_Values("entity_id", nan_is_missing=True)] if with_persons else []
         self._identifiers = {name: _Identifier(name) for name in identifiers}
@@ -397,12 +401,16 @@ def _sensitive_count(values: _Values, pairs: _Pairs) -> SensitiveCount:
 
 
 class _Values:
-    """The distinct values of a column met so far; value ``i`` has the code ``i + 1``."""
+    """The distinct values of a column met so far; value ``i`` has the code ``i + 1``.
 
-    def __init__(self, name: str, nan_is_missing: bool = False) -> None:
+    With ``read``, texts are compared, and listed, as `as_read` gives them.
+    """
+
+    def __init__(self, name: str, nan_is_missing: bool = False, read: bool = False) -> None:
         self.name = name
         self.known: pa.Array[Any] = pa.nulls(0)
         self._nan_is_missing = nan_is_missing
+        self._read = read
 
     @property
     def size(self) -> int:
@@ -418,7 +426,10 @@ class _Values:
         try:
             if not pa.types.is_dictionary(chunk.type):
                 chunk = chunk.dictionary_encode()
-            code_of = self._codes_of(_canonical(chunk.dictionary, self._nan_is_missing))
+            values = _canonical(chunk.dictionary, self._nan_is_missing)
+            if self._read and pa.types.is_large_string(values.type):
+                values = _all_read(values)
+            code_of = self._codes_of(values)
         except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
             raise PrivacyError(
                 f"column {self.name!r}: values of type {chunk.type} cannot be compared; "
@@ -485,3 +496,39 @@ def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:
     numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
     numbers[np.isnan(numbers)] = np.nan
     return pa.array(numbers, mask=missing)
+
+
+_BLANKS = ("Cc", "Zl", "Zp", "Zs")  # control characters; between lines, paragraphs and words
+_SHOWS_NOTHING = frozenset(
+    map(
+        chr,
+        [
+            *(0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0x17B4, 0x17B5, 0x2065, 0x2800),
+            *range(0x180B, 0x1810),
+            *range(0xFE00, 0xFE10),
+            *range(0xFFF0, 0xFFF9),
+            *range(0xE0000, 0xE1000),
+        ],
+    )
+)
+
+
+def as_read(text: str) -> str | None:
+    """The text that a reader sees, None if that is none: equal for texts that look alike.
+
+    Characters that show nothing are left out, the rest is in Unicode's form NFKC, and words are one
+    space apart.
+    """
+    shown = "".join(c for c in text if unicodedata.category(c) != "Cf" and c not in _SHOWS_NOTHING)
+    composed = unicodedata.normalize("NFKC", shown)
+    words = "".join(" " if unicodedata.category(c) in _BLANKS else c for c in composed).split(" ")
+    return " ".join(filter(None, words)) or None
+
+
+def _all_read(values: pa.Array[Any]) -> pa.Array[Any]:
+    """`as_read` of each text; quickly where all of them are plain words of ASCII."""
+    plain = pc.match_substring_regex(values, r"^[!-~]+( [!-~]+)*$")
+    if pc.all(plain).as_py() is not False:
+        return values
+    texts = values.to_pylist()
+    return pa.array([None if text is None else as_read(text) for text in texts], values.type)

@@ -6,6 +6,7 @@ distribution of sensitive values (design, invariants 5 and 7).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.combinations import Combinations, CombinationTally
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import Indexed, as_array, encode_known, indexed, positions
@@ -26,6 +28,7 @@ from mondrian_ops.core.generalization import (
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.spellings import one_spelling
 from mondrian_ops.core.values import text_of, writable
 
 __all__ = ["Survey", "Surveyed", "Surveyor"]
@@ -39,12 +42,15 @@ class Survey:
     """Rows, and each column's domain; ``domains`` by column: distinct values in order, or a range.
 
     ``counts`` by sensitive column: occurrences of the missing value (if any), then of each value.
+    The texts of sensitive columns are in one spelling. ``constant``: quasi-identifiers with one
+    value in all rows, be it the missing one.
     """
 
     rows: int
     types: Mapping[str, pa.DataType]
     domains: Mapping[str, pa.Array]
     counts: Mapping[str, pa.Array]
+    constant: tuple[str, ...] = ()
 
     def attributes(self, job: Job, hierarchies: Hierarchies, tree_order: bool) -> list[Attribute]:
         """The quasi-identifiers of ``job`` on the scale of this dataset.
@@ -63,7 +69,7 @@ class Survey:
 
     def persons(self, job: Job) -> SensitiveDomain:
         """The persons of the whole dataset, where columns are recoded as a whole."""
-        return self._sensitive(str(job.entity_id), None)
+        return replace(self._sensitive(str(job.entity_id), None), as_written=True)
 
     def _attribute(
         self, quasi: QuasiIdentifier, hierarchy: Hierarchy | None, job: Job, tree_order: bool
@@ -107,7 +113,7 @@ class Survey:
         values, counts = self.domains[name], self.counts[name].to_numpy()
         if hierarchy is None:
             return SensitiveDomain(name, values, counts)
-        leaves = pa.array(hierarchy.leaves, pa.string())
+        leaves = _leaves(hierarchy, True)
         place, _ = encode_known(indexed(text_of(values)), leaves)
         missing = len(counts) - len(values)
         spread = np.zeros(len(leaves) + missing, np.int64)
@@ -120,7 +126,11 @@ class Survey:
         columns = {f"domain:{name}": _as_list(d) for name, d in self.domains.items()}
         columns |= {f"count:{name}": _as_list(c) for name, c in self.counts.items()}
         schema = pa.schema([(name, type_) for name, type_ in self.types.items()])
-        meta = {"rows": str(self.rows), "types": schema.serialize().to_pybytes().hex()}
+        meta = {
+            "rows": str(self.rows),
+            "types": schema.serialize().to_pybytes().hex(),
+            "constant": json.dumps(self.constant),
+        }
         return pa.table(columns).replace_schema_metadata(meta)
 
     @classmethod
@@ -134,6 +144,7 @@ class Survey:
             types={each.name: each.type for each in schema},
             domains=_with_prefix(table, "domain:"),
             counts=_with_prefix(table, "count:"),
+            constant=tuple(json.loads(table.schema.metadata[b"constant"])),
         )
 
 
@@ -141,13 +152,15 @@ class Survey:
 class Surveyed:
     """What some rows of a dataset hold: each column's ends or values, or their combinations.
 
-    ``ends`` by column, (2,) each; ``counted`` by column, its values and the rows of each.
+    ``ends`` by column, (2,) each; ``missing``: those of them with missing values; ``counted`` by
+    column, its values and the rows of each.
     """
 
     rows: int
     ends: Mapping[str, pa.Array]
     counted: Mapping[str, tuple[pa.Array, pa.Array]]
     combinations: Combinations | None = None
+    missing: frozenset[str] = frozenset()
 
     def to_table(self) -> pa.Table:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
@@ -158,7 +171,8 @@ class Surveyed:
             combined = self.combinations.to_columns()
             columns |= {f"combined:{name}": each for name, each in combined.items()}
         lists = {name: _as_list(each) for name, each in columns.items()}
-        return pa.table(lists).replace_schema_metadata({"rows": str(self.rows)})
+        meta = {"rows": str(self.rows), "missing": json.dumps(sorted(self.missing))}
+        return pa.table(lists).replace_schema_metadata(meta)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Surveyed:
@@ -170,6 +184,7 @@ class Surveyed:
             _with_prefix(table, "ends:"),
             {name: (values[name], counts[name]) for name in values},
             Combinations.from_columns(combined) if combined else None,
+            frozenset(json.loads(table.schema.metadata[b"missing"])),
         )
 
 
@@ -180,8 +195,11 @@ class Surveyor:
         self._hierarchies = hierarchies
         self._rows = 0
         self._types = {name: schema.field(name).type for name in _domain_columns(job)}
+        self._sensitive = set(job.sensitive)
         for name in job.sensitive:
             _check_countable("sensitive", name, self._types[name])
+            if name in hierarchies:
+                _check_spellings(name, hierarchies[name])
         if job.entity_id is not None:
             _check_countable("entity_id", job.entity_id, schema.field(job.entity_id).type)
         for name, type_ in self._types.items():
@@ -196,6 +214,7 @@ class Surveyor:
         # Where columns are recoded as a whole, all that is asked later is which combinations there
         # are: they are counted in the same pass, and the values of each column with them.
         self._combined = CombinationTally() if job.recodes_columns else None
+        self._missing: set[str] = set()
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted if self._combined is None}
 
@@ -205,6 +224,7 @@ class Surveyor:
         for name, array in arrays.items():
             _check_moments(name, array)
         ends = {name: _ends(array) for name, array in arrays.items()}
+        missing = frozenset(name for name, array in arrays.items() if array.null_count)
         columns = {
             name: self._comparable(name, batch.column(name))
             for name in self._types
@@ -212,11 +232,13 @@ class Surveyor:
         }
         if self._combined is not None:
             return Surveyed(batch.num_rows, ends, {}, Combinations.of(columns))
-        return Surveyed(batch.num_rows, ends, {n: each.counted() for n, each in columns.items()})
+        counted = {name: each.counted() for name, each in columns.items()}
+        return Surveyed(batch.num_rows, ends, counted, missing=missing)
 
     def take(self, found: Surveyed) -> None:
         """Take in what other rows of the dataset hold."""
         self._rows += found.rows
+        self._missing |= found.missing
         for name, ends in self._ranges.items():
             ends.append(found.ends[name])
             if len(ends) > 64:
@@ -234,7 +256,8 @@ class Surveyor:
         """All that was taken in."""
         ends = {name: _ends(pa.concat_arrays(each)) for name, each in self._ranges.items()}
         counted = {name: tally.so_far() for name, tally in self._tallies.items()}
-        return Surveyed(self._rows, ends, counted, self.combinations)
+        missing = frozenset(self._missing)
+        return Surveyed(self._rows, ends, counted, self.combinations, missing)
 
     @property
     def combinations(self) -> Combinations | None:
@@ -245,18 +268,23 @@ class Surveyor:
         """The survey; raises InputError or HierarchyError where the dataset cannot be coded."""
         domains: dict[str, pa.Array] = {}
         counts: dict[str, pa.Array] = {}
+        distinct: dict[str, int] = {}
         for name, ends in self._ranges.items():
             domains[name] = _ends(pa.concat_arrays(ends)).drop_null()
             positions(domains[name], name)
+            distinct[name] = _at_least(domains[name]) + (name in self._missing)
         for name, tally in self._finished_tallies().items():
             domains[name], occurrences = tally.finish(self._types[name])
             _check_text(name, domains[name])
             hierarchy = self._hierarchies.get(name)
             if hierarchy is not None:
-                _check_leaves(name, domains[name], occurrences, hierarchy)
+                leaves = _leaves(hierarchy, name in self._sensitive)
+                _check_leaves(name, domains[name], occurrences, hierarchy, leaves)
+            distinct[name] = len(occurrences)
             if name not in self._quasi:
                 counts[name] = occurrences
-        return Survey(self._rows, self._types, domains, counts)
+        constant = tuple(name for name in self._quasi if distinct[name] == 1)
+        return Survey(self._rows, self._types, domains, counts, constant)
 
     def _finished_tallies(self) -> dict[str, _Tally]:
         """The counts of single columns."""
@@ -272,8 +300,12 @@ class Surveyor:
         found = indexed(column)
         if name in self._quasi:
             _check_moments(name, found.values)
+            _check_length(name, found.values)
         if self._how.get(name) == "prefix" or name in self._hierarchies:
-            return found.mapped(text_of)
+            found = found.mapped(text_of)
+        if name in self._sensitive:
+            _check_text(name, found.values)
+            found = found.mapped(one_spelling)
         return found
 
 
@@ -333,6 +365,12 @@ def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
             f"{role}: values of column {name!r} of type {type_} cannot be counted; flatten it, "
             "or make it text, a number or a decimal128"
         ) from None
+
+
+def _check_length(name: str, values: pa.Array) -> None:
+    if pa.types.is_string(values.type) and len(values):
+        longest = pc.max(pc.binary_length(values)).as_py() or 0
+        limits.check_text(f"quasi-identifier {name!r}", longest, "quasi_identifier_text")
 
 
 def _check_time_zone(name: str, type_: pa.DataType) -> None:
@@ -440,8 +478,33 @@ def _ends(values: pa.Array) -> pa.Array:
     return pa.array([found["min"], found["max"]], values.type)
 
 
-def _check_leaves(name: str, values: pa.Array, counts: pa.Array, hierarchy: Hierarchy) -> None:
-    known = pc.is_in(values, value_set=pa.array(hierarchy.leaves, pa.string()))
+def _at_least(ends: pa.Array) -> int:
+    """0, 1 or 2 values: so many there are between two ends at least; without any there are none."""
+    return len(ends) and (1 if ends[0].equals(ends[1]) else 2)
+
+
+def _leaves(hierarchy: Hierarchy, sensitive: bool) -> pa.Array:
+    """The leaves as values are compared with them: of a sensitive column, in `one_spelling`."""
+    leaves = pa.array(hierarchy.leaves, pa.string())
+    return pc.fill_null(one_spelling(leaves), "") if sensitive else leaves  # no value is ""
+
+
+def _check_spellings(name: str, hierarchy: Hierarchy) -> None:
+    """Refuse leaves that are spellings of one value: they would count as several."""
+    spelled = pc.value_counts(one_spelling(pa.array(hierarchy.leaves, pa.string())).drop_null())
+    twice = pc.sum(pc.greater(spelled.field("counts"), 1)).as_py()
+    if twice:
+        raise HierarchyError(
+            f"column {name!r}: the hierarchy {hierarchy.name!r} has {twice} leaves in several "
+            "spellings that differ by blanks or Unicode forms only, which are one value of a "
+            "sensitive column; keep one spelling of each"
+        )
+
+
+def _check_leaves(
+    name: str, values: pa.Array, counts: pa.Array, hierarchy: Hierarchy, leaves: pa.Array
+) -> None:
+    known = pc.is_in(values, value_set=leaves)
     if pc.all(known).as_py() in (True, None):
         return
     missing = len(counts) - len(values)

@@ -2,14 +2,15 @@
 
 Nothing here is shared with the cutting. The definitions are taken from the papers anew, on the
 counts of :mod:`mondrian_ops.core.release_count`, and every requirement is checked on every class.
-The missing value of a sensitive column is one value like any other.
+l-diversity does not count the missing value of a sensitive column, unless the job says
+``missing_sensitive: value``; for t-closeness it is one value like any other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from mondrian_ops.core.release_count import (
     ReleaseCount,
     ReleaseCounter,
     SensitiveCount,
+    as_read,
 )
 
 __all__ = [
@@ -175,7 +177,12 @@ def _requirements(
         if job.diversity == "recursive":
             title += f"c = {job.c:g}, "
         title += f"l = {job.l:g}" if job.l is not None else "not asked for"
-        diversity = _DIVERSITIES[job.diversity](sensitive, count.class_sizes, job.c or math.nan)
+        if job.missing_sensitive == "value":
+            title += ", missing values counted as one"
+            counted, sizes = sensitive, count.class_sizes
+        else:
+            counted, sizes = _present(sensitive, count.class_sizes)
+        diversity = _DIVERSITIES[job.diversity](counted, sizes, job.c or math.nan)
         found.append(_Requirement("l", title, job.l, diversity))
         if job.t is not None:
             title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
@@ -233,26 +240,43 @@ def _wrong_columns(count: ReleaseCount, job: Job) -> list[str]:
 # l-diversity: the l that each class has
 
 
+def _present(sensitive: SensitiveCount, sizes: Measure) -> tuple[SensitiveCount, Measure]:
+    """The values of the rows that have one, and how many such rows each class has."""
+    if not sensitive.totals[0]:  # then nothing is copied, which may be large
+        return sensitive, sizes
+    has_value = sensitive.codes > 0
+    counted = replace(
+        sensitive,
+        classes=sensitive.classes[has_value],
+        codes=sensitive.codes[has_value],
+        counts=sensitive.counts[has_value],
+    )
+    present = np.zeros(len(sizes), np.int64)
+    np.add.at(present, counted.classes, counted.counts)
+    return counted, present
+
+
 def _distinct(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
     """Distinct values (Machanavajjhala et al. 2006, section 4.1)."""
     return np.bincount(sensitive.classes, minlength=len(sizes))
 
 
 def _entropy(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
-    """exp of the entropy of the values (definition 4.1)."""
+    """exp of the entropy of the values (definition 4.1); 0 where there are none."""
     shares = sensitive.counts / sizes[sensitive.classes]
     terms = -shares * np.log(shares)
-    return np.exp(np.bincount(sensitive.classes, weights=terms, minlength=len(sizes)))
+    entropy = np.bincount(sensitive.classes, weights=terms, minlength=len(sizes))
+    return np.where(sizes > 0, np.exp(entropy), 0.0)
 
 
 def _recursive(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
     """The greatest l with r1 < c (r_l + ... + r_m), 0 if there is none (definition 4.2)."""
     order = np.lexsort((-sensitive.counts, sensitive.classes))
     classes, counts = sensitive.classes[order], sensitive.counts[order]
-    _, starts = np.unique(classes, return_index=True)
+    first = np.searchsorted(classes, classes)  # the most frequent value of the class of each
     before = np.cumsum(counts) - counts
-    tails = sizes[classes] - (before - before[starts][classes])  # r_l + ... + r_m at the l-th
-    enough = counts[starts][classes] < c * tails
+    tails = sizes[classes] - (before - before[first])  # r_l + ... + r_m at the l-th
+    enough = counts[first] < c * tails
     # Tails only fall, so the number of l that hold is the greatest that does.
     return np.bincount(classes, weights=enough, minlength=len(sizes)).astype(np.int64)
 
@@ -355,7 +379,7 @@ def _hierarchical(
     such a tree the distance is the mean, over the levels below the root, of the equal distance
     between the distributions generalized to that level.
     """
-    leaf_of = {leaf: number for number, leaf in enumerate(hierarchy.leaves)}
+    leaf_of = {as_read(leaf): number for number, leaf in enumerate(hierarchy.leaves)}
     values = [str(value) for value in sensitive.values.to_pylist()]
     occurring = zip(values, sensitive.totals[1:].tolist(), strict=True)
     unknown = sum(value not in leaf_of for value, times in occurring if times)

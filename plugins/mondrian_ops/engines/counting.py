@@ -9,8 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.planning import LeafCounts
-from mondrian_ops.core.persons import LeafPersons
+from mondrian_ops.algorithms.planning import LeafCounts, persons_met
 from mondrian_ops.core.plan import Plan, Router
 
 __all__ = ["Counting"]
@@ -39,11 +38,12 @@ class Counting:
 
     def zeros(self) -> LeafCounts:
         """Nothing counted yet."""
-        return LeafCounts.zeros(self._leaves, self._anonymizer)
+        return LeafCounts.zeros(self._router, self._leaves, self._anonymizer)
 
     def count(self, batch: pa.RecordBatch) -> tuple[LeafCounts, Routed]:
         """What a batch holds in each leaf, and its rows by leaf."""
-        leaf = self._router.route(batch)
+        places = self._router.place(batch)
+        leaf = self._router.leaves(places)
         rows = np.bincount(leaf, minlength=self._leaves)
         sensitive = []
         for domain in self._anonymizer.domains:
@@ -51,10 +51,12 @@ class Counting:
             width = len(domain.counts)
             pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
             sensitive.append(pairs.reshape(self._leaves, width))
-        counts = LeafCounts(rows, sensitive)
-        if (entity := self._anonymizer.job.entity_id) is not None:
-            persons = LeafPersons.of(self._anonymizer.job.k, leaf, batch.column(entity))
-            counts.persons.append(persons)
+        counts = LeafCounts(rows, sensitive, cells=self._router.count(places))
+        job = self._anonymizer.job
+        if job.entity_id is not None:
+            column = batch.column(job.entity_id)
+            met = persons_met(self._router, leaf, places, job.k, column)
+            counts.persons[:], counts.cell_persons[:] = met
         if self._scattered is None:
             return counts, []
         return counts, _routed(batch.select(self._scattered), leaf, rows)

@@ -27,7 +27,7 @@ from mondrian_ops.algorithms import planning  # noqa: E402
 from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized  # noqa: E402
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
-from mondrian_ops.core import errors  # noqa: E402
+from mondrian_ops.core import errors, limits  # noqa: E402
 from mondrian_ops.core.persons import LeafPersons  # noqa: E402
 from mondrian_ops.core.survey import Surveyed, Surveyor, surveyed_columns  # noqa: E402
 from mondrian_ops.engines import fragment as fragments  # noqa: E402
@@ -154,6 +154,7 @@ def _run(described: str) -> Run:
     told = json.loads(described)
     storage.use_options(told["storage"])
     storage.restrict_to(storage.Allowed.from_json(told["allowed"]))
+    limits.use(told["limits"])
     return Run(storage.WorkDir(told["work"], told["attempt"]))
 
 
@@ -227,7 +228,7 @@ def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 
 def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
     """What all splits hold: nobody else has to see the counts of each."""
-    counts = LeafCounts.zeros(run.draft.plan.leaves, run.anonymizer)
+    counts = Counting(run.anonymizer, run.draft.plan).zeros()
     nothing = True
     for message in counted:
         add_counts(counts, message.table)
@@ -279,9 +280,12 @@ def _split_counted(
 def table_of_counts(counts: LeafCounts) -> pa.Table:
     """Counts that are not 0: ``column`` -1 counts rows, others sensitive values by code.
 
-    ``column`` -2 lists persons as codes.
+    ``column`` -2 lists persons as codes. -3 counts rows in cells, -4 lists the persons in them.
     """
     found = [_counted_table(-2, met.leaf, met.person, 1) for met in counts.persons]
+    found += [_counted_table(-4, met.leaf, met.person, 1) for met in counts.cell_persons]
+    (cells,) = np.nonzero(counts.cells)
+    found.append(_counted_table(-3, cells, np.zeros_like(cells), counts.cells[cells]))
     for column, by_leaf in enumerate([counts.rows[:, None], *counts.sensitive], -1):
         leaf, code = np.nonzero(by_leaf)
         found.append(_counted_table(column, leaf, code, by_leaf[leaf, code]))
@@ -301,8 +305,13 @@ def add_counts(total: LeafCounts, table: pa.Table) -> None:
     for number, by_leaf in enumerate([total.rows[:, None], *total.sensitive], -1):
         here = column == number
         by_leaf[leaf[here], code[here]] += found[here]
-    here = column == -2
-    total.meet([LeafPersons(met.enough, leaf[here], code[here]) for met in total.persons])
+    here = column == -3
+    total.cells[leaf[here]] += found[here]
+    in_leaves, in_cells = (
+        [LeafPersons(met.enough, leaf[column == number], code[column == number]) for met in persons]
+        for number, persons in ((-2, total.persons), (-4, total.cell_persons))
+    )
+    total.meet(in_leaves, in_cells)
 
 
 # Phase two: fragments that are fetched from files, or routed to by Spark's shuffle

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,10 @@ from mondrian_ops.engines.run import Run
 __all__ = ["Fragment", "Summary", "anonymize", "release"]
 
 Fragment = dict[str, Any]
-"""A small JSON value: ``{"schema", "id", "where", "any_of", "rows", "work"}``."""
+"""A small JSON value: ``{"schema", "id", "where", "any_of", "rows", "work"}``.
+
+``where`` and ``any_of`` are the condition as it may be shown. The working files have the exact one.
+"""
 
 Summary = dict[str, Any]
 """``{"id", "where", "rows", "equivalence_classes", "DP", "NCP", "attributes", "seconds",
@@ -34,7 +39,10 @@ def anonymize(run: Run, fragment: Fragment) -> Summary:
 
 
 def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Summary:
-    """Turn the fragment's ``rows`` into its part of the release; doing it again replaces the part.
+    """Turn the fragment's ``rows`` into its part of the release.
+
+    A part that an earlier try has written is kept: this one would have the same classes, but its
+    rows in another order, and the release may be approved already.
 
     ``started``: when the work on it began, on the performance counter.
     """
@@ -44,9 +52,10 @@ def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Sum
             "counted; the input changed while it was read, run again from the partition task"
         )
     released, summary, persons = run.anonymizer.release(rows, run.recoding)
-    if persons is not None:
-        run.work.write_persons(fragment["id"], persons)
-    storage.write_part(run.work.part_path(fragment["id"]), released, run.work.root)
+    path = run.work.part_path(fragment["id"])
+    if os.path.basename(path) not in run.work.staged():
+        keep = None if persons is None else partial(run.work.write_persons, persons=persons)
+        storage.write_part(path, released, run.work.root, keep)
     return {
         "id": fragment["id"],
         "where": fragment["where"],
@@ -63,7 +72,8 @@ def _fetched(run: Run, fragment: Fragment) -> pa.Table:
         return pa.concat_tables([storage.read_fragment(run.work, leaf) for leaf in leaves])
     source = run.dataset.source
     source.refuse_change()
-    condition = fragment["any_of"], run.anonymizer.orders
+    orders = run.anonymizer.orders
+    condition = run.plan.condition(fragment["id"], orders), orders
     batches = source.batches(
         run.columns,
         reach_of(*condition),

@@ -16,6 +16,7 @@ from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import Plan
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.specialization import Level
@@ -92,6 +93,11 @@ class Run:
     def anonymizer(self) -> Anonymizer:
         """What turns the run's rows into rows of its release."""
         return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, with the fragments that the partition task has made of its leaves."""
+        return Plan(self.draft.plan.nodes, tuple(map(tuple, self.state["leaves"])))
 
     @property
     def frequencies(self) -> FrequencySet:

@@ -24,8 +24,10 @@ import pyarrow as pa
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.algorithms.recoding_choice import parts
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import executor, shipping
+from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.fragment import Fragment, Summary
 from mondrian_ops.engines.run import Run
@@ -163,7 +165,7 @@ class SparkEngine:
 
     def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:
         """One pass over the source: count it against the plan and, if asked, scatter it too."""
-        counts = LeafCounts.zeros(run.draft.plan.leaves, run.anonymizer)
+        counts = Counting(run.anonymizer, run.draft.plan).zeros()
         work = executor.scatter if scatter else executor.count
         counted = self._step(run, work, self._splits(run))
         (message,) = self._answers(self._step(run, executor.total, counted.repartition(1)))
@@ -220,6 +222,7 @@ class SparkEngine:
             "attempt": run.work.token,
             "storage": options,
             "allowed": None if allowed is None else allowed.to_json(),
+            "limits": dict(limits.in_use()),
         }
         return json.dumps(told, sort_keys=True)
 

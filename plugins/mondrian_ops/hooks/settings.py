@@ -73,6 +73,15 @@ CONFIG: dict[str, Any] = {
                 "spark.executor.memoryOverhead, spark.sql.adaptive.coalescePartitions.*, "
                 "spark.sql.adaptive.enabled, spark.sql.shuffle.partitions, spark.task.*",
             },
+            "limits": {
+                "description": "Limits on what jobs and their files may hold, where they are not "
+                "the defaults: `NAME=NUMBER`, separated by commas or lines; docs/security.md "
+                "lists them.",
+                "version_added": None,
+                "type": "string",
+                "example": "csv_line=64MiB, columns=20000",
+                "default": None,
+            },
         },
     }
 }
@@ -112,9 +121,13 @@ def allowed() -> Allowed:
 
 
 def use_settings() -> None:
-    """Let storage go by this Airflow from now on: its connections, and what it allows jobs to."""
+    """Let this process go by this Airflow from now on: its connections, and what jobs may do."""
+    from airflow.sdk import conf
+
     from mondrian_ops import storage
+    from mondrian_ops.core import limits
     from mondrian_ops.hooks.connections import use_connections
 
     use_connections()
     storage.restrict_to(allowed())
+    limits.use(limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))

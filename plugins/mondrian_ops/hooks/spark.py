@@ -66,10 +66,14 @@ class SparkConnect:
     def __init__(self) -> None:
         self._session: SparkSession | None = None
 
-    def partition(self, job: Job, work: str, progress: Progress) -> list[dict[str, Any]]:
+    def partition(
+        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+    ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
         with self._engine(job) as engine:
-            return pipeline.partition(job, work=work, progress=progress, engine=engine)
+            return pipeline.partition(
+                job, work=work, progress=progress, engine=engine, made_by=made_by
+            )
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""

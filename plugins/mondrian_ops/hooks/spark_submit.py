@@ -21,6 +21,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.bases.operator import ExecutorSafeguard
 
 from mondrian_ops import pipeline, spark_app, storage
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError, MondrianOpsError
 from mondrian_ops.engines import shipping
 from mondrian_ops.spark_app import Answer, Order
@@ -55,7 +56,9 @@ class SparkSubmit:
         self._context = context
         self._submission: _Submission | None = None
 
-    def partition(self, job: Job, work: str, progress: Progress) -> list[dict[str, Any]]:
+    def partition(
+        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+    ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`.
 
         Only an error that is final removes the working files: a driver may still be at them. One
@@ -63,7 +66,7 @@ class SparkSubmit:
         """
 
         def order() -> Order:
-            pipeline.begin(job, work)
+            pipeline.begin(job, work, made_by)
             return _order(job, "partition", work)
 
         try:
@@ -118,9 +121,10 @@ class SparkSubmit:
 
 def _order(job: Job, step: str, work: str, fragment: int | None = None) -> Order:
     reached = storage.options_of([str(job.input), work, *filter(None, [job.ledger])])
-    limits = storage.limits()
-    allowed = None if limits is None else limits.to_json()
-    return Order(step, work, storage.WorkDir(work).token, fragment, reached, allowed)
+    may_name = storage.limits()
+    allowed = None if may_name is None else may_name.to_json()
+    token = storage.WorkDir(work).token
+    return Order(step, work, token, fragment, reached, allowed, dict(limits.in_use()))
 
 
 class _Submission(SparkSubmitOperator):

@@ -32,7 +32,7 @@ class AnonymizeFragmentOperator(MondrianOperator):
             retries=2,
         ).expand(fragment=partition.output)
 
-    Running it again replaces its part: nothing is doubled or lost.
+    Running it again keeps the part that is there: nothing is doubled or lost.
 
     :param fragment: one of the fragments that :class:`PartitionOperator` returned (templated).
         Where several data sets are anonymized side by side, it carries its job under ``job``.

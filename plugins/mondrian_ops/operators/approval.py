@@ -126,10 +126,13 @@ class Parked(NamedTuple):
             return None
 
 
-def ask(context: Context, *, subject: str, body: str, stewards: Sequence[str]) -> None:
+def ask(
+    context: Context, *, subject: str, body: str, stewards: Sequence[str], link: str = ""
+) -> None:
     """Show the question where Airflow shows what needs an answer; ``body`` is Markdown.
 
-    Raises ApprovalError where Airflow would show an earlier question, or put it to others.
+    Raises ApprovalError where Airflow would show an earlier question, or put it to others; an
+    earlier one without the ``link`` to the release, or with another, is the same one.
     """
     from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
 
@@ -138,7 +141,7 @@ def ask(context: Context, *, subject: str, body: str, stewards: Sequence[str]) -
         ti_id=context["ti"].id,
         options=[APPROVE, REJECT],
         subject=subject,
-        body=body,
+        body=f"{body}\n\n[The release]({link})" if link else body,
         defaults=[REJECT],
         params={},
         assigned_users=[HITLUser(id=each, name=each) for each in stewards],

@@ -28,6 +28,7 @@ __all__ = [
     "announce_work",
     "announced_works",
     "final_errors",
+    "made_by",
     "read_job",
     "release_name",
     "work_of",
@@ -141,6 +142,12 @@ def work_of(job: Job, operator: BaseOperator, context: Context) -> str:
     return storage.work_path(str(job.output), _run_of(operator, context))
 
 
+def made_by(operator: BaseOperator, context: Context) -> str:
+    """Who makes the releases of a group: ``DAG_ID``, or ``DAG_ID/GROUP``; the same in every run."""
+    group = _group_of(operator)
+    return f"{context['dag_run'].dag_id}/{group}" if group else str(context["dag_run"].dag_id)
+
+
 def announce_work(context: Context, work: str) -> None:
     """Tell the tasks that follow where working files are going to be."""
     context["ti"].xcom_push(key=_WORK, value=work)
@@ -162,5 +169,9 @@ def announced_works(operator: BaseOperator, context: Context) -> set[str]:
 def _run_of(operator: BaseOperator, context: Context) -> str:
     """What tells the working files of a group's run from those of others."""
     run = context["dag_run"]
-    group = operator.task_id.rpartition(".")[0]
-    return f"{run.dag_id}/{run.run_id}/{group}"
+    return f"{run.dag_id}/{run.run_id}/{_group_of(operator)}"
+
+
+def _group_of(operator: BaseOperator) -> str:
+    """The task group that an operator is in; empty where it is in none."""
+    return str(operator.task_id).rpartition(".")[0]

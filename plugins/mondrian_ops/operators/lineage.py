@@ -27,7 +27,7 @@ __all__ = ["AnonymizationDatasetFacet", "lineage_of"]
 FACET = "mondrian_ops_anonymization"
 ROLE = "mondrian_ops_role"
 
-_PRIVACY = ("k", "entity_id", "l", "diversity", "c", "t", "t_distance")
+_PRIVACY = ("k", "entity_id", "l", "diversity", "c", "missing_sensitive", "t", "t_distance")
 
 
 @attr.define(kw_only=True)
@@ -105,7 +105,7 @@ def _roles(report: Mapping[str, Any]) -> dict[str, list[str]]:
         "direct identifier": list(columns["identifiers"]),
         "quasi-identifier": list(columns["quasi_identifiers"]),
         "sensitive": list(columns["sensitive"]),
-        "unlisted": list(columns["unlisted"]),
+        "unlisted": [*columns["unlisted"], *columns.get("index", ())],
     }
 
 

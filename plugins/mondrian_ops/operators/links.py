@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
 __all__ = ["ReleaseLink", "release_url"]
+
+_log = logging.getLogger(__name__)
 
 
 class ReleaseLink(BaseOperatorLink):
@@ -35,11 +38,23 @@ class ReleaseLink(BaseOperatorLink):
 
 
 def release_url(context: Context) -> str:
-    """Where the release of this task is shown; a path alone where nobody knows Airflow's host."""
+    """Where the release of this task is shown; a path alone where nobody knows Airflow's host.
+
+    Empty, with a warning in the task's log, where the archive of reports cannot be read: then the
+    pages cannot show the release, which is none the worse.
+    """
     run, instance = context["dag_run"], context["ti"]
     group = instance.task_id.rpartition(".")[0]
     map_index: Any = instance.map_index
+    try:
+        entry = release_id(run.dag_id, run.run_id, group, -1 if map_index is None else map_index)
+    except Exception as error:
+        _log.warning(
+            "the release has no link, for the archive of reports cannot be read: %s: %s",
+            type(error).__name__,
+            error,
+        )
+        return ""
     base = urlsplit(conf.get("api", "base_url", fallback="") or "")
-    entry = release_id(run.dag_id, run.run_id, group, -1 if map_index is None else map_index)
     path = release_path(entry, base.path.rstrip("/"))
     return f"{base.scheme}://{base.netloc}{path}" if base.netloc else path

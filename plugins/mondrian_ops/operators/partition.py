@@ -11,6 +11,7 @@ from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
     final_errors,
+    made_by,
     read_job,
     work_of,
 )
@@ -57,7 +58,7 @@ class PartitionOperator(MondrianOperator):
             parts = self._parts(job, self._work)
             self.place = place = place_of(job, self, context)
             with refusal_told(self.on_refusal, context, job):
-                fragments = self._fragments(job, place, parts)
+                fragments = self._fragments(job, place, parts, made_by(self, context))
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))
         return parts if self.map_first_phase else fragments
@@ -73,14 +74,14 @@ class PartitionOperator(MondrianOperator):
         return parts
 
     def _fragments(
-        self, job: Job, place: Place, parts: list[dict[str, Any]]
+        self, job: Job, place: Place, parts: list[dict[str, Any]], maker: str
     ) -> list[dict[str, Any]]:
         work, progress = str(self._work), self.log_progress()
         if not parts:
-            return place.partition(job, work, progress)
+            return place.partition(job, work, progress, maker)
         from mondrian_ops import pipeline
 
-        return pipeline.count(job, work=work, progress=progress)
+        return pipeline.count(job, work=work, progress=progress, made_by=maker)
 
     def _check_number(self, fragments: list[dict[str, Any]]) -> None:
         """Refuse more fragments than this Airflow maps: `max_rows` can make many."""

@@ -16,8 +16,10 @@ __all__ = ["Place", "place_of"]
 class Place(Protocol):
     """Does the work of the phases that have much of it, as :mod:`mondrian_ops.pipeline` does."""
 
-    def partition(self, job: Job, work: str, progress: Progress) -> list[dict[str, Any]]:
-        """The fragments of the data set."""
+    def partition(
+        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The fragments of the data set; ``made_by``: who makes its release."""
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """A fragment's summary."""
@@ -29,11 +31,13 @@ class Place(Protocol):
 class Here:
     """This process does the work."""
 
-    def partition(self, job: Job, work: str, progress: Progress) -> list[dict[str, Any]]:
+    def partition(
+        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+    ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
         from mondrian_ops import pipeline
 
-        return pipeline.partition(job, work=work, progress=progress)
+        return pipeline.partition(job, work=work, progress=progress, made_by=made_by)
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""

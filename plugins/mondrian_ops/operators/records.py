@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping
@@ -25,9 +24,12 @@ _log = logging.getLogger(__name__)
 
 
 def release_id(dag_id: str, run_id: str, group: str, map_index: int) -> str:
-    """What the archive calls the release of a task group in a run; ``map_index`` of ``wrap_up``."""
-    told = json.dumps([dag_id, run_id, group, map_index])
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    """What the archive calls the release of a task group in a run; ``map_index`` of ``wrap_up``.
+
+    Every try of every task of the group gets the same id, and nobody can compute it who cannot read
+    the archive. Raises StorageError or OSError where the archive's key cannot be read.
+    """
+    return _archive().id_of(dag_id, run_id, group, map_index)
 
 
 def record(
@@ -83,7 +85,7 @@ def _put_aside(archive: Archive, entry_id: str) -> None:
         return
     for each in archive.entries():
         if each["id"] == entry_id and each.get("state") == "published":
-            other = hashlib.sha256(f"{entry_id} {each['time']}".encode()).hexdigest()[:32]
+            other = archive.id_of(entry_id, each["time"])
             files = {name: archive.file(entry_id, name) for name in each["files"]}
             archive.keep({**each, "id": other}, files)
 
@@ -111,8 +113,10 @@ def _no_more_than_warned() -> Iterator[None]:
 
 
 def _archive() -> Archive:
+    from mondrian_ops.hooks.connections import use_connections
     from mondrian_ops.storage import Archive
 
+    use_connections()  # a task that goes on after an answer has read no job yet
     return Archive(settings.reports())
 
 

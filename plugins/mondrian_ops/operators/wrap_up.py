@@ -130,11 +130,11 @@ class WrapUpOperator(MondrianOperator):
         reason = "; ".join(pipeline.exceeded(job, report).values())
         reason = f"waits for approval: {reason or 'require_approval is set'}"
         record(context, job, "waiting", report=report, reason=reason)
-        link = f"[The release]({self.release_url})"
         approval.ask(
             context,
             subject=f"Publish {storage.shown(str(job.output))}?",
-            body=f"{render_markdown(report)}\n\n{link}",
+            body=render_markdown(report),
+            link=self.release_url,
             stewards=self.stewards,
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))

@@ -31,7 +31,7 @@ def assembled(
         began = min(s["finished"] - s["seconds"] for s in summaries)
         timings["anonymize"] = max(finished) - began
     timings["wrap_up"] = time.perf_counter() - wrap_up_started
-    notes = [state["partitioning"]["note"]] if state["partitioning"]["note"] else []
+    notes = [note for note in (state["constant"], state["partitioning"]["note"]) if note]
     told = job.to_dict()
     for key in ("input", "output", "ledger"):
         if told.get(key):
@@ -61,6 +61,7 @@ def assembled(
         retrieval=state["retrieval"],
         timings_s=timings,
         notes=notes,
+        made_by=state["made_by"],
     )
 
 

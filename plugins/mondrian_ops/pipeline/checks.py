@@ -12,7 +12,14 @@ from mondrian_ops.core.errors import InputError, JobError, PrivacyError, did_you
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 
-__all__ = ["check_columns", "check_rows", "column_roles", "hierarchies_of", "lost_rows"]
+__all__ = [
+    "check_columns",
+    "check_rows",
+    "column_roles",
+    "constant_note",
+    "hierarchies_of",
+    "lost_rows",
+]
 
 
 # pyarrow.dataset adds columns of these names, and then cannot tell which of two is meant.
@@ -24,10 +31,11 @@ def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]
     files = dict(job.sensitive_hierarchy)
     if not of_sensitive:
         files |= {q.name: q.hierarchy for q in job.quasi_identifiers if q.hierarchy is not None}
-    return {
-        column: storage.read_hierarchy(storage.find_hierarchy(name, job.base_dir))
-        for column, name in files.items()
+    trees = {
+        name: storage.read_hierarchy(storage.find_hierarchy(name, job.base_dir))
+        for name in dict.fromkeys(files.values())
     }
+    return {column: trees[name] for column, name in files.items()}
 
 
 def check_columns(job: Job, names: Sequence[str]) -> None:
@@ -86,7 +94,8 @@ def lost_rows(job: Job, rows: int, published: int, suppressed: int) -> list[str]
     return wrong
 
 
-def column_roles(job: Job, names: Sequence[str]) -> dict[str, Any]:
+def column_roles(job: Job, names: Sequence[str], index: Sequence[str] = ()) -> dict[str, Any]:
+    """What each column of the source is taken for; ``index``: a pandas index that is left out."""
     return {
         "identifiers": list(job.identifiers),
         "identifier_policy": job.identifier_policy,
@@ -94,4 +103,13 @@ def column_roles(job: Job, names: Sequence[str]) -> dict[str, Any]:
         "sensitive": list(job.sensitive),
         "unlisted": unlisted_columns(job, list(names)),
         "unlisted_policy": job.unlisted,
+        "index": list(index),
     }
+
+
+def constant_note(names: Sequence[str]) -> str:
+    """What a report says of quasi-identifiers with one value in all rows; empty without any."""
+    if not names:
+        return ""
+    listed = ", ".join(map(repr, names))
+    return f"the same value in all rows, so of no use as quasi-identifiers: {listed}"

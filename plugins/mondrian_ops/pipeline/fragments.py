@@ -21,7 +21,7 @@ def anonymize_fragment(
 
     Returns a small summary: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
     "attributes", "seconds", "finished"}``; for several fragments in one, ``{"summaries"}`` of them.
-    A retry writes the same parts again.
+    A retry keeps the parts that are there.
 
     Raises InputError where the input changed since it was counted, StorageError where the working
     files vanished.

@@ -110,7 +110,7 @@ def draw(
     """
     for point in grid:
         job_at(job, point)
-    source = storage.open_source(str(job.input))
+    source = storage.open_source(str(job.input), job.named_columns)
     check_columns(job, source.schema.names)
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)

@@ -33,6 +33,7 @@ from mondrian_ops.pipeline.checks import (
     check_columns,
     check_rows,
     column_roles,
+    constant_note,
     hierarchies_of,
     lost_rows,
 )
@@ -57,8 +58,8 @@ def anonymize(
     started = time.perf_counter()
     is_arrow = isinstance(table, pa.Table)
     _refuse_twins(list(table.column_names if is_arrow else table.columns))
-    source = _without_views(table if is_arrow else _arrow_of(table))
     job = _job_in_memory(job)
+    source, index = _data_of(table, job)
     if job.ledger is not None:
         raise JobError(
             "ledger: a table in memory is not published; remove it, or run the job on files"
@@ -94,13 +95,15 @@ def anonymize(
     verdict = replace(verdict, passed=not failures, failures=failures)
     state = {
         "rows": source.num_rows,
+        "constant": constant_note(survey.constant),
         "cut": cut,
         "recoding": recoding.told if recoding is not None else {},
-        "columns": column_roles(job, source.column_names),
+        "columns": column_roles(job, source.column_names, index),
         "retrieval": {"asked": job.retrieval, "used": "memory"},
         "generalizations": {each.name: each.generalization for each in anonymizer.attributes},
         "partitioning": partitioning_note(job, fragments=1, sample_rows=0, merged=0, note=""),
         "timings_s": {"anonymize": surveyed - started},
+        "made_by": None,
     }
     summary = {"id": 0, "where": "", **summary, "equivalence_classes": part.classes, "DP": part.dp}
     report = assembled(job, state, [summary], count, verdict, surveyed)
@@ -139,6 +142,28 @@ def _refuse_twins(names: Sequence[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
             raise InputError(f"column {name!r} is there twice; rename one of the two")
+
+
+def _data_of(table: Any, job: Job) -> tuple[pa.Table, list[str]]:
+    """The columns of the data, and those of a pandas index that are left out."""
+    others: list[str] = []
+    if not isinstance(table, pa.Table):
+        frame, others = _with_named_levels(table, job)
+        table = _arrow_of(frame)
+    index = storage.index_columns(table.schema)
+    names, left_out = storage.without_index(table.column_names, index, job.named_columns)
+    return _without_views(table.select(names)), [*others, *left_out]
+
+
+def _with_named_levels(frame: Any, job: Job) -> tuple[Any, list[str]]:
+    """The frame, with the levels of its index that the job names as columns; the other levels."""
+    levels = [each for each in frame.index.names if isinstance(each, str)]
+    levels = [name for name in levels if name not in frame.columns]
+    named = [name for name in levels if name in job.named_columns]
+    _refuse_twins(named)
+    if named:
+        frame = frame.reset_index(level=named)
+    return frame, [name for name in levels if name not in named]
 
 
 def _without_views(table: pa.Table) -> pa.Table:

@@ -15,14 +15,22 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import SCHEMA, Plan, condition_text, reach_of
+from mondrian_ops.core.plan import SCHEMA, Plan, reach_of
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.fragment import Fragment
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.pipeline import ledger
 from mondrian_ops.pipeline.assembly import partitioning_note
-from mondrian_ops.pipeline.checks import check_columns, check_rows, column_roles, hierarchies_of
+from mondrian_ops.pipeline.checks import (
+    check_columns,
+    check_rows,
+    column_roles,
+    constant_note,
+    hierarchies_of,
+)
+from mondrian_ops.pipeline.replacement import refuse_replacing
 from mondrian_ops.progress import Display, Progress
 
 __all__ = ["begin", "count", "divide", "partition", "plan", "recoded", "to_map"]
@@ -49,30 +57,40 @@ def plan(
         counts = _counts(run, engine, progress, scatter=False)
     finally:
         run.work.remove()
-    return _fragments(run, planning.merged(run.anonymizer, run.draft.plan, counts), counts.rows)
+    merged = planning.merged(run.anonymizer, run.draft.plan, counts)
+    return _fragments(run, merged, counts.rows, _disclosure(run, counts))
 
 
 def partition(
-    job: Job, *, work: str, progress: Progress | None = None, engine: Engine | None = None
+    job: Job,
+    *,
+    work: str,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    made_by: str | None = None,
 ) -> list[Fragment]:
     """The fragments of the dataset, small JSON values for the mapped tasks.
 
     One pass surveys the dataset and draws the sample. One more, where the survey does not tell it,
     counts the real rows against the fragments' conditions and, for ``scatter`` retrieval, routes
-    them to private files. ``work`` is made anew, so that a retry starts afresh.
+    them to private files. ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who
+    makes the release: ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python.
 
-    Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment. Where one Spark
-    application is to anonymize them all it is one value: their number under ``fragments``, and
-    they themselves in the run's state.
+    Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment; ``where`` and
+    ``any_of`` say no more of its condition than may be shown. Where one Spark application is to
+    anonymize them all it is one value: their number under ``fragments``, and they themselves in the
+    run's state.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
     started = time.perf_counter()
     with _nothing_left_of_a_failure(work):
-        return divide(begin(job, work), progress, engine, started)
+        return divide(begin(job, work, made_by), progress, engine, started)
 
 
-def count(job: Job, *, work: str, progress: Progress | None = None) -> list[Fragment]:
+def count(
+    job: Job, *, work: str, progress: Progress | None = None, made_by: str | None = None
+) -> list[Fragment]:
     """As :func:`partition`, but columns are not recoded yet.
 
     The combinations of their values go to the working files, where
@@ -81,13 +99,13 @@ def count(job: Job, *, work: str, progress: Progress | None = None) -> list[Frag
     """
     started = time.perf_counter()
     with _nothing_left_of_a_failure(work):
-        run = begin(job, work)
+        run = begin(job, work, made_by)
         state = _counted(run, engine_of(job), progress)
         run.save_frequencies(run.frequencies)
         return _kept(run, {**state, "recoding": None}, started)
 
 
-def begin(job: Job, work: str) -> Run:
+def begin(job: Job, work: str, made_by: str | None = None) -> Run:
     """Check the job against its input and output, and make the working files.
 
     All that :func:`divide` needs is in them then, so that a machine may do it which sees neither
@@ -95,12 +113,13 @@ def begin(job: Job, work: str) -> Run:
     """
     storage.check_ledger(job.ledger, str(job.input), str(job.output))
     storage.check_output(str(job.input), str(job.output))
+    refuse_replacing(job, made_by)
     directory = storage.WorkDir(work)
     # Before all that takes long: whoever was given up for dead meanwhile finds that out. Not while
     # one publishes what is removed here.
     with storage.unpublished(str(job.output)):
         directory.create()
-    directory.note_replaced(storage.standing(str(job.output)))
+    directory.note_replaced(storage.standing(str(job.output)), made_by)
     run = Run(directory, _opened(job))
     run.dataset.save(directory)
     return run
@@ -134,8 +153,10 @@ def recoded(run: Run, state: dict[str, Any]) -> dict[str, Any]:
     planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state["leaves"])))
     if len(planned.fragments) == 1:
         return {**state, "recoding": recoding.told}
-    merged, rows, split = whole_classes(run.anonymizer, planned, run.frequencies, recoding)
-    fragments = _fragments(run, merged, rows)
+    frequencies = run.frequencies
+    counts = planning.counts_of(run.anonymizer, planned, frequencies)
+    merged, rows, split = whole_classes(run.anonymizer, planned, frequencies, recoding)
+    fragments = _fragments(run, merged, rows, _disclosure(run, counts))
     found = _state(run, merged, fragments, state["retrieval"]["used"])
     if len(fragments) < len(planned.fragments):
         merging = (
@@ -175,7 +196,8 @@ def _counted(run: Run, engine: Engine, progress: Progress | None) -> dict[str, A
     retrieval = _resolved_retrieval(run)
     counts = _counts(run, engine, progress, scatter=retrieval == "scatter")
     merged = planning.merged(run.anonymizer, run.draft.plan, counts)
-    return _state(run, merged, _fragments(run, merged, counts.rows), retrieval)
+    fragments = _fragments(run, merged, counts.rows, _disclosure(run, counts))
+    return _state(run, merged, fragments, retrieval)
 
 
 def _counts(run: Run, engine: Engine, progress: Progress, scatter: bool) -> LeafCounts:
@@ -194,7 +216,7 @@ def _kept(run: Run, state: dict[str, Any], started: float) -> list[Fragment]:
 
 
 def _opened(job: Job) -> Dataset:
-    source = storage.open_source(str(job.input))
+    source = storage.open_source(str(job.input), job.named_columns)
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
     return Dataset(job, source, hierarchies_of(job))
@@ -222,7 +244,13 @@ def _resolved_retrieval(run: Run) -> str:
     return "pushdown" if read <= _PUSHDOWN_READS else "scatter"
 
 
-def _fragments(run: Run, merged: Plan, leaf_rows: NDArray[np.int64]) -> list[Fragment]:
+def _disclosure(run: Run, counts: LeafCounts) -> Disclosure:
+    return planning.disclosure(run.anonymizer, run.draft.plan, counts)
+
+
+def _fragments(
+    run: Run, merged: Plan, leaf_rows: NDArray[np.int64], disclosure: Disclosure
+) -> list[Fragment]:
     orders = run.anonymizer.orders
     found = []
     for number, leaves in enumerate(merged.fragments):
@@ -231,8 +259,8 @@ def _fragments(run: Run, merged: Plan, leaf_rows: NDArray[np.int64]) -> list[Fra
             {
                 "schema": SCHEMA,
                 "id": number,
-                "where": condition_text(condition, orders),
-                "any_of": condition,
+                "where": disclosure.text(condition),
+                "any_of": disclosure.condition(condition),
                 "rows": int(leaf_rows[list(leaves)].sum()),
                 "work": run.work.root,
             }
@@ -256,7 +284,8 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
     job, source = run.dataset.job, run.dataset.source
     return {
         "rows": source.rows,
-        "columns": column_roles(job, source.schema.names),
+        "columns": column_roles(job, source.schema.names, source.index),
+        "constant": constant_note(run.draft.survey.constant),
         "cut": run.draft.cut,
         "retrieval": {"asked": job.retrieval, "used": retrieval},
         "leaves": [list(leaves) for leaves in merged.fragments],

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from mondrian_ops.pipeline import ledger
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, asks, judge, now
 from mondrian_ops.pipeline.assembly import Report, assembled
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
+from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by, standing_report
 from mondrian_ops.progress import Display, Progress
 
 __all__ = ["Checked", "check", "publish", "published_once", "published_report", "wrap_up"]
@@ -113,7 +115,7 @@ def check(
     progress = progress or Display()
     started = time.perf_counter()
     directory = storage.WorkDir.entered(work)
-    state = Run(directory).state
+    state = {**Run(directory).state, "made_by": directory.made_by}
     summaries = _by_fragment(summaries)
     lacking = len(state["leaves"]) - len({summary["id"] for summary in summaries})
     if lacking:
@@ -135,6 +137,8 @@ def check(
             "the release is refused and not published: " + "; ".join(failures), report
         )
     judge(job, report)
+    if job.may_ask and (replaced := replaced_by(job)):
+        report["replaces"] = replaced  # as an approver has to know
     ledger.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")
@@ -166,6 +170,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
             _refuse_another(job, directory)
         else:
             _refuse_older(job, report)
+        refuse_replacing(job, report.get("made_by"))
 
     with ledger.recorded(job, directory, report):
         storage.publish(directory.staging, str(job.output), directory.token, refuse)
@@ -183,11 +188,8 @@ def _refuse_another(job: Job, directory: storage.WorkDir) -> None:
 
 def _refuse_older(job: Job, report: Report) -> None:
     """Refuse what waited while a release that was checked later took its place."""
-    try:
-        standing = reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # there is none
-        return
-    if isinstance(standing, dict) and str(standing.get("created", "")) > report["created"]:
+    standing = standing_report(str(job.output))
+    if standing is not None and str(standing.get("created", "")) > report["created"]:
         raise StorageError(
             f"output: a newer release of {storage.shown(str(job.output))} was published while this "
             "one waited; nothing is published, trigger a new run if its data should replace it"
@@ -251,9 +253,9 @@ def _recounted(
                 "partition task"
             )
     # Parts are read ahead in threads and counted here, in order.
-    for (name, table), summary in zip(in_threads(_read_part, paths), summaries, strict=True):
+    read = partial(_read_part, directory, job.entity_id is not None)
+    for name, table, persons in in_threads(read, paths):
         counter = counter or verification.counter_of(job, table.column_names)
-        persons = None if job.entity_id is None else directory.read_persons(summary["id"])
         parts.append(counter.add(table, name, persons))
         progress("wrap_up", len(parts), len(summaries))
     if counter is None:
@@ -261,6 +263,14 @@ def _recounted(
     return counter.result(), parts
 
 
-def _read_part(path: str) -> tuple[str, pa.Table]:
+def _read_part(
+    directory: storage.WorkDir, with_persons: bool, path: str
+) -> tuple[str, pa.Table, pa.ChunkedArray | None]:
+    """Name and rows of a part and, ``with_persons``, whose row each one is."""
+    digest = storage.digest_of(path) if with_persons else ""
     ((name, table),) = storage.read_release(path)
-    return name, table
+    if not with_persons:
+        return name, table, None
+    if storage.digest_of(path) != digest:
+        raise OSError("a part was written again while it was read")  # a retry reads it whole
+    return name, table, directory.read_persons(digest)

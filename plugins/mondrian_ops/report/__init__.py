@@ -6,6 +6,7 @@ Only the standard library is imported here, so the web pages and the command lin
 from __future__ import annotations
 
 from mondrian_ops.report.document import build, merge_attributes
+from mondrian_ops.report.figures import named
 from mondrian_ops.report.frontier import KEPT_NAME as FRONTIER_NAME
 from mondrian_ops.report.frontier import frontier_files, frontier_text
 from mondrian_ops.report.markdown import escaped, render_markdown
@@ -25,6 +26,7 @@ __all__ = [
     "frontier_text",
     "json_content",
     "merge_attributes",
+    "named",
     "overview",
     "parsed",
     "render_html",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mondrian_ops.report import figures
 from mondrian_ops.report.limits import limits_of
 from mondrian_ops.version import __version__
 
@@ -34,6 +35,7 @@ def build(
     recoding: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
     created: str | None = None,
+    made_by: str | None = None,
 ) -> Report:
     """Return the report of one run as a JSON-able dict.
 
@@ -49,7 +51,9 @@ def build(
         "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
         ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
     columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
-        "unlisted_policy"}``, lists of column names and the two policies.
+        "unlisted_policy", "index"}``, lists of column names and the two policies; ``index`` are
+        those of a pandas index, which are left out.
+    made_by: who made the release; see :func:`figures.maker`.
     generalizations: how each quasi-identifier was generalized, by name.
     recoding: how columns were recoded as a whole, for algorithms that do: ``levels``, the
         generalization level of each attribute, ``metrics`` of their own, a ``summary`` in words,
@@ -64,9 +68,13 @@ def build(
     attributes = merge_attributes(summaries, generalizations, rows["published"])
     told = dict(recoding or {})
     own = {name: told.pop(name) for name in ("levels", "metrics") if name in told}
+    raw = figures.raw_columns(columns)
+    note = {"note": figures.published_raw(columns), "columns": raw}
     return {
+        **({"published_raw": note} if raw else {}),
         "version": __version__,
         "created": created or datetime.now(UTC).isoformat(timespec="seconds"),
+        "made_by": made_by,
         "job": dict(job),
         "input": job.get("input"),
         "columns": dict(columns),

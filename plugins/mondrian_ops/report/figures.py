@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 MAX_BARS = 16
+MAX_NAMES = 20
+NAMELESS = "''"
 _NARROW = 24
 _STEPS = (1, 2, 5)
 
@@ -113,7 +115,10 @@ def guarantees(report: Mapping[str, Any]) -> list[Guarantee]:
         }
         diversity = str(job.get("diversity", "distinct"))
         name = "l-diversity" if diversity == "distinct" else f"l-diversity ({diversity})"
-        found.append(_guarantee(name, "l", job, achieved, kinds.get(diversity, "")))
+        sentence = kinds.get(diversity, "")
+        if job.get("missing_sensitive") == "value":
+            sentence += " A missing one counts as a value."
+        found.append(_guarantee(name, "l", job, achieved, sentence))
     if job.get("t") is not None:
         found.append(
             _guarantee(
@@ -132,10 +137,60 @@ def warning(report: Mapping[str, Any]) -> str:
         return ""
     sensitive = ", ".join(report.get("columns", {}).get("sensitive", ()))
     return (
-        "l-diversity was not asked for, and in at least one class all rows have the same value of "
-        f"{sensitive}: whoever is known to be in that class is known to have it. Set l to prevent "
-        "this."
+        "l-diversity was not asked for, and in at least one class all rows that have a value of "
+        f"{sensitive} have the same: whoever is known to be in that class is known to have it. Set "
+        "l to prevent this."
     )
+
+
+def raw_columns(columns: Mapping[str, Any]) -> list[str]:
+    """The columns that went out raw though the job does not name them, of a report's columns."""
+    return list(columns.get("unlisted", ())) if columns.get("unlisted_policy") == "publish" else []
+
+
+def published_raw(columns: Mapping[str, Any]) -> str:
+    """The first lines of a report with such columns; empty where there are none."""
+    raw = raw_columns(columns)
+    if not raw:
+        return ""
+    named = ", ".join(raw[:MAX_NAMES])
+    if len(raw) > MAX_NAMES:
+        named += f" and {len(raw) - MAX_NAMES:,} more"
+    count = "1 column goes" if len(raw) == 1 else f"{len(raw):,} columns go"
+    return (
+        f"{count} out raw, as unlisted: publish asks: {named}. k, l, t and the risks in this "
+        "report cover the columns that the job names, and not these: who knows a person's value in "
+        "one of them may find that person's row by it."
+    )
+
+
+def maker(made_by: object) -> str:
+    """Who made a release: a DAG, ``DAG_ID`` or ``DAG_ID/GROUP``, or None."""
+    if made_by is None:
+        return "the command line or Python"
+    dag_id, _, group = str(made_by).partition("/")
+    return f"the DAG {dag_id!r}" + (f" (group {group!r})" if group else "")
+
+
+def promise(asked: Mapping[str, Any]) -> str:
+    """What a job, or a report, says of k, l and t, in short; t only where there is one."""
+    said = [f"{key} = {value:g}" if _is_number(value := asked.get(key)) else f"no {key}"
+            for key in ("k", "l", "t")]  # fmt: skip
+    return ", ".join(said if asked.get("t") is not None else said[:2])
+
+
+def replaced(report: Mapping[str, Any]) -> str:
+    """Which release the one of this report replaces; empty where there was none to replace."""
+    told = report.get("replaces")
+    if not told:
+        return ""
+    whose = f" of {maker(told['made_by'])}" if "made_by" in told else ""
+    made = str(told.get("created", "")).replace("T", " ").replace("+00:00", " UTC")
+    return f"It replaces the release{whose}, {promise(told)}" + (f", made {made}" if made else "")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def waits(report: Mapping[str, Any]) -> bool:
@@ -222,6 +277,20 @@ def size(value: float) -> str:
         if value >= max(0.9995 * factor, 1e4):
             return f"{value / factor:.3g} {unit}"
     return number(value)
+
+
+def named(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report as it is shown: a column whose name is empty is ``''``."""
+    shown = dict(report)
+    for part in ("attributes", "levels"):
+        if isinstance(found := report.get(part), Mapping):
+            shown[part] = {name or NAMELESS: value for name, value in found.items()}
+    if isinstance(roles := report.get("columns"), Mapping):
+        shown["columns"] = {
+            role: [each or NAMELESS for each in names] if isinstance(names, list) else names
+            for role, names in roles.items()
+        }
+    return shown
 
 
 def printable(text: object) -> str:

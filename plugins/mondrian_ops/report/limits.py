@@ -54,9 +54,15 @@ def _of_sensitive(job: Mapping[str, Any]) -> str:
     if job.get("t") is not None:
         return "t bounds how much a class tells of the sensitive columns; it is not nothing."
     if job.get("l") is not None:
+        counted = ""
+        if job.get("missing_sensitive") == "value":
+            counted = (
+                " A missing value counts as one: in a class of one other value, who knows that a "
+                "person has a value knows which."
+            )
         return (
             "l-diversity does not stop inference from values that are skewed or alike (t does), or "
-            "by who can rule some of them out."
+            f"by who can rule some of them out.{counted}"
         )
     return "Neither l nor t was asked for: a class whose sensitive values agree gives them away."
 
@@ -68,7 +74,7 @@ def _of_unlisted(columns: Mapping[str, Any]) -> str:
     count = f"{len(unlisted)} columns that the job does not name are"
     if len(unlisted) == 1:
         count = "A column that the job does not name is"
-    return f"{count} published unchanged, and may be known to somebody."
+    return f"{count} published unchanged, and may be known to somebody: no risk here covers that."
 
 
 def _of_several(job: Mapping[str, Any]) -> str:

@@ -19,7 +19,10 @@ def escaped(said: object) -> str:
 
 def render_markdown(report: Mapping[str, Any]) -> str:
     """Return what was asked and reached, the figures, and what to look at before deciding."""
-    return "\n\n".join(filter(None, (_guarantees(report), _figures(report), _mind(report))))
+    report = figures.named(report)
+    raw = escaped(figures.published_raw(report.get("columns", {})))
+    blocks = (raw and f"**{raw}**", _guarantees(report), _figures(report), _mind(report))
+    return "\n\n".join(filter(None, blocks))
 
 
 def _guarantees(report: Mapping[str, Any]) -> str:
@@ -48,8 +51,5 @@ def _figures(report: Mapping[str, Any]) -> str:
 
 
 def _mind(report: Mapping[str, Any]) -> str:
-    columns = report.get("columns", {})
-    said = [*report.get("notes", ()), figures.warning(report)]
-    if columns.get("unlisted") and columns.get("unlisted_policy") == "publish":
-        said.append(f"Published unchanged, named nowhere: {', '.join(columns['unlisted'])}")
+    said = [*report.get("notes", ()), figures.warning(report), figures.replaced(report)]
     return "\n".join(f"- {escaped(each)}" for each in said if each)

@@ -37,6 +37,7 @@ _TERMS = (
 
 def render_html(report: Mapping[str, Any]) -> str:
     """Return the page; what the report lacks (an older or a refused run) is left out."""
+    report = figures.named(report)
     draw = Drawing()
     sections = (
         _banner(report),
@@ -86,15 +87,20 @@ def _banner(report: Mapping[str, Any]) -> str:
             title, look = "Waits for approval", "waiting"
         elif figures.denied(report):
             title, look = "Not approved: nothing was published", "refused"
-        return _section(title, "", f"<p>{text(said)}</p>", f"banner {look}")
+        return _section(title, "", f"{_raw(report)}<p>{text(said)}</p>", f"banner {look}")
     reasons = "".join(f"<li>{text(failure)}</li>" for failure in verification.get("failures", ()))
     return _section(
         "Refused: nothing was published",
         "",
-        "<p>The result did not meet what was asked. The release that stood before, if there was "
-        f"one, is untouched.</p><ul>{reasons}</ul>",
+        f"{_raw(report)}<p>The result did not meet what was asked. The release that stood before, "
+        f"if there was one, is untouched.</p><ul>{reasons}</ul>",
         "banner refused",
     )
+
+
+def _raw(report: Mapping[str, Any]) -> str:
+    said = figures.published_raw(report.get("columns", {}))
+    return f'<p class="warn"><b>{text(said)}</b></p>' if said else ""
 
 
 def _guarantees(report: Mapping[str, Any], draw: Drawing) -> str:
@@ -137,12 +143,17 @@ def _summary(report: Mapping[str, Any]) -> str:
     mean = rows["published"] / classes if classes else 0
     suppressed = rows["suppressed"]
     share = suppressed / rows["input"] if rows["input"] else 0
+    raw = figures.raw_columns(report.get("columns", {}))
+    of_all = "over all rows, by the columns that the job names" if raw else "over all rows"
+    picked = (
+        "of being picked out by the columns that the job names" if raw else "of being picked out"
+    )
     cards = (
         ("Rows published", number(rows["published"]), f"of {number(rows['input'])} read"),
         ("Rows suppressed", number(suppressed), f"{percent(share)} of the rows read"),
         ("Classes", number(classes), f"{number(mean, 1)} rows each on average"),
-        ("Highest risk", percent(risk["prosecutor_max"]), "of being picked out, in any class"),
-        ("Average risk", percent(risk["prosecutor_avg"]), "over all rows"),
+        ("Highest risk", percent(risk["prosecutor_max"]), f"{picked}, in any class"),
+        ("Average risk", percent(risk["prosecutor_avg"]), of_all),
         ("Information lost", percent(metrics["GCP"]), f"GCP; NCP {number(metrics['NCP'], 1)}"),
         ("Loss (LM)", percent(metrics["LM"]), "with suppressed rows counted"),
         ("C_avg", number(metrics["C_avg"]), f"DP {number(metrics['DP'])}"),
@@ -170,6 +181,7 @@ def _columns(report: Mapping[str, Any]) -> str:
         *((name, "sensitive", "published as it is") for name in columns.get("sensitive", [])),
         *((name, "not listed in the job",
            "published as it is" if open_columns else "dropped") for name in unlisted),
+        *((name, "pandas index", "left out") for name in columns.get("index", [])),
     ]  # fmt: skip
     warning = ""
     if open_columns:
@@ -335,6 +347,10 @@ def _making(report: Mapping[str, Any]) -> str:
     job, cut = report["job"], report.get("cut", {})
     parts, retrieval = report.get("partitioning", {}), report.get("retrieval", {})
     rows = [("Source", str(report.get("input") or "in-memory table"))]
+    if "made_by" in report:
+        rows.append(("Made by", figures.maker(report["made_by"])))
+    if report.get("replaces"):
+        rows.append(("Replaces", figures.replaced(report)))
     rows.append(("Algorithm", str(job.get("algorithm", "mondrian"))))
     if cut:
         rows.append(("Choice of cuts", figures.used(cut)))

@@ -17,10 +17,11 @@ _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "head": "\x1b[1m", "soft"
 
 def render_text(report: Mapping[str, Any], width: int = 80, colour: bool = False) -> str:
     """Return the report as lines of at most `width` characters (60 to 120), no trailing newline."""
+    report = figures.named(report)
     width = min(max(width, 60), 120)
     paint = _Paint(colour)
     blocks = (
-        _head(report, width, paint),
+        _head(report, width, paint) + _raw(report, width, paint),
         _guarantees(report, paint),
         _figures(report, width, paint),
         _attributes(report, width, paint),
@@ -54,6 +55,11 @@ def _head(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     return lines
 
 
+def _raw(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
+    said = figures.published_raw(report.get("columns", {}))
+    return [paint("bad", line) for line in _wrap(figures.printable(said), width)] if said else []
+
+
 def _guarantees(report: Mapping[str, Any], paint: _Paint) -> list[str]:
     lines = [paint("head", f"{'':<26}{'asked':>10}{'achieved':>12}")]
     for found in figures.guarantees(report):
@@ -65,16 +71,21 @@ def _guarantees(report: Mapping[str, Any], paint: _Paint) -> list[str]:
     return lines
 
 
+def _has_raw(report: Mapping[str, Any]) -> bool:
+    return bool(figures.raw_columns(report.get("columns", {})))
+
+
 def _figures(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     rows, metrics, risk = report["rows"], report["metrics"], report["risk"]
     classes = report["equivalence_classes"]
     mean = rows["published"] / classes if classes else 0
+    covered = ", by the columns that the job names" if _has_raw(report) else ""
     pairs = (
         ("rows", f"{number(rows['input'])} read, {number(rows['published'])} published, "
                  f"{number(rows['suppressed'])} suppressed"),
         ("classes", f"{number(classes)}, {number(mean, 1)} rows on average"),
         ("risk", f"at most {percent(risk['prosecutor_max'])}, on average "
-                 f"{percent(risk['prosecutor_avg'])}"),
+                 f"{percent(risk['prosecutor_avg'])}{covered}"),
         ("information lost", f"GCP {percent(metrics['GCP'])}, LM {percent(metrics['LM'])}, "
                              f"NCP {number(metrics['NCP'], 1)}"),
         ("class size", f"DP {number(metrics['DP'])}, C_avg {number(metrics['C_avg'])}"),
@@ -145,6 +156,8 @@ def _rest(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     if columns.get("unlisted"):
         policy = "published unchanged" if columns.get("unlisted_policy") == "publish" else "dropped"
         said.append(("not in the job", f"{', '.join(columns['unlisted'])}: {policy}"))
+    if columns.get("index"):
+        said.append(("pandas index", f"{', '.join(columns['index'])}: left out"))
     said += [("note", note) for note in report.get("notes", ())]
     said.append(("approval", figures.approval(report)))
     said.append(("limits", report.get("limits", "")))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core import errors
+from mondrian_ops.core import errors, limits
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.engines.run import Run
 
@@ -33,7 +33,8 @@ class Order:
 
     ``fragment`` is the number of the one to anonymize; None: all of them. ``storage`` says how the
     working files and the input are reached, and may hold secrets; ``allowed`` what may be read and
-    written. ``attempt`` tells the working files from those of another attempt at the same run.
+    written; ``limits`` the limits of what is read that are not the defaults. ``attempt`` tells the
+    working files from those of another attempt at the same run.
     """
 
     step: str
@@ -42,6 +43,7 @@ class Order:
     fragment: int | None = None
     storage: Mapping[str, Any] = field(default_factory=dict)
     allowed: Mapping[str, Any] | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The order as text."""
@@ -85,6 +87,7 @@ def main() -> None:
     order = Order.given()
     storage.use_options(order.storage)
     storage.restrict_to(storage.Allowed.from_json(order.allowed))
+    limits.use(order.limits)
     work = storage.WorkDir(order.work, order.attempt)
     work.check_attempt()
     try:

@@ -15,11 +15,13 @@ from mondrian_ops.storage.allowed import (
 )
 from mondrian_ops.storage.archive import Archive
 from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
+from mondrian_ops.storage.digest import digest_of
 from mondrian_ops.storage.files import names_in, read_file, write_file
 from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
 from mondrian_ops.storage.jobs import load_job, read_job
 from mondrian_ops.storage.ledger import Ledger, check_ledger
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+from mondrian_ops.storage.pandas_index import index_columns, without_index
 from mondrian_ops.storage.release import (
     check_output,
     publish,
@@ -54,8 +56,10 @@ __all__ = [
     "check_job",
     "check_ledger",
     "check_output",
+    "digest_of",
     "filesystem",
     "find_hierarchy",
+    "index_columns",
     "is_local",
     "is_work_path",
     "joined",
@@ -83,6 +87,7 @@ __all__ = [
     "standing",
     "unpublished",
     "use_options",
+    "without_index",
     "work_path",
     "write_file",
     "write_part",

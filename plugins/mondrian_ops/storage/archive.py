@@ -5,6 +5,7 @@
     LOCATION/index/0000001-….jsonl        one entry, as a line of JSON
     LOCATION/index/0000032-….jsonl        a segment: the entries of files that it stands for
     LOCATION/reports/ID/_report.json      the files of an entry
+    LOCATION/key                          32 random bytes, the secret that ids are made with
 
 No file of the index is written twice, and none is shared: every change of state is a file of its
 own. When many of them have gathered, whoever keeps an entry then rewrites them as one segment,
@@ -14,11 +15,12 @@ and is never lost. Of entries with one id the latest counts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -26,6 +28,7 @@ from typing import Any
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import names_in, read_file, remove_file, write_file
+from mondrian_ops.storage.keys import KEY_BYTES, make_key
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 
 __all__ = ["Archive", "Entry"]
@@ -36,7 +39,8 @@ Entry = Mapping[str, Any]
 LOOSE = 32
 """Entries with a file of their own that are let gather before they become a segment."""
 
-_INDEX, _REPORTS = "index", "reports"
+_INDEX, _REPORTS, _KEY = "index", "reports", "key"
+_ID_BYTES = 16
 _INDEX_NAME = re.compile(r"(\d{7,})-[0-9a-f]{32}\.jsonl")
 _ID = re.compile(r"[0-9a-f]{32}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -56,6 +60,18 @@ class Archive:
         self.url = url
         self._read: dict[str, list[Entry]] = {}
         self._lock = Lock()
+
+    def id_of(self, *names: str | int) -> str:
+        """The id for what has these names: always the same one, in this archive.
+
+        Nobody can compute it, or find the names of an id, without the archive's key. That is made
+        when it is first asked for (see :func:`make_key` for who make it at once).
+
+        Raises StorageError where what is there is no key; OSError where it can neither be read nor
+        made.
+        """
+        named = json.dumps(names).encode()
+        return hashlib.blake2b(named, key=self._key(), digest_size=_ID_BYTES).hexdigest()
 
     def keep(self, entry: Entry, files: Mapping[str, bytes]) -> None:
         """Keep an entry in place of an earlier one with its id, and its files.
@@ -82,6 +98,20 @@ class Archive:
         Raises StorageError for an id or a name that is none, or leads out of the archive.
         """
         return read_file(self._path(entry_id, name))
+
+    def _key(self) -> bytes:
+        path = self._inside(_KEY)
+        try:
+            found = read_file(path)
+        except FileNotFoundError:
+            _in_directory(path, lambda: make_key(path, _mode_beside(path)))
+            found = read_file(path)
+        if len(found) != KEY_BYTES:
+            raise StorageError(
+                f"archive of reports: {shown(path)} is no key of {KEY_BYTES} bytes; remove it, and "
+                "another is made: what was kept before keeps its id"
+            )
+        return found
 
     def _path(self, entry_id: str, name: str) -> str:
         if not (_ID.fullmatch(entry_id) and _FILE_NAME.fullmatch(name)):
@@ -200,11 +230,24 @@ def _is_below(path: str, root: str) -> bool:
     return Path(path).resolve().is_relative_to(Path(local_path(root)).resolve())
 
 
+def _mode_beside(path: str) -> int:
+    """The mode of a local key: who may keep entries beside it may read it, and nobody else."""
+    if not is_local(path):
+        return 0o600
+    directory = Path(local_path(path)).parent.stat().st_mode
+    return 0o600 | (directory & 0o022) << 1
+
+
 def _write(url: str, content: bytes) -> None:
     """Write a file, and make the directory it lies in if that is missing."""
+    _in_directory(url, lambda: write_file(url, content))
+
+
+def _in_directory(url: str, write: Callable[[], None]) -> None:
+    """Write something at a location, and make the directory it lies in if that is missing."""
     try:
-        write_file(url, content)
+        write()
     except FileNotFoundError:
         store, directory = filesystem(url.rpartition("/")[0])
         store.create_dir(directory, recursive=True)
-        write_file(url, content)
+        write()

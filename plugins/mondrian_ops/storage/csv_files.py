@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
 from mondrian_ops.storage.remote import open_stream, store_errors
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["batches", "survey"]
 
 DELIMITERS = (",", ";", "\t")
-BLOCK_BYTES = 8 << 20
+_READ_BYTES = 8 << 20
+_LINE = "csv_line"
+_MOST_BLOCK_BYTES = 2**31 - 1  # that Arrow takes
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,17 @@ _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
 # At most 15 whole digits, so that a float holds them exactly and a card number stays text.
 _FLOAT = r"[-+]?((0|[1-9]\d{0,14})(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?|nan|NaN|[-+]?inf"
+_ZONE = r"(Z|[-+]\d\d:?\d\d)"
 _KINDS = (
     _Kind(r"-?(0|[1-9]\d*)", pa.int64(), trimmed=True),
     _Kind(_FLOAT, pa.float64(), trimmed=True),
     _Kind("true|false|True|False|TRUE|FALSE", pa.bool_()),
     _Kind(_DATE, pa.date32()),
     _Kind(f"{_DATE}({_TIME})?", pa.timestamp("us")),
-    _Kind(f"{_DATE}{_TIME}(Z|[-+]\\d\\d:?\\d\\d)", pa.timestamp("us", tz="UTC")),
+    _Kind(f"{_DATE}{_TIME}{_ZONE}", pa.timestamp("us", tz="UTC")),
 )
+# The last that may fit: some of the values that are times have a zone, others have none.
+_MIXED_TIMES = _Kind(f"{_DATE}({_TIME}{_ZONE}?)?", pa.timestamp("us"))
 
 
 def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
@@ -62,8 +68,9 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
             UTF-8; file and line are named.
     """
     names = _header(files[0])
-    kinds: dict[str, list[_Kind]] = {name: list(_KINDS) for name in names}
+    kinds: dict[str, list[_Kind]] = {name: [*_KINDS, _MIXED_TIMES] for name in names}
     filled: set[str] = set()
+    mixed: dict[str, str] = {}  # columns of mixed times: the file that shows it
     found: list[tuple[int, ...]] = []
     for path in files:
         rows = 0
@@ -77,6 +84,10 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
                 if kinds[name]:
                     kinds[name] = _fitting(column, kinds[name])
         found.append((rows,))
+        for name in names:
+            if name in filled and kinds[name] == [_MIXED_TIMES]:
+                mixed.setdefault(name, path)
+    _refuse_mixed_times({name: path for name, path in mixed.items() if kinds[name]})
     fields = [
         pa.field(name, kinds[name][0].type if kinds[name] and name in filled else pa.string())
         for name in names
@@ -91,10 +102,11 @@ def batches(
     keep: pc.Expression | None,
     batch_rows: int,
     row_groups: Sequence[int] | None = None,
+    stamp: str = "",
 ) -> Iterator[pa.RecordBatch]:
     """The file's rows as batches of ``columns`` with the types of ``schema``.
 
-    ``row_groups`` is there for Parquet: a CSV file is one.
+    ``row_groups`` and ``stamp`` are there for Parquet: a CSV file is one.
     """
     needed = list(columns) if keep is None else schema.names
     for block in _read(path, schema, needed):
@@ -102,6 +114,14 @@ def batches(
         if keep is not None:
             table = table.filter(keep).select(columns)
         yield from table.to_batches(max_chunksize=batch_rows)
+
+
+def _refuse_mixed_times(mixed: Mapping[str, str]) -> None:
+    for name, path in mixed.items():
+        raise InputError(
+            f"{shown(path)}: column {name!r} holds times with a zone and times without one, which "
+            "cannot be compared; write all with a zone, such as a Z at the end, or all without one"
+        )
 
 
 def _fitting(column: pa.Array[Any], kinds: list[_Kind]) -> list[_Kind]:
@@ -119,6 +139,8 @@ def _fits(texts: pa.Array[Any], kind: _Kind) -> bool:
     if not pc.all(matches, min_count=0).as_py():
         return False
     try:
+        if kind is _MIXED_TIMES:  # Arrow casts those with a zone or those without one
+            texts = pc.replace_substring_regex(texts, f"{_ZONE}$", "")
         pc.cast(texts, kind.type)
     except pa.ArrowInvalid:
         return False
@@ -138,13 +160,14 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
         false_values=["false", "False", "FALSE"],
     )
     parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    read = pa_csv.ReadOptions(block_size=BLOCK_BYTES)
+    # Arrow reads any row of up to a block, and none of more than two.
+    read = pa_csv.ReadOptions(block_size=min(limits.limit(_LINE), _MOST_BLOCK_BYTES))
     try:
         with store_errors(path), _stream(path) as stream:
             yield from pa_csv.open_csv(cast(IO[bytes], stream), read, parse, convert)
     except pa.ArrowInvalid:
         # Arrow's message quotes the row: it must not reach a log.
-        raise InputError(_complaint(path, delimiter)) from None
+        raise _complaint(path, delimiter) from None
     except OSError as error:
         if error.errno is not None:  # the machine's own error: a retry may cure it
             raise
@@ -156,59 +179,112 @@ def _stream(path: str) -> pa.NativeFile:
     if is_local(path):
         return pa.input_stream(local_path(path), compression="detect")
     store, there = filesystem(path)
-    return store.open_input_stream(there, compression="detect", buffer_size=BLOCK_BYTES)
+    return store.open_input_stream(there, compression="detect", buffer_size=_READ_BYTES)
 
 
-def _complaint(path: str, delimiter: str) -> str:
-    line = _undecodable_line(path)
-    if line is not None:
-        return f"{shown(path)}, line {line}: not UTF-8 text; convert the file to UTF-8"
-    with suppress(csv.Error):  # a longer value than Python's reader takes
-        ragged = _ragged_row(path, delimiter)
-        if ragged is not None:
-            return ragged
-    return (
-        f"{shown(path)}: cannot be read as CSV with the separator {delimiter!r}; look for an "
-        "unclosed quote, a row with more or fewer values than the header, or one of more than 8 MiB"
+def _complaint(path: str, delimiter: str) -> InputError:
+    """The first thing in a file that is wrong with it, found by reading it once more."""
+    try:
+        with suppress(csv.Error):  # a longer value than Python's reader takes
+            _refuse_ragged_row(path, delimiter)
+    except InputError as error:
+        return error
+    return InputError(
+        limits.exceeded(
+            _LINE,
+            f"{shown(path)}: cannot be read as CSV with the separator {delimiter!r}: a quote is "
+            "not closed, a row has more or fewer values than the header, or it is longer",
+            "correct or shorten it",
+        )
     )
 
 
-def _undecodable_line(path: str) -> int | None:
-    with _open_binary(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                return number
-    return None
-
-
-def _ragged_row(path: str, delimiter: str) -> str | None:
+def _refuse_ragged_row(path: str, delimiter: str) -> None:
     with _open_text(path) as file:
-        rows = csv.reader(file, delimiter=delimiter)
+        lines = _Lines(path, file)
+        rows = csv.reader(lines, delimiter=delimiter)
         width = len(next(rows))
+        lines.end_row()
         for row in rows:
+            lines.end_row()
             if row and len(row) != width:
-                return (
+                raise InputError(
                     f"{shown(path)}, line {rows.line_num}: {len(row)} values, but the header names "
                     f"{width} columns; complete the row, or quote values that hold {delimiter!r}"
                 )
-    return None
+
+
+class _Lines:
+    """The lines of a CSV file.
+
+    Raises InputError where a line, or a row of several of them, is longer than the limit, and where
+    bytes that are no UTF-8 were read as surrogates.
+    """
+
+    def __init__(self, path: str, file: IO[str]) -> None:
+        self._path = path
+        self._file = file
+        self._most = limits.limit(_LINE)
+        self._read = 0
+        self._of_row = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """The next line; it has no more characters than bytes."""
+        line = self._file.readline(self._most + len("\r\n"))
+        if not line:
+            raise StopIteration
+        self._read += 1
+        self._of_row += len(line)
+        if self._of_row > self._most + len(line) - len(line.rstrip("\r\n")):
+            raise InputError(
+                limits.exceeded(
+                    _LINE,
+                    f"{shown(self._path)}, line {self._read}: a line, or a row of several lines, "
+                    "is longer",
+                    "check that rows end and quotes are closed, or shorten the values",
+                )
+            )
+        try:
+            line.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{shown(self._path)}, line {self._read}: not UTF-8 text; convert the file to UTF-8"
+            ) from None
+        return line
+
+    def end_row(self) -> None:
+        """A row is complete."""
+        self._of_row = 0
 
 
 def _delimiter(path: str) -> str:
     with _text(path) as file:
-        header = file.readline()
-        counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in DELIMITERS}
+        header = next(_Lines(path, file), "")
+    counts = {mark: _names(header, mark) for mark in DELIMITERS}
     return max(counts, key=lambda mark: counts[mark])
+
+
+def _names(header: str, delimiter: str) -> int:
+    try:
+        return len(next(csv.reader([header], delimiter=delimiter), []))
+    except (
+        csv.Error
+    ):  # a longer value than Python's reader takes: with a wrong separator, all of it
+        return 0
 
 
 def _header(path: str) -> list[str]:
     delimiter = _delimiter(path)
     with _text(path) as file:
-        names = next(csv.reader(file, delimiter=delimiter), [])
+        names = next(csv.reader(_Lines(path, file), delimiter=delimiter), [])
     if not names:
         raise InputError(f"{shown(path)}: the first line is empty; it must name the columns")
+    if len(names) > limits.limit("columns"):
+        met = f"{shown(path)}, line 1: names {len(names):,} columns"
+        raise InputError(limits.exceeded("columns", met, "leave out those that nobody needs"))
     first: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if first.setdefault(name, number) != number:
@@ -240,9 +316,6 @@ def _text(path: str) -> Iterator[IO[str]]:
     try:
         with store_errors(path), _open_text(path) as file:
             yield file
-    except UnicodeDecodeError:
-        line = _undecodable_line(path) or 1
-        raise InputError(f"{shown(path)}, line {line}: not UTF-8 text; convert the file") from None
     except csv.Error:
         raise InputError(
             f"{shown(path)}: the name of a column is longer than {csv.field_size_limit()} "
@@ -257,7 +330,10 @@ def _text(path: str) -> Iterator[IO[str]]:
 
 
 def _open_text(path: str) -> IO[str]:
-    return io.TextIOWrapper(_open_binary(path), encoding="utf-8-sig", newline="")
+    """The file as text; bytes that are no UTF-8 are surrogates in it."""
+    return io.TextIOWrapper(
+        _open_binary(path), encoding="utf-8-sig", errors="surrogateescape", newline=""
+    )
 
 
 def _open_binary(path: str) -> IO[bytes]:

@@ -10,6 +10,7 @@ import yaml
 __all__ = ["DocumentError", "parsed", "parsed_json"]
 
 MOST_ALIASES = 20  # each may double what the others stand for
+MOST_MERGED = 10_000  # keys of a mapping, with those that `<<` takes from others
 
 
 class DocumentError(Exception):
@@ -27,6 +28,11 @@ class _Loader(yaml.SafeLoader):
             if self.aliases > MOST_ALIASES:
                 raise DocumentError(f": more than {MOST_ALIASES} aliases")
         return super().compose_node(parent, index)
+
+    def flatten_mapping(self, node: Any) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > MOST_MERGED:
+            raise DocumentError(f": a mapping of more than {MOST_MERGED:,} keys")
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]

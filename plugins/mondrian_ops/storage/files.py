@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mondrian_ops.core import limits
+from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.storage.locations import filesystem, is_local, is_s3, local_path
 from mondrian_ops.storage.remote import entries, open_stream, store_errors
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NewFile",
+    "content_within",
     "hdfs_client",
     "is_there",
     "make_private",
@@ -55,6 +58,20 @@ def read_file(url: str) -> bytes:
         return Path(local_path(url)).read_bytes()
     with store_errors(url), open_stream(url) as file:
         return bytes(file.read())
+
+
+def content_within(path: str, limit: str, name: str, error: type[MondrianOpsError]) -> bytes:
+    """The bytes of a local file, which are no more than a ``limit``.
+
+    Raises ``error``, which says ``name``, where they are more, and OSError where it is unreadable.
+    """
+    most = limits.limit(limit)
+    with Path(path).open("rb") as file:
+        content = file.read(most + 1)
+        if len(content) <= most:
+            return content
+        size = limits.size_text(max(len(content), os.fstat(file.fileno()).st_size))
+    raise error(limits.exceeded(limit, f"{name}: has {size}", "make it smaller"))
 
 
 @contextmanager

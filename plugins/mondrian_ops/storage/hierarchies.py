@@ -6,9 +6,11 @@ import csv
 import io
 import os
 from pathlib import Path
+from typing import TextIO
 
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.storage.files import content_within
 
 __all__ = ["find_hierarchy", "read_hierarchy"]
 
@@ -52,34 +54,46 @@ def read_hierarchy(path: str) -> Hierarchy:
     """Read a hierarchy: CSV separated by ``;`` or ``,`` without a header, or a JSON tree.
 
     Raises:
-        HierarchyError: missing, not UTF-8, not JSON, or not one tree.
+        HierarchyError: missing, not UTF-8, not JSON, not one tree, or beyond one of the limits
+            ``hierarchy_file``, ``hierarchy_rows``, ``hierarchy_levels``.
     """
     name = Path(path).name
-    text = _text(path, name)
-    if path.lower().endswith(".json") or text.lstrip()[:1] in ("{", "["):
-        from mondrian_ops.storage import documents
-
-        try:
-            tree = documents.parsed_json(text)
-        except documents.DocumentError as error:
-            raise HierarchyError(f"{name}{error}; correct the file") from None
-        return Hierarchy.from_tree(tree, name)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     try:
-        return Hierarchy.from_rows([row for row in rows if any(row)], name)
-    except csv.Error:
-        raise HierarchyError(f"{name}, line {rows.line_num}: not valid CSV") from None
-
-
-def _text(path: str, name: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        content = content_within(path, "hierarchy_file", name, HierarchyError)
+        if path.lower().endswith(".json") or _text(content).read(1024).lstrip()[:1] in ("{", "["):
+            return Hierarchy.from_tree(_json(content.decode("utf-8-sig"), name), name)
+        return _from_csv(content, name)
     except FileNotFoundError:
         raise HierarchyError(f"{name}: no such hierarchy file; check the name") from None
     except UnicodeDecodeError:
         raise HierarchyError(f"{name}: not UTF-8 text; convert the file to UTF-8") from None
 
 
-def _delimiter(text: str) -> str:
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return ";" if len(next(csv.reader([first], delimiter=";"), [])) > 1 else ","
+def _json(text: str, name: str) -> object:
+    from mondrian_ops.storage import documents
+
+    try:
+        return documents.parsed_json(text)
+    except documents.DocumentError as error:
+        raise HierarchyError(f"{name}{error}; correct the file") from None
+
+
+def _from_csv(content: bytes, name: str) -> Hierarchy:
+    rows = csv.reader(_text(content), delimiter=_delimiter(content, name))
+    try:
+        return Hierarchy.from_rows((row for row in rows if any(row)), name)
+    except csv.Error:
+        raise HierarchyError(f"{name}, line {rows.line_num}: not valid CSV") from None
+
+
+def _text(content: bytes) -> TextIO:
+    """What is decoded as it is read, and never there as a whole."""
+    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+
+
+def _delimiter(content: bytes, name: str) -> str:
+    first = next((line for line in _text(content) if line.strip()), "")
+    try:
+        return ";" if len(next(csv.reader([first], delimiter=";"), [])) > 1 else ","
+    except csv.Error:
+        raise HierarchyError(f"{name}: not valid CSV in its first line") from None

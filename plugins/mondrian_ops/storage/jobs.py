@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.overrides import with_overrides
 from mondrian_ops.storage.allowed import check_given
+from mondrian_ops.storage.files import content_within
 
 __all__ = ["load_job", "read_job"]
 
@@ -33,14 +33,15 @@ def read_job(path: str) -> dict[str, Any]:
     """The mapping in a YAML or JSON file.
 
     Raises:
-        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, made to be endless, or
-            not where jobs may be read.
+        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, larger than the limit
+            ``job_file``, made to be endless, or not where jobs may be read.
     """
     from mondrian_ops.storage import documents
 
     check_given("job", path, exact=True)
     try:
-        value = documents.parsed(Path(path).read_text(encoding="utf-8-sig"))
+        content = content_within(path, "job_file", path, JobError)
+        value = documents.parsed(content.decode("utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):
         raise JobError(f"{path}: no such job file; check the path") from None
     except UnicodeDecodeError:

@@ -11,22 +11,19 @@ out whether somebody they know is in a release; without the key nobody can.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.storage.allowed import check_given
 from mondrian_ops.storage.files import make_private, names_in, read_file, remove_file, write_file
-from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+from mondrian_ops.storage.keys import KEY_BYTES, make_key
+from mondrian_ops.storage.locations import filesystem, joined, shown
 from mondrian_ops.storage.nesting import lies_in, would_be_read
 
 __all__ = ["Ledger", "Noted", "check_ledger"]
@@ -36,9 +33,7 @@ Entry = Mapping[str, Any]
 
 _KEY, _RELEASES = "key", "releases"
 _ENTRY, _SURE = ".json", ".sure"
-_KEY_BYTES = 32
 _READERS = 8
-_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 _TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
 _OTHERS = ("by", "sketch")
 
@@ -90,9 +85,9 @@ class Ledger:
             found = read_file(path)
         except FileNotFoundError:
             found = self._first_key(path)
-        if len(found) != _KEY_BYTES:
+        if len(found) != KEY_BYTES:
             raise StorageError(
-                f"ledger: {shown(path)} is no key of {_KEY_BYTES} bytes; restore it, or name "
+                f"ledger: {shown(path)} is no key of {KEY_BYTES} bytes; restore it, or name "
                 "another location"
             )
         return found
@@ -118,18 +113,7 @@ class Ledger:
     def _make_key(self, path: str) -> None:
         with suppress(FileExistsError):
             make_private(self.url)
-        key = os.urandom(_KEY_BYTES)
-        if not is_local(path):
-            write_file(path, key)
-            return
-        place = Path(local_path(path))
-        temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            _create(temporary, key)
-            with suppress(FileExistsError):
-                _link(temporary, place, key)
-        finally:
-            temporary.unlink(missing_ok=True)
+        make_key(path)
 
     def write(self, entry: Entry) -> None:
         """Keep a new entry, of a release that is not sure to be published."""
@@ -191,23 +175,6 @@ class Ledger:
         except ValueError:
             found = None
         return Noted([found], []) if _is_whole(found) else Noted([], [shown(path)])
-
-
-def _create(path: Path, key: bytes) -> None:
-    """Write a key that only this user may read; raises FileExistsError where something is."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(key)
-
-
-def _link(temporary: Path, place: Path, key: bytes) -> None:
-    """Let the key appear whole, or where there are no links, at least never in place of another."""
-    try:
-        os.link(temporary, place)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        _create(place, key)
 
 
 def _is_whole(found: Any) -> bool:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
+from mondrian_ops.storage.pandas_index import index_columns
+from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
 from mondrian_ops.storage.remote import open_file, store_errors
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ def readable(path: str) -> Iterator[None]:
         raise InputError(f"{shown(path)}: no such file; is the source still written to?") from None
     except PermissionError:
         raise InputError(f"{shown(path)}: permission denied; let this process read it") from None
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DamagedPageError):
         raise InputError(_damaged(path)) from None
     except OSError as error:
         if error.errno is not None:
@@ -64,31 +67,37 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
                 yield file
 
 
-def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
-    """The schema all files share, and the rows of each file's row groups, from the footers.
+def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set[str]]:
+    """The schema all files share, the rows of each file's row groups, and the columns that are a
+    pandas index in some of them; from the footers.
 
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
     """
-    first, groups = _footer(files[0])
+    first, groups, index = _footer(files[0])
     _refuse_twins(files[0], first)
     _refuse_views(files[0], first)
     found = [groups]
     plain = False
     for path in files[1:]:
-        schema, groups = _footer(path)
+        schema, groups, of_file = _footer(path)
         found.append(groups)
+        index |= of_file
         if not schema.equals(first):
             _refuse_mixture(path, schema, files[0], first)
             plain = True
-    return (_plain(first) if plain else first), found
+    return (_plain(first) if plain else first), found, index
 
 
-def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
+def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...], set[str]]:
     with parquet_file(path) as file:
         found = file.metadata
+        if found.num_columns > limits.limit("columns"):
+            met = f"{shown(path)}: has {found.num_columns:,} columns"
+            raise InputError(limits.exceeded("columns", met, "leave out those that nobody needs"))
         groups = tuple(found.row_group(each).num_rows for each in range(found.num_row_groups))
-        return _bare(file.schema_arrow), groups
+        schema = file.schema_arrow
+        return _bare(schema), groups, index_columns(schema)
 
 
 def batches(
@@ -98,6 +107,7 @@ def batches(
     keep: pc.Expression | None,
     batch_rows: int,
     row_groups: Sequence[int] | None = None,
+    stamp: str = "",
     dictionaries: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file, or of some of its row groups, as ``columns`` with ``schema``'s types.
@@ -106,6 +116,11 @@ def batches(
     ``keep``.
     """
     target = pa.schema([schema.field(name) for name in columns])
+    with readable(path):
+        groups = None if row_groups is None else tuple(row_groups)
+        also = "" if keep is None else str(keep)  # in which the columns of the filter are named
+        read = tuple(n for n in schema.names if n in columns or (also and n in also))
+        batch_rows = rows_at_once(path, stamp, read, groups, batch_rows)
     if keep is None:
         listed = _listed(path, target) if dictionaries else []
         for name in listed:

@@ -29,6 +29,7 @@ from mondrian_ops.storage import (
     s3_publication,
 )
 from mondrian_ops.storage.allowed import check_writing
+from mondrian_ops.storage.digest import DigestingSink
 from mondrian_ops.storage.files import (
     is_there,
     names_in,
@@ -67,10 +68,16 @@ PART_PATTERN = "part-*.parquet"
 _REPORT_KEYS = frozenset({"job", "equivalence_classes"})  # what tells our reports from others'
 
 
-def write_part(path: str, table: pa.Table, grows_in: str | None = None) -> None:
+def write_part(
+    path: str,
+    table: pa.Table,
+    grows_in: str | None = None,
+    on_digest: Callable[[str], None] | None = None,
+) -> None:
     """Write one part of a release, flushed to disk, as a whole or not at all.
 
     ``grows_in``: a directory for it until it is whole; one that is not published beneath it.
+    ``on_digest``: called with the digest of its content before it appears under its name.
 
     Nothing but the rows is written: no schema or pandas metadata, no column statistics, and no
     dictionary entry that no row refers to, for a reader would find it in the file.
@@ -81,15 +88,18 @@ def write_part(path: str, table: pa.Table, grows_in: str | None = None) -> None:
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
     try:
         with new_file(path, durable=True, grows_in=grows_in) as file:
-            pq.write_table(
-                clean,
-                file,
-                compression="zstd",
-                write_statistics=False,
-                store_schema=False,
-            )
+            if on_digest is None:
+                _write_rows(clean, file)
+                return
+            sink = DigestingSink(file)
+            _write_rows(clean, sink)
+            on_digest(sink.digest)
     except FileNotFoundError:
         raise _vanished(path) from None
+
+
+def _write_rows(table: pa.Table, sink: Any) -> None:
+    pq.write_table(table, sink, compression="zstd", write_statistics=False, store_schema=False)
 
 
 def _vanished(path: str) -> StorageError:

@@ -6,14 +6,13 @@ import fnmatch
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 
+from mondrian_ops.storage.digest import digest_of
 from mondrian_ops.storage.files import names_in
 from mondrian_ops.storage.locations import joined
 from mondrian_ops.storage.release import PART_PATTERN
-from mondrian_ops.storage.remote import open_stream, store_errors
 
 __all__ = ["seal_of"]
 
-_CHUNK_BYTES = 1 << 20
 _AT_ONCE = 4
 
 
@@ -26,14 +25,6 @@ def seal_of(directory: str) -> str:
     """
     names = sorted(fnmatch.filter(names_in(directory), PART_PATTERN))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        digests = pool.map(_digest, [joined(directory, name) for name in names])
+        digests = pool.map(digest_of, [joined(directory, name) for name in names])
         lines = [f"{name} {digest}\n" for name, digest in zip(names, digests, strict=True)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _digest(path: str) -> str:
-    digest = hashlib.sha256()
-    with store_errors(path), open_stream(path) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()

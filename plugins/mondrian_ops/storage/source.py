@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.storage import csv_files, parquet_files
 from mondrian_ops.storage.allowed import check_reading
 from mondrian_ops.storage.listing import Format, data_file, data_files, file_format
 from mondrian_ops.storage.locations import name_of, shown
+from mondrian_ops.storage.pandas_index import index_columns, without_index
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["Source", "Split", "open_source"]
 
 BATCH_ROWS = 131_072
+_SHORT = 64  # bytes of a value that a row may repeat without being counted
+_TEXTS = (
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Source:
         format: ``parquet`` or ``csv``, the same for all files.
         schema: columns and types, the same in every batch; no metadata.
         bytes: size of the files.
+        index: columns that are a pandas index and no part of the data; not in ``schema``.
     """
 
     url: str
@@ -69,6 +79,7 @@ class Source:
     bytes: int
     _groups: list[tuple[int, ...]] = field(repr=False)  # by file, the rows of its row groups
     _stamps: list[str] = field(repr=False)  # by file
+    index: tuple[str, ...] = ()
 
     @cached_property
     def rows(self) -> int:
@@ -97,7 +108,8 @@ class Source:
                 that is how it is stored: several times as fast, for whoever looks at values once.
 
         Raises:
-            InputError: a column is unknown, a file is damaged, or what is read changed meanwhile.
+            InputError: a column is unknown, a file is damaged, what is read changed meanwhile, or
+                is beyond one of the limits ``parquet_page``, ``text`` and ``inflation``.
             JobError: a file lies where nothing may be read.
         """
         schema = self.schema if columns is None else self._select(columns)
@@ -105,10 +117,17 @@ class Source:
         if self.format == "parquet":
             read = partial(parquet_files.batches, dictionaries=dictionaries)
         groups = None if split is None or split.row_groups is None else range(*split.row_groups)
+        unpacked, most = 0, limits.most_unpacked(self.bytes)
         try:
-            for path in self.files if split is None else [self.files[split.file]]:
+            for at in range(len(self.files)) if split is None else [split.file]:
+                path, stamp = self.files[at], self._stamps[at]
                 check_reading(path)
-                for batch in read(path, self.schema, schema.names, filter, batch_rows, groups):
+                for batch in read(
+                    path, self.schema, schema.names, filter, batch_rows, groups, stamp
+                ):
+                    unpacked += _checked_bytes(path, batch)
+                    if unpacked > most:
+                        raise InputError(self._inflated())
                     if exact is not None:
                         batch = batch.filter(exact)
                     if batch.num_rows:
@@ -164,6 +183,7 @@ class Source:
             "bytes": self.bytes,
             "groups": self._groups,
             "stamps": self._stamps,
+            "index": list(self.index),
         }
 
     @classmethod
@@ -177,6 +197,7 @@ class Source:
             value["bytes"],
             [tuple(groups) for groups in value["groups"]],
             list(value["stamps"]),
+            tuple(value["index"]),
         )
 
     def _changed(self, split: Split | None) -> str | None:
@@ -199,6 +220,14 @@ class Source:
         except FileNotFoundError:
             return url
 
+    def _inflated(self) -> str:
+        return limits.exceeded(
+            "inflation",
+            f"{shown(self.url)}: its {limits.size_text(self.bytes)} unpack to more than "
+            f"{limits.size_text(limits.most_unpacked(self.bytes))}",
+            "look for values that are repeated without end",
+        )
+
     def _select(self, columns: Sequence[str]) -> pa.Schema:
         names = dict.fromkeys(self.schema.names)
         for name in columns:
@@ -210,8 +239,12 @@ class Source:
         return pa.schema([self.schema.field(name) for name in columns])
 
 
-def open_source(url: str) -> Source:
+def open_source(url: str, named: Sequence[str] = ()) -> Source:
     """Look at every file of the source: schema, rows, size. CSV files are read once for it.
+
+    Args:
+        url: a file, a directory or a glob.
+        named: columns that the job names. A pandas index is part of the data if it is one of them.
 
     Raises:
         InputError: missing, unreadable, of mixed formats or schemas (the file is named), without
@@ -220,13 +253,43 @@ def open_source(url: str) -> Source:
     found = data_files(url)
     files = [file.url for file in found]
     kind = _one_format(files)
-    survey = parquet_files.survey if kind == "parquet" else csv_files.survey
-    schema, groups = survey(files)
+    if kind == "parquet":
+        schema, groups, index = parquet_files.survey(files)
+    else:
+        schema, groups = csv_files.survey(files)
+        index = index_columns(schema)
+    data, left_out = without_index(schema.names, index, named)
+    schema = pa.schema([schema.field(name) for name in data])
     size = sum(file.bytes for file in found)
-    source = Source(url, files, kind, schema, size, groups, [file.stamp for file in found])
+    stamps = [file.stamp for file in found]
+    source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out))
     if source.rows == 0:
         raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
     return source
+
+
+def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:
+    """What a batch takes, dictionaries unpacked; raises InputError where a value is too long."""
+    import pyarrow.compute as pc
+
+    taken = 0
+    most = limits.limit("text")
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        taken += column.nbytes
+        is_listed = isinstance(column, pa.DictionaryArray)
+        values = column.dictionary if is_listed else column
+        if not _is_text(values.type) or (values.nbytes <= most and not is_listed):
+            continue
+        lengths = pc.binary_length(values)
+        longest = pc.max(lengths).as_py() or 0
+        limits.check_text(f"{shown(path)}: column {name!r}", longest)
+        if is_listed and longest > _SHORT:
+            taken += pc.sum(lengths.take(column.indices)).as_py() or 0
+    return taken
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(is_one(kind) for is_one in _TEXTS)
 
 
 def _runs(sizes: Sequence[int], wanted: int) -> Iterator[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -55,6 +56,7 @@ FREQUENCIES = "frequencies.arrow"
 """The combinations of codes that rows have, where they were counted for tasks to come."""
 
 _ATTEMPT = "attempt"
+_PART_KEY = "part-key"
 _REPLACES = "replaces.json"
 _RELEASE = "release"
 _FRAGMENTS = "fragments"
@@ -130,6 +132,7 @@ class WorkDir:
             store.create_dir(path, recursive=False)
         self._attempt = uuid.uuid4().hex
         _BEGUN.add(self._attempt)
+        write_file(self.path(_PART_KEY), secrets.token_bytes(32))
         write_file(self.path(_ATTEMPT), self._attempt.encode())
 
     def remove(self) -> None:
@@ -160,15 +163,21 @@ class WorkDir:
         """The path of a working file."""
         return joined(self.root, *parts)
 
-    def note_replaced(self, standing: str | None) -> None:
-        """Note which release stood at the output when the run began."""
-        self.write_json(_REPLACES, {"token": standing})
+    def note_replaced(self, standing: str | None, made_by: str | None = None) -> None:
+        """Note which release stood at the output when the run began, and who makes the new one."""
+        self.write_json(_REPLACES, {"token": standing, "made_by": made_by})
 
     @property
     def replaced(self) -> str | None:
         """The token of the release that stood at the output when the run began, if one did."""
         token: str | None = self.read_json(_REPLACES)["token"]
         return token
+
+    @property
+    def made_by(self) -> str | None:
+        """Who makes the release: a DAG, or None for the command line and Python."""
+        maker: str | None = self.read_json(_REPLACES).get("made_by")
+        return maker
 
     @property
     def staging(self) -> str:
@@ -200,18 +209,27 @@ class WorkDir:
     def part_path(self, fragment_id: int) -> str:
         """Where the release's part of a fragment goes.
 
-        The name differs from run to run, so that a reader who listed the directory before a
-        publication finds the file gone, rather than read half of either release.
+        The name is the same for every try at the fragment, so that there is one part of it. It
+        differs from run to run, so that a reader who listed the directory before a publication
+        finds the file gone, rather than read half of either release. It is made with a key that is
+        never published: neither the names nor their order tell which part is of which fragment.
         """
-        return joined(self.staging, f"part-{fragment_id:05d}-{self.token[:8]}.parquet")
+        key = self.read_bytes(_PART_KEY)
+        self.check_attempt()  # after that: a later attempt has another key
+        name = hashlib.blake2b(str(fragment_id).encode(), key=key, digest_size=8).hexdigest()
+        return joined(self.staging, f"part-{name}.parquet")
 
-    def write_persons(self, fragment_id: int, persons: pa.ChunkedArray) -> None:
-        """Keep whose row each one of a fragment's part is, for the check; it is not published."""
-        self.write_arrow(_persons_name(fragment_id), pa.table({"person": persons}))
+    def write_persons(self, digest: str, persons: pa.ChunkedArray) -> None:
+        """Keep whose row each one of a part is, for the check; it is not published.
 
-    def read_persons(self, fragment_id: int) -> pa.ChunkedArray:
+        ``digest`` is that of the part: each try at a fragment writes its rows in another order, so
+        one that ends late must not put its persons beside another's rows.
+        """
+        self.write_arrow(_persons_name(digest), pa.table({"person": persons}))
+
+    def read_persons(self, digest: str) -> pa.ChunkedArray:
         """What :meth:`write_persons` wrote."""
-        return self.read_arrow(_persons_name(fragment_id))["person"]
+        return self.read_arrow(_persons_name(digest))["person"]
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""
@@ -382,8 +400,8 @@ def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
     return pa.concat_tables([work.read_arrow(f"{_FRAGMENTS}/{name}") for name in own])
 
 
-def _persons_name(fragment_id: int) -> str:
-    return f"{_PERSONS}{fragment_id:05d}.arrow"
+def _persons_name(digest: str) -> str:
+    return f"{_PERSONS}{digest}.arrow"
 
 
 def _fragment_prefix(fragment_id: int) -> str:

@@ -1,7 +1,8 @@
 """The pages as an application that Airflow mounts.
 
 Airflow mounts it without any check of its own: here, every route asks for a user as Airflow's own
-routes do, by token or by cookie, and shows what comes from DAGs that this user may read.
+routes do, by token or by cookie, and shows what comes from DAGs that this user may read. What comes
+from others is answered as what is not there.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import jinja2
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from mondrian_ops import report as reports
@@ -84,7 +85,8 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
         "/{rest:path}": pages.nothing,
     }
     for path, page in routes.items():
-        app.get(path, include_in_schema=False)(page)
+        # The server leaves out the body where the method is HEAD.
+        app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)(page)
     for error in (StarletteHTTPException, RequestValidationError, MondrianOpsError, OSError):
         app.exception_handler(error)(pages.error)
     app.exception_handler(Exception)(pages.error)
@@ -110,10 +112,7 @@ class Pages:
         choice: Annotated[Choice, Depends()],
     ) -> Response:
         """The list of releases."""
-        reader = Reader(self._listing, user)
-        if choice.dag_id:
-            reader.require(choice.dag_id)
-        return self._list(request, reader, choice)
+        return self._list(request, Reader(self._listing, user), choice)
 
     def _list(self, request: Request, reader: Reader, choice: Choice) -> Response:
         releases = reader.releases()
@@ -142,7 +141,6 @@ class Pages:
     def run(self, request: Request, user: GetUserDep, dag_id: str, run_id: str) -> Response:
         """The release of a DAG run, or the list of its releases."""
         reader = Reader(self._listing, user)
-        reader.require(dag_id)
         choice = Choice(dag_id=dag_id, run_id=run_id)
         found = [release for release in reader.releases() if choice.takes(release)]
         if len(found) == 1:
@@ -213,7 +211,8 @@ class Pages:
         if name not in STATIC:
             raise HTTPException(404)
         headers = {**HEADERS, "Cache-Control": "private, max-age=31536000, immutable"}
-        return FileResponse(HERE / "static" / name, media_type=STATIC[name], headers=headers)
+        content = (HERE / "static" / name).read_bytes()
+        return Response(content, media_type=STATIC[name], headers=headers)
 
     def nothing(self, rest: str) -> Response:
         """There is no such page, which only a user is told."""
@@ -224,7 +223,9 @@ class Pages:
         status, said = _said(error)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             _log.error("%s: %s", request.url.path, error, exc_info=error)
-        return self._page(request, "error.html", status=status, said=said)
+        answer = self._page(request, "error.html", status=status, said=said)
+        answer.headers.update(getattr(error, "headers", None) or {})  # which methods there are
+        return answer
 
     def _page(self, request: Request, template: str, status: int = 200, **told: Any) -> Response:
         page = self._templates.get_template(template).render(
@@ -269,12 +270,18 @@ def _of_report(report: details.Report | None, has_report: bool) -> dict[str, Any
             "columns": details.columns(report),
             "making": details.making(report),
             "checked": [str(each) for each in verification.get("checked", ())],
-            "warning": figures.warning(report),
+            "warning": _warning(report),
             "notes": [str(each) for each in [*report.get("notes", ()), report.get("limits", "")]],
             "damaged": False,
         }
     except details.DAMAGE:
         return nothing
+
+
+def _warning(report: details.Report) -> str:
+    """What to mind before all else."""
+    warnings = (figures.published_raw(report.get("columns") or {}), figures.warning(report))
+    return " ".join(filter(None, warnings))
 
 
 def _frontier(reader: Reader, at: dict[str, Release]) -> details.Section | None:

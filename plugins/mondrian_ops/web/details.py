@@ -1,8 +1,8 @@
 """One release in figures, charts and tables, from its report; nothing of it is markup.
 
 A report is data that somebody else wrote: whoever builds a page of one has to expect that it lacks
-a part, or is no report at all (:data:`DAMAGE`). The conditions of the fragments are left out: their
-cut values are values of the data.
+a part, or is no report at all (:data:`DAMAGE`). The conditions of the fragments are left out: they
+may name values of the data, if common ones.
 """
 
 from __future__ import annotations
@@ -255,6 +255,7 @@ def columns(report: Report) -> list[tuple[str, str, str, bool]]:
         *((name, "named nowhere in the job",
            "published untouched" if is_open else "dropped", is_open)
           for name in told.get("unlisted", ())),
+        *((name, "pandas index", "left out", False) for name in told.get("index", ())),
     ]  # fmt: skip
 
 

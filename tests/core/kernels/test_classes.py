@@ -33,28 +33,6 @@ def test_extents_and_distinct_codes(case):
     ]
 
 
-@settings(max_examples=100, deadline=None)
-@given(classed(), st.integers(0, 2**64 - 1))
-def test_a_shuffle_stays_in_its_class_and_repeats(case, seed):
-    _, index, starts = case
-    first, second = index.copy(), index.copy()
-    kernels.shuffle_classes(first, starts, np.uint64(seed))
-    kernels.shuffle_classes(second, starts, np.uint64(seed))
-    assert first.tolist() == second.tolist()
-    for before, after in zip(np.split(index, starts[1:]), np.split(first, starts[1:]), strict=True):
-        assert sorted(before.tolist()) == sorted(after.tolist())
-
-
-def test_every_order_of_a_class_is_equally_likely():
-    orders: dict[tuple[int, ...], int] = {}
-    for seed in range(3000):
-        index = np.arange(3, dtype=np.int32)
-        kernels.shuffle_classes(index, np.array([0]), np.uint64(seed * 7919))
-        orders[tuple(index.tolist())] = orders.get(tuple(index.tolist()), 0) + 1
-    assert len(orders) == 6
-    assert all(420 < count < 580 for count in orders.values())  # 500, 4 deviations
-
-
 @pytest.mark.parametrize("rows", [0, 5])
 def test_rows_find_their_leaf(rows):
     places = np.array([[1, 0], [2, 0], [2, 5], [0, 9], [1, 6]], np.int32)[:rows]

@@ -25,6 +25,7 @@ CRITERIA = st.sampled_from(
     [
         DistinctDiversity("s", 2),
         DistinctDiversity("t", 3),
+        DistinctDiversity("t", 3, missing_counts=True),
         EntropyDiversity("s", 1.5),
         RecursiveDiversity("t", 2, ratio=1.5),
         TCloseness("s", 0.4, "equal"),
@@ -39,11 +40,13 @@ COMBINATION = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3),
     st.lists(COMBINATION, min_size=1, max_size=12),
     st.lists(CRITERIA, max_size=3),
     st.integers(1, 5),
+    st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_each_group_by_its_own_counts(combinations, criteria, k, random):
+def test_each_group_by_its_own_counts(combinations, criteria, k, missing, random):
     group, *sensitive, rows = map(np.array, zip(*combinations, strict=True))
-    counts = [np.bincount(codes, rows, 4).astype(np.int64) for codes in sensitive]
+    size = len(LEAVES) + missing  # code 0 is the missing value, or the first one
+    counts = [np.bincount(codes, rows, size).astype(np.int64) for codes in sensitive]
     domains = [
         SensitiveDomain(name, pa.array(LEAVES), each)
         for name, each in zip("st", counts, strict=True)
@@ -58,5 +61,5 @@ def test_each_group_by_its_own_counts(combinations, criteria, k, random):
     )
     for number, holds in zip(numbers, found, strict=True):
         some = group == number
-        own = [np.bincount(codes[some], rows[some], 4).astype(np.int64) for codes in sensitive]
+        own = [np.bincount(codes[some], rows[some], size).astype(np.int64) for codes in sensitive]
         assert holds == privacy.holds(int(rows[some].sum()), own, domains)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import brute_force
 from mondrian_ops.core import kernels
-from mondrian_ops.core.kernels.criteria import cut_holds, mark_valid
+from mondrian_ops.core.kernels.criteria import cut_holds, halves_hold, mark_valid
 
 LEVELS = {
     kernels.DISTINCT: st.integers(1, 4).map(float),
@@ -48,6 +52,7 @@ def nodes(draw):
         level=np.array(level, np.float64),
         c=np.full(count, c),
         codes=np.full(count, CODES, np.int64),
+        uncounted=np.array([draw(st.integers(0, 1)) for _ in kinds], np.int64),
         share=np.concatenate(shares),
         share_first=np.arange(count + 1, dtype=np.int64) * CODES,
         parent=np.tile(PARENT, count),
@@ -94,6 +99,24 @@ def side_holds(rows, criteria, members) -> bool:
     return True
 
 
+def brute_holds(rows, criteria, members) -> bool:
+    """The same of l-diversity by brute force, over the rows whose value counts."""
+    for kind, column, level, c, uncounted in zip(
+        *(criteria.kind, criteria.column, criteria.level, criteria.c, criteria.uncounted),
+        strict=True,
+    ):
+        counts = Counter(code for code in rows.sensitive[column, members] if code >= uncounted)
+        if kind == kernels.DISTINCT and len(counts) < level:
+            return False
+        if kind == kernels.ENTROPY and brute_force.entropy(counts) < math.log(level) - 1e-9:
+            return False
+        if kind == kernels.RECURSIVE and level > 1:
+            diverse = bool(counts) and brute_force.recursive(counts, c, int(level))
+            if not diverse:
+                return False
+    return side_holds(rows, criteria, members)
+
+
 @settings(max_examples=300, deadline=None)
 @given(nodes())
 def test_sweeps_find_what_counting_anew_finds(node):
@@ -109,6 +132,7 @@ def test_sweeps_find_what_counting_anew_finds(node):
         sides = side_holds(rows, criteria, left) and side_holds(rows, criteria, right)
         found = cut_holds(rows, index, start, stop, 0, 0, int(value), criteria, work)
         assert found == sides
+        assert found == all(brute_holds(rows, criteria, side) for side in (left, right))
         expected.append(sides and min(len(left), len(right)) >= criteria.k)
     work.value[: len(values)] = values
     work.below[: len(values)] = np.cumsum(counts)
@@ -116,3 +140,31 @@ def test_sweeps_find_what_counting_anew_finds(node):
     assert work.valid[: len(values) - 1].tolist() == expected
     assert not work.histogram.any()
     assert sorted(index.tolist()) == list(range(len(index)))
+
+
+def test_counts_left_by_others_are_not_taken_for_missing_values():
+    """Where values are many, only those of the node's rows are zeroed before they are counted."""
+    sensitive, many = [1, 2, 1, 2], 1000
+    criteria = kernels.Criteria(
+        k=1,
+        kind=np.array([kernels.DISTINCT]),
+        column=np.zeros(1, np.int64),
+        level=np.array([2.0]),
+        c=np.zeros(1),
+        codes=np.array([many]),
+        uncounted=np.ones(1, np.int64),
+        share=np.zeros(0),
+        share_first=np.zeros(2, np.int64),
+        parent=np.zeros(0, np.int32),
+        height=np.zeros(0),
+        parent_first=np.zeros(2, np.int64),
+    )
+    rows, index = rows_of([0, 0, 1, 1], [sensitive]), np.arange(4, dtype=np.int32)
+    work = kernels.new_work(4, 2, 1, criteria, kernels.Policy(kernels.MEDIAN, 3, 0))
+    work.left_counts[:] = 7
+    work.right_counts[:] = 7
+    work.value[:2], work.below[:2] = [0, 1], [2, 4]
+    mark_valid(rows, index, 0, 4, 0, 2, criteria, work)
+    assert work.valid[0]
+    work.left_counts[:] = 7
+    assert halves_hold(rows, index, 0, 2, 4, criteria, work)

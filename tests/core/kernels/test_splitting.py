@@ -19,6 +19,7 @@ NO_CRITERIA = kernels.Criteria(
     level=np.zeros(0),
     c=np.zeros(0),
     codes=np.zeros(0, np.int64),
+    uncounted=np.zeros(0, np.int64),
     share=np.zeros(0),
     share_first=np.zeros(1, np.int64),
     parent=np.zeros(0, np.int32),

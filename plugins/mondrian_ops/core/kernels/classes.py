@@ -48,19 +48,16 @@ def distinct_per_class(codes, index, starts, size):
 
 
 @njit(**JIT)
-def shuffle_classes(index, starts, seed):
-    """Shuffle the rows of every class in place (Fisher-Yates on splitmix64)."""
-    state = np.uint64(seed)
+def shuffle_classes(index, starts, random):
+    """Shuffle the rows of every class in place (Fisher-Yates).
+
+    ``random`` (rows,) uint64 has a random number for each place of ``index``.
+    """
     for i in range(starts.size):
         start = starts[i]
         stop = starts[i + 1] if i + 1 < starts.size else index.size
         for j in range(stop - 1, start, -1):
-            state += np.uint64(0x9E3779B97F4A7C15)
-            z = state
-            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            z ^= z >> np.uint64(31)
-            other = start + np.int64(z % np.uint64(j - start + 1))
+            other = start + np.int64(random[j] % np.uint64(j - start + 1))
             index[j], index[other] = index[other], index[j]
 
 

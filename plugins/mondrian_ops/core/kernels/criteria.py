@@ -17,33 +17,39 @@ LEAN = {**JIT, "_nrt": False}
 
 @njit(**LEAN)
 def group_holds(counts, total, distinct, criteria, j, surplus, deficit):
-    """Whether ``total`` rows with these sensitive ``counts`` (codes,) satisfy criterion ``j``."""
+    """Whether ``total`` rows with these sensitive ``counts`` (codes,) satisfy criterion ``j``.
+
+    Where the missing value is ``uncounted``, l-diversity is asked of the other rows by themselves.
+    """
     kind = criteria.kind[j]
+    first = criteria.uncounted[j]
     if kind == DISTINCT:
-        return distinct >= criteria.level[j]
+        return distinct - np.int64(first > 0 and counts[0] > 0) >= criteria.level[j]
     m = criteria.codes[j]
+    counted = total - first * counts[0]
     if kind == ENTROPY:  # Machanavajjhala et al. 2006, definition 4.1
         entropy = 0.0
-        for s in range(m):
+        for s in range(first, m):
             if counts[s] > 0:
-                p = counts[s] / total
+                p = counts[s] / counted
                 entropy -= p * np.log(p)
         return entropy >= np.log(criteria.level[j]) - TOLERANCE
     if kind == RECURSIVE:  # ibid., definition 4.2: r1 < c (r_l + ... + r_m)
-        return outweighed(counts, m, total, np.int64(criteria.level[j]), criteria.c[j])
+        level = np.int64(criteria.level[j])
+        return outweighed(counts, first, m, counted, level, criteria.c[j])
     return distance(counts, total, criteria, j, surplus, deficit) <= criteria.level[j] + TOLERANCE
 
 
 @njit(**LEAN)
-def outweighed(counts, m, total, level, c):
-    """Whether r1 < c (r_l + ... + r_m), where r1 >= r2 >= ... are the counts."""
+def outweighed(counts, first, m, total, level, c):
+    """Whether r1 < c (r_l + ... + r_m), where r1 >= r2 >= ... are the counts from ``first`` on."""
     largest = 0
     before = 0  # r1 + ... + r_(l-1)
     bound = total + 1
     left = level - 1
     while left > 0 and bound > 0:
         next_largest = same = 0
-        for s in range(m):
+        for s in range(first, m):
             if counts[s] < bound and counts[s] > next_largest:
                 next_largest, same = counts[s], 1
             elif counts[s] == next_largest:
@@ -91,8 +97,11 @@ def distance(counts, total, criteria, j, surplus, deficit):
 
 
 @njit(**LEAN)
-def both_diverse(rows, index, start, stop, a, low, high, column, need, work):
-    """Whether both sides of a cut have ``need`` distinct sensitive codes; stops when they have."""
+def both_diverse(rows, index, start, stop, a, low, high, column, first, need, work):
+    """Whether both sides of a cut have ``need`` distinct sensitive codes from ``first`` on.
+
+    Stops when they have.
+    """
     work.clock[0] += 1
     stamp = work.clock[0]
     left = right = 0
@@ -100,6 +109,8 @@ def both_diverse(rows, index, start, stop, a, low, high, column, need, work):
     for i in range(start, stop):
         row = index[i]
         s = rows.sensitive[column, row]
+        if s < first:
+            continue
         if np.uint64(rows.codes[a, row] - low) <= span:
             if work.left_seen[s] != stamp:
                 work.left_seen[s] = stamp
@@ -120,8 +131,8 @@ def cut_holds(rows, index, start, stop, a, low, high, criteria, work):
     for j in range(criteria.kind.size):
         column = criteria.column[j]
         if criteria.kind[j] == DISTINCT:
-            need = criteria.level[j]
-            if not both_diverse(rows, index, start, stop, a, low, high, column, need, work):
+            first, need = criteria.uncounted[j], criteria.level[j]
+            if not both_diverse(rows, index, start, stop, a, low, high, column, first, need, work):
                 return False
             continue
         left, right = work.left_counts, work.right_counts
@@ -162,11 +173,12 @@ def forget(counts, rows, index, start, stop, criteria, j):
     """Zero ``counts`` (codes,) before the values of a node are counted for criterion ``j``.
 
     Distinct values are seen in the counts of the node's own values: of many, such as persons, no
-    others are zeroed.
+    others are zeroed but the missing one, which is looked at in any case.
     """
     if criteria.kind[j] != DISTINCT or criteria.codes[j] <= stop - start:
         counts[: criteria.codes[j]] = 0
         return
+    counts[0] = 0
     codes = rows.sensitive[criteria.column[j]]
     for i in range(start, stop):
         counts[codes[index[i]]] = 0

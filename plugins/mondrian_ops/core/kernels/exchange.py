@@ -341,10 +341,11 @@ def _holds(rows, near, c, out, new, criteria, work):
 @njit(**LEAN)
 def _forget(counts, codes, near, c, new, criteria, j):
     """Zero ``counts`` before they are those of a class; of many codes, such as persons, no others
-    than its own."""
+    than its own and the missing one."""
     if criteria.kind[j] != DISTINCT:
         counts[: criteria.codes[j]] = 0
         return
+    counts[0] = 0
     for i in range(near.size[c]):
         counts[codes[near.members[c, i]]] = 0
     if new != NONE:

@@ -56,6 +56,7 @@ class Criteria(NamedTuple):
     level: Floats  # (criteria,): l, or t
     c: Floats  # (criteria,): the c of recursive (c, l)-diversity
     codes: Ints  # (criteria,): sensitive codes
+    uncounted: Ints  # (criteria,): 1 where code 0, the missing value, counts as no value; else 0
     share: Floats  # of t-closeness: distribution over the whole dataset, flat
     share_first: Ints  # (criteria + 1,)
     parent: NDArray[np.int32]  # T_TREE: parents in the sensitive hierarchy, flat, children first

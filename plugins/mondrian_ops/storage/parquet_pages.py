@@ -1,0 +1,356 @@
+"""What a Parquet file unpacks to, found out before it is unpacked.
+
+A page of a few kilobytes may become a gigabyte, and a value of a dictionary may stand in any number
+of rows. What a decoder allocates for a page is what the page's own header says, so these headers
+are read, of files on the local file system. The footer gives the sum of each column chunk's pages,
+and may lie: it is believed where no page can be larger by the chunk's codec, and on a remote store,
+where each header would take a request.
+
+The format is that of parquet.thrift in apache/parquet-format, in Thrift's compact protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mondrian_ops.core import limits
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.locations import is_local, local_path, shown
+from mondrian_ops.storage.remote import open_file
+
+__all__ = ["BATCH_BYTES", "DamagedPageError", "rows_at_once"]
+
+BATCH_BYTES = 128 << 20
+"""What the rows of one batch may take, unless a single row takes more."""
+
+# How many bytes a codec makes of one at most; of the other codecs no bound is known.
+_MOST_TIMES = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 255, "GZIP": 1032}
+_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
+_DELTA_BYTE_ARRAY = 7  # an encoding in which a value takes over what it shares with the one before
+_HEADER_BYTES = 128  # most are shorter
+_SHOWN_ROWS = 1024
+_READ_BYTES = 1 << 18  # at a time: a column chunk may be large, and far away
+_MOST_HEADER_BYTES = 16 << 20  # as for Arrow
+_MOST_NESTED = 8
+# Types of Thrift's compact protocol.
+_TRUE, _FALSE, _BYTE, _INT16, _INT32, _INT64, _DOUBLE, _BINARY, _LIST, _SET = range(1, 11)
+_STRUCT = 12
+
+
+class DamagedPageError(Exception):
+    """There is no page header where one should be."""
+
+
+class _Page(NamedTuple):
+    """A page header: the type, bytes of the page unpacked and packed, values, and encoding."""
+
+    kind: int
+    unpacked: int
+    packed: int
+    values: int
+    encoding: int
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """What a column chunk may take in memory.
+
+    Attributes:
+        column: the column of Arrow that it is a part of.
+        path: its name in the schema of the file.
+        row: bytes of a row at most, but for values of the dictionary.
+        dictionary: bytes of the dictionary's values, which rows may repeat.
+        times: values that a row has; of a nested column on average.
+        values: all values of a nested column, which may be those of one row; else 0.
+    """
+
+    column: str
+    path: str
+    row: int
+    dictionary: int
+    times: int
+    values: int
+
+    def bytes_of_row(self, longest: Mapping[str, int]) -> int:
+        """What a row may take, by the longest values of dictionaries that are known."""
+        return self.times * self.bytes_of_value(longest)
+
+    def bytes_of_value(self, longest: Mapping[str, int]) -> int:
+        """What a value may take."""
+        return self.row + min(self.dictionary, longest.get(self.column, self.dictionary))
+
+
+def rows_at_once(
+    path: str, stamp: str, columns: tuple[str, ...], groups: tuple[int, ...] | None, wanted: int
+) -> int:
+    """The rows of a file, up to ``wanted``, that one batch may have; ``stamp`` is its version's.
+
+    Raises:
+        InputError: a page or a value is beyond the limits ``parquet_page`` or ``text``.
+        DamagedPageError: a page has no header.
+    """
+    in_use = tuple(sorted(limits.in_use().items()))
+    return _rows_at_once(path, stamp, columns, groups, wanted, in_use)
+
+
+@lru_cache(maxsize=64)
+def _rows_at_once(
+    path: str,
+    stamp: str,
+    columns: tuple[str, ...],
+    groups: tuple[int, ...] | None,
+    wanted: int,
+    in_use: tuple[tuple[str, int], ...],
+) -> int:
+    with _opened(path) as stream, pq.ParquetFile(stream, pre_buffer=False) as file:
+        owners = _owners(file)
+        chosen = range(file.num_row_groups) if groups is None else groups
+        rows = wanted
+        for group in chosen:
+            chunks = [
+                _chunk(path, stream, file, group, at, owner)
+                for at, owner in enumerate(owners)
+                if owner in columns
+            ]
+            rows = min(rows, _rows(path, stream, group, chunks, wanted))
+        return rows
+
+
+def _opened(path: str) -> pa.NativeFile:
+    return pa.OSFile(local_path(path), "rb") if is_local(path) else open_file(path)
+
+
+def _owners(file: pq.ParquetFile) -> list[str]:
+    """For each column of Parquet the column of Arrow that it is a part of."""
+    return [each.name for each in file.schema_arrow for _ in range(_leaves(each.type))]
+
+
+def _leaves(kind: pa.DataType) -> int:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _leaves(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return _leaves(kind.value_type)
+    if not pa.types.is_nested(kind):
+        return 1
+    return sum(_leaves(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _chunk(
+    path: str, stream: pa.NativeFile, file: pq.ParquetFile, group: int, at: int, column: str
+) -> _Chunk:
+    found = file.metadata.row_group(group)
+    chunk, leaf = found.column(at), file.schema.column(at)
+    is_text = leaf.physical_type == "BYTE_ARRAY"
+    row, dictionary = max(8, leaf.length or 0), 0
+    page = _largest_page(path, chunk)
+    if page > limits.limit("parquet_page") or (is_text and is_local(path)):
+        page = 0
+        for each in _pages(stream, chunk):
+            page = max(page, each.unpacked)
+            if each.kind == _DICTIONARY_PAGE:
+                dictionary = each.unpacked
+            elif is_text:
+                several = each.values if each.encoding != _DELTA_BYTE_ARRAY else 1
+                row = max(row, -(-each.unpacked // max(1, several)))
+        if page > limits.limit("parquet_page"):
+            raise InputError(
+                limits.exceeded(
+                    "parquet_page",
+                    f"{shown(path)}: a page of column {column!r} unpacks to "
+                    f"{limits.size_text(page)}",
+                    "write the file with smaller pages, or leave out that column",
+                )
+            )
+    elif is_text:
+        row = max(row, -(-chunk.total_uncompressed_size // max(1, chunk.num_values)))
+        dictionary = chunk.total_uncompressed_size if chunk.has_dictionary_page else 0
+    is_nested = leaf.max_repetition_level > 0
+    values = chunk.num_values if is_nested else 0
+    times = max(1, -(-values // max(1, found.num_rows)))
+    return _Chunk(column, leaf.path, row, dictionary if is_text else 0, times, values)
+
+
+def _largest_page(path: str, chunk: pq.ColumnChunkMetaData) -> int:
+    """What no page of a chunk can be larger than, by what is known without looking at it."""
+    if not is_local(path):
+        return int(chunk.total_uncompressed_size)
+    times = _MOST_TIMES.get(chunk.compression)
+    beyond = limits.limit("parquet_page") + 1
+    return beyond if times is None else int(chunk.total_compressed_size * times)
+
+
+def _rows(path: str, stream: pa.NativeFile, group: int, chunks: list[_Chunk], wanted: int) -> int:
+    """The rows of a row group, up to ``wanted``, that one batch may have."""
+    longest: dict[str, int] = {}
+    if sum(each.bytes_of_row(longest) for each in chunks) * wanted > BATCH_BYTES:
+        longest = _longest(stream, group, [each for each in chunks if each.dictionary])
+    for column, length in longest.items():
+        limits.check_text(f"{shown(path)}: column {column!r}", length)
+    for each in chunks:
+        taken, most = (
+            each.values * each.bytes_of_value(longest),
+            limits.most_unpacked(stream.size()),
+        )
+        if taken > most:
+            met = (
+                f"{shown(path)}: the {each.values:,} values of column {each.column!r} may take "
+                f"{limits.size_text(taken)}, more than {limits.size_text(most)}"
+            )
+            raise InputError(limits.exceeded("inflation", met, "leave out that column"))
+    row = sum(each.bytes_of_row(longest) for each in chunks)
+    return max(1, min(wanted, BATCH_BYTES // max(1, row)))
+
+
+def _longest(stream: pa.NativeFile, group: int, chunks: list[_Chunk]) -> dict[str, int]:
+    """The bytes of the longest value in the dictionaries of a column, where some rows show them."""
+    rows_shown = BATCH_BYTES // max(1, sum(each.times * each.row for each in chunks))
+    names = {each.column: None for each in chunks}
+    paths = [each.path for each in chunks]
+    most = max(1, min(_SHOWN_ROWS, rows_shown))
+    with pq.ParquetFile(
+        stream, read_dictionary=paths, pre_buffer=False, buffer_size=_READ_BYTES
+    ) as file:
+        rows = next(file.iter_batches(most, [group], [*names], use_threads=False), None)
+    if rows is None:
+        return {}
+    found = {}
+    for name in names:
+        values = list(_dictionaries(rows.column(name)))
+        parts = sum(each.column == name for each in chunks)
+        # No dictionary is there before a value of it was met.
+        if len(values) >= parts and all(len(each) for each in values):
+            found[name] = max(map(_longest_of, values))
+    return found
+
+
+def _dictionaries(array: pa.Array) -> Iterator[pa.Array]:
+    if isinstance(array, pa.DictionaryArray):
+        yield array.dictionary
+    elif isinstance(array, pa.MapArray):
+        yield from _dictionaries(array.keys)
+        yield from _dictionaries(array.items)
+    elif isinstance(array, pa.StructArray):
+        for part in array.flatten():
+            yield from _dictionaries(part)
+    elif pa.types.is_nested(array.type):
+        yield from _dictionaries(array.values)
+
+
+def _longest_of(values: pa.Array) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.max(pc.binary_length(values)).as_py() or 0)
+
+
+# The headers of pages
+
+
+def _pages(stream: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> Iterator[_Page]:
+    """The page headers of a column chunk, as a reader that wants all its values meets them."""
+    at = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
+        at = chunk.dictionary_page_offset
+    end = at + chunk.total_compressed_size
+    values = 0
+    while at < end and values < chunk.num_values:
+        page, length = _page(stream, at)
+        yield page
+        at += length + page.packed
+        values += page.values if page.kind != _DICTIONARY_PAGE else 0
+
+
+def _page(stream: pa.NativeFile, at: int) -> tuple[_Page, int]:
+    """The page header at a position, and its length."""
+    size = _HEADER_BYTES
+    while True:
+        content = stream.read_at(size, at)
+        try:
+            fields, length = _fields(content, 0, 0)
+            break
+        except IndexError:
+            if len(content) < size or size >= _MOST_HEADER_BYTES:
+                raise DamagedPageError from None
+            size *= 8
+    kind, unpacked, packed = (fields.get(number) for number in (1, 2, 3))
+    if kind is None or unpacked is None or packed is None:
+        raise DamagedPageError
+    own = fields.get({_DATA_PAGE: 5, _DICTIONARY_PAGE: 7, _DATA_PAGE_2: 8}.get(kind, 0), {})
+    values, encoding = own.get(1, 0), own.get(4 if kind == _DATA_PAGE_2 else 2, 0)
+    if min(unpacked, packed, values) < 0:
+        raise DamagedPageError
+    return _Page(kind, unpacked, packed, values, encoding), length
+
+
+def _fields(content: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
+    """The fields of a struct that are 32-bit numbers or structs, by id, and where it ends.
+
+    Raises IndexError where the content ends before it.
+    """
+    if depth > _MOST_NESTED:
+        raise DamagedPageError
+    found: dict[int, Any] = {}
+    number = 0
+    while (head := content[at]) & 15:
+        at += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, at = _number(content, at)
+        number = (number + 0x8000) % 0x10000 - 0x8000  # 16 bits, as for a decoder
+        kind = head & 15
+        if kind == _INT32:
+            found[number], at = _number(content, at)
+        elif kind == _STRUCT:
+            found[number], at = _fields(content, at, depth + 1)
+        elif kind not in (_TRUE, _FALSE):  # which have no more bytes in a struct
+            at = _skipped(content, at, kind, depth + 1)
+    return found, at + 1
+
+
+def _skipped(content: bytes, at: int, kind: int, depth: int) -> int:
+    """Where a value ends."""
+    if kind in (_TRUE, _FALSE, _BYTE):
+        return at + 1
+    if kind in (_INT16, _INT32, _INT64):
+        return _varint(content, at)[1]
+    if kind == _DOUBLE:
+        return at + 8
+    if kind == _BINARY:
+        length, at = _varint(content, at)
+        return at + length
+    if kind == _STRUCT:
+        return _fields(content, at, depth)[1]
+    if kind not in (_LIST, _SET) or depth > _MOST_NESTED:  # a page header has no map
+        raise DamagedPageError
+    size, of = content[at] >> 4, content[at] & 15
+    at += 1
+    if size == 15:
+        size, at = _varint(content, at)
+    for _ in range(size):
+        at = _skipped(content, at, of, depth + 1)
+    return at
+
+
+def _number(content: bytes, at: int) -> tuple[int, int]:
+    """A signed number, and where it ends."""
+    value, at = _varint(content, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+        if shift > 63:
+            raise DamagedPageError
