@@ -32,7 +32,7 @@ KILLS = ("killed before", "killed after")
 ERRORS = ("EIO", "ENOSPC", "reply lost")
 STOPS = ("stopped", "stopped for long")
 
-_WRITES = frozenset({"create", "write", "mkdir", "rename", "fsync", "exchange"})
+_WRITES = frozenset({"create", "write", "mkdir", "rename", "link", "fsync", "exchange"})
 _NAMES = (
     (re.compile(r"part-[0-9a-f]{16}\.parquet"), "part"),
     (re.compile(r"persons-[0-9a-f]{64}\.arrow"), "persons"),
@@ -175,6 +175,7 @@ def _wrap_os(points: Points) -> None:
         "chmod": ("chmod", 0),
         "rename": ("rename", 1),
         "replace": ("rename", 1),
+        "link": ("link", 1),
         "unlink": ("unlink", 0),
         "rmdir": ("rmdir", 0),
         "fsync": ("fsync", 0),

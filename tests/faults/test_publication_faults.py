@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from faults.injection import Fault
-from faults.laboratory import Laboratory
+from faults.laboratory import Laboratory, contents
 from mondrian_ops import pipeline
 
 ANOTHER_RUN = "another run has published to"
@@ -96,10 +96,16 @@ def test_a_release_that_is_half_removed_is_not_published(one: Laboratory) -> Non
 
 
 def test_what_a_late_attempt_writes_is_not_published(one: Laboratory) -> None:
-    """The first attempt at a fragment dies at last, in the middle of the publication."""
-    stopped = one.run(3, Fault("exchange out 1", "stopped"))
-    assert one.run(1, Fault("write part 1", "killed after")).how == "killed"
-    assert one.processes.resume(stopped).how == "done"
+    """The first attempt at a fragment goes on at last, in the middle of the publication."""
+    one.set_back(1)
+    late = one.run(1, Fault("write part 1", "stopped"))
+    assert one.run(1, last=2).how == "done"
+    (staging,) = one.folder.glob(".*/release")
+    checked = contents(staging)
+    publication = one.run(3, Fault("exchange out 1", "stopped"))
+    assert one.processes.resume(late).how == "done"
+    assert one.processes.resume(publication).how == "done"
+    assert contents(one.output).items() >= checked.items()
     assert one.run(4).how == "done"
     one.check_over()
 

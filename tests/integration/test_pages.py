@@ -288,6 +288,7 @@ def test_the_list_stands_in_the_navigation(visit, archive, shots):
     assert listed.locator("tr", has_text="out/visits").locator(".state").inner_text() == "refused"
     card = listed.locator(".dataset", has_text="out/people/*")
     assert card.locator(".drift").inner_text().startswith("loss +")
+    drawn(listed)  # and so its scripts run, of which one submits the choice
     listed.get_by_label("DAG").select_option("mondrian_nightly")
     listed.get_by_text("41 releases").wait_for()
     drawn(listed)

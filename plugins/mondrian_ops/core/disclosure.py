@@ -191,7 +191,10 @@ class _Line:
         return self._is_enough(first, _at(at)) and self._is_enough(_above(at), last)
 
     def _edge(self, value: Any) -> int:
-        return int(self._edges.index(read_value(value, self._edges.type)).as_py())
+        at = int(self._edges.index(read_value(value, self._edges.type)).as_py())
+        if at < 0:
+            raise ValueError("a plan's cut is not among its edges")
+        return at
 
     def _is_held(self, edge: int) -> bool:
         return self._is_enough(_at(edge), _above(edge))
@@ -243,4 +246,4 @@ def _bound_text(name: str, bound: Predicate) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{round(100 * share, 1):g} %"
+    return f"{100 * share:g} %"

@@ -98,7 +98,7 @@ def _number(text: str, type_: pa.DataType) -> Any:
     """A whole number times a power of ten as JSON has it, None where the type does not hold it."""
     if pa.types.is_floating(type_):
         value = float(text)
-        return value if abs(value) <= np.finfo(type_.to_pandas_dtype()).max else None
+        return value if abs(value) <= float(np.finfo(type_.to_pandas_dtype()).max) else None
     if pa.types.is_integer(type_):
         value, limits = int(Decimal(text)), np.iinfo(type_.to_pandas_dtype())
         return value if limits.min <= value <= limits.max else None

@@ -39,6 +39,7 @@ __all__ = [
 
 _COPY_BYTES = 8 << 20
 _REMOVALS = 5  # of one directory, where somebody goes on writing into it
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES})
 
 
@@ -76,13 +77,13 @@ def content_within(path: str, limit: str, name: str, error: type[MondrianOpsErro
 
 @contextmanager
 def new_file(
-    url: str, durable: bool = False, grows_in: str | None = None
+    url: str, durable: bool = False, grows_in: str | None = None, replace: bool = True
 ) -> Iterator[pa.NativeFile]:
     """A file to write, which appears when the block ends, and not if it ends with an error."""
     file = NewFile(url, grows_in)
     try:
         yield file.sink
-        file.commit(durable)
+        file.commit(durable, replace)
     except BaseException:
         file.abandon()
         raise
@@ -111,13 +112,18 @@ class NewFile:
             self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the sink
             self.sink = pa.PythonFile(self._gathered, "w")
 
-    def commit(self, durable: bool = False) -> None:
-        """Put it under its name; ``durable``: where there is a disk here, once it is on it."""
+    def commit(self, durable: bool = False, replace: bool = True) -> None:
+        """Put it under its name; ``durable``: where there is a disk here, once it is on it.
+
+        Without ``replace``, a file that has the name already stays and this one goes: on the local
+        file system, if it knows hard links.
+        """
         if is_local(self._url):
             self.sink.close()
             if durable:
                 sync(self._temporary)
-            self._temporary.replace(local_path(self._url))
+            if replace or not _linked(self._temporary, local_path(self._url)):
+                self._temporary.replace(local_path(self._url))
         else:
             self.sink.flush()
             _upload(self._url, self._gathered)
@@ -129,6 +135,19 @@ class NewFile:
             self.sink.close()
         if is_local(self._url):
             self._temporary.unlink(missing_ok=True)
+
+
+def _linked(temporary: Path, place: str) -> bool:
+    """Give a file a name that no other has, and only that; False where nothing can be linked."""
+    try:
+        with suppress(FileExistsError):
+            os.link(temporary, place)
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    temporary.unlink()
+    return True
 
 
 def _upload(url: str, content: IO[bytes]) -> None:

@@ -76,6 +76,9 @@ def write_part(
 ) -> None:
     """Write one part of a release, flushed to disk, as a whole or not at all.
 
+    One that is there stays. It may have been checked already: a try at the fragment that was given
+    up for dead, and goes on late, must not put rows in another order in its place.
+
     ``grows_in``: a directory for it until it is whole; one that is not published beneath it.
     ``on_digest``: called with the digest of its content before it appears under its name.
 
@@ -87,7 +90,7 @@ def write_part(
     """
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
     try:
-        with new_file(path, durable=True, grows_in=grows_in) as file:
+        with new_file(path, durable=True, grows_in=grows_in, replace=False) as file:
             if on_digest is None:
                 _write_rows(clean, file)
                 return
