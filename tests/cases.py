@@ -19,7 +19,7 @@ import brute_force
 from mondrian_ops import pipeline
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from reading import KINDS, TREE_FILE, Column, is_missing
+from reading import KINDS, TREE_FILE, Column
 
 # A case: a table and a job, as Hypothesis draws them
 
@@ -171,8 +171,7 @@ class Release:
         names += [n for n in self.table.column_names if n in _names(columns)]
         listed = self.table.select([*sorted(names), "row"]).to_pylist()
         assert len({row["row"] for row in listed}) == len(listed)
-        own = [[None if is_missing(v) else v for v in column.values] for column in columns]
-        people = list(zip(*own, strict=True))
+        people = list(zip(*(column.codes for column in columns), strict=True))
         return ByRow({row.pop("row"): tuple(row.values()) for row in listed}, people)
 
     def labels(self, columns: Sequence[Column]) -> Counter[tuple]:

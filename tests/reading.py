@@ -157,6 +157,16 @@ class Column:
         return list(found.values())
 
     @property
+    def codes(self) -> list[Any]:
+        """What is known of each value when rows are cut: of a grid, the cell alone."""
+        code = self._cell if "grid" in self.way else lambda value: value
+        return [None if is_missing(value) else code(value) for value in self.values]
+
+    def _cell(self, value: Any) -> int:
+        step, _, origin = self.way.partition(":")[2].partition("@")
+        return math.floor((_place(value) - Decimal(origin or 0)) / Decimal(step))
+
+    @property
     def tells_apart(self) -> bool:
         """Whether two rows differ in it, be it that one has no value."""
         return len(self.present) + any(map(is_missing, self.values)) > 1
@@ -189,18 +199,16 @@ class Column:
     def _check_grid(self, published: str, present: list[Any]) -> tuple[float, float]:
         step, _, origin = self.way.partition(":")[2].partition("@")
         unit, start = Decimal(step), Decimal(origin or 0)
-
-        def cell(value: Any) -> int:
-            return math.floor((_place(value) - start) / unit)
-
-        low, high = (start + unit * cell(min(present)), start + unit * (cell(max(present)) + 1))
+        cells = [self._cell(value) for value in present]
+        low, high = start + unit * min(cells), start + unit * (max(cells) + 1)
         assert published[0] == "["
         assert published[-1] == ")"
         ends = published[1:-1].split(", ")
         if isinstance(present[0], dt.date):
             ends = [_place(dt.date.fromisoformat(end)) for end in ends]
         assert [Decimal(end) for end in ends] == [low, high]
-        span = unit * (cell(max(self.present)) + 1 - cell(min(self.present)))
+        whole = [self._cell(value) for value in self.present]
+        span = unit * (max(whole) + 1 - min(whole))
         loss = float((high - low) / span)
         return loss, loss
 
