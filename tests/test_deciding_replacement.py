@@ -51,6 +51,7 @@ SAME = [
     {"t": 0.25, "t_distance": "hierarchical", "sensitive_hierarchy": {"ill": "ills.csv"}},
     {"entity_id": "name"},
     {"unlisted": "publish"},
+    {"l": 2, "missing_sensitive": "value"},
     {"identifier_policy": "redact"},
     {"interval_style": "bounds"},
     {"algorithm": "samarati"},
@@ -69,6 +70,7 @@ NO_WEAKER = [
     ({"l": 2}, {"l": 2, "diversity": "entropy"}),
     ({"l": 2}, {"l": 2, "diversity": "recursive", "c": 9}),
     ({"l": 2, "diversity": "recursive", "c": 3}, {"l": 2, "diversity": "recursive", "c": 2.5}),
+    ({"l": 2, "missing_sensitive": "value"}, {"l": 2}),
     ({}, {"t": 0.9}),
     ({"t": 0.5}, {"t": 0.4}),
     ({"t": 0.5, "t_distance": "ordered"}, {"t": 0.5}),
@@ -100,6 +102,8 @@ WEAKER = [
     ({"l": 2}, {}, "no l is asked for, and l was 2"),
     ({"l": 3}, {"l": 2}, "l is 2, and was 3"),
     ({"l": 3}, {"l": 2.5, "diversity": "entropy"}, "l is 2.5, and was 3"),
+    ({"l": 2}, {"l": 2, "missing_sensitive": "value"},
+     "missing sensitive values count towards l, and did not"),
     (RECURSIVE, {"l": 2}, "diversity is distinct, and was recursive"),
     (RECURSIVE, {"l": 2, "diversity": "entropy"}, "diversity is entropy, and was recursive"),
     (RECURSIVE, {**RECURSIVE, "c": 3.5}, "c is 3.5, and was 3"),
@@ -170,7 +174,7 @@ def test_very_many_columns_are_counted():
     ],
 )
 def test_what_makes_no_sense_in_a_report_says_nothing(standing):
-    assert weaknesses(a_job(), standing) == []
+    assert weaknesses(a_job(unlisted="publish"), standing) == []
 
 
 # The release at the output
@@ -208,7 +212,9 @@ def test_another_may_not(output, made_by):
     assert "does not replace it: it is not of the same maker; choose" in refusal(
         output, made_by, l=2
     )
-    assert "maker; k is 4" in refusal(output, made_by, l=2, k=4)
+    assert "it: it is not of the same maker; k is 4, and was 5; no l" in refusal(
+        output, made_by, k=4
+    )
     refuse_replacing(a_job(output=str(output), k=2, replace="any"), made_by)
 
 

@@ -205,6 +205,42 @@ def test_the_report_is_that_of_the_parts(tmp_path):
     assert len(pq.read_table(wrapping.out)) == ROWS
 
 
+def test_columns_of_one_value_are_noted():
+    assert checks.constant_note([]) == ""
+    assert checks.constant_note(["c", "t"]) == (
+        "the same value in all rows, so of no use as quasi-identifiers: 'c', 't'"
+    )
+
+
+def test_a_weaker_release_does_not_replace_one_that_was_approved_meanwhile(tmp_path):
+    better, worse = (
+        Wrapping(tmp_path, run=f"k = {k}", k=k, require_approval=True) for k in (6, 3)
+    )
+    approvals = [Approval(each.check().seal, "jane", "2025-06-01") for each in (better, worse)]
+    better.publish(approvals[0])
+    with pytest.raises(StorageError, match="k is 3, and was 6"):
+        worse.publish(approvals[1])
+    assert json.loads((worse.out / "_report.json").read_text())["job"]["k"] == 6
+
+
+def test_who_may_be_asked_is_told_what_the_release_would_replace(tmp_path):
+    Wrapping(tmp_path, run="before").wrap_up()
+    assert "replaces" not in Wrapping(tmp_path).check().report
+    asking = Wrapping(tmp_path, require_approval=True, replace="any")
+    replaced = asking.check().report["replaces"]
+    assert (replaced["k"], replaced["made_by"]) == (3, None)
+
+
+@pytest.mark.parametrize("digests", [("a", "b"), ("b", "a")])
+def test_persons_are_those_of_the_part_that_was_read(tmp_path, monkeypatch, digests):
+    """An attempt that was given up for dead may write a part again, in another order."""
+    wrapping = Wrapping(tmp_path, entity_id="row", partitioning={"fragments": 1})
+    found = iter(digests)
+    monkeypatch.setattr(storage, "digest_of", lambda path: next(found))
+    with pytest.raises(OSError, match="written again while it was read"):
+        wrapping.check()
+
+
 def test_a_second_attempt_returns_the_published_report(tmp_path):
     wrapping = Wrapping(tmp_path)
     assert pipeline.published_report(wrapping.job, wrapping.work.root) is None

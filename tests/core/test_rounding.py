@@ -30,6 +30,8 @@ def between(low: Any, high: Any, type_: pa.DataType) -> Round | None:
         (123_456_789, 123_499_999, pa.int64(), (123_460_000, 123_450_000, 123_470_000)),
         (95, 120, pa.int8(), (100, 0, None)),
         (-120, -99, pa.int8(), (-100, None, 0)),
+        (125, 127, pa.int8(), (126, 125, 127)),
+        (1.0, float("inf"), pa.float64(), None),
         (-5, 7, pa.int8(), (0, None, None)),
         (0, 5, pa.uint8(), (1, 0, 2)),
         (-5, 0, pa.int64(), (-4, -5, -3)),
@@ -66,6 +68,7 @@ def test_numbers(low, high, type_, expected):
         ("1968-12-31", "1969-01-01", None),
         ("0001-01-01", "0001-02-02", ("0001-02-01", "0001-01-01", "0001-03-01")),
         ("9999-11-30", "9999-12-02", ("9999-12-01", "9999-11-01", None)),
+        ("0050-01-01", "0150-01-01", ("0100-01-01", None, "0200-01-01")),
     ],
 )
 @pytest.mark.parametrize("type_", [pa.date32(), pa.date64()])
@@ -99,11 +102,28 @@ def test_moments(low, high, type_, expected):
     assert (found and found.value) == expected
 
 
-def test_a_step_may_lead_beyond_what_nanoseconds_hold():
-    found = between("2258-06-01 00:00:00", "2261-06-01 00:00:00", pa.timestamp("ns"))
+@pytest.mark.parametrize(
+    ("low", "high", "value", "has_low", "has_high"),
+    [
+        ("2258-06-01 00:00:00", "2261-06-01 00:00:00", "2260-01-01", True, False),
+        ("2262-04-11 22:30:00", "2262-04-11 23:30:00", "2262-04-11 23:00:00", True, False),
+        ("1677-09-21 00:30:00", "1677-09-21 01:30:00", "1677-09-21 01:00:00", False, True),
+    ],
+)
+def test_a_step_may_lead_beyond_what_nanoseconds_hold(low, high, value, has_low, has_high):
+    found = between(low, high, pa.timestamp("ns"))
     assert found is not None
-    assert found.value.startswith("2260-01-01")
-    assert found.high is None
+    assert found.value.startswith(value)
+    assert (found.low is not None, found.high is not None) == (has_low, has_high)
+
+
+def test_a_step_leads_up_to_the_first_and_the_last_second():
+    first = between("0001-01-01 00:00:00.5", "0001-01-01 00:00:01.5", pa.timestamp("ms"))
+    assert first is not None
+    assert first.low == "0001-01-01 00:00:00.000"
+    last = between("9999-12-31 23:59:57.5", "9999-12-31 23:59:58.5", pa.timestamp("ms"))
+    assert last is not None
+    assert last.high == "9999-12-31 23:59:59.000"
 
 
 @given(st.lists(st.integers(-500, 500), min_size=2, max_size=2, unique=True))

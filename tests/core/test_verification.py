@@ -683,6 +683,8 @@ def test_both_sides_read_every_character_alike(text):
         (" \t\r\n\x00\x1f\x7f\x85\u00a0\u2003\u2028\u2029\u3000", None),
         ("\u00ad\u061c\u200b\u200d\u2060\ufeff\u034f\u115f\u1160\u3164\uffa0\u2800", None),
         ("\u17b4\u17b5\u180b\u180f\ufe00\ufe0f\U000e0100\U000e01ef", None),
+        ("\u2065\ufff0\ufff8\U000e0000\U000e0fff", None),
+        ("\uffef", "\uffef"),
         ("  flu\t and\n\ncold ", "flu and cold"),
         ("\ufb02u", "flu"),
         ("fl\u200bu", "flu"),

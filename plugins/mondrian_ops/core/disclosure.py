@@ -191,10 +191,7 @@ class _Line:
         return self._is_enough(first, _at(at)) and self._is_enough(_above(at), last)
 
     def _edge(self, value: Any) -> int:
-        at = int(self._edges.index(read_value(value, self._edges.type)).as_py())
-        if at < 0:
-            raise ValueError("a plan's cut is not among its edges")
-        return at
+        return int(self._edges.index(read_value(value, self._edges.type)).as_py())
 
     def _is_held(self, edge: int) -> bool:
         return self._is_enough(_at(edge), _above(edge))

@@ -82,9 +82,7 @@ def _powers(above: Fraction, below: Fraction, type_: pa.DataType) -> Iterator[in
     """The powers of ten to try, the largest first; the last have several multiples in between."""
     first = _magnitude(max(abs(above), abs(below)))
     last = _magnitude(below - above) - 2
-    if pa.types.is_integer(type_):
-        last = max(last, 0)
-    elif pa.types.is_decimal(type_):
+    if pa.types.is_decimal(type_):
         last = max(last, -type_.scale)
     yield from range(first, last - 1, -1)
 
@@ -116,12 +114,14 @@ def _moment_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
     second = Fraction(per_day, _SECONDS_PER_DAY)  # in ticks
 
     def moment(seconds: int) -> Any:
-        found = int(seconds * second)
-        if not (_FIRST_SECOND <= seconds <= _LAST_SECOND and -(2**63) <= found < 2**63):
+        if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
             return None
-        return json_value(pa.scalar(found, ticks).cast(type_))
+        try:
+            return json_value(pa.scalar(int(seconds * second), ticks).cast(type_))
+        except OverflowError:  # nanoseconds end in 2262
+            return None
 
-    for value, *ends in _moments(math.floor(above / second), not pa.types.is_timestamp(type_)):
+    for value, *ends in _moments(above // second, not pa.types.is_timestamp(type_)):
         if value * second < below:
             return Round(moment(value), *map(moment, ends))
     return None

@@ -104,7 +104,7 @@ def _less_diverse(job: Job, asked: Report) -> str:
     if kind not in ("distinct", job.diversity):
         return f"diversity is {job.diversity}, and was {kind}"
     limit = _number(c)
-    if kind == "recursive" and limit is not None and job.c is not None and job.c > limit:
+    if limit is not None and job.c is not None and job.c > limit:
         return f"c is {job.c:g}, and was {limit:g}"
     return ""
 
