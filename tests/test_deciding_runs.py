@@ -213,9 +213,7 @@ def test_columns_of_one_value_are_noted():
 
 
 def test_a_weaker_release_does_not_replace_one_that_was_approved_meanwhile(tmp_path):
-    better, worse = (
-        Wrapping(tmp_path, run=f"k = {k}", k=k, require_approval=True) for k in (6, 3)
-    )
+    better, worse = (Wrapping(tmp_path, run=f"k = {k}", k=k, require_approval=True) for k in (6, 3))
     approvals = [Approval(each.check().seal, "jane", "2025-06-01") for each in (better, worse)]
     better.publish(approvals[0])
     with pytest.raises(StorageError, match="k is 3, and was 6"):
