@@ -68,9 +68,9 @@ def _number_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
     for power in _powers(above, below, low.type):
         least = above // Fraction(10) ** power + 1
         for times in (least, least + 1):  # as the type holds it, the first may be `low` itself
-            value, *ends = (_number(f"{times + by}e{power}", low.type) for by in (0, -1, 1))
+            value, *beside = (_number(f"{times + by}e{power}", low.type) for by in (0, -1, 1))
             if value is not None and above < _exact(value, low.type) < below:
-                return Round(value, *ends)
+                return Round(value, *beside)
     return None
 
 
