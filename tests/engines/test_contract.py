@@ -126,9 +126,10 @@ def test_cutting_and_writing(site: Site, engine: Engine, tmp_path: Path, retriev
         mask = np.isin(leaf, run.state["leaves"][fragment["id"]])
         rows = site.table.select(run.columns).filter(pa.array(mask))
         released, expected, _ = run.anonymizer.release(rows)
-        storage.write_part(str(tmp_path / "part.parquet"), released)
+        alone = tmp_path / f"{fragment['id']}.parquet"
+        storage.write_part(str(alone), released)
         part = pq.read_table(run.work.part_path(fragment["id"]))
-        written = pq.read_table(tmp_path / "part.parquet")
+        written = pq.read_table(alone)
         assert part.schema.equals(written.schema)
         assert in_any_order(part) == in_any_order(written)
         summary = summaries[fragment["id"]]
