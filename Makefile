@@ -66,13 +66,24 @@ demo: install ## Anonymize a million poker hands in Airflow, and show the report
 ui: install ## Start Airflow with everything loaded
 	@$(RUN) scripts/ui.py
 
+# Servers are waited for: one process more than there are cores.
+SERVING = -n $(shell expr $$(nproc) + 1) --maxprocesses 4
+# Hypothesis: fast, ci or soak; tests/support/examples.py says how many examples each is.
+PROFILE := fast
+PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
+
 .PHONY: test
-test: install $(DEVELOPING) ## Run all tests; `make test ARGS="-m 'not airflow'"` leaves Airflow out
-	@$(RUN) -m pytest $(DEALT) $(ARGS)
+test: install $(DEVELOPING) ## Test all that needs no server, and a run in a real Airflow: 5 minutes
+	@$(PYTEST) -m "not servers" $(ARGS)
+
+.PHONY: test-servers
+test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 20 minutes
+	@$(PYTEST) $(SERVING) -m servers $(ARGS)
 
 .PHONY: soak
-soak: install $(DEVELOPING) ## Run the tests that take long: every fault at every point, more tables
-	@$(RUN) -m pytest $(DEALT) -m soak $(ARGS)
+soak: install $(DEVELOPING) ## Test every fault at every point, many nights, many examples: hours
+	@$(PYTEST) $(SERVING) -m "soak or hypothesis" $(ARGS)
+soak: PROFILE := soak
 
 $(FUZZING): requirements-fuzz.txt $(DEVELOPING)
 	@$(INSTALL) -r requirements-fuzz.txt -c requirements.txt -c requirements-dev.txt

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
-from groups import in_order
+from examples import register_profiles
+from groups import in_order, tier_of
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -31,9 +31,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join([str(_PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])]),
 )
 
-# The same examples every time: a run that fails says something about the change it tests.
-settings.register_profile("steady", derandomize=True, deadline=None)
-settings.load_profile("steady")
+register_profiles()
 
 pytest_plugins = ["servers.fixtures"]
 
@@ -46,9 +44,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return GroupScheduler(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, unless -m or the name of a test asks for it; put in order."""
+    """Mark each test with its tier and put them in order.
+
+    What takes long is left out unless -m or the name of a test asks for it.
+    """
     items[:] = in_order(items)
+    for item in items:
+        if tier := tier_of(item):
+            item.add_marker(tier)
     if "soak" in config.option.markexpr or any("::" in each for each in config.args):
         return
     long = [item for item in items if item.get_closest_marker("soak")]

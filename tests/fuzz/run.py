@@ -8,10 +8,10 @@ from pathlib import Path
 import atheris
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "plugins"), str(HERE.parent)]
+sys.path[:0] = [str(HERE.parents[1] / "plugins"), str(HERE.parent / "support")]
 
 with atheris.instrument_imports(include=["mondrian_ops", "yaml", "json", "csv"]):
-    from fuzz.targets import TARGETS
+    from fuzz_targets import TARGETS
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from projects import Project
 from soak import outside
 from soak.disk import State, check_archive, state
 from soak.drops import NIGHTS, ROLES, Drop, drops, job_of
-from soak.gauges import Held, growth, held, lasting, tell
+from soak.probes import Held, growth, held, lasting, tell
 
 pytestmark = [pytest.mark.soak, pytest.mark.airflow]
 

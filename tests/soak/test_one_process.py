@@ -16,7 +16,7 @@ from local_airflow import CHECKOUT
 from soak import outside
 from soak.disk import State, check_archive, state
 from soak.drops import NIGHTS, Drop, drops, job_of
-from soak.gauges import FLAT, growth, tell
+from soak.probes import FLAT, growth, tell
 from soak.worker import Ended, worker
 
 pytestmark = pytest.mark.soak

@@ -1,1 +1,0 @@
-"""Fuzzing of what reads text that a person or another program wrote."""

@@ -1,0 +1,347 @@
+"""That the benchmarks run and keep what they find, at sizes where the figures mean nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from benchmarks.results import Part, renew
+from benchmarks.tables import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def benchmarks(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+
+
+@pytest.mark.soak
+def test_every_part_without_airflow_runs(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    committed = ROOT / "benchmarks" / "RESULTS.md"
+    before = committed.read_bytes() if committed.exists() else None
+    result = benchmarks(
+        *("--quick", "--rows", 2000, "--sizes", 500, 1000),
+        *("--only", "speed", "whole", "loss", "distribution"),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    kept = json.loads((results / "results.json").read_text("utf-8"))
+    assert len(kept["tables"]) == 5
+    for table in kept["tables"]:
+        assert table["title"] in result.stdout
+        assert table["title"] in (results / "results.md").read_text("utf-8")
+        assert table["rows"]
+        assert all(len(row) == len(table["head"]) for row in table["rows"])
+    assert (committed.read_bytes() if committed.exists() else None) == before
+    assert list(tmp_path.iterdir()) == [results]
+
+
+@pytest.mark.s3
+def test_releases_are_listed_from_disk_and_s3(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--rows", 100, "--only", "pages"),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert table["title"] == "Listing 100 releases"
+    assert [(row[0], row[3]) for row in table["rows"]] == [("disk", ""), ("S3", "")]
+    assert "An index of 6 files" in table["note"]
+
+
+@pytest.mark.soak
+def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--rows", 1000, "--only", "di_mondrian", "--data", tmp_path),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "give one with --data" in result.stderr
+    losses, table = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert len(losses["rows"]) == 18
+    head, (original, *others) = table["head"], table["rows"]
+    assert original[:4] == ["original rows", "", "", ""]
+    assert len(others) == 36
+    for row in others:
+        found = dict(zip(head[1:], row[1:], strict=True))
+        assert float(found["NCP"].replace(",", "")) > 0
+        assert all(0 < float(found[name]) < 1 for name in head[4:])
+
+
+@pytest.mark.parametrize("part", ["adult", "samarati"])
+def test_adult_needs_its_data(part: str, tmp_path: Path) -> None:
+    result = benchmarks("--quick", "--only", part, "--data", tmp_path, "--results", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert f"{part}: no data folder" in result.stderr
+
+
+@pytest.mark.soak
+def test_samarati_on_a_small_adult(tmp_path: Path) -> None:
+    columns = [
+        "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
+        "occupation",
+    ]  # fmt: skip
+    values = [["Male", "Female"], ["17", "44", "80"], ["White", "Black"], ["Widowed", "Divorced"]]
+    values += [["1", "2"]] * 4
+    hierarchies = tmp_path / "data" / "adult" / "hierarchies"
+    hierarchies.mkdir(parents=True)
+    for name, leaves in zip(columns, values, strict=True):
+        (hierarchies / f"{name}.csv").write_text("".join(f"{leaf};*\n" for leaf in leaves))
+    random = np.random.default_rng(1)
+    rows = zip(*(random.choice(leaves, 200).tolist() for leaves in values), strict=True)
+    text = "\n".join(";".join(row) for row in [columns, *rows])
+    (hierarchies.parent / "adult.csv").write_text(f"{text}\n")
+    uci = "".join(f"{17 + at % 70},{at % 16}\n" for at in range(1100)) + "30,?\n"
+    (hierarchies.parent / "adult_uci.csv").write_text(f"age,education-num\n{uci}")
+    result = benchmarks(
+        *("--quick", "--only", "samarati", "--data", tmp_path / "data"),
+        *("--results", tmp_path / "results"),
+    )
+    assert result.returncode == 0, result.stderr
+    kept = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
+    printed, times, against_rows, mondrian = kept["tables"]
+    assert len(printed["rows"]) == 9
+    assert len(times["rows"]) == 15
+    assert [row[0] for row in against_rows["rows"]] == ["20,000"]
+    assert all(row[-1].endswith(" of 256") for row in times["rows"])
+    assert [row[0] for row in mondrian["rows"]] == ["k = 10", "k = 50", "k = 100", "k = 1000"]
+    assert "1,100 rows" in mondrian["title"]
+
+
+@pytest.mark.soak
+def test_tds_on_adult_enlarged(tmp_path: Path) -> None:
+    """On a table that has Adult's columns and hierarchies of two leaves each."""
+    columns = [
+        "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
+        "occupation",
+    ]  # fmt: skip
+    hierarchies = tmp_path / "data" / "adult" / "hierarchies"
+    hierarchies.mkdir(parents=True)
+    for column in columns:
+        (hierarchies / f"{column}.csv").write_text("1;*\n2;*\n")
+    rows = [";".join([*columns, "salary-class"])]
+    rows += [";".join([*["1"] * 8, "low"]), ";".join([*["2"] * 8, "high"])]
+    (hierarchies.parent / "adult.csv").write_text("\n".join(rows) + "\n")
+    result = benchmarks(
+        *("--quick", "--only", "tds", "--adult-sizes", 300, "--data", tmp_path / "data"),
+        *("--results", tmp_path / "results"),
+    )
+    assert result.returncode == 0, result.stderr
+    size, against_k, against_parts = json.loads(
+        (tmp_path / "results" / "results.json").read_text("utf-8")
+    )["tables"]
+    assert [row[0] for row in size["rows"]] == ["300"]
+    assert [row[0] for row in against_k["rows"]] == ["p = 1", "k^I = 50"]
+    assert len(against_parts["rows"]) == 9
+    # k^I is above the rows: every part stays at the top.
+    assert {row[4:] == against_parts["rows"][0][4:] for row in against_parts["rows"]} == {True}
+
+
+def test_variations_of_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.enlarge import BLOCK_ROWS, enlarged
+
+    table = pa.table({"a": ["x", "y", "z"], "n": [1, 2, 3], "kept": ["k", "l", "m"]})
+    rows = BLOCK_ROWS + 7
+    made = pa.Table.from_batches(list(enlarged(table, ["a", "n"], rows, 5)))
+    assert made.num_rows == rows
+    assert made.slice(0, 3).to_pylist() == table.to_pylist()
+    record = np.arange(rows) % 3
+    kept = made["kept"].cast(pa.string()).to_pylist()
+    assert kept == [table["kept"][at].as_py() for at in record]
+    for name in ("a", "n"):
+        values = table[name].to_pylist()
+        same = np.array(made[name].to_pylist()) == np.array(values)[record]
+        assert set(made[name].to_pylist()) == set(values)
+        # An even chance of a random value of three: two in three are the record's own.
+        assert abs(same.mean() - 2 / 3) < 0.01
+    fewer = pa.Table.from_batches(list(enlarged(table, ["a", "n"], 100, 5)))
+    assert fewer.equals(made.slice(0, 100).combine_chunks())
+
+
+@pytest.mark.soak
+def test_every_task_under_load_and_its_growth(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--only", "growth", "load", "--load-sizes", 20, 40),
+        *("--load-runs", "local-pushdown-32-clustered", "--scratch", tmp_path),
+        *("--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    kept = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    by_rows, growth, estimate, by_setting = kept
+    lines = [*by_rows["rows"], *by_setting["rows"]]
+    assert [line[:3] for line in lines] == [
+        ["20", "local", "scatter"],
+        ["40", "local", "scatter"],
+        ["40", "local", "pushdown, clustered"],
+    ]
+    # The rows lie in one row group: with pushdown each fragment reads it all.
+    assert [line[4] for line in lines] == ["2.0 ×", "2.0 ×", f"{2 + int(lines[2][3])}.0 ×"]
+    for line in lines:
+        assert " | ".join(line[:12]) in result.stderr  # told as soon as it is measured
+    assert [row[0] for row in growth["rows"]] == ["20", "40"]
+    assert growth["rows"][-1][6:8] == ["1.00 ×", "met"]
+    assert "10,000,000,000 rows on 20 machines" in estimate["title"]
+    assert list(tmp_path.iterdir()) == [results]
+
+
+@pytest.mark.soak
+def test_no_load_is_begun_when_time_is_over(tmp_path: Path) -> None:
+    result = benchmarks(
+        *("--quick", "--only", "load", "--load-minutes", 0, "--results", tmp_path / "results"),
+        *("--load-sizes", 20, "--load-runs", "local-scatter-64", "--scratch", tmp_path),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "--load-minutes are over: 20 rows, local-scatter-64 left out" in result.stderr
+    kept = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
+    assert kept["tables"] == []
+
+
+def test_the_peak_of_a_process_is_its_own_and_not_its_parent_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.measure import ProcessError, process, python
+
+    held = np.ones(50 << 17)  # 50 MiB
+    run = process(python("-I", "-S", "-c", "x = b'1' * (20 << 20); print(len(x))"))
+    assert held.nbytes == 50 << 20
+    assert 20 < run.peak_mib < 50
+    assert run.cpu_s > 0
+    with pytest.raises(ProcessError, match=r"exit 3: .*oh no"):
+        process(python("-c", "import sys; sys.stderr.write('oh no'); sys.exit(3)"))
+    with pytest.raises(ProcessError, match="exit 137"):
+        process(python("-c", "import os; os.kill(os.getpid(), 9)"))
+
+
+# In a process of its own: this one may have a Spark that other tests have started.
+PEAKS = """
+import subprocess, sys
+from benchmarks.spark_memory import Peaks
+
+work = "x = b'1' * (30 << 20); del x; print(flush=True); input()"
+command = [sys.executable, "-I", "-S", "-c", work, "pyspark.daemon"]
+pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+with subprocess.Popen(command, **pipes) as child:
+    child.stdout.readline()
+    peaks = Peaks()
+    peaks.look()
+    child.stdin.write("\\n")
+print(*peaks.mib, *peaks.mib.values(), sep="\\n")
+"""
+
+
+def test_what_spark_s_processes_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.spark_memory import kind_of
+
+    assert kind_of(["java", "org.apache.spark.deploy.worker.Worker"]) is None
+    assert kind_of(["java", "o.a.s.executor.CoarseGrainedExecutorBackend"]) == "executor, JVM"
+    command = [sys.executable, "-c", PEAKS]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    kind, mib = told.splitlines()
+    assert kind == "executor, Python"
+    assert 30 < float(mib) < 60
+
+
+def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.estimate import Cluster, Costs, estimated, phases
+
+    costs = Costs(
+        rows=10**8,
+        partition_s=1e-6,
+        anonymize_s=2e-6,
+        wrap_up_s=3e-7,
+        partition_start_mib=90.0,
+        anonymize_start_mib=100.0,
+        wrap_up_start_mib=80.0,
+        anonymize_bytes=100.0,
+        wrap_up_bytes=30.0,
+        source_bytes=4.0,
+        scattered_bytes=11.0,
+        published_bytes=5.0,
+    )
+    small = Cluster(
+        machines=10, cores=10, memory_gib=64, disk_mb_s=100.0, network_mb_s=1000.0, replicas=3,
+        max_rows=1_250_000,
+    )  # fmt: skip
+    rows = 10**8  # fragments of a million: one for each of the 100 cores
+    count, anonymize, wrap_up = phases(costs, small, rows)
+    assert (count.over, count.cpu_s) == (100, pytest.approx(1.0))
+    assert count.mib == 90
+    assert count.disk_s == pytest.approx((3 * 4 + 11) * rows / 1e9)
+    assert count.network_s == pytest.approx(0.9 * 11 * rows / 1e10)
+    assert anonymize.name == "anonymize 100 fragments"
+    assert anonymize.cpu_s == pytest.approx(2.0)
+    assert anonymize.mib == pytest.approx(100 + 100 * 1.25e6 / 2**20)
+    assert (wrap_up.over, wrap_up.seconds) == (1, pytest.approx(30.0))
+    assert wrap_up.mib == pytest.approx(80 + 30 * 1e8 / 2**20)
+    one_more, *_ = phases(costs, small, rows + 10**6)[1:]  # 101 fragments: two rounds
+    assert one_more.cpu_s == pytest.approx(4.0)
+    table = estimated(costs, small, 10**10)
+    told = {row[0]: row for row in table.rows}
+    assert told["wrap_up"][5] == "50 min"
+    assert told["wrap_up"][6] == "279.47 GiB, more than a machine has"
+    assert told["wrap_up of 100 releases, side by side"][5] == "30 s"
+
+
+def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.growth import _costs
+    from benchmarks.load import LINEAR, Measured
+    from benchmarks.measure import Run
+
+    def measured(rows: int, seconds: float, **peaks: float) -> Measured:
+        tasks = {phase: [Run(seconds, peak, seconds)] for phase, peak in peaks.items()}
+        tasks["anonymize_fragment"] *= 4
+        return Measured(LINEAR, rows, 4, seconds, 0.0, tasks, 30 * rows, 0, rows, 10 * rows, {})
+
+    phases = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
+    few = measured(20, 1.0, **dict(zip(phases, (90, 100, 80, 300), strict=True)))
+    many = measured(2**20, 3.0, **dict(zip(phases, (95, 150, 70, 300), strict=True)))
+    costs = _costs(many, few)
+    starts = (costs.partition_start_mib, costs.anonymize_start_mib, costs.wrap_up_start_mib)
+    assert starts == (90, 100, 80)
+    assert costs.anonymize_bytes == pytest.approx(50 * 4)
+    assert costs.wrap_up_bytes == 0  # never less
+    assert costs.anonymize_s == pytest.approx(4 * 2 / 2**20)
+    assert costs.scattered_bytes == 20
+
+
+def test_an_unknown_part() -> None:
+    assert benchmarks("--only", "nonsense").returncode == 2
+
+
+def test_a_part_takes_the_place_of_what_it_found_before(tmp_path: Path) -> None:
+    page = tmp_path / "RESULTS.md"
+    order = ["one", "two"]
+
+    def part(name: str, cell: str) -> Part:
+        return Part(name, {"cores": "2"}, [Table(f"Table {name}", ("", "x"), [("row", cell)])])
+
+    renew(part("two", "old"), page, order)
+    renew(part("one", "first"), page, order)
+    before = page.read_text("utf-8")
+    assert before.index("first") < before.index("old")
+    renew(part("two", "new"), page, order)
+    assert page.read_text("utf-8") == before.replace("old", "new")

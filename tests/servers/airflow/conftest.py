@@ -1,0 +1,85 @@
+"""Real Airflows for the integration tests, each over a copy of the project's DAGs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.airflow_harness import watching
+from local_airflow import LocalAirflow
+from projects import Project, airflow_of, copied, opened
+
+STORES = ("hdfs://hdfs_not_to_be_told@namenode:8020/tests", "s3://airflow-bucket")
+"""What the tests of remote stores read and write; the first through a connection of its own."""
+
+
+@pytest.fixture(scope="package")  # it is stopped before its process runs other tests
+def project(
+    tmp_path_factory: pytest.TempPathFactory, airflow_database: Callable[[], str]
+) -> Iterator[Project]:
+    """The project under the LocalExecutor."""
+    root = copied(tmp_path_factory.mktemp("project"))
+    lineage = root / "airflow" / "lineage"
+    lineage.mkdir(parents=True)
+    settings = {
+        **opened(root, *STORES),
+        "MONDRIAN_OPS_HIERARCHIES": str(root / "include" / "hierarchies"),
+        "AIRFLOW_VAR_MONDRIAN_OPS_LANDING": str(root / "landing"),
+        "AIRFLOW_VAR_MONDRIAN_OPS_RELEASES": str(root / "out" / "nightly"),
+        "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
+        "AIRFLOW__CORE__MAX_ACTIVE_RUNS_PER_DAG": "32",
+        **_catalogued(lineage),
+    }
+    with airflow_of(root, airflow_database(), settings) as airflow:
+        yield Project(root, airflow)
+
+
+def _catalogued(folder: Path) -> dict[str, str]:
+    """Settings by which OpenLineage writes what it hears of releases to a folder, a file each.
+
+    Only of ``wrap_up``: the listener in the scheduler forks in the middle of transactions, which
+    SQLite does not bear.
+    """
+    only_wrap_up = [
+        {"scope": {}, "controls": {"emit": False}},
+        {
+            "scope": {"operator": "mondrian_ops.operators.wrap_up.WrapUpOperator"},
+            "controls": {"emit": True},
+        },
+    ]
+    transport = {"type": "file", "log_file_path": str(folder / "event")}
+    return {
+        "AIRFLOW__OPENLINEAGE__EMISSION_POLICY": json.dumps(only_wrap_up),
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
+    }
+
+
+@pytest.fixture(scope="module")
+def celery_project(
+    tmp_path_factory: pytest.TempPathFactory, redis_url: str, airflow_database: Callable[[], str]
+) -> Iterator[Project]:
+    """The project under the CeleryExecutor, with two workers that do one task at a time."""
+    root = copied(tmp_path_factory.mktemp("celery"))
+    airflow = LocalAirflow(
+        root / "airflow",
+        root / "dags",
+        parallelism=16,  # no bound but that of the workers
+        database=airflow_database(),
+        broker=redis_url,
+        settings={
+            **opened(root),
+            **watching(root),
+            "HELD": str(root / "held"),
+            # A worker that is gone is missed after seconds, not minutes.
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
+            "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+        },
+    )
+    with airflow:
+        for name in ("worker-0", "worker-1"):
+            airflow.start_worker(name)
+        yield Project(root, airflow)

@@ -1,0 +1,494 @@
+"""The pages in a real Chromium, within a real Airflow: from the trigger form to the figures.
+
+Pictures of what is seen are kept in the folder that ``MONDRIAN_OPS_SCREENSHOTS`` names; those of
+``docs/pages.md`` and ``docs/approval.md`` are made so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mondrian_ops.report import figures
+from mondrian_ops.storage import Archive
+from observing import nested, parked, published, states
+from projects import FAILING_DAGS, Project, airflow_of, copied
+from releases import entry, entry_id, keep, night, report_of
+from servers.needs import needs
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page
+
+pytestmark = [pytest.mark.airflow, pytest.mark.browser]
+
+PASSWORD = "a password of the tests"
+WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+MANY = 10_000
+# Airflow keeps what its user chose; an empty frame of a browser keeps nothing.
+LOOK = "try { localStorage.theme ??= 'LOOK' } catch {}"
+REASON = "k: 3 of 22 classes have fewer than 5 rows"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
+    """An Airflow whose users log in: ada may do all, nora nothing. Nobody told it its address."""
+    needs("browser")
+    root = copied(tmp_path_factory.mktemp("pages"))
+    shutil.copy(FAILING_DAGS.with_name("approvals.py"), root / "dags")
+    passwords = root / "passwords.json"
+    passwords.write_text(json.dumps({"ada": PASSWORD, "nora": PASSWORD}))
+    settings = {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,nora:",
+        "AIRFLOW__MONDRIAN_OPS__REPORTS": str(root / "reports"),
+        "TOLD": str(root / "told.jsonl"),
+    }
+    airflow = airflow_of(root, airflow_database(), settings, login=("ada", PASSWORD))
+    del airflow.environment["AIRFLOW__API__BASE_URL"]
+    with airflow:
+        yield Project(root, airflow)
+
+
+@pytest.fixture(scope="module")
+def archive(project) -> Archive:
+    """Forty nights of a made-up dataset, the last with drift, and a refused release."""
+    archive = Archive(str(project.root / "reports"))
+    for number in range(40):
+        keep(archive, number, report=night(number))
+    archive.keep(entry(40, state="refused", reason=REASON, dataset="out/visits"), {})
+    return archive
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--force-color-profile=srgb"]
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=options
+        )
+        yield chromium
+        chromium.close()
+
+
+Visit = Callable[..., "BrowserContext"]
+
+
+@pytest.fixture
+def visit(browser, project) -> Iterator[Visit]:
+    """Visit Airflow as somebody, or as nobody."""
+    visits = []
+
+    def start(user: str = "", screen: dict[str, int] = WIDE, look: str = "light") -> BrowserContext:
+        context = browser.new_context(
+            base_url=project.airflow.url, viewport=screen, color_scheme="light", locale="en-GB"
+        )
+        context.add_init_script(LOOK.replace("LOOK", look))
+        visits.append(context)
+        if user:
+            answer = context.request.post(
+                "/auth/token", data={"username": user, "password": PASSWORD}
+            )
+            token = answer.json()["access_token"]
+            context.add_cookies([{"name": "_token", "value": token, "url": project.airflow.url}])
+        return context
+
+    yield start
+    for context in visits:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory) -> Path:
+    """Where pictures of what is seen are kept."""
+    folder = Path(os.environ.get("MONDRIAN_OPS_SCREENSHOTS") or tmp_path_factory.mktemp("shots"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def framed(page: Page) -> FrameLocator:
+    """What Airflow's page shows in its frame."""
+    return page.frame_locator("iframe[title=Anonymization]")
+
+
+def watched(page: Page) -> list[str]:
+    """What the browser complains about from here on: scripts that fail, what a policy forbids."""
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda said: (
+            complaints.append(said.text)
+            if said.type == "error"
+            and "mondrian_ops" in (said.location or {}).get("url", said.text)
+            else None
+        ),
+    )
+    return complaints
+
+
+def drawn(where: Page | FrameLocator) -> None:
+    """Look at every chart of a page; each must be drawn."""
+    charts = where.locator("[data-chart]")
+    charts.first.wait_for()
+    for at in range(charts.count()):
+        charts.nth(at).scroll_into_view_if_needed()
+        charts.nth(at).locator("svg path").first.wait_for(state="attached")
+
+
+def test_from_the_form_to_the_figures_of_the_release(project, visit, shots):
+    page = visit("ada").new_page()
+    complaints = watched(page)
+    job = project.job("form")
+    page.goto("/dags/mondrian_anonymize")
+    page.get_by_role("button", name="Trigger").first.click()
+    page.locator("[name=element_k]").fill("7")
+    page.locator("[name=element_l]").fill("3")
+    page.locator("#element_output").fill(job["output"])
+    page.screenshot(path=shots / "form.png")
+    page.get_by_role("dialog").get_by_role("button", name="Trigger").click()
+    page.wait_for_url(re.compile("/dags/mondrian_anonymize/runs/"))
+    run_id = project.airflow.request("GET", "/api/v2/dags/mondrian_anonymize/dagRuns")["dag_runs"]
+    (run_id,) = [each["dag_run_id"] for each in run_id]
+    assert project.airflow.finish("mondrian_anonymize", run_id) == "success"
+
+    page.get_by_role("link", name="Anonymization").last.click()
+    release = framed(page)
+    release.locator("h1", has_text="form/release").wait_for()
+    report = json.loads((Path(job["output"]) / "_report.json").read_text())
+    assert (report["job"]["k"], report["job"]["l"]) == (7, 3)
+    asked = release.locator("#asked tbody tr")
+    for row, (key, name) in enumerate((("k", "k-anonymity"), ("l", "l-diversity"))):
+        cells = asked.nth(row).locator("th, td").all_inner_texts()
+        achieved = report["achieved"][key]
+        reached = min(achieved.values()) if isinstance(achieved, dict) else achieved
+        assert cells[0] == name
+        assert cells[1:3] == [figures.number(report["job"][key]), figures.number(reached)]
+        assert "met" in cells[3]
+    seen = dict(
+        zip(
+            release.locator("#figures dt").all_inner_texts(),
+            release.locator("#figures dd:not(.soft)").all_inner_texts(),
+            strict=True,
+        )
+    )
+    assert seen["Rows published"] == figures.number(report["rows"]["published"])
+    assert seen["Classes"] == figures.number(report["equivalence_classes"])
+    assert seen["Information lost (GCP)"] == figures.percent(report["metrics"]["GCP"])
+    assert seen["Discernibility (DP)"] == figures.number(report["metrics"]["DP"])
+    assert seen["Highest risk"] == figures.percent(report["risk"]["prosecutor_max"])
+    drawn(release)
+    names = set(report["attributes"])
+    loss = release.locator("#information-lost-per-quasi-identifier tbody th")
+    assert set(loss.all_text_contents()) == names
+    with page.expect_download() as download:
+        release.get_by_role("link", name="Report as JSON").click()
+    assert json.loads(Path(download.value.path()).read_text()) == report
+    page.screenshot(path=shots / "run.png")
+    assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def waiting(project) -> dict[str, str]:
+    """Runs whose releases wait for an answer, by name."""
+    jobs = {
+        name: nested(project.job(name, require_approval=True, unlisted="publish"))
+        for name in ("approved", "rejected")
+    }
+    runs = {name: project.airflow.trigger("approved", job) for name, job in jobs.items()}
+    for run_id in runs.values():
+        parked(project.airflow, "approved", run_id)
+    return runs
+
+
+def entry_of(project: Project, run_id: str) -> dict[str, Any]:
+    """What the archive says of the release of a run."""
+    entries = Archive(str(project.root / "reports")).entries()
+    (found,) = [each for each in entries if each["run_id"] == run_id]
+    return found
+
+
+def test_a_release_is_approved_under_required_actions(project, visit, shots, waiting):
+    output, run_id = project.output("approved"), waiting["approved"]
+    page = visit("ada").new_page()
+    complaints = watched(page)
+    page.goto("/required_actions?response_received=false")
+    page.get_by_role("link", name=f"Publish {output}?").click()
+    page.wait_for_url(re.compile("/tasks/wrap_up/required_actions"))
+    page.get_by_role("cell", name="k-anonymity").wait_for()
+    report = json.loads(next(output.parent.glob(".*/release/_report.json")).read_text())
+    asked = {
+        cells[0]: cells[1:]
+        for row in page.get_by_role("row").all()
+        if (cells := row.get_by_role("cell").all_inner_texts())
+    }
+    assert asked["k-anonymity"] == ["5", figures.number(report["achieved"]["k"])]
+    assert asked["Rows"] == ["2,000 of 2,000, 0 suppressed"]
+    assert asked["Information lost (GCP)"] == [figures.percent(report["metrics"]["GCP"])]
+    raw = page.get_by_text("columns go out raw").first.inner_text()
+    assert raw.startswith("3 columns go out raw, as unlisted: publish asks: occupation, visit_date")
+    page.screenshot(path=shots / "approval.png")
+    link = page.get_by_role("link", name="The release").get_attribute("href")
+    assert link.startswith("/plugin/")
+
+    page.get_by_role("button", name="Approve").click()
+    assert project.airflow.finish("approved", run_id) == "success"
+    assert published(output) == 2000
+    report = json.loads((output / "_report.json").read_text())
+    assert report["approval"] | {"at": ""} == {"decision": "approved", "by": "ada", "at": ""}
+    page.goto(f"/dags/approved/runs/{run_id}/tasks/wrap_up/details")
+    page.get_by_role("link", name="Release", exact=True).click()
+    page.wait_for_url(f"**{link}")
+    release = framed(page)
+    release.locator("h1", has_text="approved/release").wait_for()
+    assert release.locator("header .state").inner_text() == "published"
+    assert "approved by ada" in release.locator("#making").inner_text()
+    assert complaints == []
+
+
+def test_a_release_is_rejected_from_its_page(project, visit, waiting):
+    run_id = waiting["rejected"]
+    address = f"/plugin/anonymization/mondrian_ops/releases/{entry_of(project, run_id)['id']}"
+    page = visit("ada").new_page()
+    page.goto(address)
+    assert framed(page).locator("header .state").inner_text() == "waiting"
+    framed(page).get_by_role("link", name="Approve or reject").click()
+    page.wait_for_url(re.compile("/tasks/wrap_up/required_actions"))
+    page.get_by_role("button", name="Reject").click()
+    project.airflow.finish("approved", run_id)
+    ended = states(project.airflow.tasks("approved", run_id))
+    for task in ("wrap_up", "needs_the_release", "always", "in_the_end"):
+        assert ended[task, "skipped"] == 1
+    assert ended["clean_up", "success"] == 1
+    assert not project.output("rejected").exists()
+    assert project.leftovers("rejected") == []
+    page.goto(address)
+    assert framed(page).locator("header .state").inner_text() == "rejected"
+    assert "rejected by ada" in framed(page).locator("header .banner").first.inner_text()
+    assert framed(page).get_by_role("link", name="Approve or reject").count() == 0
+
+
+def test_the_list_stands_in_the_navigation(visit, archive, shots):
+    page = visit("ada").new_page()
+    complaints = watched(page)
+    page.goto("/")
+    page.get_by_role("link", name="Anonymization").first.click()
+    listed = framed(page)
+    listed.get_by_role("heading", name="Releases").wait_for()
+    assert listed.locator("tr", has_text="out/visits").locator(".state").inner_text() == "refused"
+    card = listed.locator(".dataset", has_text="out/people/*")
+    assert card.locator(".drift").inner_text().startswith("loss +")
+    drawn(listed)  # and so its scripts run, of which one submits the choice
+    listed.get_by_label("DAG").select_option("mondrian_nightly")
+    listed.get_by_text("41 releases").wait_for()
+    drawn(listed)
+    table = listed.locator(".scroll").evaluate("each => [each.scrollWidth, each.clientWidth]")
+    assert table[0] <= table[1]
+    listed.locator("h1").scroll_into_view_if_needed()
+    page.screenshot(path=shots / "releases.png")
+
+    listed.get_by_label("State").select_option("refused")
+    listed.get_by_text("1 release.").wait_for()
+    listed.get_by_role("link", name="Show all").click()
+    listed.get_by_text("1 release.").wait_for(state="detached")
+    listed.get_by_role("link", name="GCP").click()
+    listed.locator("th[aria-sort=descending]", has_text="GCP").wait_for()
+    listed.get_by_role("link", name="out/people/2025-02-09").first.click()
+    listed.locator("h1", has_text="out/people/2025-02-09").wait_for()
+    assert entry_id(39) in page.url
+    page.reload()
+    listed.locator("h1", has_text="out/people/2025-02-09").wait_for()
+    drawn(listed)
+    assert complaints == []
+
+
+def test_a_dag_has_its_own_list(visit, archive):
+    page = visit("ada").new_page()
+    page.goto("/dags/mondrian_nightly")
+    page.locator("a[href*='/dags/mondrian_nightly/plugin/']", has_text="Anonymization").click()
+    framed(page).get_by_text("41 releases").wait_for()
+    assert framed(page).get_by_label("DAG").input_value() == "mondrian_nightly"
+
+
+def test_a_refused_release_says_why(visit, archive):
+    page = visit("ada").new_page()
+    page.goto(f"/mondrian_ops/releases/{entry_id(40)}")
+    assert page.get_by_text(REASON).is_visible()
+
+
+def test_two_releases_are_compared(visit, archive, shots):
+    page = visit("ada").new_page()
+    page.goto("/mondrian_ops/releases?dataset=out/people")
+    button = page.get_by_role("button", name="Compare the chosen two")
+    assert button.is_disabled()
+    boxes = page.get_by_role("checkbox")
+    boxes.nth(0).check()
+    assert button.is_disabled()
+    boxes.nth(1).check()
+    button.click()
+    page.get_by_role("heading", name="Two releases").wait_for()
+    drawn(page)
+    page.screenshot(path=shots / "compare.png", full_page=True)
+
+
+def test_a_chart_can_be_walked_through_by_keyboard(visit, archive):
+    page = visit("ada").new_page()
+    page.goto(f"/mondrian_ops/releases/{entry_id(39)}")
+    drawn(page)
+    sizes = page.locator("#class-sizes [data-chart]")
+    sizes.focus()
+    told = page.locator("#told")
+    bars = figures.bins(night(39)["class_sizes"], 5)
+    for key, at in (("ArrowRight", 0), ("ArrowRight", 1), ("ArrowLeft", 0), ("ArrowLeft", -1)):
+        sizes.press(key)
+        bar = bars[at]
+        assert told.inner_text() == f"{bar.label} rows in a class, classes: {bar.classes:,}"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.locator("#class-sizes table").is_visible()
+
+
+def test_a_link_to_the_run_leads_the_whole_window_there(project, visit, archive):
+    run_id = project.airflow.trigger("mondrian_etl_example")
+    keep(archive, 60, dag_id="mondrian_etl_example", run_id=run_id, dataset="out/linked")
+    page = visit("ada").new_page()
+    page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(60)}")
+    framed(page).get_by_role("link", name=run_id).click()
+    page.wait_for_url(re.compile("/dags/mondrian_etl_example/runs/"))
+    assert page.locator("iframe").count() == 0
+    project.airflow.finish("mondrian_etl_example", run_id)
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_pages_look_as_airflow_does(visit, archive, shots, look):
+    page = visit("ada", look=look).new_page()
+    page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(39)}")
+    release = framed(page)
+    release.locator("h1").wait_for()
+    assert release.locator("html").get_attribute("data-theme") == look
+    colour = "element => getComputedStyle(element).backgroundColor"
+    assert release.locator("body").evaluate(colour) == page.locator("html").evaluate(colour)
+    drawn(release)
+    page.set_viewport_size({"width": WIDE["width"], "height": 1700})
+    drawn(release)
+    release.locator("h1").scroll_into_view_if_needed()
+    page.screenshot(path=shots / f"release-{look}.png")
+
+
+def test_a_change_of_look_is_followed_at_once(visit, archive):
+    page = visit("ada").new_page()
+    page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(39)}")
+    release = framed(page)
+    drawn(release)
+    label = release.locator("#class-sizes svg text").first
+    before = label.get_attribute("fill")
+    page.evaluate("localStorage.setItem('theme', 'dark')")
+    release.locator("html[data-theme=dark]").wait_for()
+    assert label.get_attribute("fill") != before
+
+
+@pytest.mark.parametrize("path", ["releases?dag_id=mondrian_nightly", f"releases/{entry_id(39)}",
+                                  f"compare?id={entry_id(38)}&id={entry_id(39)}"])  # fmt: skip
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_nothing_sticks_out_on_a_telephone(visit, archive, shots, path, look):
+    page = visit("ada", screen=NARROW, look=look).new_page()
+    page.goto(f"/mondrian_ops/{path}")
+    drawn(page)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= NARROW["width"]
+    name = path.partition("/")[0].partition("?")[0] + ("-one" if "/" in path else "")
+    page.locator("h1").scroll_into_view_if_needed()
+    page.screenshot(path=shots / f"narrow-{name}-{look}.png")
+
+
+CONTRAST = """
+() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((c) => {
+      const s = c / 255;
+      return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const isText = [...element.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    if (!isText || !element.checkVisibility() || element.matches("script, :disabled")) continue;
+    const style = getComputedStyle(element);
+    const inChart = element.namespaceURI.endsWith("svg");
+    if (inChart) continue;
+    const [a, b] = [light(rgb(style.color)), light(behind(element))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) faint.push(`${element.tagName} ${element.textContent}`);
+  }
+  return faint;
+}
+"""
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_all_text_stands_out_enough(visit, archive, look):
+    page = visit("ada", look=look).new_page()
+    for path in ("releases", f"releases/{entry_id(39)}", f"releases/{entry_id(40)}"):
+        page.goto(f"/mondrian_ops/{path}")
+        assert page.evaluate(CONTRAST) == []
+
+
+def test_nobody_sees_anything(visit, archive, shots):
+    context = visit()
+    for path in ("releases", f"releases/{entry_id(1)}", f"releases/{entry_id(1)}/report.json"):
+        answer = context.request.get(f"/mondrian_ops/{path}")
+        assert answer.status == 401
+        assert "people" not in answer.text()
+    page = context.new_page()
+    page.goto("/plugin/anonymization")
+    page.wait_for_url(re.compile("/auth/login"))
+    page.screenshot(path=shots / "anonymous.png")
+
+
+def test_who_may_read_no_dag_sees_no_release(visit, archive, shots):
+    context = visit("nora")
+    page = context.new_page()
+    answer = page.goto(f"/mondrian_ops/releases/{entry_id(1)}")
+    assert answer.status == 404
+    assert "people" not in page.content()
+    page.screenshot(path=shots / "forbidden.png")
+    page.goto("/mondrian_ops/releases")
+    assert "people" not in page.content()
+    assert page.get_by_text("Nothing has been released yet").is_visible()
+
+
+def test_ten_thousand_releases_can_be_listed_and_leafed_through(project, visit, archive):
+    report = report_of()
+    archive._add([entry(100 + at, report, dataset=f"out/many/{at:05d}") for at in range(MANY)])
+    page = visit("ada").new_page()
+    page.goto("/mondrian_ops/releases?dataset=out/many")
+    assert page.get_by_text(f"{MANY:,} releases, page 1 of 200").is_visible()
+    assert page.locator("table.releases tbody tr").count() == 50
+    page.get_by_role("link", name="Older").click()
+    page.get_by_text("page 2 of 200").wait_for()
+    page.get_by_role("region", name="Releases").get_by_role("link", name="out/many/09949").click()
+    page.locator("h1", has_text="out/many/09949").wait_for()

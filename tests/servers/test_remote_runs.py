@@ -1,0 +1,166 @@
+"""Whole runs with input and output on HDFS and S3, by the local engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.datasets.people import people
+from mondrian_ops.storage import hdfs_publication, s3_publication
+from phases import run_mapped
+
+ROWS = 3000
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("people")
+    table = people(ROWS, seed=3)
+    for number in range(2):
+        part = table.slice(number * ROWS // 2, ROWS // 2)
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=400)
+    return folder
+
+
+def job(source: str, output: str, **changed):
+    return pipeline.load_job(
+        {
+            "input": source,
+            "output": output,
+            "k": 5,
+            "l": 2,
+            "identifiers": ["name"],
+            "quasi_identifiers": ["age", "sex", "zip=prefix", "country"],
+            "sensitive": ["diagnosis"],
+            "unlisted": "drop",
+            "cut": "auto" if "algorithm" in changed else "median",  # whose rows are the same again
+            "partitioning": {"fragments": 3},
+            **changed,
+        }
+    )
+
+
+def rows_of(release: Path) -> list[tuple]:
+    table = pa.concat_tables(pq.read_table(p) for p in sorted(release.glob("part-*")))
+    return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=str)
+
+
+@pytest.mark.parametrize("retrieval", ["scatter", "pushdown"])
+def test_the_release_is_that_of_local_files(store, source, tmp_path, retrieval):
+    for path in source.iterdir():
+        store.put(f"in/{path.name}", path.read_bytes())
+    local = pipeline.run(job(str(source), str(tmp_path / "out"), retrieval=retrieval))
+    for _ in range(2):  # the second release takes the place of the first
+        remote = pipeline.run(job(store.url("in"), store.url("out/people"), retrieval=retrieval))
+    for key in ("rows", "achieved", "equivalence_classes", "metrics"):
+        assert remote[key] == local[key]
+    assert store.names("out") == ["people"]
+    names = store.names("out/people")
+    assert names[:3] == ["_SUCCESS", "_report.html", "_report.json"]
+    assert len(names) == 3 + len(remote["fragments"])
+    assert json.loads(store.fetch("out/people/_report.json")) == remote
+    copy = store.copy("out/people", tmp_path / "copy")
+    assert rows_of(copy) == rows_of(tmp_path / "out")
+    found = pipeline.verify(job(store.url("in"), store.url("out")), store.url("out/people"))
+    assert found["passed"]
+    assert found["rows"] == ROWS
+
+
+def test_a_mapped_first_phase_goes_through_the_store(store, source, tmp_path):
+    for path in source.iterdir():
+        store.put(f"in/{path.name}", path.read_bytes())
+    keys = {"algorithm": "tds", "tds": {"partitions": 3, "k_intermediate": 50}}
+    local = pipeline.run(job(str(source), str(tmp_path / "out"), **keys))
+    remote = run_mapped(job(store.url("in"), store.url("out"), **keys))
+    for key in ("rows", "achieved", "equivalence_classes", "recoding"):
+        assert remote[key] == local[key]
+    assert len(remote["recoding"]["specializations"]["parts"]) == 3
+    assert rows_of(store.copy("out", tmp_path / "copy")) == rows_of(tmp_path / "out")
+    assert store.names() == ["in", "out"]
+
+
+def test_a_release_waits_on_its_store_and_is_published_as_it_was_checked(store, source):
+    store.put("in.parquet", (source / "0.parquet").read_bytes())
+    asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter",
+                require_approval=True)  # fmt: skip
+    work = storage.work_path(store.url("out"), "run")
+    fragments = pipeline.partition(asked, work=work)
+    summaries = [pipeline.anonymize_fragment(asked, each) for each in fragments]
+    _report, seal = pipeline.check(asked, work=work, summaries=summaries)
+    storage.WorkDir(work).remove_fragments()
+    approval = pipeline.Approval(seal, "ada", "2025-06-01T12:00:00+00:00")
+    folder = storage.shown(work).rpartition("/")[2]
+    part = next(name for name in store.names(f"{folder}/release") if name.startswith("part-"))
+    content = store.fetch(f"{folder}/release/{part}")
+    store.put(f"{folder}/release/{part}", content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(StorageError, match="changed after they were checked"):
+        pipeline.publish(asked, work=work, approval=approval)
+    store.put(f"{folder}/release/{part}", content)
+    assert pipeline.publish(asked, work=work, approval=approval)["approval"]["by"] == "ada"
+    pipeline.discard(work)
+    assert pipeline.verify(asked, store.url("out"))["passed"]
+    assert store.names() == ["in.parquet", "out"]
+
+
+def test_a_worker_that_does_not_see_the_working_files_fails_and_says_so(store, source):
+    store.put("in.parquet", (source / "0.parquet").read_bytes())
+    asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter")
+    work = storage.work_path(store.url("out"), "run")
+    fragments = pipeline.partition(asked, work=work)
+    elsewhere = {**fragments[0], "work": storage.work_path(store.url("other"), "run")}
+    with pytest.raises(StorageError, match="not on storage that all workers share"):
+        pipeline.anonymize_fragment(asked, elsewhere)
+    pipeline.discard(work)
+    assert store.names() == ["in.parquet"]
+
+
+def test_a_retry_of_wrap_up_tidies_up_after_the_attempt_that_was_killed(store, source, monkeypatch):
+    """The new release stood already; what the old one left is gone after the retry."""
+    store.put("in.parquet", (source / "0.parquet").read_bytes())
+    asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter")
+    pipeline.run(asked)
+    work = storage.work_path(store.url("out"), "run")
+    fragments = pipeline.partition(asked, work=work)
+    summaries = [pipeline.anonymize_fragment(asked, each) for each in fragments]
+
+    def killed(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(s3_publication, "_clear", killed)
+        patch.setattr(hdfs_publication, "remove_tree", killed)
+        pipeline.wrap_up(asked, work=work, summaries=summaries)
+    left = [*store.names(), *store.names("out")]
+    report = pipeline.wrap_up(asked, work=work, summaries=summaries)
+    pipeline.discard(work)
+    assert len(left) > len([*store.names(), *store.names("out")])
+    assert store.names() == ["in.parquet", "out"]
+    parts = [name for name in store.names("out") if name.startswith("part-")]
+    assert len(parts) == len(report["fragments"])
+
+
+@pytest.mark.soak
+@pytest.mark.hdfs
+def test_a_run_outlives_the_death_of_a_data_node(hdfs_folder, source):
+    for path in source.iterdir():
+        hdfs_folder.put(f"in/{path.name}", path.read_bytes())
+    asked = job(hdfs_folder.url("in"), hdfs_folder.url("out"), retrieval="scatter")
+    work = storage.work_path(hdfs_folder.url("out"), "run")
+    try:
+        fragments = pipeline.partition(asked, work=work)
+        summaries = [pipeline.anonymize_fragment(asked, fragments[0])]
+        hdfs_folder.server.kill_data_node(0)
+        summaries += [pipeline.anonymize_fragment(asked, each) for each in fragments[1:]]
+        report = pipeline.wrap_up(asked, work=work, summaries=summaries)
+        pipeline.discard(work)
+    finally:
+        hdfs_folder.server.restart_data_nodes()
+    assert report["rows"] == {"input": ROWS, "published": ROWS, "suppressed": 0}
+    assert pipeline.verify(asked, hdfs_folder.url("out"))["passed"]
+    assert hdfs_folder.names() == ["in", "out"]

@@ -1,0 +1,68 @@
+"""Which tier a test belongs to, which tests share a process, and in which order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from servers.needs import NEEDS
+
+__all__ = ["group_of", "in_order", "tier_of"]
+
+OWN_AIRFLOW, AIRFLOW = "tests of an Airflow of their own", "tests that share an Airflow"
+SPARK = "tests that start Spark, HDFS or S3"
+FRAGILE = "tests that do harm to a Spark of their own"
+FAULTS = "tests that fork from one process that has imported everything"
+_LONGEST_FIRST = (SPARK, OWN_AIRFLOW, AIRFLOW, FRAGILE, FAULTS)
+_GROUPS = {
+    "tests/integration/faults/": FAULTS,
+    "tests/integration/test_airflow_run.py": AIRFLOW,
+    "tests/servers/airflow/test_approval_runs.py": OWN_AIRFLOW,
+    "tests/servers/airflow/test_celery.py": OWN_AIRFLOW,
+    "tests/servers/airflow/test_spark.py": OWN_AIRFLOW,
+    "tests/servers/airflow/": AIRFLOW,
+    "tests/servers/engines/test_disturbed_steps.py": FRAGILE,
+    "tests/servers/engines/test_faults.py": FRAGILE,
+    "tests/servers/": SPARK,
+    "tests/unit/hooks/test_connections.py": SPARK,
+    "tests/unit/operators/test_places.py": SPARK,
+    "tests/unit/storage/test_archive.py": SPARK,
+    "tests/unit/test_landing.py": SPARK,
+    "tests/soak/test_nights.py": AIRFLOW,
+}
+
+
+def tier_of(item: pytest.Item) -> str:
+    """``soak``, ``servers`` or, for what a bare machine can do, nothing."""
+    if item.nodeid.startswith("tests/soak/") or item.get_closest_marker("soak"):
+        return "soak"
+    needs_server = any(item.get_closest_marker(need) for need in NEEDS)
+    return "servers" if needs_server or item.nodeid.startswith("tests/servers/") else ""
+
+
+def group_of(nodeid: str) -> str:
+    """What one process runs, in turn, with the test: its file, or all that need its server."""
+    file = nodeid.partition("::")[0]
+    return next((group for path, group in _GROUPS.items() if file.startswith(path)), file)
+
+
+def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The groups that take longest first, so that none of them is left over in the end.
+
+    Of the tests of a whole Airflow those come last that share one.
+    """
+
+    def turn(item: pytest.Item) -> tuple[int, bool]:
+        group = group_of(item.nodeid)
+        if group not in _LONGEST_FIRST:
+            return len(_LONGEST_FIRST), False
+        return _LONGEST_FIRST.index(group), group == AIRFLOW and _shares(item)
+
+    return sorted(items, key=turn)
+
+
+def _shares(item: pytest.Item) -> bool:
+    """Whether a test uses the ``project`` of all, and not one of its module's own."""
+    module = item.getparent(pytest.Module)
+    return "project" in getattr(item, "fixturenames", ()) and not hasattr(module.obj, "project")

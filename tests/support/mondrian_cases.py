@@ -1,0 +1,178 @@
+"""Small tables in which Mondrian is compared with brute force, and what is asked of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+import brute_force
+from mondrian_ops.algorithms import mondrian
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.survey import Surveyor
+
+# Branches interleave: the order of the file is not that of a walk through the tree.
+CHAINS = {
+    "a1": ["A", "*"],
+    "b1": ["B", "*"],
+    "a2": ["A", "*"],
+    "c1": ["*"],
+    "b2": ["B", "*"],
+    "a3": ["A", "*"],
+}
+WALK = ["a1", "a2", "a3", "b1", "b2", "c1"]
+TREE = Hierarchy.from_rows([[leaf, *chain] for leaf, chain in CHAINS.items()], "tree.csv")
+
+VALUES = {
+    "interval": st.integers(-4, 12),
+    "tree": st.sampled_from(sorted(CHAINS)),
+    "set": st.sampled_from(["p", "q", "r", "s"]),
+    "prefix": st.sampled_from(["10", "101", "1020", "2", "201"]),
+}
+LISTED = {
+    "interval": "interval",
+    "tree": "hierarchy:tree.csv",
+    "set": "set",
+    "prefix": "prefix",
+}
+TYPES = {"interval": pa.int64(), "tree": pa.string(), "set": pa.string(), "prefix": pa.string()}
+
+
+# How sensitive values may be spelled, and read alike.
+SPELLED = {
+    "x": ["x", " x", "x\u00a0", "\uff58"],
+    "y": ["y", "y\u200b", "y\t"],
+    "z": ["z"],
+    "\u00e9": ["\u00e9", "e\u0301", " \u00e9"],
+    None: [None, "", " ", "\ufeff"],
+}
+
+
+@st.composite
+def spelled(draw, tables):
+    """Such tables with sensitive values in several spellings."""
+    kinds, columns, sensitive = draw(tables)
+    sensitive = [[draw(st.sampled_from(SPELLED[v])) for v in column] for column in sensitive]
+    return kinds, columns, sensitive
+
+
+@st.composite
+def tables(draw, max_rows: int = 14):
+    """Kinds of attributes, rows of their values and one or two sensitive columns."""
+    kinds = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3))
+    count = draw(st.integers(2, max_rows))
+    columns = []
+    for kind in kinds:
+        values = VALUES[kind] if draw(st.booleans()) else st.none() | VALUES[kind]
+        columns.append(draw(st.lists(values, min_size=count, max_size=count)))
+    sensitive = draw(
+        st.lists(
+            st.lists(
+                st.sampled_from(["x", "y", "z", "\u00e9", None]), min_size=count, max_size=count
+            ),
+            max_size=2,
+        )
+    )
+    return kinds, columns, sensitive
+
+
+@st.composite
+def requirements(draw):
+    """The keys of a job that ask something of sensitive columns."""
+    return draw(
+        st.sampled_from(
+            [
+                {"l": 2},
+                {"l": 3},
+                {"l": 2, "diversity": "entropy"},
+                {"l": 2.5, "diversity": "entropy"},
+                {"l": 2, "diversity": "recursive", "c": 2},
+                {"l": 3, "diversity": "recursive", "c": 1.5},
+                {"l": 2, "missing_sensitive": "value"},
+                {"l": 2.5, "diversity": "entropy", "missing_sensitive": "value"},
+                {"l": 2, "diversity": "recursive", "c": 2, "missing_sensitive": "value"},
+                {"t": 0.3},
+                {"t": 0.25, "t_distance": "ordered"},
+                {"l": 2, "t": 0.4},
+            ]
+        )
+    )
+
+
+def anonymizer_of(kinds, columns, sensitive, keys, greedy="median"):
+    names = [f"q{i}" for i in range(len(kinds))]
+    extra = [f"s{i}" for i in range(len(sensitive))]
+    data = [pa.array(c, TYPES[k]) for c, k in zip(columns, kinds, strict=True)]
+    data += [pa.array(column, pa.string()) for column in sensitive]
+    table = pa.table(dict(zip([*names, *extra], data, strict=True)))
+    listed = [f"{n}={LISTED[k]}" for n, k in zip(names, kinds, strict=True)]
+    job = Job.from_dict(
+        {**keys, "quasi_identifiers": listed, "sensitive": extra}, paths_required=False
+    )
+    trees = {n: TREE for n, k in zip(names, kinds, strict=True) if k == "tree"}
+    surveyor = Surveyor(job, table.schema, trees)
+    surveyor.add(table)
+    return Anonymizer(job, surveyor.finish(), trees, Cut(greedy)), table
+
+
+def classes_of(anonymizer, table, cut) -> set[frozenset[int]]:
+    classes = mondrian.anonymize(anonymizer.encode(table), cut)
+    ends = [*classes.starts.tolist()[1:], len(classes.index)]
+    runs = [classes.index[a:b] for a, b in zip(classes.starts.tolist(), ends, strict=True)]
+    assert sorted(classes.index.tolist()) == list(range(table.num_rows))
+    return {frozenset(run.tolist()) for run in runs}
+
+
+def reference_attributes(kinds, columns, greedy):
+    found = []
+    for kind, column in zip(kinds, columns, strict=True):
+        present = {value for value in column if value is not None}
+        if kind == "interval":
+            found.append(brute_force.Interval(max(present) - min(present) if present else 0))
+        elif kind == "tree":
+            order = list(CHAINS) if greedy == "median" else WALK
+            found.append(brute_force.Tree(CHAINS, order, max(1, len(present))))
+        elif kind == "set":
+            found.append(brute_force.Set(sorted(present)))
+        else:
+            found.append(brute_force.Prefix(sorted(present)))
+    return found
+
+
+def privacy_of(sensitive, keys) -> brute_force.Privacy:
+    return brute_force.Privacy(whole=[Counter(column) for column in sensitive], **keys)
+
+
+def is_final(rows: frozenset[int], kinds, columns, holds) -> bool:
+    """Whether no cut of any attribute leaves two sides that hold."""
+    for attribute, column in zip(
+        reference_attributes(kinds, columns, "gain"), columns, strict=True
+    ):
+        places = {i: -99 if column[i] is None else attribute.place(column[i]) for i in rows}
+        if isinstance(attribute, brute_force.Prefix):
+            places = {i: column[i] or "" for i in rows}
+        for at in set(places.values()):
+            left = [i for i in rows if places[i] <= at]
+            right = [i for i in rows if places[i] > at]
+            if right and holds(left) and holds(right):
+                return False
+    return True
+
+
+def loss_of(classes, kinds, columns) -> float:
+    """Loss of classes in rows times attributes, as `lookahead` weighs it."""
+    total = 0.0
+    for attribute, column in zip(
+        reference_attributes(kinds, columns, "gain"), columns, strict=True
+    ):
+        for rows in classes:
+            values = {column[i] for i in rows}
+            mixed = None in values and len(values) > 1
+            total += len(rows) * (
+                1.0 if mixed else 0.0 if None in values else attribute.loss(values)
+            )
+    return total

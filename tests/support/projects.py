@@ -1,0 +1,78 @@
+"""A copy of the project for an Airflow of the tests to run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local_airflow import CHECKOUT, LocalAirflow
+
+FAILING_DAGS = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "failing_dags.py"
+QUASI_IDENTIFIERS = ["age", "sex", "zip=prefix", "country=hierarchy:countries.csv"]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the project in a folder of the tests, and the Airflow that runs it."""
+
+    root: Path
+    airflow: LocalAirflow
+
+    def job(self, name: str, **changed: Any) -> dict[str, Any]:
+        """A job over the example, to a release of its own."""
+        return {
+            "input": str(self.root / "include" / "examples" / "people.csv"),
+            "output": str(self.output(name)),
+            "k": 5,
+            "l": 2,
+            "identifiers": ["name"],
+            "quasi_identifiers": QUASI_IDENTIFIERS,
+            "sensitive": ["diagnosis"],
+            "unlisted": "drop",
+            "cut": "median",
+            **changed,
+        }
+
+    def output(self, name: str) -> Path:
+        """Where the release of a job goes: alone in its folder, so that leftovers show."""
+        return self.root / "out" / name / "release"
+
+    def leftovers(self, name: str) -> list[str]:
+        """What lies beside a release, working files among it."""
+        return sorted(
+            each.name for each in self.output(name).parent.glob("*") if each.name != "release"
+        )
+
+
+def opened(root: Path, *more: str) -> dict[str, str]:
+    """Settings by which jobs may read all of a project, write to its ``out``, and do both at
+    ``more`` locations."""
+    return {
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(root),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": ", ".join([str(root / "out"), *more]),
+    }
+
+
+def copied(root: Path) -> Path:
+    """A copy of the project, with the DAGs of the tests."""
+    shutil.copytree(CHECKOUT / "include", root / "include")
+    shutil.copytree(CHECKOUT / "dags", root / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(FAILING_DAGS, root / "dags")
+    return root
+
+
+def airflow_of(
+    root: Path, database: str, settings: Mapping[str, str], parallelism: int = 4, **more: Any
+) -> LocalAirflow:
+    """An Airflow, to be entered, that runs the project in a folder; ``more``: see there."""
+    return LocalAirflow(
+        root / "airflow",
+        root / "dags",
+        parallelism=parallelism,
+        database=database,
+        settings=settings,
+        **more,
+    )

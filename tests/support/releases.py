@@ -1,0 +1,124 @@
+"""An archive of made-up releases for the tests of the pages."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mondrian_ops import report as reports
+from mondrian_ops.storage import Archive
+from report_samples import make
+
+__all__ = ["entry", "entry_id", "keep", "night", "report_of"]
+
+FIRST = datetime(2025, 1, 1, 2, 30, tzinfo=UTC)
+
+
+def entry_id(number: int) -> str:
+    """The id of the release with a number."""
+    return f"{number:032x}"
+
+
+def report_of(**changed: Any) -> dict[str, Any]:
+    """A report as wrap-up leaves it."""
+    names = changed.pop("names", ["age", "zip"])
+    return make(names, class_sizes=[(5, 12), (6, 5), (10, 2)], **changed)
+
+
+def entry(number: int, report: dict[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
+    """The entry of a release of the night with a number."""
+    day = FIRST + timedelta(days=number)
+    figures = reports.overview(report) if report else {}
+    return {
+        "id": entry_id(number),
+        "time": day.isoformat(timespec="microseconds"),
+        "dataset": f"out/people/{day:%Y-%m-%d}",
+        "input": f"landing/people/{day:%Y-%m-%d}.csv",
+        "dag_id": "mondrian_nightly",
+        "run_id": f"scheduled__{day.isoformat()}",
+        "task_id": "wrap_up",
+        "map_index": -1,
+        "state": "published",
+        "reason": None,
+        "k": 5,
+        "l": 2,
+        "t": None,
+        "algorithm": "mondrian",
+        "engine": "local",
+        **figures,
+        **changed,
+    }
+
+
+def keep(archive: Archive, number: int, **changed: Any) -> str:
+    """Keep a published release with its report; returns its id."""
+    report = changed.pop("report", None) or report_of()
+    files = {"_report.json": json.dumps(report).encode()}
+    archive.keep(entry(number, report, **changed), files)
+    return entry_id(number)
+
+
+def night(number: int) -> dict[str, Any]:
+    """The report of one of a dataset's nights: a million rows or so; the 40th loses more."""
+    rows = 1_000_000 + 3_000 * (number % 7)
+    loss = (1.6 if number == 39 else 1.0) * (1 + 0.02 * (number % 5))
+    spreads = {"age": 0.12, "sex": 0.05, "zip": 0.22, "country": 0.09, "occupation": 0.31}
+    shares = (0.17, 0.15, 0.14, 0.13, 0.12, 0.11, 0.10, 0.08)
+    summaries = [
+        _summary(
+            at, round(share * rows), {n: s * loss * (0.7 + 0.08 * at) for n, s in spreads.items()}
+        )
+        for at, share in enumerate(shares)
+    ]
+    rows = sum(each["rows"] for each in summaries)
+    return make(
+        list(spreads),
+        summaries=summaries,
+        rows={"input": rows, "published": rows, "suppressed": 0},
+        class_sizes=_class_sizes(rows),
+        generalizations={
+            "age": "interval", "sex": "set", "zip": "prefix",
+            "country": "hierarchy", "occupation": "hierarchy",
+        },
+        partitioning={"strategy": "multidimensional", "asked": 8, "fragments": 8,
+                      "sample_rows": 1000, "merged": 0, "note": ""},
+        verification={"passed": True, "checked": ["k-anonymity, k = 5", "l-diversity, l = 2"],
+                      "failures": [], "files": 8},
+        timings_s={"partition": 1.2, "anonymize": 6.4, "wrap_up": 2.1},
+        notes=[],
+    )  # fmt: skip
+
+
+def _class_sizes(rows: int) -> list[tuple[int, int]]:
+    """Classes of 5 rows and more, the fewer the larger."""
+    share = {size: 0.82 ** (size - 5) for size in range(5, 30)}
+    whole = sum(size * each for size, each in share.items())
+    sizes = {size: int(rows * each / whole) for size, each in share.items()}
+    left = rows - sum(size * classes for size, classes in sizes.items())
+    sizes[5] += left // 5 - 1
+    sizes[5 + left % 5] += 1
+    return sorted(sizes.items())
+
+
+def _summary(number: int, rows: int, losses: dict[str, float]) -> dict[str, Any]:
+    """What a fragment tells of itself, by the mean loss of each column."""
+    attributes = {}
+    for name, loss in losses.items():
+        exact, hidden = round(rows * max(0.0, 0.6 - loss)), round(rows * loss / 20)
+        left = rows - exact - hidden
+        steps = ((0.02, 0.3), (0.05, 0.25), (0.1, 0.2), (0.2, 0.15), (0.5, 0.08))
+        widths = [[step, round(left * share)] for step, share in steps]
+        widths.append([1.0, left - sum(count for _, count in widths)])
+        attributes[name] = {"NCP": rows * loss, "LM": rows * loss * 0.9, "rows_exact": exact,
+                            "rows_star": hidden, "rows_by_loss": widths}  # fmt: skip
+    return {
+        "id": number,
+        "where": "",
+        "rows": rows,
+        "equivalence_classes": rows // 8,
+        "DP": rows * 9,
+        "NCP": rows * sum(losses.values()),
+        "attributes": attributes,
+        "seconds": round(rows / 130_000 + 0.1 * number, 2),
+    }

@@ -1,0 +1,75 @@
+"""Made-up reports, and texts that would do harm on a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mondrian_ops import report as reports
+
+__all__ = ["HOSTILE", "make", "summary"]
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"onload=alert(1) x='",
+    "</title></style></svg>&amp;",
+    "\x1b[31mred\n\u202eright to left",
+    "$style {asked} %s \\",
+)
+
+
+def summary(fragment: int, rows: int, names: list[str], ncp: float = 0.2) -> dict[str, Any]:
+    attribute = {"NCP": rows * ncp, "LM": rows * ncp / 2, "rows_exact": rows // 2, "rows_star": 1,
+                 "rows_by_loss": [[0.1, fragment], [1.0, 3]]}  # fmt: skip
+    return {
+        "id": fragment,
+        "where": f"{names[0]} <= {fragment}",
+        "rows": rows,
+        "equivalence_classes": rows // 5,
+        "DP": rows * 5,
+        "NCP": rows * ncp * len(names),
+        "attributes": {name: dict(attribute) for name in names},
+        "seconds": 0.25,
+    }
+
+
+def make(
+    names: list[str] | None = None,
+    *,
+    fragments: int = 2,
+    suppressed: int = 0,
+    passed: bool = True,
+    job: dict[str, Any] | None = None,
+    **more: Any,
+) -> reports.document.Report:
+    names = names or ["age", "zip"]
+    summaries = [summary(i, 50 + 10 * i, names) for i in range(fragments)]
+    rows = sum(s["rows"] for s in summaries)
+    given: dict[str, Any] = {
+        "job": {"input": "in.parquet", "output": "out/x", "k": 5, "l": 2, "algorithm": "mondrian"}
+        | (job or {}),
+        "rows": {"input": rows + suppressed, "published": rows, "suppressed": suppressed},
+        "class_sizes": [(5, rows // 5)],
+        "achieved": {"k": 5, "l": 2},
+        "verification": {
+            "passed": passed,
+            "checked": ["k-anonymity k=5"],
+            "failures": [] if passed else ["3 of 22 classes have fewer than 5 rows"],
+            "files": fragments,
+        },
+        "summaries": summaries,
+        "columns": {
+            "identifiers": ["ssn"],
+            "identifier_policy": "drop",
+            "quasi_identifiers": names,
+            "sensitive": ["income"],
+            "unlisted": ["comment"],
+            "unlisted_policy": "publish",
+        },
+        "generalizations": dict.fromkeys(names, "interval"),
+        "partitioning": {"strategy": "multidimensional", "asked": 4, "fragments": fragments,
+                         "sample_rows": 100, "merged": 1, "note": "2 merged"},
+        "cut": {"asked": "auto", "used": "gain", "reason": "the budget"},
+        "retrieval": {"asked": "auto", "used": "scatter"},
+        "timings_s": {"partition": 0.123456, "anonymize": 1.0, "wrap_up": 130.0},
+    }  # fmt: skip
+    return reports.build(**(given | more))

@@ -1,0 +1,258 @@
+"""Fragments of a sample: the seed's sections 4.1 to 4.3, and merging what cannot stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from examples import examples
+from mondrian_ops.algorithms import mondrian, partitioning
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.core import kernels
+from mondrian_ops.core.criteria import KAnonymity, Privacy
+from mondrian_ops.core.disclosure import Disclosure
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.plan import Branch, Leaf, Plan, Router
+from mondrian_ops.core.survey import Surveyor
+
+WORLD = Hierarchy.from_rows(
+    [
+        [country, region, "World"]
+        for region, countries in {
+            "Europe": ["Italy", "France", "Spain"],
+            "North America": ["USA", "Canada", "Greenland"],
+            "Asia": ["China", "Japan", "India"],
+        }.items()
+        for country in countries
+    ],
+    "countries.csv",
+)
+# The seed's figure 2 (a), as far as its text tells it.
+FIGURE_2 = pa.table(
+    {
+        "Age": [25, 25, 30, 42, 50, 43, 38, 38, 38],
+        "Country": ["Italy", "Italy", "France", "China", "Japan", "China", "USA", "USA", "USA"],
+    }
+)
+PLAIN = Privacy(KAnonymity(1), ())
+
+
+def anonymizer_of(table: pa.Table, *listed: str, greedy: str = "median", k: int = 2) -> Anonymizer:
+    job = Job.from_dict({"k": k, "quasi_identifiers": listed}, paths_required=False)
+    trees = {"Country": WORLD} if "Country" in table.column_names else {}
+    surveyor = Surveyor(job, table.schema, trees)
+    surveyor.add(table)
+    return Anonymizer(job, surveyor.finish(), trees, Cut(greedy))
+
+
+def wheres(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[str]:
+    """The conditions with every cut value that a row has."""
+    orders = anonymizer.orders
+    router = Router(plan, orders)
+    shown = Disclosure.of(plan, orders, 1, router.count(router.place(table)))
+    return [shown.text(plan.condition(at, orders)) for at in range(len(plan.fragments))]
+
+
+def rows_of(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[int]:
+    leaf = Router(plan, anonymizer.orders).route(table)
+    counts = np.bincount(leaf, minlength=plan.leaves)
+    return [int(counts[list(leaves)].sum()) for leaves in plan.fragments]
+
+
+def test_four_quantiles_of_age():
+    anonymizer = anonymizer_of(FIGURE_2, "Age", "Country=hierarchy:countries.csv")
+    plan = partitioning.quantile(anonymizer.encode(FIGURE_2, PLAIN), anonymizer.attributes, 4)
+    # The source bounds the last by the greatest age it saw; here every row needs a fragment.
+    assert wheres(plan, anonymizer, FIGURE_2) == [
+        "Age <= 30",
+        "Age > 30 AND Age <= 38",
+        "Age > 38 AND Age <= 42",
+        "Age > 42",
+    ]
+    assert rows_of(plan, anonymizer, FIGURE_2) == [3, 3, 1, 2]
+
+
+def test_four_fragments_of_figure_2():
+    anonymizer = anonymizer_of(FIGURE_2, "Age", "Country=hierarchy:countries.csv")
+    coded = anonymizer.encode(FIGURE_2, PLAIN)
+    plan = partitioning.multidimensional(coded, anonymizer.attributes, 4, Cut("balanced"))
+    assert wheres(plan, anonymizer, FIGURE_2) == [
+        "Age <= 38 AND Country IN {Italy, France}",
+        "Age <= 38 AND Country IN {USA, China, Japan and 4 more}",
+        "Age > 38 AND Country IN {Italy, France, USA, China and 3 more}",
+        "Age > 38 AND Country IN {Japan and 1 more}",
+    ]
+    assert rows_of(plan, anonymizer, FIGURE_2) == [3, 3, 2, 1]
+
+
+def test_seven_fragments_of_a_thousand_rows():
+    table = pa.table({"a": np.arange(1000), "b": np.arange(1000) % 10})
+    anonymizer = anonymizer_of(table, "a", "b")
+    coded = anonymizer.encode(table, PLAIN)
+    plan = partitioning.multidimensional(coded, anonymizer.attributes, 7, Cut("balanced"))
+    assert sorted(rows_of(plan, anonymizer, table)) == [125] * 6 + [250]
+
+
+@pytest.mark.parametrize("fragments", range(1, 18))
+def test_any_number_of_fragments(fragments):
+    table = pa.table({"a": np.arange(997)})
+    anonymizer = anonymizer_of(table, "a")
+    coded = anonymizer.encode(table, PLAIN)
+    plan = partitioning.multidimensional(coded, anonymizer.attributes, fragments, Cut("balanced"))
+    rows = rows_of(plan, anonymizer, table)
+    assert len(rows) == fragments
+    assert sum(rows) == 997
+    assert max(rows) <= 2 * min(rows) + 2
+    quantiles = partitioning.quantile(coded, anonymizer.attributes, fragments)
+    rows = rows_of(quantiles, anonymizer, table)
+    assert len(rows) == fragments
+    assert max(rows) - min(rows) <= 1
+
+
+def test_the_representativity_example():
+    """100 of 1000 categories, half of one range, 0.7 of another: the last is cut."""
+    inside = np.arange(1000)
+    a1 = [f"c{at % 100:03}" for at in inside] + [f"c{at:03}" for at in range(1000)]
+    a2 = [*np.linspace(0, 500, 1000).astype(int), *np.linspace(0, 1000, 1000).astype(int)]
+    a3 = [*np.linspace(0, 700, 1000).astype(int), *np.linspace(0, 1000, 1000).astype(int)]
+    table = pa.table({"a1": a1, "a2": a2, "a3": a3})
+    anonymizer = anonymizer_of(table, "a1", "a2", "a3")
+    coded = anonymizer.encode(table)
+    policy = Cut("median").policy()
+    index = np.arange(2000, dtype=np.int32)
+    a, _ = kernels.cut_of(coded.rows, index, 0, 1000, coded.criteria, policy, coded.work(policy))
+    assert a == 2
+    # The whole dataset: all have representativity 1, and most distinct values decide.
+    a, _ = kernels.cut_of(coded.rows, index, 0, 2000, coded.criteria, policy, coded.work(policy))
+    assert a == max(range(3), key=lambda at: len({*table.column(at).to_pylist()}))
+
+
+def test_the_attribute_with_most_distinct_values_has_the_quantiles():
+    table = pa.table({"a": np.arange(100) % 3, "b": np.arange(100) % 50, "c": np.arange(100) % 7})
+    anonymizer = anonymizer_of(table, "a", "b", "c")
+    plan = partitioning.quantile(anonymizer.encode(table, PLAIN), anonymizer.attributes, 5)
+    assert plan.columns == ["b"]
+    assert rows_of(plan, anonymizer, table) == [20] * 5
+
+
+@pytest.mark.parametrize(
+    ("values", "fragments", "possible"),
+    [([1, 2, 3] * 10, 4, 3), ([5] * 30, 2, 1), ([0] * 28 + [1, 2], 3, 2), ([0, 0, 0, 1], 8, 2)],
+)
+def test_too_many_quantiles_name_the_largest_possible_number(values, fragments, possible):
+    table = pa.table({"age": values})
+    anonymizer = anonymizer_of(table, "age")
+    coded = anonymizer.encode(table, PLAIN)
+    with pytest.raises(JobError, match=f"'age'.*at most {possible} fragment") as caught:
+        partitioning.quantile(coded, anonymizer.attributes, fragments)
+    assert "partitioning.fragments" in str(caught.value)
+    partitioning.quantile(coded, anonymizer.attributes, possible)
+
+
+def test_one_value_cannot_be_cut():
+    table = pa.table({"age": [7] * 50})
+    anonymizer = anonymizer_of(table, "age")
+    coded = anonymizer.encode(table, PLAIN)
+    plan = partitioning.multidimensional(coded, anonymizer.attributes, 8, Cut("balanced"))
+    assert plan == partitioning.single()
+
+
+def test_quantiles_of_missing_values():
+    table = pa.table({"age": [None] * 10 + list(range(10))})
+    anonymizer = anonymizer_of(table, "age")
+    plan = partitioning.quantile(anonymizer.encode(table, PLAIN), anonymizer.attributes, 2)
+    assert wheres(plan, anonymizer, table) == ["age IS MISSING", "age IS PRESENT"]
+
+
+# Merging
+
+TREE = Plan(
+    (
+        Branch("a", 8, 1, 2),
+        Branch("a", 4, 3, 4),
+        Branch("a", 12, 5, 6),
+        *(Leaf(at) for at in range(4)),
+    ),
+    ((0,), (1,), (2,), (3,)),
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "fragments"),
+    [
+        ([9, 9, 9, 9], ((0,), (1,), (2,), (3,))),
+        ([2, 9, 9, 9], ((0, 1), (2,), (3,))),
+        ([9, 9, 9, 0], ((0,), (1,), (2, 3))),
+        ([2, 1, 9, 5], ((0, 1, 3), (2,))),
+        ([1, 1, 1, 1], ((0, 1, 2, 3),)),
+    ],
+)
+def test_what_cannot_stand_joins_its_nearest_neighbour(rows, fragments):
+    counts = np.array(rows)
+    merged = partitioning.merge_small(TREE, counts, lambda leaves: counts[list(leaves)].sum() >= 5)
+    assert merged == Plan(TREE.nodes, fragments)
+
+
+@examples(150)
+@given(st.integers(1, 40), st.integers(1, 12), st.data())
+def test_every_merged_fragment_stands_and_holds_its_rows(fragments, least, data):
+    nodes: list[Branch | Leaf] = [Leaf(-1)]
+    while sum(isinstance(node, Leaf) for node in nodes) < fragments:
+        at = data.draw(st.sampled_from([i for i, n in enumerate(nodes) if isinstance(n, Leaf)]))
+        nodes[at] = Branch("a", 0, len(nodes), len(nodes) + 1)
+        nodes += [Leaf(-1), Leaf(-1)]
+    numbers = iter(range(fragments))
+    nodes = [Leaf(next(numbers)) if isinstance(node, Leaf) else node for node in nodes]
+    plan = Plan(tuple(nodes), tuple((at,) for at in range(fragments)))
+    rows = np.array(data.draw(st.lists(st.integers(0, 9), min_size=fragments, max_size=fragments)))
+    merged = partitioning.merge_small(plan, rows, lambda leaves: rows[list(leaves)].sum() >= least)
+    assert sorted(leaf for leaves in merged.fragments for leaf in leaves) == list(range(fragments))
+    sums = [rows[list(leaves)].sum() for leaves in merged.fragments]
+    assert len(sums) == 1 or min(sums) >= least
+
+
+@pytest.mark.parametrize("k", [3, 10])
+@pytest.mark.parametrize(
+    ("group_rows", "nested_rows"), [(0, 0), (200, 0), (1500, 0), (0, 900), (200, 100), (200, 1500)]
+)
+def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, nested_rows, k):
+    """Whatever cuts a class, a group or a topped-up one, it does so within one fragment."""
+    generator = np.random.default_rng(4)
+    leaves = [leaf for leaf in WORLD.leaves for _ in range(1 + (leaf == "USA") * 30)]
+    table = pa.table(
+        {
+            "a": generator.integers(0, 60, 1500),
+            "b": generator.choice(["p", "q", "r"], 1500, p=[0.9, 0.08, 0.02]),
+            "Country": generator.choice(leaves, 1500),
+        }
+    )
+    anonymizer = anonymizer_of(table, "a", "b", "Country=hierarchy:w.csv", greedy="gain", k=k)
+    cut = Cut("gain", 1500, group_rows, nested_rows)
+    whole = contents_of(anonymizer, table, cut)
+    made = []
+    for fragments in (2, 3, 7, 20):
+        plan = partitioning.multidimensional(
+            anonymizer.encode(table), anonymizer.attributes, fragments, cut
+        )
+        leaf = Router(plan, anonymizer.orders).route(table)
+        parts = [table.filter(pa.array(np.isin(leaf, each))) for each in plan.fragments]
+        made.append(len(parts))
+        assert sum((contents_of(anonymizer, part, cut) for part in parts), Counter()) == whole
+    assert made[0] == 2 or group_rows == 1500
+
+
+def contents_of(anonymizer: Anonymizer, table: pa.Table, cut: Cut) -> Counter:
+    """The classes by what their rows say."""
+    classes = mondrian.anonymize(anonymizer.encode(table), cut)
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    return Counter(
+        tuple(sorted(rows[i] for i in each)) for each in np.split(classes.index, classes.starts[1:])
+    )

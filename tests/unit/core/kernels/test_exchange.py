@@ -1,0 +1,96 @@
+"""Rows that change their class, against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numba import njit
+
+from examples import examples
+from mondrian_cases import (
+    anonymizer_of,
+    loss_of,
+    privacy_of,
+    requirements,
+    tables,
+)
+from mondrian_ops.algorithms.mondrian import CodedRows, Cut
+from mondrian_ops.core.kernels import exchange
+from mondrian_ops.core.kernels.criteria import JIT
+
+
+@njit(**JIT)
+def exchanged(rows, index, marks, criteria, work):
+    exchange.exchange_rows(rows, index, marks, criteria, work)
+
+
+def after_exchange(coded: CodedRows, classes: list[list[int]]) -> list[list[int]]:
+    index = np.array([row for rows in classes for row in rows], np.int32)
+    marks = np.zeros(len(index), np.uint8)
+    marks[np.cumsum([0, *map(len, classes[:-1])])] = 1
+    exchanged(coded.rows, index, marks, coded.criteria, coded.work(Cut("gain").policy()))
+    return [part.tolist() for part in np.split(index, np.flatnonzero(marks)[1:])]
+
+
+def any_classes(count: int, k: int, chance) -> list[list[int]]:
+    """The rows in classes of k to 2k rows or so, by chance."""
+    rows = list(range(count))
+    chance.shuffle(rows)
+    classes = []
+    while len(rows) >= 2 * k:
+        size = chance.randint(k, min(2 * k, len(rows) - k))
+        classes.append([rows.pop() for _ in range(size)])
+    return [*classes, rows]
+
+
+@examples(200)
+@given(tables(max_rows=24), st.integers(2, 4), st.none() | requirements(), st.randoms())
+def test_less_is_lost_and_every_criterion_still_holds(table, k, asked, chance):
+    kinds, columns, sensitive = table
+    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
+    holds = privacy_of(sensitive, keys).of_rows(sensitive)
+    before = any_classes(len(columns[0]), k, chance)
+    assume(all(holds(rows) for rows in before))
+    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
+    after = after_exchange(anonymizer.encode(data), before)
+    assert sorted(row for rows in after for row in rows) == list(range(data.num_rows))
+    assert len(after) == len(before)
+    assert all(holds(rows) for rows in after)
+    assert [rows for rows in before if len(rows) >= 2 * k] == [
+        rows for rows in after if len(rows) >= 2 * k
+    ]
+
+    def lost(classes):
+        return loss_of([frozenset(rows) for rows in classes], kinds, columns)
+
+    assert lost(after) <= lost(before) + 1e-9
+    if {*map(frozenset, after)} != {*map(frozenset, before)}:
+        assert lost(after) < lost(before)
+
+
+@pytest.mark.parametrize("kind", ["interval", "set", "tree"])
+def test_a_row_goes_where_its_like_are(kind):
+    """The third row of the first class belongs to the second; nobody has to come for it."""
+    one, other = {"interval": (1, 9), "set": ("p", "q"), "tree": ("a1", "b1")}[kind]
+    anonymizer, data = anonymizer_of(
+        [kind], [[one, one, other, other, other]], [], {"k": 2}, "gain"
+    )
+    found = after_exchange(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
+    assert {*map(frozenset, found)} == {frozenset({0, 1}), frozenset({2, 3, 4})}
+
+
+@pytest.mark.parametrize("kind", ["interval", "set", "tree"])
+def test_two_rows_are_exchanged_where_none_can_be_spared(kind):
+    one, other = {"interval": (1, 9), "set": ("p", "q"), "tree": ("a1", "b1")}[kind]
+    anonymizer, data = anonymizer_of([kind], [[one, one, other, one, other, other]], [], {"k": 3})
+    found = after_exchange(anonymizer.encode(data), [[0, 1, 2], [3, 4, 5]])
+    assert {*map(frozenset, found)} == {frozenset({0, 1, 3}), frozenset({2, 4, 5})}
+
+
+def test_no_row_leaves_where_its_sensitive_value_is_needed():
+    columns, sensitive = [[1, 1, 9, 9, 9]], [["x", "x", "y", "x", "y"]]
+    anonymizer, data = anonymizer_of(["interval"], columns, sensitive, {"k": 2, "l": 2})
+    found = after_exchange(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
+    assert {*map(frozenset, found)} == {frozenset({0, 1, 2}), frozenset({3, 4})}

@@ -1,0 +1,747 @@
+"""Verification against brute force: Counters over tuples, and the formulas of the papers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import sys
+import tracemalloc
+import unicodedata
+from collections import Counter, defaultdict
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import brute_force
+from examples import examples
+from mondrian_ops.core import release_count
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_count import as_read
+from mondrian_ops.core.spellings import one_spelling
+from mondrian_ops.core.verification import (
+    ReleaseCounter,
+    check,
+    counter_of,
+    published_columns,
+)
+
+COUNTRIES = Hierarchy.from_rows(
+    [
+        ["Italy", "South", "Europe", "*"],
+        ["Spain", "South", "Europe", "*"],
+        ["Norway", "North", "Europe", "*"],
+        ["Japan", "Asia", "*"],
+        ["Peru", "*"],
+    ],
+    "countries.csv",
+)
+
+
+def a_job(**options) -> Job:
+    given_options = {"k": 2, "quasi_identifiers": ["q"], "sensitive": ["s"], **options}
+    return Job.from_dict(given_options, paths_required=False)
+
+
+def count_of(*parts: pa.Table, job: Job):
+    counter = counter_of(job, parts[0].column_names)
+    for number, part in enumerate(parts):
+        counter.add(part, f"part-{number}.parquet")
+    return counter.result()
+
+
+def verdict_of(*parts: pa.Table, hierarchies=None, **options):
+    job = a_job(**options)
+    return check(count_of(*parts, job=job), job, hierarchies)
+
+
+# counting, against a Counter over tuples
+
+
+VALUES = {
+    "text": st.sampled_from(["*", "[1, 2]", "a", " a", "a\u200b", "", "\t", "ä", "a\u0308", None]),
+    "int": st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1, None]),
+    "float": st.sampled_from([0.0, -1.5, math.inf, -math.inf, 1e-300, None]),
+    "bool": st.sampled_from([True, False, None]),
+    "date": st.sampled_from([dt.date(1970, 1, 1), dt.date(2024, 2, 29), None]),
+    "when": st.sampled_from([dt.datetime(1970, 1, 1), dt.datetime(2024, 1, 1, 1), None]),
+    "money": st.sampled_from([Decimal("1.20"), Decimal("-3.00"), None]),
+}
+TYPES = {
+    "text": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+    "when": pa.timestamp("us"),
+    "money": pa.decimal128(10, 2),
+}
+
+
+@st.composite
+def columns_in_parts(draw):
+    """Columns as lists of values, cut into parts: [[values of column 0, ...] of part 0, ...]."""
+    kinds = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=2, max_size=6))
+    sizes = draw(st.lists(st.integers(0, 12), min_size=1, max_size=4))
+    parts = [
+        [draw(st.lists(VALUES[kind], min_size=size, max_size=size)) for kind in kinds]
+        for size in sizes
+    ]
+    return kinds, parts
+
+
+def as_array(draw, values: list, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """The values in one of the many forms that mean the same to Arrow."""
+    plain = pa.array(values, kind)
+    form = draw(st.sampled_from(["plain", "dictionary", "untidy", "chunks"]))
+    if form == "dictionary":
+        return plain.dictionary_encode()
+    if form == "untidy" and values:
+        # Every row its own entry: twins, unused ones, and a missing value in the dictionary.
+        twice = pa.concat_arrays([plain, plain, pa.nulls(1, kind)])
+        picks = draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))
+        indices = [
+            None if value is None and pick else row + pick * len(values)
+            for row, (value, pick) in enumerate(zip(values, picks, strict=True))
+        ]
+        return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), twice)
+    if form == "chunks":
+        middle = len(values) // 2
+        return pa.chunked_array([plain[:middle], plain[middle:]], kind)
+    return plain
+
+
+@examples(150)
+@given(st.data())
+def test_counts_are_those_of_a_counter_over_tuples(data):
+    kinds, parts = data.draw(columns_in_parts())
+    names = [f"c{i}" for i in range(len(kinds))]
+    counter = ReleaseCounter(names[:-1], names[-1:])
+    everything: list[tuple] = []
+    for part in parts:
+        arrays = [as_array(data.draw, v, TYPES[kind]) for v, kind in zip(part, kinds, strict=True)]
+        rows = list(zip(*part, strict=True))
+        everything += rows
+        counted = counter.add(pa.table(dict(zip(names, arrays, strict=True))))
+        local = Counter(row[:-1] for row in rows)
+        assert (counted.rows, counted.classes) == (len(rows), len(local))
+        assert counted.dp == sum(size**2 for size in local.values())
+    result = counter.result()
+
+    expected = Counter(row[:-1] for row in everything)
+    assert result.rows == len(everything)
+    assert sorted(result.class_sizes.tolist()) == sorted(expected.values())
+    assert result.dp == sum(size**2 for size in expected.values())
+    assert dict(result.histogram) == Counter(expected.values())
+
+    # Each class is found by its first row; its sensitive values are those of its tuples.
+    sensitive = result.sensitive[names[-1]]
+    values = [None, *sensitive.values.to_pylist()]
+    found: dict[tuple, Counter] = defaultdict(Counter)
+    for number, code, times in zip(
+        sensitive.classes.tolist(),
+        sensitive.codes.tolist(),
+        sensitive.counts.tolist(),
+        strict=True,
+    ):
+        found[everything[result.first_rows[number]][:-1]][values[code]] += times
+    assert found == {
+        key: Counter(brute_force.alike(row[-1]) for row in everything if row[:-1] == key)
+        for key in expected
+    }
+    assert sum(sensitive.totals.tolist()) == len(everything)
+
+
+@examples(30)
+@given(st.integers(0, 2**32), st.integers(2, 40), st.booleans())
+def test_radices_beyond_64_bits_are_still_exact(seed, columns, merge_often):
+    """Up to 40 columns of 300 values: products up to 10**99."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, 300, (40, columns))
+    rows = classes[rng.integers(0, 40, 600)]
+    # Combinations that differ in one column only are what a wrong key would confuse.
+    rows[::7, rng.integers(columns)] += 1
+    before = release_count._PENDING
+    release_count._PENDING = 1 if merge_often else before
+    try:
+        names = [f"c{i}" for i in range(columns)]
+        counter = ReleaseCounter(names, [])
+        for part in np.array_split(rows, 5):
+            counter.add(pa.table(dict(zip(names, part.T, strict=True))))
+        sizes = sorted(counter.result().class_sizes.tolist())
+    finally:
+        release_count._PENDING = before
+    assert sizes == sorted(Counter(map(tuple, rows.tolist())).values())
+
+
+def test_keys_that_only_just_overflow_are_exact():
+    """Four columns of 2**16 codes and one of 2: 2**65 keys, of which 64 bits take two for one."""
+    dictionary = pa.array(np.arange((1 << 16) - 1))
+    column = {
+        name: pa.DictionaryArray.from_arrays(pa.array([code, 0], pa.int32()), dictionary)
+        for name, code in (("a", 1 << 15), ("b", 0), ("c", 0), ("d", 0))
+    }
+    column["e"] = pa.array(["one", "one"])
+    counter = ReleaseCounter(list(column), [])
+    counter.add(pa.table(column))
+    assert counter.result().class_sizes.tolist() == [1, 1]
+
+
+def test_merging_parts_does_not_hold_their_classes_several_times():
+    """At a hundred million rows they are gigabytes."""
+    job = a_job()
+    count_of(pa.table({"q": [1, 1], "s": [1, 2]}), job=job)  # loads what is loaded once
+    of_class = np.arange(200_000).repeat(4)
+    parts = [
+        pa.table({"q": of_class + at, "s": np.arange(len(of_class)) % 5})
+        for at in (0, 150_000, 300_000)
+    ]
+    tracemalloc.start()
+    try:
+        counter = counter_of(job, ["q", "s"])
+        for part in parts:
+            counter.add(part)
+        tracemalloc.reset_peak()
+        count = counter.result()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (count.rows, count.classes) == (2_400_000, 500_000)
+    assert peak < 3 * held
+
+
+def test_missing_is_a_value_and_not_the_text_of_it():
+    part = pa.table({"q": [None, None, "None", "", "null"], "s": ["x"] * 5})
+    count = count_of(part, job=a_job())
+    assert sorted(count.class_sizes.tolist()) == [1, 1, 1, 2]
+
+
+def test_a_part_without_any_value_has_no_type_to_disagree():
+    parts = [
+        pa.table({"q": pa.nulls(2), "s": pa.nulls(2)}),
+        pa.table({"q": pa.array(["a", None]), "s": pa.nulls(2).dictionary_encode()}),
+    ]
+    assert sorted(count_of(*parts, job=a_job()).class_sizes.tolist()) == [1, 3]
+
+
+def test_zeros_of_both_signs_are_one_value_and_so_are_all_nan():
+    odd = np.array([0x7FF8000000000001, 0x7FF8000000000002], np.uint64).view(np.float64)
+    numbers = pa.array([0.0, -0.0, *odd], from_pandas=False)
+    count = count_of(pa.table({"q": numbers, "s": [1] * 4}), job=a_job())
+    assert sorted(count.class_sizes.tolist()) == [2, 2]
+
+
+def test_nan_does_not_pass_for_a_second_sensitive_value():
+    part = pa.table({"q": [1, 1], "s": pa.array([math.nan, None], from_pandas=False)})
+    assert verdict_of(part, l=2).achieved["l"] == 0
+    assert verdict_of(part, l=2, missing_sensitive="value").achieved["l"] == 1
+
+
+def test_nan_and_missing_are_two_values_of_a_quasi_identifier():
+    part = pa.table({"q": pa.array([math.nan, None], from_pandas=False), "s": [1, 2]})
+    assert verdict_of(part).achieved["k"] == 1
+
+
+def test_kinds_of_text_are_one_type_but_numbers_and_text_are_not():
+    parts = [
+        pa.table({"q": pa.array(["a"], kind), "s": [1]})
+        for kind in (pa.string(), pa.large_string(), pa.string_view())
+    ]
+    assert count_of(*parts, job=a_job()).class_sizes.tolist() == [3]
+    with pytest.raises(PrivacyError, match="column 'q' is int64 in one part"):
+        count_of(parts[0], pa.table({"q": [1], "s": [1]}), job=a_job())
+
+
+def test_columns_that_cannot_be_counted_are_refused():
+    with pytest.raises(PrivacyError, match="column 'q' is missing"):
+        ReleaseCounter(["q"], []).add(pa.table({"x": [1]}))
+    twice = pa.table([pa.array([1]), pa.array([2])], names=["q", "q"])
+    with pytest.raises(PrivacyError, match=r"p\.parquet: column 'q' is there twice"):
+        ReleaseCounter(["q"], []).add(twice, "p.parquet")
+    with pytest.raises(PrivacyError, match="cannot be compared"):
+        ReleaseCounter(["q"], []).add(pa.table({"q": [[1], [2]]}))
+    counter = ReleaseCounter(["q"], [])
+    counter.add(pa.table({"q": [1]}))
+    with pytest.raises(PrivacyError, match="not those of the parts before"):
+        counter.add(pa.table({"q": [1], "ssn": [2]}))
+
+
+def test_risk_and_average_class_size():
+    count = count_of(pa.table({"q": [1, 1, 1, 2], "s": [1] * 4}), job=a_job())
+    assert (count.prosecutor_max, count.prosecutor_avg, count.c_avg(2)) == (1.0, 0.5, 1.0)
+    assert count.histogram == [(1, 1), (3, 1)]
+
+
+def test_dp_does_not_overflow():
+    assert release_count._dp(np.array([10**10, 1])) == 10**20 + 1
+
+
+def test_a_class_is_located_in_the_part_that_holds_it():
+    parts = [pa.table({"q": ["a", "a"], "s": [1, 1]}), pa.table({"q": ["a", "b"], "s": [1, 1]})]
+    count = count_of(*parts, job=a_job())
+    places = {count.locate(number) for number in range(count.classes)}
+    assert places == {("part-0.parquet", 0), ("part-1.parquet", 1)}
+
+
+# criteria, against their definitions
+
+
+def brute_recursive(counts: list[int], c: float) -> int:
+    ordered = sorted(counts, reverse=True)
+    holds = [ell for ell in range(1, len(ordered) + 1) if ordered[0] < c * sum(ordered[ell - 1 :])]
+    return max(holds, default=0)
+
+
+def brute_equal(p: dict, q: dict) -> Fraction:
+    return sum(abs(p.get(v, 0) - q[v]) for v in q) / 2
+
+
+def brute_ordered(p: dict, q: dict) -> Fraction:
+    ordered = sorted(q, key=lambda value: (value is not None, value or ""))
+    total = Fraction(0)
+    carried = Fraction(0)
+    for value in ordered[:-1]:
+        carried += p.get(value, 0) - q[value]
+        total += abs(carried)
+    return total / max(1, len(ordered) - 1)
+
+
+def brute_hierarchical(p: dict, q: dict) -> Fraction:
+    """Li et al. 2007, section 5.3: the sum of height(N) / H * min(pos_extra, neg_extra)."""
+    tree = COUNTRIES
+    height = {int(node): level for level, nodes in enumerate(tree.ancestors) for node in set(nodes)}
+    top = max(height.values())
+    children: dict[int, list] = defaultdict(list)
+    for node, parent in enumerate(tree.parent.tolist()):
+        children[parent].append(node)
+    children[tree.root].append(None)  # the missing value
+    leaf = {name: number for number, name in enumerate(tree.leaves)}
+    extras = {
+        None if v is None else leaf[v]: p.get(v, Fraction(0)) - q.get(v, Fraction(0)) for v in q
+    }
+
+    def extra(node) -> Fraction:
+        if node is None or node < len(tree.leaves):
+            return extras.get(node, Fraction(0))
+        return sum((extra(child) for child in children[node]), Fraction(0))
+
+    cost = Fraction(0)
+    for node in range(len(tree.leaves), len(tree.labels)):
+        below = [extra(child) for child in children[node]]
+        positive = sum(x for x in below if x > 0)
+        negative = -sum(x for x in below if x < 0)
+        cost += Fraction(height[node], top) * min(positive, negative)
+    return cost
+
+
+def shares(values: list) -> dict:
+    return {v: Fraction(n, len(values)) for v, n in Counter(values).items()}
+
+
+@examples(150)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from([*COUNTRIES.leaves, None])),
+        min_size=1,
+        max_size=30,
+    ),
+    st.integers(1, 3),
+    st.floats(0.1, 4),
+)
+def test_what_each_criterion_measures_is_what_its_paper_defines(rows, cuts, c):
+    table = pa.table(
+        {
+            "q": pa.array([q for q, _ in rows]),
+            "s": pa.array([s for _, s in rows], pa.string()).dictionary_encode(),
+        }
+    )
+    step = len(rows) // cuts + 1
+    parts = [table.slice(start, step) for start in range(0, len(rows), step)]
+    classes = defaultdict(list)
+    for q, s in rows:
+        classes[q].append(s)
+    whole = shares([s for _, s in rows])
+
+    def achieved(**options):
+        return verdict_of(*parts, hierarchies={"s": COUNTRIES}, **options).achieved
+
+    def counts(values):
+        return list(Counter(values).values())
+
+    def entropy(v):
+        return math.exp(-sum(n / len(v) * math.log(n / len(v)) for n in counts(v))) if v else 0.0
+
+    for missing in ("no_value", "value"):
+        counted = [[s for s in v if missing == "value" or s is not None] for v in classes.values()]
+        assert achieved(missing_sensitive=missing) == {
+            "k": min(map(len, classes.values())),
+            "l": min(len(set(values)) for values in counted),
+        }
+        found = achieved(l=2, diversity="entropy", missing_sensitive=missing)["l"]
+        assert found == pytest.approx(min(map(entropy, counted)))
+        found = achieved(l=2, diversity="recursive", c=c, missing_sensitive=missing)["l"]
+        assert found == min(brute_recursive(counts(v), c) for v in counted)
+    for distance, brute, files in (
+        ("equal", brute_equal, {}),
+        ("ordered", brute_ordered, {}),
+        ("hierarchical", brute_hierarchical, {"sensitive_hierarchy": {"s": "countries.csv"}}),
+    ):
+        expected = max(float(brute(shares(v), whole)) for v in classes.values())
+        measured = achieved(t=0.5, t_distance=distance, **files)["t"]
+        assert measured == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_examples_of_the_t_closeness_paper():
+    """Li et al. 2007, section 5.1: salaries 3k..11k; {3,4,5}k is 0.375, {6,8,11}k 0.167 away."""
+    salaries = [3, 4, 5, 6, 7, 8, 9, 10, 11]
+    group = {3: "a", 4: "a", 5: "a", 6: "b", 8: "b", 11: "b"}
+    part = pa.table({"q": [group.get(s, "c") for s in salaries], "s": salaries})
+    job = a_job(t=0.2, t_distance="ordered")
+    count = count_of(part, job=job)
+    assert check(count, job).achieved["t"] == pytest.approx(0.375)
+    only_b = brute_ordered(shares([6, 8, 11]), shares(salaries))
+    assert float(only_b) == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "passes"),
+    [
+        (["x", "y"], {"l": 2}, True),
+        (["x", "x"], {"l": 2}, False),
+        (["x", None], {"l": 2}, False),
+        (["x", None], {"l": 2, "missing_sensitive": "value"}, True),
+        (["x", "y", None], {"l": 2}, True),
+        (["x", "y", None], {"l": 3}, False),
+        (["x", ""], {"l": 2}, False),
+        (["x", " \t"], {"l": 2, "missing_sensitive": "value"}, True),
+        (["", None, " "], {"l": 2, "missing_sensitive": "value"}, False),
+        (["x", "x ", "\u00a0x", "x\u200b", "\uff58"], {"l": 2}, False),
+        (["\u00e9", "e\u0301"], {"l": 2}, False),
+        (["x", "X"], {"l": 2}, True),
+        (["x y", "x  y"], {"l": 2}, False),
+        (["x y", "xy"], {"l": 2}, True),
+        ([None, None], {"l": 2}, False),
+        ([None, None], {"l": 2, "diversity": "entropy"}, False),
+        ([None, None], {"l": 2, "diversity": "recursive", "c": 9}, False),
+        (["x", "y", None, None], {"l": 2, "diversity": "entropy"}, True),
+        (["x", "x", "y", None], {"l": 2, "diversity": "recursive", "c": 2.1}, True),
+        (["x", "x", "y", None], {"l": 2, "diversity": "recursive", "c": 2}, False),
+        (["x", "y", "z"], {"l": 3, "diversity": "entropy"}, True),
+        (["x", "y", "z", "z"], {"l": 3, "diversity": "entropy"}, False),
+        ([str(i) for i in range(7)], {"l": 7, "diversity": "entropy"}, True),
+        (["x", "x", "y"], {"l": 2, "diversity": "recursive", "c": 2}, False),
+        (["x", "x", "y"], {"l": 2, "diversity": "recursive", "c": 2.1}, True),
+        (["x", "y", "z"], {"l": 3, "diversity": "recursive", "c": 1}, False),
+        (["x", "y", "z"], {"l": 2, "diversity": "recursive", "c": 1}, True),
+    ],
+)
+def test_a_requirement_just_met_passes_and_just_missed_fails(values, options, passes):
+    part = pa.table({"q": [1] * len(values), "s": pa.array(values, pa.string())})
+    verdict = verdict_of(part, **options)
+    assert verdict.passed is passes
+    assert bool(verdict.failures) is not passes
+
+
+@pytest.mark.parametrize(("t", "passes"), [(0.25, True), (0.2499, False)])
+def test_t_just_met_passes(t, passes):
+    part = pa.table({"q": [1, 1, 2, 2], "s": ["x", "x", "x", "y"]})
+    assert verdict_of(part, t=t).passed is passes
+
+
+def test_one_bad_class_among_many_parts_is_found_and_said_without_its_values():
+    good = pa.table({"q": ["[1, 2]"] * 5, "s": list("abcde")})
+    bad = pa.table({"q": ["[1, 2]", "Canary"], "s": ["Canary too", "Canary too"]})
+    verdict = verdict_of(good, good, bad, good, l=2)
+    assert not verdict.passed
+    assert verdict.achieved == {"k": 1, "l": 1}
+    assert verdict.checked == ("k-anonymity, k = 2", "distinct l-diversity of s, l = 2")
+    assert len(verdict.failures) == 2
+    assert all("1 of 2 classes fail" in text for text in verdict.failures)
+    assert "with 1 rows and k = 1 (row 1 of part-2.parquet is in it)" in verdict.failures[0]
+    assert "Canary" not in repr(verdict)
+
+
+def test_a_class_spread_over_parts_counts_as_one():
+    part = pa.table({"q": ["a"], "s": ["x"]})
+    other = pa.table({"q": ["a"], "s": ["y"]})
+    verdict = verdict_of(part, other, l=2)
+    assert verdict.passed
+    assert verdict.achieved == {"k": 2, "l": 2}
+
+
+def test_every_sensitive_column_must_hold():
+    part = pa.table({"q": [1, 1], "s": ["x", "y"], "s2": ["z", "z"]})
+    verdict = verdict_of(part, l=2, sensitive=["s", "s2"])
+    assert verdict.achieved["l"] == 1
+    assert [text.split(",")[0] for text in verdict.failures] == ["distinct l-diversity of s2"]
+    apart = pa.table({"q": [1, 1, 2, 2], "s": ["x", "y", "x", "y"], "s2": list("aabb")})
+    verdict = verdict_of(apart, t=0.1, sensitive=["s", "s2"])
+    assert verdict.achieved["t"] == pytest.approx(0.5)
+
+
+def test_an_empty_release_fails():
+    none = pa.table({"q": pa.array([], pa.string()), "s": pa.array([], pa.string())})
+    assert not verdict_of(none).passed
+    assert not verdict_of(none, none, l=2, t=0.5).passed
+    job = a_job()
+    assert not check(counter_of(job, ["q", "s"]).result(), job).passed
+
+
+def test_without_sensitive_columns_only_k_is_measured():
+    verdict = verdict_of(pa.table({"q": [1, 1, 2]}), sensitive=[])
+    assert verdict.achieved == {"k": 1}
+    assert not verdict.passed
+
+
+def test_values_outside_the_hierarchy_are_counted_not_named():
+    part = pa.table({"q": [1, 1], "s": ["Canary", "Italy"]})
+    options = {
+        "t": 0.5,
+        "t_distance": "hierarchical",
+        "sensitive_hierarchy": {"s": "countries.csv"},
+    }
+    with pytest.raises(PrivacyError, match=r"1 of its values are no leaves of countries\.csv") as e:
+        verdict_of(part, hierarchies={"s": COUNTRIES}, **options)
+    assert "Canary" not in str(e.value)
+    with pytest.raises(PrivacyError, match="its hierarchy is needed"):
+        verdict_of(part, **options)
+
+
+def test_unused_entries_of_a_dictionary_do_not_stretch_the_order_of_values():
+    values = pa.DictionaryArray.from_arrays(
+        pa.array([0, 2, 2, 0]), pa.array(["a", "b", "c", "unused", "d"])
+    )
+    part = pa.table({"q": [1, 1, 2, 2], "s": values})
+    job = a_job(t=0.5, t_distance="ordered")
+    plain = part.set_column(1, "s", pa.array(["a", "c", "c", "a"]))
+    skewed = pa.table({"q": [3], "s": pa.DictionaryArray.from_arrays([0], values.dictionary)})
+    for other in (part, plain):
+        achieved = check(count_of(other, skewed, job=job), job).achieved["t"]
+        assert achieved == pytest.approx(0.4)  # of two values, not of five
+
+
+# columns of the release
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (pa.array([1, 1, 2]), pa.array([5, 5, 5])),
+        (pa.array([1.5, 1.5, 1.0]), pa.array([2.0, 2.0, 2.0])),
+        (
+            pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 1), None]),
+            pa.array([dt.date(2024, 2, 1), dt.date(2024, 2, 1), None]),
+        ),
+    ],
+)
+def test_bounds_define_the_classes_together(low, high):
+    part = pa.table({"q_min": low, "q_max": high, "s": [1, 2, 3]})
+    job = a_job(interval_style="bounds")
+    assert published_columns(job, part.column_names) == ("q_min", "q_max")
+    assert sorted(count_of(part, job=job).class_sizes.tolist()) == [1, 2]
+
+
+def test_a_quasi_identifier_that_is_not_there_is_an_error_not_a_pass():
+    with pytest.raises(PrivacyError, match=r"quasi-identifier 'q' is no column"):
+        published_columns(a_job(), ["Q", "s"])
+    with pytest.raises(PrivacyError, match="'q' is no column"):
+        published_columns(a_job(interval_style="bounds"), ["q_min", "s"])
+    with pytest.raises(PrivacyError, match="'q' is no column"):
+        published_columns(a_job(), ["q_min", "q_max"])  # bounds were not asked for
+
+
+def test_a_count_of_other_columns_than_the_job_s_does_not_pass():
+    part = pa.table({"q": [1, 2], "x": [1, 1], "s": [1, 2]})
+    counter = ReleaseCounter(["x"], ["s"])
+    counter.add(part)
+    verdict = check(counter.result(), a_job())
+    assert not verdict.passed
+    assert "quasi-identifier column 'q' was not counted" in verdict.failures
+    counter = ReleaseCounter(["q"], [])
+    counter.add(part)
+    with pytest.raises(PrivacyError, match="sensitive column 's' was not counted"):
+        check(counter.result(), a_job())
+
+
+def test_identifiers_must_be_gone_or_blank():
+    def verdict(names, **options):
+        part = pa.table({"q": [1] * 3, "s": [1, 2, 3], "name": names})
+        return verdict_of(part, part, identifiers=["name"], **options)
+
+    assert not verdict(["*", "*", "*"]).passed
+    assert verdict(["*", "*", "*"], identifier_policy="redact").passed
+    assert verdict([None, None, None], identifier_policy="redact").passed
+    failed = verdict(["*", "Canary", "*"], identifier_policy="redact")
+    assert failed.failures == ("identifier 'name' is published; it must be the same in all rows",)
+    assert verdict_of(pa.table({"q": [1, 1], "s": [1, 2]}), identifiers=["name"]).passed
+    by_part = [pa.table({"q": [1] * 2, "s": [1, 2], "name": pa.array([n] * 2)}) for n in ("a", "b")]
+    assert not verdict_of(*by_part, identifiers=["name"], identifier_policy="redact").passed
+
+
+def test_unlisted_columns_must_be_gone_where_they_are_to_be_dropped():
+    part = pa.table({"q": [1, 1], "s": [1, 2], "extra": [3, 4]})
+    assert verdict_of(part, unlisted="publish").passed
+    assert verdict_of(part, unlisted="drop").failures == (
+        "column 'extra' is published, but unlisted columns must be dropped",
+    )
+
+
+# persons
+
+
+PERSON_ROWS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 4)), min_size=1, max_size=12
+)
+
+
+@examples(300)
+@given(st.lists(PERSON_ROWS, min_size=1, max_size=3), st.integers(2, 4))
+def test_persons_of_a_class_that_lies_in_several_parts(parts, k):
+    job = a_job(k=k, sensitive=[], entity_id="id")
+    counter = counter_of(job, ["q"])
+    for rows in parts:
+        texts = [None if person is None else f"p{person}" for _, person in rows]
+        counter.add(pa.table({"q": [q for q, _ in rows]}), persons=pa.chunked_array([texts]))
+    count = counter.result()
+    classes: dict[str, list] = defaultdict(list)
+    for q, person in (row for rows in parts for row in rows):
+        classes[q].append(person)
+    persons = {q: len(set(found)) for q, found in classes.items()}
+    verdict = check(count, job)
+    assert verdict.passed == (min(persons.values()) >= k)
+    assert verdict.achieved["k"] == min(persons.values())
+    assert verdict.checked == (f"k-anonymity, k = {k} persons by id",)
+    assert bool(verdict.failures) != verdict.passed
+    expected = Counter(persons.values())
+    assert count.persons_histogram == [
+        (n, expected[n], sum(len(classes[q]) for q in classes if persons[q] == n))
+        for n in sorted(expected)
+    ]
+    assert count.rows == sum(map(len, parts))
+
+
+def test_persons_that_were_not_counted_are_not_taken_for_rows():
+    table = pa.table({"q": ["a"] * 4})
+    job = a_job(k=2, sensitive=[], entity_id="id")
+    counter = counter_of(job, ["q"])
+    for persons in (None, pa.chunked_array([[1, 2, 3]])):
+        with pytest.raises(PrivacyError, match=r"^here: it is not known whose row"):
+            counter.add(table, "here", persons)
+    with pytest.raises(PrivacyError, match="the persons by 'id' were not counted"):
+        check(count_of(table, job=a_job(k=2, sensitive=[])), job)
+    rows = counter_of(job, ["q"], rows_only=True)
+    rows.add(table)
+    assert rows.result().persons_histogram is None
+    verdict = check(rows.result(), job, rows_only=True)
+    assert verdict.passed
+    assert verdict.checked == ("k-anonymity, k = 2 in rows, not persons",)
+    assert not check(rows.result(), a_job(k=5, sensitive=[], entity_id="id"), rows_only=True).passed
+    published = pa.table({"q": ["a"] * 4, "id": [1, 2, 3, 4]})
+    told = counter_of(job, published.column_names)
+    told.add(published, persons=published["id"])
+    failures = check(told.result(), job).failures
+    assert failures == ("identifier 'id' is published; it must be dropped",)
+
+
+def characters() -> list[str]:
+    """Every character of an early Unicode, which all libraries know, and those that show nothing.
+
+    Not the ideographs and syllables: they are many, and like one another.
+    """
+    early = unicodedata.ucd_3_2_0
+    known = [
+        chr(at)
+        for at in range(sys.maxunicode + 1)
+        if early.category(chr(at)) not in ("Cn", "Cs", "Co")
+        and not (0x3400 <= at < 0x9FA6 or 0xAC00 <= at < 0xD7A4 or 0x20000 <= at < 0x2A6D7)
+    ]
+    unseen = [*range(0x17B0, 0x1812), *range(0x27FE, 0x2802), *range(0xFDFE, 0xFE12)]
+    return [*known, *map(chr, [*unseen, *range(0xE00FE, 0xE01F2)])]
+
+
+@pytest.mark.parametrize("text", ["{}", "a{}b", " {} e", "e{}\u0301"])
+def test_both_sides_read_every_character_alike(text):
+    """The cutting by Arrow's tables and the check by Python's: neither knows of the other."""
+    texts = [text.format(character) for character in characters()]
+    cut = one_spelling(pa.array(texts)).to_pylist()
+    differing = [each for each, spelled in zip(texts, cut, strict=True) if as_read(each) != spelled]
+    assert [list(map(hex, map(ord, each))) for each in differing] == []
+    again = [None if each is None else as_read(each) for each in cut]
+    assert again == cut
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("flu", "flu"),
+        ("", None),
+        (" \t\r\n\x00\x1f\x7f\x85\u00a0\u2003\u2028\u2029\u3000", None),
+        ("\u00ad\u061c\u200b\u200d\u2060\ufeff\u034f\u115f\u1160\u3164\uffa0\u2800", None),
+        ("\u17b4\u17b5\u180b\u180f\ufe00\ufe0f\U000e0100\U000e01ef", None),
+        ("\u2065\ufff0\ufff8\U000e0000\U000e0fff", None),
+        ("\uffef", "\uffef"),
+        ("  flu\t and\n\ncold ", "flu and cold"),
+        ("\ufb02u", "flu"),
+        ("fl\u200bu", "flu"),
+        ("e\u200b\u0301", "\u00e9"),
+        ("Flu", "Flu"),
+        ("\u2468", "9"),
+        ("flu\x00", "flu"),
+        ("\u180a\u1810\u27ff\u2801", "\u180a\u1810\u27ff\u2801"),  # beside what shows nothing
+        ("\ufdff\ufe10\U000dffff\U000e1000", "\ufdff,\U000dffff\U000e1000"),
+    ],
+)
+def test_what_a_text_is_read_as(text, read):
+    assert as_read(text) == read
+    assert one_spelling(pa.array([text])).to_pylist() == [read]
+
+
+def test_plain_text_is_left_as_it_is():
+    """Without a look at each character, for there may be millions of texts."""
+    plain = pa.array(["flu", "type 2", None, "~!"], pa.large_string())
+    assert release_count._all_read(plain) is plain
+    assert one_spelling(plain) is plain
+    for text in ("a\n", " a", "a ", "a  b", "", "é"):
+        untidy = pa.array(["flu", text], pa.large_string())
+        assert release_count._all_read(untidy).to_pylist() == ["flu", as_read(text)]
+    for other in (pa.array([1, 2]), pa.array([b" a"]), pa.nulls(2)):
+        assert one_spelling(other) is other
+
+
+def test_spellings_are_one_value_of_a_leaf():
+    rows = {"q": [1, 1, 2, 2], "s": [" Italy", "Spain", "Italy\u00a0", "Spain"]}
+    files = {"sensitive_hierarchy": {"s": "countries.csv"}, "t_distance": "hierarchical"}
+    trees = {"s": COUNTRIES}
+    assert verdict_of(pa.table(rows), hierarchies=trees, t=0.01, **files).passed
+    leaves = {" Italy": "x", "Spain": "x"}
+    spelled = Hierarchy.from_rows(
+        [[leaf, *above] for leaf, above in leaves.items()], "countries.csv"
+    )
+    assert verdict_of(pa.table(rows), hierarchies={"s": spelled}, t=0.01, **files).passed
+
+
+def test_identifiers_quasi_identifiers_and_persons_are_as_they_are_written():
+    job = a_job(sensitive=[], identifiers=["n"], identifier_policy="redact", entity_id="p")
+    table = pa.table({"q": ["a", "a ", "", None], "n": ["*", "*", "*", "* "], "p": ["*"] * 4})
+    counter = counter_of(job, table.column_names)
+    counter.add(table, persons=pa.chunked_array([["1", " 1", "1", "1"]]))
+    assert counter.result().class_sizes.tolist() == [1] * 4
+    assert counter.result().identifiers == {"n": False, "p": True}
+    one = counter_of(job, table.column_names)
+    one.add(
+        pa.table({"q": ["a"] * 4, "n": ["*"] * 4, "p": ["*"] * 4}),
+        persons=pa.chunked_array([["1", " 1", "", None]]),
+    )
+    assert one.result().persons.tolist() == [4]
+
+
+def test_what_counts_as_a_value_is_said_where_it_is_not_the_usual():
+    part = pa.table({"q": [1, 1], "s": ["x", "y"]})
+    said = verdict_of(part, l=2, missing_sensitive="value").checked[1]
+    assert said == "distinct l-diversity of s, l = 2, missing values counted as one"

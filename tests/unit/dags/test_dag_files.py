@@ -1,0 +1,278 @@
+"""The DAG files: quick to parse, and what is promised of them."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from airflow.serialization.serialized_objects import DagSerialization
+
+from mondrian_ops.core.job import DiMondrian, Job, Partitioning, Samarati, Spark, Tds
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+DAGS = CHECKOUT / "dags"
+NAMES = ["mondrian_anonymize", "mondrian_etl_example", "mondrian_frontier", "mondrian_nightly"]
+
+PARSE = """
+import json, runpy, sys, time
+import airflow.sdk
+# What Airflow itself has imported when it parses: not ours to answer for.
+import airflow.providers.standard.operators.python, airflow.sdk.definitions.mappedoperator
+known = set(sys.modules)
+started = time.process_time()
+runpy.run_path(sys.argv[1])
+seconds = time.process_time() - started
+print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - known)}))
+"""
+HEAVY = {"numpy", "numba", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
+
+
+def load(name):
+    """The DAG of a file, and the file's globals."""
+    found = runpy.run_path(str(DAGS / f"{name}.py"))
+    return found["dag"], found
+
+
+@pytest.fixture(scope="module")
+def anonymize():
+    dag, found = load("mondrian_anonymize")
+    return dag, found["FORM"], found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name):
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE, str(DAGS / f"{name}.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["seconds"] < 1
+    imported = {module.partition(".")[0] for module in told["modules"]}
+    assert not imported & HEAVY
+    assert not any(module.startswith("airflow.providers.apache") for module in told["modules"])
+    assert not {"mondrian_ops.pipeline", "mondrian_ops.storage"} & set(told["modules"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dag_that_is_parsed_again_is_no_new_version(name):
+    first, second = (load(name)[0] for _ in range(2))
+    assert DagSerialization.to_dict(first) == DagSerialization.to_dict(second)
+
+
+def test_the_three_phases_have_the_promised_ids(anonymize):
+    dag, _form, _found = anonymize
+    assert set(dag.task_ids) == {"partition", "anonymize_fragment", "wrap_up", "clean_up"}
+    assert dag.get_task("partition").downstream_task_ids == {"anonymize_fragment", "clean_up"}
+    assert dag.get_task("anonymize_fragment").downstream_task_ids == {"wrap_up", "clean_up"}
+    assert dag.get_task("wrap_up").downstream_task_ids == {"clean_up"}
+    assert dag.get_task("clean_up").is_teardown
+
+
+def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anonymize):
+    _dag, form, _found = anonymize
+    keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
+    flattened = {"spark": Spark, "di_mondrian": DiMondrian, "samarati": Samarati, "tds": Tds}
+    keys |= {f"{name}_{each.name}" for name, of in flattened.items() for each in fields(of)}
+    not_in_a_form = {
+        "base_dir",  # where a job file lies
+        *("partitioning", *flattened),
+        "min_sample",
+        "sensitive_hierarchy",  # a file per column
+        *("ledger", "overlap"),  # a matter of the deployment, not of one run
+    }
+    assert set(form) == keys - not_in_a_form
+
+
+def test_every_field_of_the_form_explains_itself(anonymize):
+    _dag, form, _found = anonymize
+    for name, param in form.items():
+        schema = param.schema
+        assert schema["title"], name
+        assert param.description.endswith((".", "`")), name
+        sections = ("More on privacy", "Approval and limits", "Algorithm", "Partitioning", "Spark")
+        assert schema.get("section") in (None, *sections), name
+        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        assert not {"object"} & set(types), name
+        if "number" in types or "integer" in types:
+            assert {"minimum", "exclusiveMinimum"} & set(schema), name
+        if "array" in types:
+            assert schema["items"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("k", 1),
+        ("l", 1),
+        ("t", 0),
+        ("t", 1.5),
+        ("fragments", 0),
+        ("sample", 0),
+        ("sample", 2),
+        ("cut", "best"),
+        ("algorithm", "datafly"),
+        ("max_gcp", 1.5),
+        ("max_risk", -0.1),
+        ("max_suppressed", -1),
+        ("approval_hours", 0),
+        ("approval_hours", 8761),
+        ("on_exceeded", "warn"),
+        ("di_mondrian_cut_points", 0),
+        ("di_mondrian_cut_points", 101),
+        ("samarati_choice", "best"),
+        ("samarati_max_suppressed", -1),
+        ("tds_partitions", 0),
+        ("tds_k_intermediate", 1),
+        ("engine", "flink"),
+        ("max_rows", 0),
+        ("spark_shape", "stage"),
+        ("spark_connection", ""),
+        ("quasi_identifiers", []),
+        ("quasi_identifiers", [{"name": "age"}]),
+        ("input", ""),
+    ],
+)
+def test_the_form_refuses_what_the_job_would(anonymize, name, value):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    _dag, form, _found = anonymize
+    with pytest.raises(ParamValidationError):
+        form[name].resolve(value)
+
+
+def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
+    _dag, form, found = anonymize
+    values = {name: param.resolve() for name, param in form.items()}
+    for section, (prefix, names) in found["SECTIONS"].items():
+        values[section] = {name: values.pop(prefix + name) for name in names}
+    job = Job.from_dict(values)
+    assert (job.spark, job.samarati, job.tds) == (Spark(), Samarati(), Tds())
+    assert Path(job.input).is_file()
+    named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]
+    assert named
+    assert all((CHECKOUT / "include" / "hierarchies" / name).is_file() for name in named)
+    header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
+    roles = [*job.identifiers, *job.quasi_identifier_names, *job.sensitive]
+    assert sorted(roles) == sorted(header)
+
+
+def test_the_frontier_maps_over_its_grid_and_cleans_up():
+    dag, _found = load("mondrian_frontier")
+    assert {task.task_id for task in dag.tasks if task.is_mapped} == {"point"}
+    assert dag.get_task("sample").downstream_task_ids == {"point", "frontier", "clean_up"}
+    assert dag.get_task("point").downstream_task_ids == {"frontier", "clean_up"}
+    assert dag.get_task("frontier").downstream_task_ids == {"clean_up"}
+    assert dag.get_task("clean_up").is_teardown
+
+
+def test_the_form_of_the_frontier_explains_itself_and_is_a_job_over_data_that_is_there():
+    dag, found = load("mondrian_frontier")
+    for name, param in found["FORM"].items():
+        assert param.schema["title"], name
+        assert param.description.endswith((".", "`")), name
+        assert param.schema.get("section") in (None, "More"), name
+    values = {name: param.resolve() for name, param in found["FORM"].items()}
+    in_job = {name: values[name] for name in dag.get_task("sample").job if name in values}
+    job = Job.from_dict({**in_job, "k": 2, "partitioning": {"seed": values["seed"]}})
+    assert Path(job.input).is_file()
+    header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
+    assert {*job.quasi_identifier_names, *job.sensitive} <= set(header)
+    assert set(values) == {*in_job, *found["OF_THE_GRID"], "k", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("k", []), ("l", []), ("k", [2]), ("rows", 0), ("sample", 0), ("seed", -1)]
+)
+def test_the_form_of_the_frontier_refuses_what_makes_no_sense(name, value):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    _dag, found = load("mondrian_frontier")
+    with pytest.raises(ParamValidationError):
+        found["FORM"][name].resolve(value)
+
+
+def test_what_follows_a_group_follows_its_wrap_up():
+    dag, _found = load("mondrian_etl_example")
+    assert dag.get_task("load").upstream_task_ids == {"anonymize.wrap_up"}
+    assert dag.get_task("extract").downstream_task_ids >= {"anonymize.partition"}
+
+
+def test_the_nightly_dag_maps_over_drops_and_over_all_their_fragments():
+    dag, _found = load("mondrian_nightly")
+    mapped = {task.task_id for task in dag.tasks if task.is_mapped}
+    assert mapped == {"partition", "anonymize_fragment", "wrap_up"}
+    assert dag.catchup is False
+    assert dag.max_active_runs == 1
+
+
+def test_a_night_has_the_days_of_its_interval():
+    from datetime import UTC, date, datetime
+
+    _dag, found = load("mondrian_nightly")
+    days = found["days"]
+    first, second = datetime(2025, 6, 1, tzinfo=UTC), datetime(2025, 6, 2, tzinfo=UTC)
+    assert days(None, first, second) == (date(2025, 6, 1), date(2025, 6, 1))
+    assert days(None, first, first) == (date(2025, 6, 1), date(2025, 6, 1))
+    assert days(None, first, datetime(2025, 6, 8, tzinfo=UTC))[1] == date(2025, 6, 7)
+    assert days("2025-05-05", None, None) == (date(2025, 5, 5), date(2025, 5, 5))
+    with pytest.raises(ValueError, match="no data interval"):
+        days(None, None, None)
+
+
+def test_a_first_phase_can_be_mapped_tasks_of_the_group():
+    from airflow.sdk import DAG, TriggerRule
+
+    from mondrian_ops.task_groups import anonymize_group
+
+    job = {"input": "i", "output": "o", "k": 2, "quasi_identifiers": ["a"], "algorithm": "tds"}
+    with DAG("d", schedule=None) as dag:
+        anonymize_group(job, "threads")
+        anonymize_group(job, "mapped", map_first_phase=True, retries=5)
+
+    def below(task_id):
+        return dag.get_task(task_id).downstream_task_ids
+
+    added = {"mapped.specialize_part", "mapped.recode"}
+    usual = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
+    assert {task_id for task_id in dag.task_ids if task_id.startswith("threads.")} == {
+        f"threads.{name}" for name in usual
+    }
+    assert {task_id for task_id in dag.task_ids if task_id.startswith("mapped.")} == {
+        *(f"mapped.{name}" for name in usual),
+        *added,
+    }
+    assert below("mapped.partition") == added | {"mapped.clean_up"}
+    assert below("mapped.specialize_part") == {"mapped.recode", "mapped.clean_up"}
+    assert below("mapped.recode") == {"mapped.anonymize_fragment", "mapped.clean_up"}
+    assert below("mapped.anonymize_fragment") == {"mapped.wrap_up", "mapped.clean_up"}
+    assert dag.get_task("mapped.specialize_part").is_mapped
+    assert dag.get_task("mapped.specialize_part").retries == 5
+    recode = dag.get_task("mapped.recode")
+    assert recode.trigger_rule == TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+    assert DagSerialization.to_dict(dag)
+
+
+def test_groups_fit_into_groups_and_tasks_into_any():
+    from datetime import timedelta
+
+    from airflow.sdk import DAG, TaskGroup
+
+    from mondrian_ops.task_groups import anonymize_group, anonymize_tasks
+
+    job = {"input": "i", "output": "o", "k": 2, "quasi_identifiers": ["a"]}
+    with DAG("d", schedule=None, default_args={"retries": 7, "queue": "default"}) as dag:
+        with TaskGroup("outer", default_args={"pool": "raw"}):
+            anonymize_group(job, "inner", retries=4, retry_delay=timedelta(seconds=1))
+        anonymize_group(job, "other", default_args={"queue": "big"})
+        anonymize_tasks(job)
+    fragments = dag.get_task("outer.inner.anonymize_fragment")
+    assert (fragments.retries, fragments.pool) == (4, "raw")
+    assert dag.get_task("other.wrap_up").queue == "big"
+    assert dag.get_task("partition").retries == 2

@@ -1,0 +1,135 @@
+"""What travels between the steps on a cluster arrives as it was sent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.samples import table
+from examples import examples
+from mondrian_ops.algorithms.planning import LeafCounts
+from mondrian_ops.core import errors
+from mondrian_ops.core.persons import LeafPersons
+from mondrian_ops.engines import executor
+from mondrian_ops.engines.executor import Message, Step
+
+
+@st.composite
+def leaf_counts(draw: st.DrawFn) -> LeafCounts:
+    leaves = draw(st.integers(1, 5))
+    numbers = st.sampled_from([0, 0, 1, 7, 2**40])
+
+    def drawn(*shape: int) -> np.ndarray:
+        size = int(np.prod(shape))
+        found = draw(st.lists(numbers, min_size=size, max_size=size))
+        return np.array(found, np.int64).reshape(shape)
+
+    widths = draw(st.lists(st.integers(1, 4), max_size=3))
+    cells = draw(st.integers(0, 9))
+    counts_persons = draw(st.booleans())
+
+    def persons(leaves: int) -> list[LeafPersons]:
+        if not counts_persons or not leaves:
+            return []
+        pairs = draw(st.sets(st.tuples(st.integers(0, leaves - 1), st.integers(-9, 9)), max_size=9))
+        leaf, person = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
+        return [LeafPersons.nobody(3).added([LeafPersons(3, leaf, person)])]
+
+    return LeafCounts(
+        drawn(leaves),
+        [drawn(leaves, width) for width in widths],
+        persons(leaves),
+        drawn(cells),
+        persons(cells),
+    )
+
+
+@given(leaf_counts(), st.integers(1, 3))
+def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
+    total = LeafCounts(
+        np.zeros_like(counts.rows),
+        [np.zeros_like(each) for each in counts.sensitive],
+        [LeafPersons.nobody(3) for _ in counts.persons],
+        np.zeros_like(counts.cells),
+        [LeafPersons.nobody(3) for _ in counts.cell_persons],
+    )
+    message = executor.of_table(0, 0, "counts", executor.table_of_counts(counts))
+    for _ in range(times):
+        executor.add_counts(total, message.table)
+    assert total.rows.tolist() == (times * counts.rows).tolist()
+    for found, expected in zip(total.sensitive, counts.sensitive, strict=True):
+        assert found.tolist() == (times * expected).tolist()
+    assert total.cells.tolist() == (times * counts.cells).tolist()
+    for met, as_sent in (
+        (total.persons, counts.persons),
+        (total.cell_persons, counts.cell_persons),
+    ):
+        assert [each.leaf.tolist() for each in met] == [each.leaf.tolist() for each in as_sent]
+        assert [each.person.tolist() for each in met] == [each.person.tolist() for each in as_sent]
+
+
+def test_rows_of_every_type() -> None:
+    sent = table()
+    (piece,) = executor.pieces_of(executor.of_table(3, 2**40, "rows", sent))
+    (found,) = executor.messages_of([piece])
+    assert (found.number, found.part, found.kind) == (3, 2**40, "rows")
+    assert found.table.schema.equals(sent.schema)
+    assert str(found.table.to_pylist()) == str(sent.to_pylist())
+
+
+@examples(10)
+@given(st.permutations(range(10)))
+def test_large_messages_come_in_small_pieces_in_any_order(order: list[int]) -> None:
+    sent = [
+        Message(number, part, kind, bytes([number, part]) * (9 << 20 >> 1))
+        for number, part, kind in ((0, 1, "sample"), (0, 2, "sample"), (0, 1, "survey"))
+    ]
+    sent.append(Message(0, 1, "counts", b""))
+    pieces = [piece for message in sent for piece in executor.pieces_of(message)]
+    assert len(pieces) == 10
+    assert max(piece.nbytes for piece in pieces) < 5 << 20
+    found = executor.messages_of(pieces[at] for at in order)
+    assert sorted(found) == sorted(sent)
+
+
+@pytest.mark.parametrize(("heard", "told"), [([0, 1], "without some"), ([0, 1, 1], "twice")])
+def test_no_piece_is_missed_or_heard_twice(heard: list[int], told: str) -> None:
+    pieces = list(executor.pieces_of(Message(0, 1, "sample", bytes(9 << 20))))
+    with pytest.raises(RuntimeError, match=told):
+        list(executor.messages_of(pieces[at] for at in heard))
+
+
+RUN = '{"attempt": "a", "storage": {}, "allowed": null, "limits": {}, "work": "/nowhere"}'
+
+
+@pytest.mark.parametrize("name", sorted({*errors.__all__} - {"did_you_mean", "values_withheld"}))
+def test_an_error_that_is_final_is_raised_where_it_arrives(name: str) -> None:
+    kind = getattr(errors, name)
+
+    def work(_run: object, _messages: object) -> None:
+        raise kind("column 'x': ö")
+
+    (batch,) = Step(work, RUN)([])
+    with pytest.raises(kind, match="column 'x': ö") as caught:
+        list(executor.messages_of([batch]))
+    assert type(caught.value) is kind
+    (again,) = Step(lambda _run, messages: iter(messages), RUN)([batch])  # the step after it
+    assert again.equals(batch)
+
+
+def test_an_error_that_nobody_foresaw_is_left_to_spark() -> None:
+    def work(_run: object, _messages: object) -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        list(Step(work, RUN)([]))
+
+
+def test_no_rows_of_a_dictionary_that_differs_from_batch_to_batch_are_lost() -> None:
+    sent = pa.concat_tables(
+        pa.table({"x": pa.array(words).dictionary_encode()}) for words in (["a"], ["b", "a"], ["c"])
+    )
+    assert executor.of_table(0, 0, "rows", sent).table["x"].to_pylist() == ["a", "b", "a", "c"]

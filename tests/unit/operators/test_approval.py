@@ -1,0 +1,629 @@
+"""What a steward's answer makes of a release, without an Airflow; with one: tests/integration."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from airflow.sdk import DAG, BaseNotifier, TriggerRule, task, task_group
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
+from airflow.sdk.execution_time import hitl, task_runner
+from airflow.sdk.execution_time.context import NEVER_EXPIRE
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import ApprovalError, PrivacyError
+from mondrian_ops.operators import (
+    CleanUpOperator,
+    PartitionOperator,
+    RecodeOperator,
+    WrapUpOperator,
+    approval,
+    base,
+)
+from mondrian_ops.operators import wrap_up as wrapping_up
+from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.pipeline import Approval
+from mondrian_ops.report import escaped, render_markdown
+from mondrian_ops.storage import Archive
+from report_samples import make
+
+AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+
+PARKED = approval.Parked({"k": 2}, "/some/work", "a token", "a seal", -1)
+
+
+def answer(option, name="ada", **more):
+    user = {"id": "1", "name": name} if name else None
+    return {"chosen_options": [option], "responded_at": AT, "responded_by_user": user, **more}
+
+
+@pytest.mark.parametrize(
+    ("event", "decision", "said"),
+    [
+        (answer("Approve"), "approved", "approved by ada"),
+        (answer("Reject"), "rejected", "rejected by ada"),
+        (answer("Reject", name=None, timedout=True), "expired", "nobody approved it in time"),
+        # What somebody answers at the last moment is no answer of nobody's.
+        (answer("Approve", timedout=False), "approved", "approved by ada"),
+        ({"error": "too late", "error_type": "timeout"}, "expired", "nobody approved it in time"),
+        (answer("Approved?"), "rejected", "rejected by ada"),
+        (answer("Approve", name=None, timedout=True), "expired", "nobody approved it in time"),
+    ],
+)
+def test_only_somebodys_approval_is_one(event, decision, said):
+    found = approval.Decision.of(event)
+    assert (found.decision, str(found)) == (decision, said)
+    assert found.approved is (decision == "approved")
+
+
+@pytest.mark.parametrize(
+    ("hours", "limit", "expected"),
+    [
+        (72, None, timedelta(hours=72)),
+        (72, timedelta(hours=2), timedelta(minutes=88)),  # half an hour of it is over
+        (1, timedelta(hours=2), timedelta(hours=1)),
+        (72, timedelta(minutes=31), timedelta(seconds=1)),
+    ],
+)
+def test_nobody_is_waited_for_longer_than_the_run_lasts(context, job, hours, limit, expected):
+    context["dag"].dagrun_timeout = limit
+    context["dag_run"].start_date = datetime.now(UTC) - timedelta(minutes=30)
+    job = read_job({**job, "approval_hours": hours, "require_approval": True})
+    with pytest.raises(TaskAwaitingInput) as caught:
+        approval.park(job, context, resume="decided", parked=PARKED)
+    assert caught.value.kwargs == {"parked": PARKED._asdict()}
+    assert abs(caught.value.timeout - expected) < timedelta(seconds=30)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What Airflow was given to ask."""
+    found = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: found.append(question))
+    return found
+
+
+def test_the_question_is_put_to_stewards(context, asked):
+    approval.ask(context, subject="s", body="b", stewards=["ada", "grace"])
+    (question,) = asked
+    assert question["options"] == ["Approve", "Reject"]
+    assert question["defaults"] == ["Reject"]
+    assert [user["id"] for user in question["assigned_users"]] == ["ada", "grace"]
+
+
+def test_a_question_with_other_figures_is_not_asked(context, asked):
+    approval.ask(context, subject="s", body="k is 5", stewards=())
+    approval.ask(context, subject="s", body="k is 5", stewards=())
+    with pytest.raises(ApprovalError, match="trigger a new run"):
+        approval.ask(context, subject="s", body="k is 6", stewards=())
+    assert len(asked) == 2
+
+
+def test_a_question_without_its_link_is_the_same_question(context, asked):
+    """The link comes from the archive of reports, which a try may find out of reach."""
+    approval.ask(context, subject="s", body="k is 5", stewards=(), link="http://airflow/release")
+    approval.ask(context, subject="s", body="k is 5", stewards=())
+    assert [each["body"].split() for each in asked] == [
+        ["k", "is", "5", "[The", "release](http://airflow/release)"],
+        ["k", "is", "5"],
+    ]
+
+
+def test_a_question_to_other_stewards_is_not_asked(context, asked):
+    """Airflow leaves the question with those whom it was put to first."""
+    approval.ask(context, subject="s", body="b", stewards=["ada"])
+    approval.ask(context, subject="s", body="b", stewards=["ada"])
+    with pytest.raises(ApprovalError, match="who may approve it"):
+        approval.ask(context, subject="s", body="b", stewards=["grace"])
+    assert len(asked) == 2
+
+
+def test_what_was_asked_and_decided_is_kept_as_long_as_the_run(context, asked):
+    approval.ask(context, subject="s", body="b", stewards=())
+    approval.remember(context, PARKED, REJECTED)
+    kept_for = context["task_state_store"].kept_for
+    assert len(kept_for) == 2
+    assert set(kept_for.values()) == {NEVER_EXPIRE}
+    assert all(each is NEVER_EXPIRE for each in kept_for.values())  # Airflow looks for this one
+
+
+GIVEN = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
+APPROVED = approval.Decision.of(answer("Approve"))
+REJECTED = approval.Decision.of(answer("Reject"))
+
+
+@pytest.fixture
+def waiting(context, tmp_path):
+    """Working files, and what is kept of a release in them."""
+    work = storage.WorkDir(str(tmp_path / "work"))
+    work.create()
+    return work, approval.Parked({}, work.root, work.token, "a seal", -1)
+
+
+@pytest.mark.parametrize("decision", [APPROVED, REJECTED])
+def test_a_decision_is_remembered_for_the_same_working_files(context, waiting, decision):
+    work, parked = waiting
+    assert approval.earlier(context, {work.root}) is None
+    approval.remember(context, parked, decision)
+    assert approval.earlier(context, {work.root}) == (parked, decision)
+    assert approval.earlier(context, {"/another/work"}) is None
+    work.create()
+    assert approval.earlier(context, {work.root}) is None
+
+
+def test_a_denial_stands_when_it_was_carried_out_and_an_approval_does_not(context, waiting):
+    work, parked = waiting
+    work.remove()
+    approval.remember(context, parked, REJECTED)
+    assert approval.earlier(context, {work.root}) == (parked, REJECTED)
+    # The run was cleared, and its job now has another output.
+    assert approval.earlier(context, {"/another/work"}) is None
+    approval.remember(context, parked, APPROVED)
+    assert approval.earlier(context, {work.root}) is None
+
+
+@task(trigger_rule=TriggerRule.ALL_DONE)
+def always(_number=0):
+    """Runs whatever happened."""
+
+
+@task
+def next_one():
+    """What follows what follows."""
+
+
+def test_all_that_follows_is_skipped_but_teardowns(context, job, monkeypatch):
+    sent, pushed = [], {}
+    comms = SimpleNamespace(send=sent.append)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", comms, raising=False)
+    context["ti"].xcom_push = lambda key, value: pushed.update({key: value})
+    context["ti"].get_ti_count = lambda dag_id, task_ids, run_ids: 2
+
+    @task_group
+    def group(_number):
+        always.override(task_id="inside")()
+
+    with DAG("a_dag", schedule=None):
+        wrap_up = WrapUpOperator(task_id="wrap_up", job=job, summaries=[])
+        before = always.override(task_id="before")()
+        before >> wrap_up >> always() >> next_one()
+        wrap_up >> always.override(task_id="mapped").expand(_number=[1, 2])
+        wrap_up >> group.expand(_number=[1, 2])
+        wrap_up >> always.override(task_id="clean_up")().as_teardown()
+    approval.skip_followers(wrap_up, context)
+    ((message),) = sent
+    assert {each for each in message.tasks if isinstance(each, str)} == {
+        *("always", "next_one", "mapped", "group.inside"),
+    }
+    assert {each for each in message.tasks if isinstance(each, tuple)} == {
+        *(("mapped", 0), ("mapped", 1), ("group.inside", 0), ("group.inside", 1)),
+    }
+    # What Airflow looks at when one of them is cleared: it asks direct parents only.
+    assert set(pushed["skipmixin_key"]["skipped"]) == {"always", "mapped", "group.inside"}
+
+
+def test_where_nothing_follows_nothing_is_skipped(context, job):
+    with DAG("a_dag", schedule=None):
+        wrap_up = WrapUpOperator(task_id="wrap_up", job=job, summaries=[])
+    approval.skip_followers(wrap_up, context)
+
+
+class Noting(BaseNotifier):
+    """Notes what it is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def notify(self, context):
+        self.told.append(context["release"])
+
+
+REPORT = make()
+
+
+class Release:
+    """A `wrap_up` whose release passes its check; ``done`` is what became of that."""
+
+    def __init__(self, context, job, asked, reports):
+        self.context, self.asked, self.job = context, asked, job
+        self.output = job["output"]
+        self.archive = Archive(reports)
+        self.done = []
+        self.noting = Noting()
+        self.work = storage.WorkDir(work_of(read_job(job), self.task, context))
+        self.work.create()
+        part = pa.table({"age": ["[1, 2]", "[1, 2]"]})
+        storage.write_part(self.work.part_path(0), part)
+        self.write_report(REPORT)
+
+    @property
+    def task(self):
+        """As a new process has it."""
+        return WrapUpOperator(
+            task_id="t",
+            job=self.job,
+            summaries=[{"id": 0, "work": self.work.root}] if hasattr(self, "work") else [],
+            on_refusal=self.noting,
+            on_waiting=self.noting,
+        )
+
+    def write_report(self, report):
+        content = report if isinstance(report, bytes) else json.dumps(report).encode()
+        storage.write_file(f"{self.work.staging}/_report.json", content)
+
+    def park(self):
+        """Let it be checked and asked about; what its task is resumed with."""
+        with pytest.raises(TaskAwaitingInput) as caught:
+            self.task.execute(self.context)
+        return json.loads(json.dumps(caught.value.kwargs))
+
+    def decide(self, parked, event):
+        return self.task.decided(self.context, **parked, event=event)
+
+    def reject(self, parked):
+        with pytest.raises(AirflowSkipException, match="the release is discarded"):
+            self.decide(parked, answer("Reject"))
+
+    def clean_up(self):
+        clean_up = CleanUpOperator(task_id="t", job=self.job)
+        clean_up.upstream_task_ids.add("partition")
+        clean_up.execute(self.context)
+
+    @property
+    def states(self):
+        return [each["state"] for each in self.archive.entries()]
+
+    @property
+    def is_there(self):
+        return Path(self.work.root).exists()
+
+
+@pytest.fixture
+def release(monkeypatch, context, job, asked, reports):
+    job["require_approval"] = True
+    found = Release(context, job, asked, reports)
+
+    def publish(_job, *, work, approval):
+        found.done.append(("published", approval))
+        return REPORT
+
+    monkeypatch.setattr(pipeline, "check", lambda *_a, **_k: pipeline.Checked(REPORT, "a seal"))
+    monkeypatch.setattr(pipeline, "publish", publish)
+    monkeypatch.setattr(approval, "skip_followers", lambda *_a: found.done.append("skipped"))
+    return found
+
+
+def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, context):
+    fragments = storage.WorkDir(release.work.root).path("fragments")
+    task = release.task
+    with pytest.raises(TaskAwaitingInput) as caught:
+        task.execute(context)
+    assert caught.value.method_name == "decided"
+    parked = approval.Parked(**caught.value.kwargs["parked"])
+    assert (parked.seal, parked.work, parked.token) == (
+        *("a seal", release.work.root, release.work.token),
+    )
+    assert read_job(parked.job) == read_job(release.job)
+    assert release.done == []
+    with pytest.raises(FileNotFoundError):
+        storage.names_in(fragments)
+    (entry,) = release.archive.entries()
+    assert entry["state"] == "waiting"
+    (told,) = release.noting.told
+    assert (told["state"], told["link"]) == ("waiting", task.release_url)
+    assert told["link"].endswith(entry["id"])
+    (question,) = release.asked
+    assert f"[The release]({told['link']})" in question["body"]
+
+
+def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, context):
+    summary = release.decide(release.park(), answer("Approve"))
+    assert release.done == [("published", GIVEN)]
+    assert summary["rows"] == REPORT["rows"]
+    assert release.states == ["published"]
+    assert [each["state"] for each in release.noting.told] == ["waiting"]
+
+
+def killed(*_arguments, **_options):
+    raise KeyboardInterrupt
+
+
+def test_the_next_try_of_an_approved_one_publishes_without_asking(release, context, monkeypatch):
+    parked = release.park()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(pipeline, "publish", killed)
+        release.decide(parked, answer("Approve"))
+    release.task.execute(context)
+    assert release.done == [("published", GIVEN)]
+    assert len(release.asked) == 1
+
+
+def test_one_that_may_no_longer_be_published_is_told_of(release, monkeypatch):
+    """Its people were released elsewhere while it waited."""
+
+    def refuse(*_arguments, **_options):
+        raise PrivacyError("overlap: the release is refused")
+
+    parked = release.park()
+    monkeypatch.setattr(pipeline, "publish", refuse)
+    with pytest.raises(AirflowFailException, match="overlap"):
+        release.decide(parked, answer("Approve"))
+    assert release.states == ["refused"]
+    assert [each["state"] for each in release.noting.told] == ["waiting", "refused"]
+
+
+# Where a worker is killed while it discards: the module, and what it is about to do there.
+STEPS = [
+    (approval, "skip_followers"),
+    (approval, "staged_report"),
+    (wrapping_up, "record"),
+    (wrapping_up, "tell"),
+    (pipeline, "discard"),
+]
+
+
+@pytest.mark.parametrize(("where", "step"), STEPS)
+def test_a_rejection_that_was_killed_half_way_is_carried_out_and_not_asked_again(
+    release, context, monkeypatch, where, step
+):
+    parked = release.park()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(where, step, killed)
+        release.decide(parked, answer("Reject"))
+    task = release.task
+    with pytest.raises(AirflowSkipException, match="rejected by ada"):
+        task.execute(context)
+    assert len(release.asked) == 1
+    assert release.done in (["skipped"], ["skipped", "skipped"])
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
+    assert release.noting.told[-1]["state"] == "rejected"
+    assert task.release_url.endswith(entry["id"])
+    assert not release.is_there
+
+
+def test_a_wrap_up_that_is_cleared_after_a_rejection_is_skipped_again(release, context):
+    release.reject(release.park())
+    told = list(release.noting.told)
+    task = release.task
+    with pytest.raises(AirflowSkipException, match="rejected by ada"):
+        task.execute(context)
+    assert release.done == ["skipped", "skipped"]
+    assert release.noting.told == told  # it was told, and its figures are kept
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
+    assert task.release_url.endswith(entry["id"])
+
+
+def test_a_rejection_of_spark_s_summaries_is_carried_out_without_them(release, context):
+    """They lie among the working files, which are gone."""
+    release.reject(release.park())
+    task = release.task
+    task.summaries = [{"summaries": 2, "work": release.work.root}]
+    with pytest.raises(AirflowSkipException, match="rejected by ada"):
+        task.execute(context)
+
+
+@pytest.mark.parametrize(
+    ("event", "state"),
+    [
+        (answer("Reject"), "rejected"),
+        (answer("Reject", name=None, timedout=True), "expired"),
+    ],
+)
+def test_a_denied_one_is_skipped_with_all_that_follows(release, context, event, state):
+    parked = release.park()
+    with pytest.raises(AirflowSkipException, match="the release is discarded"):
+        release.decide(parked, event)
+    assert release.done == ["skipped"]
+    assert release.states == [state]
+    assert release.noting.told[-1]["state"] == state
+    assert not release.is_there
+
+
+@pytest.fixture
+def of_a_file(release, tmp_path):
+    """The release, with its job in a file; as the nightly DAG has them."""
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(release.job))
+    release.job = {"file": str(file), "set": ["k=2"]}
+    release.file = file
+    return release
+
+
+def gone(file):
+    file.unlink()
+
+
+def invalid(file):
+    file.write_text("k: [")
+
+
+def elsewhere(file):
+    file.write_text(json.dumps({**json.loads(file.read_text()), "output": "/elsewhere/out"}))
+
+
+@pytest.mark.parametrize("change", [gone, invalid, elsewhere])
+@pytest.mark.parametrize("option", ["Approve", "Reject"])
+def test_what_becomes_of_a_job_s_file_while_it_waits_does_not_matter(of_a_file, change, option):
+    release = of_a_file
+    parked = release.park()
+    change(release.file)
+    if option == "Approve":
+        release.decide(parked, answer("Approve"))
+        assert release.done == [("published", GIVEN)]
+        assert release.states == ["published"]
+    else:
+        release.reject(parked)
+        assert release.states == ["rejected"]
+        assert not release.is_there
+
+
+@pytest.mark.parametrize("change", [gone, invalid, elsewhere])
+def test_working_files_are_removed_wherever_the_job_s_file_now_says_they_are(
+    of_a_file, context, change
+):
+    release = of_a_file
+    base.announce_work(context, release.work.root)
+    release.park()
+    change(release.file)
+    release.clean_up()
+    assert not release.is_there
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["dataset"]) == ("failed", release.output)
+
+
+def test_only_working_files_of_the_run_are_removed(release, context, tmp_path):
+    """Whoever may write an XCom could name any directory."""
+    other = tmp_path / ".out.mondrian_ops-0123456789ab"
+    for directory in (other, tmp_path / "data"):
+        directory.mkdir()
+        base.announce_work(context, str(directory))
+        release.clean_up()
+        assert directory.exists()
+
+
+@pytest.mark.parametrize(
+    "report", [b"", b"{", b"[]", b"{}", b'{"metrics": 1}', b"\xff", None], ids=str
+)
+def test_a_release_whose_report_is_damaged_is_discarded_too(release, report):
+    parked = release.park()
+    if report is None:
+        os.unlink(f"{release.work.staging}/_report.json")
+    else:
+        release.write_report(report)
+    release.reject(parked)
+    assert release.done == ["skipped"]
+    assert release.states == ["rejected"]
+    assert release.noting.told[-1]["state"] == "rejected"
+    assert not release.is_there
+
+
+def test_what_follows_is_skipped_before_anything_can_fail(release, monkeypatch):
+    parked = release.park()
+    parked["parked"]["job"] = {"k": "no job"}
+    with pytest.raises(AirflowFailException):
+        release.decide(parked, answer("Reject"))
+    assert release.done == ["skipped"]
+
+
+def test_working_files_that_vanished_while_it_waited_can_be_rejected(release):
+    parked = release.park()
+    release.work.remove()
+    release.reject(parked)
+    assert release.done == ["skipped"]
+    assert release.states == ["rejected"]
+
+
+@pytest.mark.parametrize("noted", ["asked", "approved"])
+def test_a_release_that_was_not_published_when_its_run_is_over_has_failed(release, noted):
+    """`approved`: and then its publication failed."""
+    release.park()
+    release.write_report({**REPORT, "approval": {"decision": noted}})
+    release.clean_up()
+    (entry,) = release.archive.entries()
+    assert (entry["state"], entry["rows_published"], entry["map_index"]) == ("failed", 110, -1)
+    assert "before it was published" in entry["reason"]
+    assert not release.is_there
+
+
+def test_a_release_whose_report_is_damaged_has_failed_too(release):
+    release.park()
+    release.write_report(b"{")
+    release.clean_up()
+    assert release.states == ["failed"]
+
+
+def test_a_release_that_was_published_has_not_failed(release):
+    release.park()
+    token = release.work.token
+    storage.publish(release.work.staging, release.job["output"], token)
+    release.clean_up()
+    assert release.states == ["waiting"]
+    assert not release.is_there
+
+
+def test_a_release_that_nobody_was_asked_about_has_not_failed(release):
+    release.clean_up()
+    assert release.states == []
+    assert not release.is_there
+
+
+def test_a_release_whose_input_is_not_allowed_any_more_is_discarded_too(
+    release, context, monkeypatch
+):
+    home = Path(release.work.root).parent
+    release.job = {**release.job, "input": f"{home}_in.csv"}
+    base.announce_work(context, release.work.root)
+    release.park()
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(home))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(home))
+    release.clean_up()
+    assert release.states == ["failed"]
+    assert not release.is_there
+
+
+def test_each_of_several_releases_has_failed_by_itself(release, context, job):
+    context["ti"].map_index = 1
+    release.park()
+    context["ti"].map_index = -1
+    clean_up = CleanUpOperator(task_id="t", job=[{**job, "output": f"{job['output']}2"}, job])
+    clean_up.execute(context)
+    assert [(each["map_index"], each["state"]) for each in release.archive.entries()] == [
+        (1, "failed")
+    ]
+
+
+def test_refusals_are_told_with_their_figures(release, context, monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise PrivacyError("max_gcp: GCP is 0.5", REPORT)
+
+    monkeypatch.setattr(pipeline, "check", refuse)
+    with pytest.raises(AirflowFailException, match="max_gcp"):
+        release.task.execute(context)
+    (told,) = release.noting.told
+    assert (told["state"], told["reason"]) == ("refused", "max_gcp: GCP is 0.5")
+    assert release.archive.entries()[0]["rows_published"] == 110
+
+
+@pytest.mark.parametrize(
+    ("operator", "step", "arguments"),
+    [(PartitionOperator, "partition", {}), (RecodeOperator, "recode", {"parts": []})],
+)
+def test_a_data_set_that_cannot_be_released_is_told_at_once(
+    context, job, monkeypatch, operator, step, arguments
+):
+    def refuse(*_arguments, **_options):
+        raise PrivacyError("k: the input has 3 rows")
+
+    noting = Noting()
+    monkeypatch.setattr(pipeline, step, refuse)
+    with pytest.raises(AirflowFailException, match="3 rows"):
+        operator(task_id="t", job=job, on_refusal=noting, **arguments).execute(context)
+    assert noting.told[0]["reason"] == "k: the input has 3 rows"
+
+
+def test_a_task_that_has_made_nothing_links_to_nothing(job):
+    (link,) = WrapUpOperator.operator_extra_links
+    wrap_up = WrapUpOperator(task_id="t", job=job, summaries=[])
+    assert link.get_link(wrap_up, ti_key=None) == ""
+    wrap_up.release_url = "http://airflow/release"
+    assert link.get_link(wrap_up, ti_key=None) == "http://airflow/release"
+
+
+def test_a_name_in_the_question_is_never_markup():
+    hostile = "a|b](javascript:alert(1)) <img src=x> `c` **d**\n# e"
+    told = escaped(hostile)
+    assert "\n" not in told
+    for sign in "|](<`*#":
+        assert f"\\{sign}" in told
+    report = make()
+    report["attributes"] = {hostile: next(iter(report["attributes"].values()))}
+    assert told in render_markdown(report)

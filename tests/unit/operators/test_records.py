@@ -1,0 +1,181 @@
+"""What the operators leave for the pages: an entry for each release, whatever became of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from mondrian_ops import pipeline
+from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.operators import PartitionOperator, WrapUpOperator
+from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.operators.links import release_url
+from mondrian_ops.operators.records import record, record_frontier, refusal_recorded, release_id
+from mondrian_ops.storage import Archive
+from report_samples import make
+
+FIGURES = {
+    "achieved_k": 5,
+    "achieved_l": 2,
+    "achieved_t": None,
+    "rows_input": 110,
+    "rows_published": 110,
+    "rows_suppressed": 0,
+    "equivalence_classes": 22,
+    "DP": 550,
+    "risk": 0.2,
+    "risk_avg": 0.2,
+    "duration_s": 131.123,
+}
+
+
+@pytest.fixture
+def kept(reports):
+    """The entries that the archive holds."""
+    return lambda: Archive(reports).entries()
+
+
+def test_a_release_is_kept_with_its_figures_and_its_report(context, job, reports, kept):
+    report = make()
+    record(context, read_job(job), "published", report)
+    (entry,) = kept()
+    assert entry["id"] == release_id("a_dag", "manual__1", "", -1)
+    assert entry["dataset"] == job["output"]
+    assert (entry["state"], entry["reason"], entry["k"]) == ("published", None, 2)
+    assert entry.items() >= FIGURES.items()
+    assert entry["GCP"] == pytest.approx(0.2)
+    assert json.loads(Archive(reports).file(entry["id"], "_report.json")) == report
+
+
+def test_of_several_sensitive_columns_the_weakest_counts(context, job, kept):
+    achieved = {"k": 5, "l": {"income": 3, "diagnosis": 2}, "t": {"income": 0.1, "diagnosis": 0.3}}
+    record(context, read_job(job), "published", make(achieved=achieved))
+    assert (kept()[0]["achieved_l"], kept()[0]["achieved_t"]) == (2, 0.3)
+
+
+def test_each_group_run_and_map_index_is_a_release_of_its_own(context, job, kept):
+    ids = set()
+    for task_id, map_index in [("a.wrap_up", -1), ("b.wrap_up", -1), ("wrap_up", 0), ("x", None)]:
+        context["ti"] = SimpleNamespace(task_id=task_id, map_index=map_index)
+        record(context, read_job(job), "waiting")
+        record(context, read_job(job), "published")
+        ids.add(kept()[0]["id"])
+    assert len(ids) == len(kept()) == 4
+    assert {entry["state"] for entry in kept()} == {"published"}
+
+
+def test_another_try_in_another_process_finds_the_release_by_its_run(context, job, kept):
+    """A retry, a cleared task, two tries at once, and whoever links to the release."""
+    command = (
+        "from mondrian_ops.operators.records import release_id as i;"
+        "print(i('a_dag', 'manual__1', 'g', 0))"
+    )
+    context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)
+    record(context, read_job(job), "waiting")
+    again = [sys.executable, "-c", command]
+    told = subprocess.run(again, capture_output=True, check=True, text=True).stdout.split()[-1]
+    record(context, read_job(job), "published")
+    (entry,) = kept()
+    assert entry["id"] == told == release_url(context).rpartition("/")[2]
+
+
+def test_a_release_whose_archive_cannot_be_read_has_no_link(context, tmp_path, monkeypatch, caplog):
+    (tmp_path / "key").write_bytes(b"no key")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        assert release_url(context) == ""
+    assert "has no link" in caplog.text
+
+
+def test_a_connection_in_a_url_is_not_kept(context, job, kept):
+    changed = {**job, "input": "s3://secret_conn@bucket/in", "output": "s3://secret_conn@bucket/o"}
+    record(context, read_job(changed), "published")
+    assert "secret_conn" not in json.dumps(kept())
+    assert kept()[0]["dataset"] == "s3://bucket/o"
+
+
+def test_a_refusal_is_kept_with_its_reason_and_other_errors_are_not(context, job, kept):
+    with pytest.raises(InputError), refusal_recorded(context, read_job(job)):
+        raise InputError("no such file")
+    assert kept() == []
+    with pytest.raises(PrivacyError), refusal_recorded(context, read_job(job)):
+        raise PrivacyError("k: 3 classes are smaller than k = 5")
+    (entry,) = kept()
+    assert (entry["state"], entry["files"]) == ("refused", [])
+    assert entry["reason"] == "k: 3 classes are smaller than k = 5"
+
+
+@pytest.mark.parametrize("phase", ["partition", "wrap_up"])
+def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
+    monkeypatch, context, job, kept, phase
+):
+    def refuse(*_arguments, **_options):
+        raise PrivacyError("refused")
+
+    monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
+    monkeypatch.setattr(pipeline, {"wrap_up": "check"}.get(phase, phase), refuse)
+    work = work_of(read_job(job), SimpleNamespace(task_id="g.t"), context)
+    context["ti"].task_id = f"g.{phase}"
+    operators = {
+        "partition": PartitionOperator(task_id="g.partition", job=job),
+        "wrap_up": WrapUpOperator(task_id="g.wrap_up", job=job, summaries=[{"work": work}]),
+    }
+    with pytest.raises(AirflowFailException, match="refused"):
+        operators[phase].execute(context)
+    (entry,) = kept()
+    assert entry["id"] == release_id("a_dag", "manual__1", "g", -1)
+    assert entry["task_id"] == f"g.{phase}"
+
+
+def test_what_a_cleared_run_has_published_stays(context, job, reports, kept):
+    """It still stands at the output, whatever becomes of the run's next release."""
+    published, job = make(), read_job(job)
+    record(context, job, "published", published)
+    (before,) = kept()
+    for state in ("waiting", "refused"):
+        record(context, job, state, make(fragments=3), "why")
+    refused, stands = kept()
+    assert (refused["id"], refused["state"]) == (before["id"], "refused")
+    assert {**stands, "id": before["id"]} == before
+    assert json.loads(Archive(reports).file(stands["id"], "_report.json")) == published
+    record(context, job, "published", published)
+    assert [each["state"] for each in kept()] == ["published", "published"]
+
+
+def test_a_release_that_changes_its_state_is_one_entry(context, job, kept):
+    for state in ("waiting", "rejected", "waiting", "published", "published"):
+        record(context, read_job(job), state, make())
+    assert [each["state"] for each in kept()] == ["published"]
+
+
+def test_the_page_of_a_report_is_not_drawn_for_its_figures(context, job, kept, monkeypatch):
+    monkeypatch.setattr(
+        "mondrian_ops.report.write.render_html", lambda _report: pytest.fail("was drawn")
+    )
+    record(context, read_job(job), "published", make())
+    assert kept()[0]["files"] == ["_report.json"]
+
+
+def test_an_archive_that_cannot_be_written_is_a_warning(
+    monkeypatch, context, job, tmp_path, caplog
+):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", str(tmp_path / "file" / "below"))
+    with caplog.at_level(logging.WARNING):
+        record(context, read_job(job), "published", make())
+        record(context, read_job(job), "published", {"metrics": "an unforeseen report"})
+    assert caplog.text.count("was not written") == 2
+
+
+def test_a_frontier_is_kept(context, job, reports, kept):
+    record_frontier(context, read_job(job), {"points": [{"k": 5, "GCP": 0.1}]})
+    (entry,) = kept()
+    assert entry["state"] == "frontier"
+    told = json.loads(Archive(reports).file(entry["id"], "frontier.json"))
+    assert told["points"] == [{"k": 5, "GCP": 0.1}]

@@ -1,0 +1,97 @@
+"""What Airflow's plugin loader makes of the plugins folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mondrian_ops import airflow_plugin
+
+PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
+
+LOAD = """
+import json, sys
+import airflow.plugins_manager
+from airflow._shared.plugins_manager import plugins_manager
+before = set(sys.modules)
+plugins, errors = plugins_manager._load_plugins_from_plugin_directory(
+    sys.argv[1], ignore_file_syntax=sys.argv[2]
+)
+print(json.dumps({
+    "plugins": [plugin.name for plugin in plugins],
+    "errors": errors,
+    "modules": sorted(set(sys.modules) - before),
+}))
+"""
+
+
+@cache
+def load(syntax):
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, str(PLUGINS), syntax],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def executed(told):
+    """The modules that the loader made of files, under bare names."""
+    return {name for name in told["modules"] if not name.startswith("mondrian_ops")}
+
+
+def test_only_the_plugin_file_is_executed():
+    told = load("glob")
+    assert told["plugins"] == ["mondrian_ops"]
+    assert told["errors"] == {}
+    assert executed(told) == {"airflow_plugin"}
+
+
+def test_nothing_heavy_is_loaded_before_the_pages_are_asked_for():
+    told = load("glob")
+    own = {name for name in told["modules"] if name.startswith("mondrian_ops")}
+    assert own == {
+        "mondrian_ops",
+        "mondrian_ops.version",
+        "mondrian_ops.web",
+        "mondrian_ops.web.links",
+    }
+    assert not {"fastapi", "jinja2", "numpy", "pyarrow"} & set(told["modules"])
+
+
+@pytest.mark.parametrize("syntax", ["glob", "regexp"])
+def test_no_module_of_the_standard_library_is_replaced(syntax):
+    told = load(syntax)
+    assert not told["errors"]
+    assert executed(told) <= {"airflow_plugin"}
+
+
+def test_the_pages_are_made_once_and_not_where_other_requests_wait(monkeypatch):
+    makers = []
+
+    def make():
+        makers.append(threading.current_thread())
+        time.sleep(0.05)  # long enough for the others to come
+        return app
+
+    async def app(scope, _receive, _send):
+        answered.append(scope)
+
+    async def first_requests():
+        await asyncio.gather(*(airflow_plugin.pages(each, None, None) for each in range(3)))
+
+    answered = []
+    monkeypatch.setattr(airflow_plugin, "_pages", cache(make))
+    asyncio.run(first_requests())
+    assert sorted(answered) == [0, 1, 2]
+    (maker,) = makers
+    assert maker is not threading.current_thread()

@@ -1,0 +1,418 @@
+"""The command line: exit status, standard output, standard error, files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import cli
+
+PLUGINS = Path(cli.__file__).resolve().parents[1]
+
+
+def mondrian_ops(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """What a command does, in this process: it takes a hundredth of the time of one of its own."""
+    given = [str(argument) for argument in arguments]
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = cli.main(given)
+        except SystemExit as left:
+            status = left.code
+    said = [stream.buffer.getvalue().decode() for stream in (out, err) if not stream.flush()]
+    return subprocess.CompletedProcess(given, status, *said)
+
+
+def in_its_own_process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """What a shell sees of a command."""
+    return subprocess.run(
+        [sys.executable, "-m", "mondrian_ops", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(PLUGINS), "PYTHONIOENCODING": "utf-8"}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A job file beside its data: 400 people, with a value no message may show."""
+    count = 400
+    table = pa.table(
+        {
+            "name": [f"Person Secret{i}" for i in range(count)],
+            "age": [20 + i % 50 for i in range(count)],
+            "zip": [f"100{i % 30:02d}" for i in range(count)],
+            "income": [("low", "middle", "high")[i % 3] for i in range(count)],
+        }
+    )
+    pq.write_table(table, tmp_path / "people.parquet")
+    return write_job(tmp_path)
+
+
+def write_job(folder: Path, **changes: Any) -> Path:
+    described = {
+        "input": str(folder / "people.parquet"),
+        "output": str(folder / "out"),
+        "k": 5,
+        "l": 2,
+        "identifiers": ["name"],
+        "quasi_identifiers": ["age", "zip=prefix"],
+        "sensitive": ["income"],
+        "partitioning": {"fragments": 3},
+    }
+    path = folder / "job.yaml"
+    path.write_text(json.dumps(described | changes), "utf-8")  # JSON is YAML
+    return path
+
+
+def fails(result: subprocess.CompletedProcess[str], status: int = 1) -> str:
+    """The one line on standard error of a command that failed."""
+    assert result.returncode == status, result
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stderr.startswith("mondrian_ops: ")
+    assert "Secret" not in result.stderr
+    return result.stderr
+
+
+class TestUsage:
+    def test_help(self) -> None:
+        result = mondrian_ops("--help")
+        assert result.returncode == 0
+        for command in ("run", "plan", "verify", "frontier", "generate", "warmup"):
+            assert command in result.stdout
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [[], ["nonsense"], ["run"], ["verify", "out"], ["generate", "cards", "--output", "x"],
+         ["generate", "poker", "--rows", "0", "--output", "x"], ["run", "job.yaml", "--k", "5"],
+         ["frontier"], ["frontier", "j", "--k", "2,x"],
+         ["frontier", "j", "--rows", "9", "--sample", "1"]],
+    )  # fmt: skip
+    def test_a_command_line_that_makes_no_sense(self, arguments: list[str]) -> None:
+        result = mondrian_ops(*arguments)
+        assert result.returncode == 2
+        assert "usage:" in result.stderr and "Traceback" not in result.stderr
+
+    def test_version(self) -> None:
+        assert mondrian_ops("--version").stdout.startswith("mondrian_ops 0.")
+
+    def test_start_up_imports_nothing_heavy(self) -> None:
+        code = (
+            "import sys, mondrian_ops.cli as cli\n"
+            "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
+            "heavy = {'numpy', 'pandas', 'pyarrow', 'numba', 'rich', 'yaml', 'airflow'}\n"
+            "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+        )
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, env=environment(), capture_output=True
+        )
+
+
+class TestFrontier:
+    def test_prints_the_table_and_writes_the_files(self, job: Path, tmp_path: Path) -> None:
+        result = mondrian_ops("frontier", job, "--k", "2,5,401", "--l", "1,2")
+        assert result.returncode == 0, result.stderr
+        lines = result.stdout.splitlines()
+        assert [line.split()[:2] for line in lines[:5]] == [
+            *(["k", "l"], ["2", "–"], ["5", "–"], ["2", "2"], ["5", "2"]),
+        ]
+        assert "Not attainable: k = 401" in result.stdout
+        assert "Secret" not in result.stdout
+        folder = tmp_path / "out_frontier"
+        names = sorted(path.name for path in folder.iterdir())
+        assert names == ["frontier.csv", "frontier.html", "frontier.svg"]
+        assert all(str(folder / name) in result.stdout for name in names)
+        assert all(" s  " in line for line in result.stderr.splitlines())
+        here = sorted(path.name for path in tmp_path.iterdir())
+        assert here == ["job.yaml", "out_frontier", "people.parquet"]
+
+    def test_json_and_another_place(self, job: Path, tmp_path: Path) -> None:
+        place = tmp_path / "elsewhere"
+        result = mondrian_ops(
+            "frontier", job, "--k", "3", "--json", "--output", place, "--set", "cut=median"
+        )
+        found = json.loads(result.stdout)
+        assert found["cut"] == "median"
+        assert [point["k"] for point in found["points"]] == [3]
+        assert (place / "frontier.csv").exists()
+
+    def test_quiet(self, job: Path) -> None:
+        result = mondrian_ops("frontier", job, "--k", "3", "--quiet")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+    @pytest.mark.parametrize(
+        ("arguments", "named"),
+        [
+            (["--k", "1"], "k = 1"),
+            (["--l", "0.5"], "l = 0.5"),
+            (["--sample", "7"], "sample"),
+            (["--set", "input=nowhere.parquet"], "nowhere.parquet"),
+        ],
+    )
+    def test_what_makes_no_sense_is_one_clear_line(
+        self, job: Path, tmp_path: Path, arguments: list[str], named: str
+    ) -> None:
+        assert named in fails(mondrian_ops("frontier", job, "--quiet", *arguments))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["job.yaml", "people.parquet"]
+
+
+class TestRun:
+    @pytest.mark.parametrize("run", [mondrian_ops, in_its_own_process])
+    def test_publishes_and_prints_the_report(self, job: Path, tmp_path: Path, run: Any) -> None:
+        result = run("run", job)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.startswith("PUBLISHED")
+        assert str(tmp_path / "out" / "_report.html") in result.stdout
+        assert "Traceback" not in result.stderr and "\x1b" not in result.stdout + result.stderr
+        names = {path.name for path in (tmp_path / "out").iterdir()}
+        assert {"_SUCCESS", "_report.json", "_report.html"} <= names
+        table = pq.read_table(tmp_path / "out")
+        assert table.num_rows == 400
+        assert "name" not in table.column_names
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "out", "people.parquet"]
+
+    def test_json_is_the_report(self, job: Path, tmp_path: Path) -> None:
+        result = mondrian_ops("run", job, "--json", "--set", "k=7")
+        report = json.loads(result.stdout)
+        assert report["job"]["k"] == 7 and report["achieved"]["k"] >= 7
+        assert report == json.loads((tmp_path / "out" / "_report.json").read_text("utf-8"))
+
+    def test_quiet(self, job: Path) -> None:
+        result = mondrian_ops("run", job, "--quiet")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+    def test_progress_in_a_log_is_plain_lines(self, job: Path) -> None:
+        lines = mondrian_ops("run", job).stderr.splitlines()
+        assert lines and all(" s  " in line for line in lines)
+
+    def test_what_cannot_be_met_is_refused(self, job: Path, tmp_path: Path) -> None:
+        fails(mondrian_ops("run", job, "--quiet", "--set", "k=401"))
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize(
+        ("setting", "named"),
+        [
+            ("k=1", "k"),
+            ("kk=5", "kk"),
+            ("k", "KEY=VALUE"),
+            ("partitioning.sample=7", "partitioning.sample"),
+            ("quasi_identifiers=[age, salary]", "salary"),
+            ("input=nowhere.parquet", "nowhere.parquet"),
+        ],
+    )
+    def test_a_wrong_job_is_one_clear_line(self, job: Path, setting: str, named: str) -> None:
+        assert named in fails(mondrian_ops("run", job, "--quiet", "--set", setting))
+
+    def test_no_job_file(self, tmp_path: Path) -> None:
+        assert "absent.yaml" in fails(mondrian_ops("run", tmp_path / "absent.yaml"))
+
+    def test_moments_that_python_cannot_hold(self, tmp_path: Path) -> None:
+        """No library may be needed for nanoseconds that this process does without."""
+        ticks = pa.array([10**18 + 7 * at for at in range(100)])
+        moments = ticks.cast(pa.timestamp("ns"))
+        pq.write_table(pa.table({"q0": moments, "q1": moments}), tmp_path / "people.parquet")
+        for retrieval in ("scatter", "pushdown"):
+            job = write_job(
+                tmp_path,
+                l=None,
+                sensitive=[],
+                identifiers=[],
+                quasi_identifiers=["q0", "q1=set"],
+                retrieval=retrieval,
+                partitioning={"fragments": 3, "sample": 1.0},
+            )
+            result = in_its_own_process("run", job, "--quiet")
+            assert (result.returncode, result.stderr) == (0, "")
+            released = set(pq.read_table(tmp_path / "out")["q0"].to_pylist())
+            assert "[2001-09-09 01:46:40.000000000, 2001-09-09 01:46:40.000000028]" in released
+
+    def test_a_refused_run_leaves_the_last_release(self, job: Path, tmp_path: Path) -> None:
+        assert mondrian_ops("run", job, "--quiet").returncode == 0
+        before = (tmp_path / "out" / "_report.json").read_bytes()
+        fails(mondrian_ops("run", job, "--quiet", "--set", "k=300", "--set", "l=4"))
+        assert (tmp_path / "out" / "_report.json").read_bytes() == before
+
+    def test_reader_of_standard_output_may_leave(self, job: Path) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mondrian_ops", "plan", str(job)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+        process.stderr.close()
+        process.wait(timeout=60)
+        assert "Traceback" not in said and "Exception ignored" not in said
+
+    @pytest.mark.parametrize(
+        ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+    )
+    def test_a_signal_leaves_nothing_behind(
+        self, tmp_path: Path, number: signal.Signals, status: int
+    ) -> None:
+        source = tmp_path / "hands.parquet"
+        assert mondrian_ops("generate", "poker", "--rows", 300_000, "--output", source).stdout
+        job = write_job(
+            tmp_path,
+            input=str(source),
+            identifiers=[],
+            quasi_identifiers=[f"{kind}{i}" for i in range(1, 6) for kind in "sr"],
+            sensitive=["hand"],
+            cut="lookahead",
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mondrian_ops", "run", str(job)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            env=environment(),
+        )
+        assert process.stderr is not None
+        process.stderr.readline()  # the first phase has begun
+        time.sleep(0.1)
+        process.send_signal(number)
+        said = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(timeout=60) == status, said
+        assert "Traceback" not in said
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["hands.parquet", "job.yaml"]
+
+
+class TestPlan:
+    def test_shows_every_row_once(self, job: Path, tmp_path: Path) -> None:
+        fragments = json.loads(mondrian_ops("plan", job, "--json").stdout)
+        assert sum(fragment["rows"] for fragment in fragments) == 400
+        shown = mondrian_ops("plan", job).stdout.splitlines()
+        assert len(shown) == len(fragments) + 1
+        assert not (tmp_path / "out").exists()
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "people.parquet"]
+
+
+class TestVerify:
+    def test_passes_on_a_release(self, job: Path, tmp_path: Path) -> None:
+        assert mondrian_ops("run", job, "--quiet").returncode == 0
+        result = mondrian_ops("verify", tmp_path / "out", "--job", job)
+        assert result.returncode == 0, result
+        assert result.stdout.endswith("PASSED\n")
+
+    def test_fails_on_a_stricter_job(self, job: Path, tmp_path: Path) -> None:
+        assert mondrian_ops("run", job, "--quiet").returncode == 0
+        result = mondrian_ops("verify", tmp_path / "out", "--job", job, "--set", "k=350")
+        assert result.returncode == 1
+        assert "failed" in result.stdout and result.stdout.endswith("FAILED\n")
+
+    def test_says_which_requirement_fails(self, job: Path, tmp_path: Path) -> None:
+        release = tmp_path / "other"
+        release.mkdir()
+        pq.write_table(
+            pa.table({"age": ["1", "1", "2"], "zip": ["a", "a", "b"], "income": ["x", "y", "x"]}),
+            release / "part-0.parquet",
+        )
+        result = mondrian_ops("verify", release, "--job", job, "--set", "k=2", "--json")
+        verdict = json.loads(result.stdout)
+        assert result.returncode == 1
+        assert not verdict["passed"]
+        assert verdict["rows"] == 3 and verdict["equivalence_classes"] == 2
+        assert verdict["achieved"]["k"] == 1 and verdict["achieved"]["l"] == 1
+
+    def test_bounds_are_two_columns(self, job: Path, tmp_path: Path) -> None:
+        job = write_job(tmp_path, interval_style="bounds")
+        assert mondrian_ops("run", job, "--quiet").returncode == 0
+        assert mondrian_ops("verify", tmp_path / "out", "--job", job).returncode == 0
+
+    def test_a_release_without_the_column(self, job: Path, tmp_path: Path) -> None:
+        assert mondrian_ops("run", job, "--quiet").returncode == 0
+        setting = "quasi_identifiers=[age, height]"
+        said = fails(mondrian_ops("verify", tmp_path / "out", "--job", job, "--set", setting))
+        assert "height" in said
+
+    def test_no_release(self, job: Path, tmp_path: Path) -> None:
+        assert "absent" in fails(mondrian_ops("verify", tmp_path / "absent", "--job", job))
+
+
+class TestGenerate:
+    @pytest.mark.parametrize("kind", ["poker", "people"])
+    @pytest.mark.parametrize("suffix", ["parquet", "csv"])
+    def test_same_seed_same_file(self, tmp_path: Path, kind: str, suffix: str) -> None:
+        files = [tmp_path / f"{i}.{suffix}" for i in range(3)]
+        for file, seed in zip(files, (1, 1, 2), strict=True):
+            result = mondrian_ops("generate", kind, "--rows", 100, "--seed", seed, "--output", file)
+            assert result.returncode == 0, result.stderr
+        assert files[0].read_bytes() == files[1].read_bytes() != files[2].read_bytes()
+
+    def test_an_unknown_format(self, tmp_path: Path) -> None:
+        fails(mondrian_ops("generate", "poker", "--rows", 5, "--output", tmp_path / "x.xlsx"))
+
+
+class TestLimitsOfTheEnvironment:
+    """Where the environment has any, nothing else may be named, as in Airflow."""
+
+    @pytest.fixture(autouse=True)
+    def limits(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        for kind in ("INPUTS", "OUTPUTS"):
+            monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{kind}", str(tmp_path))
+
+    @pytest.mark.parametrize("command", ["run", "plan", "frontier"])
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ("input=/etc/passwd", "input: /etc/passwd is not allowed here"),
+            ("input={here}/.p*/release", "input: .* is hidden, as working files are"),
+            ("output=/srv/out", "output: /srv/out is not allowed here"),
+            ("ledger=/srv/ledger", "ledger: /srv/ledger is not allowed here"),
+            ("engine=spark", r"spark\.connection: .* is not allowed here"),
+        ],
+    )
+    def test_a_job_names_what_is_allowed(
+        self, job: Path, capsys: pytest.CaptureFixture[str], command: str, change: str, told: str
+    ) -> None:
+        assert cli.main([command, str(job), "--set", change.format(here=job.parent)]) == 1
+        assert re.fullmatch(rf"mondrian_ops: {told}[^\n]*\n", capsys.readouterr().err)
+
+    @pytest.mark.parametrize(
+        ("release", "told"),
+        [("/etc", "is not allowed here"), ("{here}/.*/release", "is hidden")],
+    )
+    def test_so_is_the_release_that_is_verified(
+        self, job: Path, capsys: pytest.CaptureFixture[str], release: str, told: str
+    ) -> None:
+        work = job.parent / ".people.mondrian_ops-0123456789ab" / "release"
+        work.mkdir(parents=True)
+        (work / "part.csv").write_text("age,zip,income\n1,1,1\n")
+        assert cli.main(["verify", release.format(here=job.parent), "--job", str(job)]) == 1
+        assert re.match(rf"mondrian_ops: release: .* {told}", capsys.readouterr().err)
+
+    def test_what_is_allowed_is_done(self, job: Path) -> None:
+        assert cli.main(["run", str(job), "--quiet"]) == 0
+        assert cli.main(["plan", str(job)]) == 0
+        assert cli.main(["verify", str(job.parent / "out"), "--job", str(job)]) == 0
+        assert cli.main(["frontier", str(job), "--k", "5", "--quiet"]) == 0
+
+
+def test_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, whose environment says where jobs may read and write."""
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", "data")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", "out")
+    result = in_its_own_process("warmup")
+    assert (result.returncode, result.stderr) == (0, "")

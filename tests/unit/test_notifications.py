@@ -1,0 +1,150 @@
+"""Notifiers: any of Airflow's gets what became of a release, and one posts it to a webhook."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from airflow.sdk import BaseNotifier
+
+from mondrian_ops import notifications
+from mondrian_ops.notifications import HTML, MESSAGE, SUBJECT, WebhookNotifier
+from mondrian_ops.operators.telling import Telling
+
+APPROVAL = Path(__file__).parents[2] / "docs" / "approval.md"
+
+RELEASE = {
+    "dataset": "out/people",
+    "state": "refused",
+    "reason": "l: 3 classes have fewer than 2 values of <b>diagnosis</b>",
+    "link": "http://airflow/release",
+}
+
+
+class Noting(BaseNotifier):
+    """A notifier as a provider has them: texts that are templates."""
+
+    template_fields = ("subject", "html")
+
+    def __init__(self, subject=SUBJECT, html=HTML):
+        super().__init__()
+        self.subject, self.html = subject, html
+        self.sent = []
+
+    def notify(self, context):
+        self.sent.append((self.subject, self.html))
+
+
+class Failing(BaseNotifier):
+    def notify(self, context):
+        raise ConnectionError("nobody there")
+
+
+@pytest.fixture
+def webhook():
+    """A server that notes what is posted to it; (its URL, what came)."""
+    came = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            came.append((self.path, dict(self.headers), json.loads(body)))
+            self.send_response(500 if self.path == "/broken" else 200)
+            self.end_headers()
+
+        def log_message(self, *_arguments):
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", came
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_notifier_says_what_became_of_which_release_and_why():
+    noting = Noting()
+    Telling.by(noting)({"dag": None}, RELEASE)
+    ((subject, html),) = noting.sent
+    assert subject == "out/people: the release is refused"
+    assert "&lt;b&gt;diagnosis&lt;/b&gt;" in html
+    assert 'href="http://airflow/release"' in html
+
+
+def test_one_that_fails_is_a_warning_and_the_others_are_called(caplog):
+    first, last = Noting(), Noting()
+    Telling.by([first, Failing(), last])({}, RELEASE)
+    assert len(first.sent) == len(last.sent) == 1
+    assert "Failing could not be sent: nobody there" in caplog.text
+
+
+def test_notifiers_are_written_down_without_an_address_in_memory():
+    assert repr(Telling.by([Noting(), Failing()])) == "Telling(Noting, Failing)"
+    assert repr(Telling.by(())) == "Telling()"
+
+
+def test_the_context_of_the_task_stays_as_it_was():
+    context = {"dag": None}
+    Telling.by(Noting())(context, RELEASE)
+    assert context == {"dag": None}
+
+
+def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):
+    url, came = webhook
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PRIVACY", json.dumps({"conn_type": "http", "host": f"{url}/x"})
+    )
+    Telling.by(WebhookNotifier("privacy"))({}, RELEASE)
+    ((path, headers, body),) = came
+    assert path == "/x"
+    assert body["release"] == RELEASE
+    assert body["text"] == (
+        "out/people: the release is refused. l: 3 classes have fewer than 2 values of "
+        "<b>diagnosis</b> http://airflow/release"
+    )
+    assert "Authorization" not in headers
+    assert WebhookNotifier().message == MESSAGE
+
+
+def test_a_release_without_a_page_is_told_without_a_link():
+    noting = Noting(subject=MESSAGE)
+    Telling.by(noting)({}, {**RELEASE, "link": ""})
+    ((message, page),) = noting.sent
+    assert message.endswith("of <b>diagnosis</b>")
+    assert "<a" not in page
+
+
+def test_a_webhook_may_want_a_token(webhook, monkeypatch):
+    url, came = webhook
+    host, port = url.removeprefix("http://").split(":")
+    connection = {
+        "conn_type": "http",
+        "host": host,
+        "port": int(port),
+        "schema": "http",
+        "password": "a token",
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
+    Telling.by(WebhookNotifier("privacy", message="{{ release.state }}!"))({}, RELEASE)
+    ((_path, headers, body),) = came
+    assert headers["Authorization"] == "Bearer a token"
+    assert body["text"] == "refused!"
+
+
+def test_a_webhook_that_does_not_take_it_is_an_error_of_the_notifier(webhook, monkeypatch, caplog):
+    url, _came = webhook
+    connection = {"conn_type": "http", "host": f"{url}/broken"}
+    monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
+    Telling.by(WebhookNotifier("privacy"))({}, RELEASE)
+    assert "the webhook of connection 'privacy' answered 500" in caplog.text
+    assert url not in caplog.text
+
+
+@pytest.mark.parametrize("text", [notifications.__doc__, APPROVAL.read_text()])
+def test_the_examples_send_no_page_that_is_not_escaped(text):
+    assert "html_content=HTML" in text
+    assert "html_content=MESSAGE" not in text

@@ -1,0 +1,44 @@
+"""The pages over an archive of made-up releases, by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from mondrian_ops.storage import Archive
+from mondrian_ops.web import reader
+from mondrian_ops.web.app import create
+
+
+@pytest.fixture
+def archive(tmp_path) -> Archive:
+    """An archive without releases."""
+    return Archive(str(tmp_path / "reports"))
+
+
+@pytest.fixture
+def hidden() -> set[str]:
+    """The DAGs that the user of :func:`client` may not read."""
+    return set()
+
+
+@pytest.fixture
+def client(archive, hidden, monkeypatch) -> TestClient:
+    """Somebody who may read all DAGs but the hidden ones, at an Airflow below /airflow.
+
+    Who is who, and may read what, is Airflow's to say: see test_access.py.
+    """
+
+    def readable(_user: Any, dag_ids: Any) -> set[str]:
+        return set(dag_ids) - hidden
+
+    monkeypatch.setattr(reader, "readable_dags", readable)
+    app = create(archive)
+    app.dependency_overrides[get_user] = lambda: None
+    airflow = FastAPI(root_path="/airflow")
+    airflow.mount("/mondrian_ops", app)
+    return TestClient(airflow, base_url="http://testserver/airflow/mondrian_ops/")

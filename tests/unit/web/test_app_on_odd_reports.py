@@ -1,0 +1,86 @@
+"""Reports and entries of which anything may be anything: the pages show them, or say so."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from html_page import Page
+from mondrian_ops.storage import Archive
+from releases import entry, entry_id, night, report_of
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, -1, 1.5, 1e308, -1e308, 10**400, 2**63, "", "<b>", "\0", "2025-13-01"])
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+REPORTS = [report_of(suppressed=3), night(3)]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to each value inside a JSON value; of long lists to the first ones."""
+    if isinstance(value, dict):
+        inside = list(value.items())
+    else:
+        inside = list(enumerate(value[:2])) if isinstance(value, list) else []
+    return [path] * bool(path) + [way for key, each in inside for way in places(each, (*path, key))]
+
+
+@st.composite
+def edited(draw: st.DrawFn, values: list[Any]) -> Any:
+    """One of some JSON values with a few of the values inside replaced or removed."""
+    value = copy.deepcopy(draw(st.sampled_from(values)))
+    for _ in range(draw(st.integers(1, 3))):
+        *way, last = draw(st.sampled_from(places(value)))
+        inner = value
+        for key in way:
+            inner = inner[key]
+        if draw(st.booleans()):
+            inner[last] = draw(ANYTHING)
+        else:
+            del inner[last]
+        if not places(value):
+            break
+    return value
+
+
+def look(client: TestClient, number: int) -> None:
+    """Ask for every page on which a release is."""
+    one, other = entry_id(number), entry_id(0)
+    for path in ("releases", f"releases/{one}", f"compare?id={one}&id={other}"):
+        answer = client.get(path)
+        assert answer.status_code == 200, f"{path}: {answer.text[:500]}"
+        Page(answer.text)
+    assert client.get(f"releases/{one}/report.json").status_code == 200
+    assert client.get(f"releases/{one}/report.html").status_code in (200, 404)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(edited(REPORTS))
+def test_a_report_of_which_anything_is_anything(client: TestClient, archive: Archive, report: Any):
+    archive.keep(entry(0, REPORTS[0]), {"_report.json": json.dumps(REPORTS[0]).encode()})
+    archive.keep(entry(1, REPORTS[0]), {"_report.json": json.dumps(report).encode()})
+    look(client, 1)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(edited([{k: v for k, v in entry(1, REPORTS[0]).items() if k not in ("id", "time")}]))
+def test_an_entry_of_which_anything_is_anything(client: TestClient, archive: Archive, told: Any):
+    archive.keep(entry(0, REPORTS[0]), {"_report.json": json.dumps(REPORTS[0]).encode()})
+    kept = {"id": entry_id(1), "time": entry(1)["time"], **told}
+    archive.keep(kept, {"_report.json": json.dumps(REPORTS[1]).encode()})
+    look(client, 1)
