@@ -57,6 +57,13 @@ def texts(
     return [shown.text(plan.condition(at, orders)) for at in range(len(plan.fragments))]
 
 
+def test_more_than_k_persons_on_either_side_are_enough():
+    table = pa.table({"age": [*range(25, 38), *range(43, 60)], "person": range(30)})
+    plan = chain("age", 33, 37, 45, near={37: Round(40, 30, 50)})
+    shown = disclosed(plan, {"age": NUMBERS}, 3, table, "person")
+    assert shown.cuts["age", 37] == {"value": 40}
+
+
 def test_a_value_of_k_rows_is_shown_any_other_by_its_rank():
     table = pa.table({"age": [*[20] * 5, *range(21, 40), *[40] * 4, *range(41, 61), None, None]})
     assert texts(chain("age", 20, 40), {"age": NUMBERS}, 5, table) == [
