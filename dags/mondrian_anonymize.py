@@ -103,8 +103,7 @@ FORM = {
         options.Replace,
         section=PRIVACY,
         title="May replace",
-        description="same: an earlier release of this DAG that promises no more. any: whatever "
-        "release is there.",
+        description="same: an earlier release of this DAG that promises no more. any: any release.",
     ),
     "diversity": choice(
         options.Diversity,
