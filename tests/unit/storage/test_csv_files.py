@@ -1,0 +1,220 @@
+"""CSV: its types, its lines, and what is no table."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import pyarrow as pa
+import pytest
+
+from mondrian_ops.core import limits
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage import open_source
+from source_samples import csv_file, read
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_csv_with_any_separator_and_byte_order_mark(tmp_path, mark, start):
+    text = "age,town\n31,Rome\n,\n".replace(",", mark)
+    source = open_source(csv_file(tmp_path / "p.csv", start + text.encode()))
+    assert source.schema == pa.schema([("age", pa.int64()), ("town", pa.string())])
+    assert source.rows == 2
+    assert read(source).to_pydict() == {"age": [31, None], "town": ["Rome", None]}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "-2", " 3", "0"], pa.int64()),
+        (["1", "2.5", "1e3", "-.5", "nan"], pa.float64()),
+        (["true", "False"], pa.bool_()),
+        (["1", "0"], pa.int64()),
+        (["2024-01-31", "1999-12-01"], pa.date32()),
+        (["2024-01-31", "2024-01-31 10:00", "2024-01-31T10:00:00.25"], pa.timestamp("us")),
+        (["2024-01-31T10:00:00Z", "2024-01-31 10:00+02:00"], pa.timestamp("us", tz="UTC")),
+        (["2024-13-31"], pa.string()),
+        (["02139", "10001"], pa.string()),
+        (["007", "1.5"], pa.string()),
+        (["4111111111111111999999", "1.5"], pa.string()),
+        (["99999999999999999999"], pa.string()),
+        (["0x1F"], pa.string()),
+        (["1", "x"], pa.string()),
+        (["NA", "1"], pa.string()),
+        ([" a"], pa.string()),
+        (["", ""], pa.string()),
+    ],
+)
+def test_csv_types_are_those_that_every_value_has(tmp_path, values, kind):
+    rows = "".join(f"{value},x\n" for value in values)
+    source = open_source(csv_file(tmp_path / "p.csv", "v,w\n" + rows))
+    assert source.schema.field("v").type == kind
+    table = read(source)
+    assert table.schema == source.schema
+    if kind == pa.string():
+        assert table["v"].to_pylist() == [value or None for value in values]
+    else:
+        assert table["v"].null_count == 0
+
+
+def test_csv_type_is_seen_in_later_blocks_and_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__LIMITS", "csv_line=200")
+    csv_file(tmp_path / "a.csv", "n,f\n" + "1,2\n" * 500 + "1,2.5\n" + "1,3\n" * 500)
+    csv_file(tmp_path / "b.csv", "n,f\n" + "1,2\n" * 500 + "seven,2\n")
+    source = open_source(str(tmp_path))
+    assert source.rows == 1502
+    assert source.schema == pa.schema([("n", pa.string()), ("f", pa.float64())])
+    table = read(source)
+    assert table.num_rows == 1502
+    assert table["f"].to_pylist()[500] == 2.5
+    assert table["n"].to_pylist()[-1] == "seven"
+
+
+def test_csv_quotes_line_ends_and_compression(tmp_path):
+    text = 'a,b\r\n"x, ""y""\nz",1\r\n\r\n"",2\r\n'
+    with gzip.open(tmp_path / "p.csv.gz", "wb") as file:
+        file.write(text.encode())
+    table = read(open_source(str(tmp_path / "p.csv.gz")))
+    assert table.to_pydict() == {"a": ['x, "y"\nz', None], "b": [1, 2]}
+
+
+@pytest.mark.parametrize("row", ["Canary", "Canary,1,2"])
+def test_csv_ragged_row_names_file_and_line_never_the_value(tmp_path, row):
+    path = csv_file(tmp_path / "p.csv", f'a,b\n"two\nlines",1\n{row}\nx,2\n')
+    with pytest.raises(InputError, match=r"p\.csv, line 4: \d values, but the header") as caught:
+        open_source(path)
+    assert "Canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_csv_other_encodings_name_file_and_line(tmp_path):
+    latin = csv_file(tmp_path / "latin.csv", "a,b\nx,1\nM\xfcller,2\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.csv, line 3: not UTF-8") as caught:
+        open_source(latin)
+    assert "ller" not in str(caught.value)
+    wide = csv_file(tmp_path / "wide.txt", "a,b\nx,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"wide\.txt, line 1: not UTF-8"):
+        open_source(wide)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,a\n1,2,3\n", "line 1: columns 1 and 3 have one name"),
+        ("", "first line is empty"),
+        ("a,b\n", "there are no rows"),
+        ('a,b\n"never closed,1\n', r"p\.csv"),
+    ],
+)
+def test_csv_that_is_no_table_is_refused(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        open_source(csv_file(tmp_path / "p.csv", text))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_csv_a_line_at_the_limit_is_read(tmp_path, end, packed):
+    lines = ["a,b", "x" * 998 + ",1", "y,2", "z" * 998 + ",3", "ä" * 499 + ",4"]
+    text = end.join(lines).encode()
+    path = tmp_path / ("p.csv.gz" if packed else "p.csv")
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with limits.changed(csv_line=1000):
+        assert read(open_source(str(path)))["b"].to_pylist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a,b\nx,1\n" + "y" * 4000 + ",2\nz,3\n", 3),
+        ("a,b" + "b" * 4000 + "\nx,1\n", 1),
+        ("a,b\nx,1\n" + '"' + "yy\n" * 1000, 336),
+        ('"a\n",' * 1000 + "b\nx,1\n", 201),
+        ("a,b\n" + "x,1,2\n" + "y" * 4000 + ",2\n", 2),  # what is wrong first
+    ],
+)
+def test_csv_a_line_or_row_beyond_the_limit_is_named(tmp_path, text, line):
+    with (
+        limits.changed(csv_line=1000),
+        pytest.raises(InputError, match=rf"p\.csv, line {line}") as caught,
+    ):
+        open_source(csv_file(tmp_path / "p.csv", text))
+    assert "yy" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_csv_columns_have_a_limit_and_a_long_header_none(tmp_path):
+    names = [f"column with a long name {at}" for at in range(10_001)]
+    row = ",".join("1" for _ in names)
+    path = csv_file(tmp_path / "p.csv", ",".join(names[:-1]) + "\n" + row[:-2] + "\n")
+    assert len(open_source(path).schema) == 10_000
+    path = csv_file(tmp_path / "p.csv", ",".join(names) + "\n" + row + "\n")
+    with pytest.raises(InputError, match="names 10,001 columns; the limit 'columns' is 10,000"):
+        open_source(path)
+
+
+def test_values_of_csv_have_a_limit(tmp_path):
+    path = csv_file(tmp_path / "p.csv", "a,b\n" + "x" * 1000 + ",1\n")
+    with limits.changed(text=1000):
+        assert read(open_source(path)).num_rows == 1
+    with limits.changed(text=999), pytest.raises(InputError, match="'a' holds a value of 1,000 b"):
+        read(open_source(path))
+
+
+MIXED = [
+    "2024-01-01 10:00\n2024-01-01 10:00Z\n",
+    "2024-01-01T10:00:00+01:00\n\n2024-01-02\n",
+    "2024-01-01 10:00:00.5+0100\n2024-01-02 10:00:00.25\n",
+]
+
+
+@pytest.mark.parametrize("values", MIXED)
+def test_csv_times_with_a_zone_and_without_are_not_mixed(tmp_path, values):
+    path = csv_file(tmp_path / "p.csv", "n,born\n" + "".join(f"1,{v}\n" for v in values.split()))
+    if " " in values:
+        path = csv_file(tmp_path / "p.csv", "born\n" + values)
+    with pytest.raises(
+        InputError, match=r"p\.csv: column 'born' holds times with a zone"
+    ) as caught:
+        open_source(path)
+    assert "without one" in str(caught.value)
+    assert "2024" not in str(caught.value)
+
+
+def test_csv_times_are_not_mixed_across_files_either(tmp_path):
+    csv_file(tmp_path / "a.csv", "t\n2024-01-01 10:00\n")
+    csv_file(tmp_path / "b.csv", "t\n2024-01-01 10:00Z\n")
+    with pytest.raises(InputError, match=r"b\.csv: column 't' holds times with a zone"):
+        open_source(str(tmp_path))
+    csv_file(tmp_path / "c.csv", "t\nnever\n")  # text, then
+    assert open_source(str(tmp_path)).schema == pa.schema([("t", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "values", ["2024-01-01 10:00\n2024-13-01 10:00Z\n", "2024-02-30\n2024-01-01 10:00Z\n"]
+)
+def test_csv_what_is_no_time_is_text(tmp_path, values):
+    path = csv_file(tmp_path / "p.csv", "t\n" + values)
+    assert open_source(path).schema.field("t").type == pa.string()
+
+
+def test_csv_headers_must_agree_but_not_in_order(tmp_path):
+    csv_file(tmp_path / "a.csv", "a,b\n1,2\n")
+    csv_file(tmp_path / "b.csv", "b,a\n20,10\n")
+    assert read(open_source(str(tmp_path))).to_pydict() == {"a": [1, 10], "b": [2, 20]}
+    csv_file(tmp_path / "c.csv", "a,c\n1,2\n")
+    with pytest.raises(
+        InputError, match=r"c\.csv, line 1: the name of column 2 is none of those of a\.csv"
+    ):
+        open_source(str(tmp_path))
+
+
+def test_csv_damaged_gzip_is_refused(tmp_path):
+    (tmp_path / "p.csv.gz").write_bytes(b"not gzip at all")
+    with pytest.raises(InputError, match=r"p\.csv\.gz: damaged gzip"):
+        open_source(str(tmp_path / "p.csv.gz"))
+    whole = gzip.compress(b"a,b\n" + os.urandom(50_000).hex().encode() + b",1\n")
+    (tmp_path / "p.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"p\.csv\.gz"):
+        open_source(str(tmp_path / "p.csv.gz"))

@@ -1,0 +1,103 @@
+"""Parquet: files of one schema, text as dictionaries, and damage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops.core import limits
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage import open_source
+from source_samples import PEOPLE, read
+
+
+def test_filter_works_on_dictionary_columns(tmp_path):
+    table = pa.table({"town": PEOPLE["town"].dictionary_encode(), "age": PEOPLE["age"]})
+    pq.write_table(table, tmp_path / "p.parquet")
+    source = open_source(str(tmp_path))
+    kept = read(source, filter=pc.field("town").isin(["Oslo", "Bonn"]))
+    assert kept["age"].to_pylist() == [42, 19]
+
+
+def test_dictionary_encoding_of_one_file_is_no_difference_of_schema(tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "a.parquet")
+    coded = PEOPLE.set_column(1, "town", PEOPLE["town"].dictionary_encode())
+    wide = coded.select(["town", "age"])
+    pq.write_table(wide, tmp_path / "b.parquet")
+    source = open_source(str(tmp_path))
+    assert source.schema == PEOPLE.schema
+    assert read(source).equals(pa.concat_tables([PEOPLE, PEOPLE]))
+    assert read(source, filter=pc.field("town") == "Oslo").num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (pa.table({"age": ["x"], "town": ["Rome"]}), r"b\.parquet: column 'age' is string, in a"),
+        (pa.table({"age": [1]}), r"b\.parquet: column 'town' of a\.parquet is missing"),
+        (PEOPLE.append_column("sex", PEOPLE["town"]), r"b\.parquet: column 'sex' is not in a"),
+    ],
+)
+def test_mixed_schema_names_the_file(tmp_path, other, message):
+    pq.write_table(PEOPLE, tmp_path / "a.parquet")
+    pq.write_table(other, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=message):
+        open_source(str(tmp_path))
+
+
+def test_damage_inside_a_file_is_named_when_it_is_met(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"n": list(range(1000))}), path, compression="zstd")
+    content = bytearray(path.read_bytes())
+    content[4:400] = b"\xff" * 396
+    path.write_bytes(content)
+    source = open_source(str(path))
+    with pytest.raises(InputError, match=r"p\.parquet: cannot be read"):
+        read(source)
+
+
+def test_text_comes_in_small_dictionaries_of_the_files_to_whom_that_is_as_good(tmp_path):
+    rows = 20_000
+    table = pa.table(
+        {
+            "age": pa.array(range(rows)),
+            "town": pa.array(["Rome", None, "Oslo", "Rome"]).take(pa.array(np.arange(rows) % 4)),
+            "name": [f"{number * 2654435761 % 2**32:08x}" for number in range(rows)],
+            "wide": pa.array(["a", "b"], pa.large_string()).take(pa.array(np.arange(rows) % 2)),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3_000)
+    pq.write_table(table, tmp_path / "b.parquet")
+    pq.write_table(table, tmp_path / "c.parquet", use_dictionary=False)
+    source = open_source(str(tmp_path))
+    batches = list(source.batches(["name", "town", "wide"], batch_rows=7_000, dictionaries=True))
+    towns = [batch.column("town").type for batch in batches]
+    listed = pa.dictionary(pa.int32(), pa.string())
+    assert towns == sorted(towns, key=lambda kind: kind != listed)
+    assert set(towns) == {listed, pa.string()}
+    wide = {batch.column("wide").type for batch in batches}
+    assert wide == {pa.large_string()}
+    assert batches[-4].column("name").type == pa.string()  # of b: more than a small one
+    whole = pa.Table.from_batches([batch.cast(batches[-1].schema) for batch in batches])
+    assert whole.equals(read(source, columns=["name", "town", "wide"]))
+    assert all(batch.schema == source.schema for batch in source.batches())
+
+
+def test_metadata_of_the_writer_is_no_part_of_the_schema(tmp_path):
+    table = PEOPLE.replace_schema_metadata({"pandas": "{}"})
+    pq.write_table(table, tmp_path / "p.parquet")
+    source = open_source(str(tmp_path))
+    assert source.schema.metadata is None
+    assert all(field.metadata is None for field in source.schema)
+    assert next(source.batches()).schema.metadata is None
+
+
+def test_columns_of_parquet_have_a_limit(tmp_path):
+    pq.write_table(pa.table({name: [1] for name in "abc"}), tmp_path / "p.parquet")
+    with limits.changed(columns=3):
+        assert open_source(str(tmp_path / "p.parquet")).rows == 1
+    with limits.changed(columns=2), pytest.raises(InputError, match="has 3 columns; the limit"):
+        open_source(str(tmp_path / "p.parquet"))
