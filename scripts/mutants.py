@@ -62,6 +62,7 @@ DECIDING: dict[str, tuple[str, ...]] = {
 }
 
 TESTS = (
+    "tests/unit/storage/test_ledger.py",
     "tests/unit/storage/test_pandas_index.py",
     "tests/unit/core/test_disclosure.py",
     "tests/unit/core/test_release_count.py",

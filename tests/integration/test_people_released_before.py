@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -23,6 +22,7 @@ from mondrian_ops.core.job import Job
 from servers.stores import S3Folder
 
 ROWS = 12_000
+
 CANARY = "Zyx-wvu!tsr"  # of characters that base64 has not
 
 
@@ -501,36 +501,6 @@ def test_a_release_of_a_key_that_was_replaced_meanwhile_is_not_published(nights)
     assert not (nights.ledger / "releases").exists()
 
 
-@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP])
-def test_the_key_is_made_where_there_are_no_hard_links(tmp_path, monkeypatch, code):
-    def unknown(*_paths):
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(os, "link", unknown)
-    ledger = storage.Ledger(str(tmp_path / "ledger"))
-    key = ledger.key()
-    assert len(key) == 32
-    assert storage.Ledger(ledger.url).key() == key
-    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["key"]
-    assert stat.S_IMODE((tmp_path / "ledger" / "key").stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_of_two_who_make_the_key_at_once_both_get_the_first_ones(tmp_path, monkeypatch, links):
-    ledger = storage.Ledger(str(tmp_path / "ledger"))
-    place, link, first = tmp_path / "ledger" / "key", os.link, bytes(range(32))
-
-    def late(temporary, path):
-        place.write_bytes(first)
-        if not links:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-        link(temporary, path)
-
-    monkeypatch.setattr(os, "link", late)
-    assert ledger.key() == first
-    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["key"]
-
-
 def test_a_job_without_a_ledger_makes_none(nights):
     report = nights.run(1, drop(0, 1000), ledger=None)
     assert "ledger" not in report
@@ -596,29 +566,6 @@ def test_a_ledger_in_the_input_is_refused_and_one_beside_it_is_not(nights):
     job = nights.job(1, drop(0, 1000), input=f"{drops}/*.parquet", ledger=f"{drops}/ledger")
     assert pipeline.run(job)["ledger"]["overlaps"] == []
     assert nights.run(2, drop(0, 1000), ledger=f"{nights.here}/out/2025-01-02-ledger")
-
-
-@pytest.mark.parametrize(
-    ("ledger", "refused"),
-    [
-        ("s3://b/out", True),
-        ("s3://else@b/out//ledger", True),
-        ("s3://b", True),
-        ("s3://b/in/ledger", True),
-        ("s3://b/out-ledger", False),
-        ("s3://b/ledger", False),
-        ("s3://c/out/ledger", False),
-        ("/out/ledger", False),
-    ],
-)
-def test_remote_places_are_compared_too(monkeypatch, ledger, refused):
-    monkeypatch.setattr("mondrian_ops.storage.listing.entry", lambda _: None)
-    if not refused:
-        storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
-        return
-    with pytest.raises(JobError, match=r"^ledger: ") as error:
-        storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
-    assert "else" not in str(error.value)
 
 
 @pytest.mark.s3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,3 +83,10 @@ def job(tmp_path) -> dict[str, Any]:
         "k": 2,
         "quasi_identifiers": ["age"],
     }
+
+
+@pytest.fixture
+def tds_job(job):
+    """A job with a first phase in two parts, over a hundred rows."""
+    Path(job["input"]).write_text("age\n" + "".join(f"{n % 50}\n" for n in range(100)))
+    return {**job, "algorithm": "tds", "tds": {"partitions": 2}, "partitioning": {"fragments": 1}}

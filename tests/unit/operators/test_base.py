@@ -1,0 +1,169 @@
+"""What all operators share: how a job is read, and what becomes of errors."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from mondrian_ops import operators, pipeline
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.operators import (
+    AnonymizeFragmentOperator,
+    CleanUpOperator,
+    PartitionOperator,
+    RecodeOperator,
+    SpecializePartOperator,
+    WrapUpOperator,
+)
+from mondrian_ops.operators.base import read_job, release_name, work_of
+
+ALL = [
+    (PartitionOperator, {}),
+    (AnonymizeFragmentOperator, {"fragment": {"id": 0, "where": "", "work": "w"}}),
+    (SpecializePartOperator, {"part": {"part": 0, "parts": 2, "work": "w"}}),
+    (RecodeOperator, {"parts": []}),
+    (WrapUpOperator, {"summaries": [{"id": 0, "work": "w"}]}),
+]
+
+
+@pytest.mark.parametrize(("operator", "arguments"), ALL)
+def test_a_job_is_checked_when_the_task_runs_and_not_before(operator, arguments, context):
+    task = operator(task_id="t", job={"k": "{{ params.k }}"}, **arguments)
+    task.job = {"k": 1}
+    with pytest.raises(AirflowFailException, match=r"input: is required|k: must be"):
+        task.execute(context)
+
+
+@pytest.mark.parametrize(("operator", "arguments"), ALL)
+def test_every_template_field_is_assigned_as_it_comes(operator, arguments):
+    marks = {name: object() for name in operator.template_fields}
+    task = operator(task_id="t", **{**arguments, **marks})
+    assert all(getattr(task, name) is mark for name, mark in marks.items())
+
+
+@pytest.mark.parametrize(("operator", "arguments"), ALL)
+def test_retries_are_bounded_and_can_be_changed(operator, arguments):
+    assert operator(task_id="t", job={}, **arguments).retries == 2
+    assert operator(task_id="t", job={}, retries=0, **arguments).retries == 0
+
+
+def test_an_error_of_ours_is_final_and_its_cause_is_left_out(monkeypatch, context, job):
+    def refuse(*_arguments, **_options):
+        try:
+            raise ValueError("Mary, 34, HIV")
+        except ValueError as error:
+            raise PrivacyError("k: 3 classes are smaller than k = 5") from error
+
+    monkeypatch.setattr(pipeline, "partition", refuse)
+    with pytest.raises(AirflowFailException, match="3 classes are smaller") as caught:
+        PartitionOperator(task_id="t", job=job).execute(context)
+    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+
+
+def test_any_other_error_may_be_retried(monkeypatch, context, job):
+    def break_down(*_arguments, **_options):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(pipeline, "partition", break_down)
+    with pytest.raises(OSError, match="no space left"):
+        PartitionOperator(task_id="t", job=job).execute(context)
+
+
+def test_of_an_unforeseen_error_only_kind_and_place_are_told(monkeypatch, context, job):
+    def break_down(*_arguments, **_options):
+        return {}["Mary, 34, HIV"]
+
+    monkeypatch.setattr(pipeline, "partition", break_down)
+    with pytest.raises(RuntimeError, match=r"^KeyError at .*test_base\.py:\d+;") as caught:
+        PartitionOperator(task_id="t", job=job).execute(context)
+    assert "Mary" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_the_tasks_of_a_group_share_a_working_directory_and_no_other_does(context, job):
+    def place(task_id: str, run_id: str = "manual__1") -> str:
+        task = PartitionOperator(task_id=task_id, job=job)
+        run = SimpleNamespace(dag_id="a_dag", run_id=run_id)
+        return work_of(read_job(job), task, {"dag_run": run})
+
+    assert place("a.partition") == place("a.wrap_up")
+    assert place("a.partition") != place("b.partition")
+    assert place("a.partition") != place("partition")
+    assert place("a.partition") != place("a.partition", "manual__2")
+
+
+def test_a_job_may_be_a_file_with_some_options_changed(tmp_path, job):
+    file = tmp_path / "job.yaml"
+    file.write_text("k: 2\nquasi_identifiers: [age]\n")
+    settings = [f"input={job['input']}", f"output={job['output']}", "k=7"]
+    read = read_job({"file": str(file), "set": settings, "name": "people/today"})
+    assert (read.k, read.output) == (7, job["output"])
+    assert read_job(job).k == 2
+
+
+def test_releases_are_named_for_the_grid():
+    assert release_name({"output": "/out/poker/2025-06-01/"}) == "poker/2025-06-01"
+    assert release_name({"file": "/jobs/poker.yaml", "name": "poker/today"}) == "poker/today"
+    assert release_name("/jobs/poker.yaml") == "poker.yaml"
+
+
+def test_operators_import_nothing_heavy_at_module_level():
+    heavy = {"numpy", "numba", "pandas", "pyarrow", "mondrian_ops.pipeline", "mondrian_ops.storage"}
+    folder = Path(inspect.getfile(operators)).parent
+    for file in folder.glob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                assert not names & heavy, file.name
+
+
+def run_of(dag_id: str, run_id: str) -> SimpleNamespace:
+    return SimpleNamespace(dag_id=dag_id, run_id=run_id, start_date=None)
+
+
+def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool) -> dict:
+    """The report of the release that the operators of a group make."""
+    partition = PartitionOperator(task_id=f"{group}p", job=job, map_first_phase=is_mapped)
+    fragments = partition.execute(context)
+    if is_mapped:
+        found = [
+            SpecializePartOperator(task_id=f"{group}s", job=job, part=part).execute(context)
+            for part in fragments
+        ]
+        fragments = RecodeOperator(task_id=f"{group}r", job=job, parts=found).execute(context)
+    summaries = [
+        AnonymizeFragmentOperator(task_id=f"{group}a", job=job, fragment=each).execute(context)
+        for each in fragments
+    ]
+    wrap_up = WrapUpOperator(task_id=f"{group}w", job=job, summaries=summaries)
+    wrap_up.execute(context)
+    CleanUpOperator(task_id=f"{group}c", job=job).execute(context)
+    report: dict = json.loads((Path(job["output"]) / "_report.json").read_text())
+    return report
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+@pytest.mark.parametrize("group", ["", "protect.", "outer.protect."])
+def test_a_release_names_its_dag_and_group_and_is_replaced_by_them_only(
+    context, tds_job, group, is_mapped
+):
+    maker = f"hospital/{group[:-1]}" if group else "hospital"
+    for night in ("one", "two"):
+        context["dag_run"] = run_of("hospital", night)
+        report = through_all_phases(tds_job, context, group, is_mapped)
+        assert report["made_by"] == maker
+    for dag_id, other in (("somebody", group), ("hospital", "another.")):
+        context["dag_run"] = run_of(dag_id, "three")
+        with pytest.raises(AirflowFailException, match=r"the DAG 'hospital'.*replace: any"):
+            through_all_phases(tds_job, context, other, is_mapped)
+    tds_job["replace"] = "any"
+    report = through_all_phases(tds_job, context, "another.", is_mapped)
+    assert report["made_by"] == "hospital/another"
+    assert [each.name for each in Path(tds_job["output"]).parent.glob(".*")] == []

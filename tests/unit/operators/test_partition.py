@@ -1,0 +1,89 @@
+"""The partition task: what it refuses before any work, and what a failure leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from mondrian_ops import pipeline
+from mondrian_ops.algorithms import planning
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.operators import PartitionOperator
+from mondrian_ops.operators.base import read_job
+from mondrian_ops.operators.partition import check_fragments
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("error", [OSError("disk"), PrivacyError("l"), KeyboardInterrupt()])
+def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, job, error, mapped):
+    made = []
+
+    def fail(*_arguments):
+        made.extend(each for each in folder.iterdir() if each.is_dir())
+        raise error
+
+    folder = Path(job["output"]).parent
+    Path(job["input"]).write_text("age\n1\n2\n3\n4\n")
+    job["algorithm"] = "tds"
+    monkeypatch.setattr(planning, "merged", fail)
+    with pytest.raises((OSError, AirflowFailException, KeyboardInterrupt)):
+        PartitionOperator(task_id="t", job=job, map_first_phase=mapped).execute(context)
+    assert len(made) == 1
+    assert not made[0].exists()
+
+
+def test_too_many_fragments_are_refused_before_any_work(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    monkeypatch.setattr(pipeline, "partition", lambda *_a, **_k: pytest.fail("worked"))
+    job["partitioning"] = {"fragments": 5}
+    with pytest.raises(AirflowFailException, match=r"partitioning\.fragments: 5 .* 4; ask"):
+        PartitionOperator(task_id="t", job=job).execute(context)
+
+
+def test_too_many_parts_are_refused_before_any_work(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    monkeypatch.setattr(pipeline, "count", lambda *_a, **_k: pytest.fail("worked"))
+    job.update(algorithm="tds", tds={"partitions": 5}, partitioning={"fragments": 1})
+    with pytest.raises(AirflowFailException, match=r"tds\.partitions: 5 .* 4; ask"):
+        PartitionOperator(task_id="t", job=job, map_first_phase=True).execute(context)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_more_fragments_than_asked_for_are_counted_too(monkeypatch, context, job, mapped):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    job["algorithm"] = "tds"
+    Path(job["input"]).write_text("age\n" + "".join(f"{age}\n" for age in range(100)))
+    job["partitioning"] = {"fragments": 2, "max_rows": 10, "sample": 1.0}
+    task = PartitionOperator(task_id="t", job=job, map_first_phase=mapped)
+    with pytest.raises(AirflowFailException, match=r"partitioning\.max_rows: \d+ .* 4; ask"):
+        task.execute(context)
+    assert [each.name for each in Path(job["output"]).parent.iterdir()] == ["in.csv"]
+
+
+def test_one_task_may_have_any_number_of_fragments(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    job.update(engine="spark", spark={"shape": "application"}, partitioning={"fragments": 5})
+    check_fragments(read_job(job))
+
+
+def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context, job):
+    def told_to_stop(_job, *, work, progress, made_by):
+        Path(work).mkdir()
+        task.on_kill()
+
+    task = PartitionOperator(task_id="t", job=job)
+    monkeypatch.setattr(pipeline, "partition", told_to_stop)
+    with pytest.raises(SystemExit):
+        task.execute(context)
+    assert list(Path(job["output"]).parent.iterdir()) == []
+
+
+def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
+    partition = PartitionOperator(task_id="g.p", job=tds_job, map_first_phase=True)
+    place = SimpleNamespace(partition=lambda *_told: [{"id": 0, "rows": 100}])
+    monkeypatch.setattr("mondrian_ops.operators.partition.place_of", lambda *_told: place)
+    partition.job = {**tds_job, "engine": "spark"}
+    assert partition.execute(context) == []

@@ -1,0 +1,107 @@
+"""The wrap-up task: its own fragments, its summary, what it tells Airflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from airflow.sdk import Asset, AssetAlias
+from airflow.sdk.exceptions import AirflowFailException
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.operators import AnonymizeFragmentOperator, WrapUpOperator
+from mondrian_ops.operators.base import read_job, work_of
+
+
+def summary(fragment_id: int, work: str) -> dict:
+    return {"id": fragment_id, "rows": 5, "equivalence_classes": 1, "work": work}
+
+
+REPORT = {
+    "rows": {"input": 5, "published": 5, "suppressed": 0},
+    "achieved": {"k": 5},
+    "equivalence_classes": 1,
+    "metrics": {"GCP": 0.5, "NCP": 2.5, "LM": 0.5, "DP": 25},
+    "risk": {"prosecutor_max": 0.2, "prosecutor_avg": 0.2},
+    "class_sizes": [[5, 1]],
+    "timings_s": {"partition": 0.1},
+    "job": {"k": 2, "algorithm": "mondrian"},
+}
+
+
+class Events(dict):
+    """Outlet events as Airflow hands them out: one accessor per outlet."""
+
+    class Accessor:
+        extra = None
+
+        def __init__(self):
+            self.added = []
+
+        def add(self, asset, extra):
+            self.added.append((asset.uri, extra))
+
+    def __missing__(self, outlet):
+        return self.setdefault(outlet, self.Accessor())
+
+
+@pytest.fixture
+def wrapped_up(monkeypatch):
+    """Where the pipeline's check and publish note what they were called with."""
+    called = {}
+
+    def check(_job, *, work, summaries, progress):
+        called.update(work=work, summaries=summaries)
+        progress("wrap_up", 1, 1)
+        return pipeline.Checked(REPORT, "")
+
+    monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
+    monkeypatch.setattr(pipeline, "check", check)
+    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work: REPORT)
+    monkeypatch.setattr("mondrian_ops.report.render_text", lambda *_a, **_k: "the report")
+    return called
+
+
+def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up, context, job):
+    task = WrapUpOperator(task_id="g.t", job=job, summaries=[])
+    work = work_of(read_job(job), task, context)
+    task.summaries = [summary(0, work), summary(0, "of another release"), summary(1, work)]
+    result = task.execute(context)
+    assert [each["id"] for each in wrapped_up["summaries"]] == [0, 1]
+    assert all("work" not in each for each in wrapped_up["summaries"])
+    assert wrapped_up["work"] == work
+    assert set(result) == {
+        *("output", "rows", "asked", "achieved", "equivalence_classes"),
+        *("metrics", "risk", "timings_s"),
+    }
+
+
+def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, context, job):
+    wrap_up = WrapUpOperator(task_id="g.t", job=job, summaries=[])
+    work = storage.WorkDir(work_of(read_job(job), wrap_up, context))
+    work.create()
+    summaries = [{"id": n, "rows": 5, "equivalence_classes": 1} for n in range(3)]
+    monkeypatch.setattr(pipeline, "anonymize_fragment", lambda *_a: {"summaries": summaries})
+    fragment = {"id": 0, "where": "all", "work": work.root, "fragments": 3}
+    task = AnonymizeFragmentOperator(task_id="g.a", job=job, fragment=fragment)
+    wrap_up.summaries = [task.execute(context)]
+    assert wrap_up.summaries == [{"summaries": 3, "work": work.root}]
+    wrap_up.execute(context)
+    assert wrapped_up["summaries"] == summaries
+
+
+def test_wrap_up_without_any_fragment_fails_for_good(wrapped_up, context, job):
+    task = WrapUpOperator(task_id="t", job=job, summaries=[summary(0, "of another release")])
+    with pytest.raises(AirflowFailException, match="no fragment of it was anonymized"):
+        task.execute(context)
+    assert not wrapped_up
+
+
+def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
+    asset, alias = Asset("visits"), AssetAlias("releases")
+    task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=[asset, alias])
+    task.summaries = [summary(0, work_of(read_job(job), task, context))]
+    context["outlet_events"] = Events()
+    result = task.execute(context)
+    assert context["outlet_events"][asset].extra == result
+    assert context["outlet_events"][alias].added == [(Path(job["output"]).as_uri(), result)]
