@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
-__all__ = ["Page"]
+__all__ = ["Page", "page_at"]
 
 VOID = {"meta", "link", "input", "br", "hr"}
 
@@ -45,3 +45,12 @@ class Page(HTMLParser):
     def charts(self) -> list[dict]:
         told = [given["data-chart"] for _, given in self.elements if "data-chart" in given]
         return [json.loads(each) for each in told]
+
+
+def page_at(client, path: str, status: int = 200) -> Page:
+    """The page at an address of ours, with the headers that all of them have."""
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "private, no-store"
+    return Page(answer.text)

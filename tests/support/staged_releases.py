@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.storage import write_part
 
+__all__ = ["names", "stage", "version_of"]
+
 
 def stage(directory: Path, version: int, parts: int = 3) -> Path:
+    """A staging directory with a release of this version; every row says it."""
     directory.mkdir(parents=True)
     for part in range(parts):
         table = pa.table({"version": [version] * 10, "part": [part] * 10})
@@ -22,6 +25,7 @@ def stage(directory: Path, version: int, parts: int = 3) -> Path:
 
 
 def names(directory: Path) -> list[str]:
+    """What lies in a directory, sorted."""
     return sorted(path.name for path in directory.iterdir())
 
 

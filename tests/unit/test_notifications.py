@@ -8,39 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from airflow.sdk import BaseNotifier
 
 from mondrian_ops import notifications
-from mondrian_ops.notifications import HTML, MESSAGE, SUBJECT, WebhookNotifier
+from mondrian_ops.notifications import MESSAGE, WebhookNotifier
 from mondrian_ops.operators.telling import Telling
+from notices import RELEASE, Noting
 
 APPROVAL = Path(__file__).parents[2] / "docs" / "approval.md"
-
-RELEASE = {
-    "dataset": "out/people",
-    "state": "refused",
-    "reason": "l: 3 classes have fewer than 2 values of <b>diagnosis</b>",
-    "link": "http://airflow/release",
-}
-
-
-class Noting(BaseNotifier):
-    """A notifier as a provider has them: texts that are templates."""
-
-    template_fields = ("subject", "html")
-
-    def __init__(self, subject=SUBJECT, html=HTML):
-        super().__init__()
-        self.subject, self.html = subject, html
-        self.sent = []
-
-    def notify(self, context):
-        self.sent.append((self.subject, self.html))
-
-
-class Failing(BaseNotifier):
-    def notify(self, context):
-        raise ConnectionError("nobody there")
 
 
 @pytest.fixture
@@ -64,33 +38,6 @@ def webhook():
     yield f"http://127.0.0.1:{server.server_port}", came
     server.shutdown()
     server.server_close()
-
-
-def test_a_notifier_says_what_became_of_which_release_and_why():
-    noting = Noting()
-    Telling.by(noting)({"dag": None}, RELEASE)
-    ((subject, html),) = noting.sent
-    assert subject == "out/people: the release is refused"
-    assert "&lt;b&gt;diagnosis&lt;/b&gt;" in html
-    assert 'href="http://airflow/release"' in html
-
-
-def test_one_that_fails_is_a_warning_and_the_others_are_called(caplog):
-    first, last = Noting(), Noting()
-    Telling.by([first, Failing(), last])({}, RELEASE)
-    assert len(first.sent) == len(last.sent) == 1
-    assert "Failing could not be sent: nobody there" in caplog.text
-
-
-def test_notifiers_are_written_down_without_an_address_in_memory():
-    assert repr(Telling.by([Noting(), Failing()])) == "Telling(Noting, Failing)"
-    assert repr(Telling.by(())) == "Telling()"
-
-
-def test_the_context_of_the_task_stays_as_it_was():
-    context = {"dag": None}
-    Telling.by(Noting())(context, RELEASE)
-    assert context == {"dag": None}
 
 
 def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):

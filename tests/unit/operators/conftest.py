@@ -12,6 +12,7 @@ from airflow.sdk import DAG
 
 from mondrian_ops import storage
 from mondrian_ops.core import limits
+from mondrian_ops.storage import Archive
 
 NAMED = "a_spark, nowhere, spark_connect_default"
 
@@ -90,3 +91,9 @@ def tds_job(job):
     """A job with a first phase in two parts, over a hundred rows."""
     Path(job["input"]).write_text("age\n" + "".join(f"{n % 50}\n" for n in range(100)))
     return {**job, "algorithm": "tds", "tds": {"partitions": 2}, "partitioning": {"fragments": 1}}
+
+
+@pytest.fixture
+def kept(reports):
+    """The entries that the archive holds."""
+    return lambda: Archive(reports).entries()

@@ -28,12 +28,10 @@ from mondrian_ops.operators import (
 from mondrian_ops.operators import wrap_up as wrapping_up
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.pipeline import Approval
-from mondrian_ops.report import escaped, render_markdown
 from mondrian_ops.storage import Archive
 from report_samples import make
 
 AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
-
 
 PARKED = approval.Parked({"k": 2}, "/some/work", "a token", "a seal", -1)
 
@@ -134,7 +132,9 @@ def test_what_was_asked_and_decided_is_kept_as_long_as_the_run(context, asked):
 
 
 GIVEN = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
+
 APPROVED = approval.Decision.of(answer("Approve"))
+
 REJECTED = approval.Decision.of(answer("Reject"))
 
 
@@ -608,22 +608,3 @@ def test_a_data_set_that_cannot_be_released_is_told_at_once(
     with pytest.raises(AirflowFailException, match="3 rows"):
         operator(task_id="t", job=job, on_refusal=noting, **arguments).execute(context)
     assert noting.told[0]["reason"] == "k: the input has 3 rows"
-
-
-def test_a_task_that_has_made_nothing_links_to_nothing(job):
-    (link,) = WrapUpOperator.operator_extra_links
-    wrap_up = WrapUpOperator(task_id="t", job=job, summaries=[])
-    assert link.get_link(wrap_up, ti_key=None) == ""
-    wrap_up.release_url = "http://airflow/release"
-    assert link.get_link(wrap_up, ti_key=None) == "http://airflow/release"
-
-
-def test_a_name_in_the_question_is_never_markup():
-    hostile = "a|b](javascript:alert(1)) <img src=x> `c` **d**\n# e"
-    told = escaped(hostile)
-    assert "\n" not in told
-    for sign in "|](<`*#":
-        assert f"\\{sign}" in told
-    report = make()
-    report["attributes"] = {hostile: next(iter(report["attributes"].values()))}
-    assert told in render_markdown(report)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +13,6 @@ from mondrian_ops import pipeline
 from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.operators import PartitionOperator, WrapUpOperator
 from mondrian_ops.operators.base import read_job, work_of
-from mondrian_ops.operators.links import release_url
 from mondrian_ops.operators.records import record, record_frontier, refusal_recorded, release_id
 from mondrian_ops.storage import Archive
 from report_samples import make
@@ -33,12 +30,6 @@ FIGURES = {
     "risk_avg": 0.2,
     "duration_s": 131.123,
 }
-
-
-@pytest.fixture
-def kept(reports):
-    """The entries that the archive holds."""
-    return lambda: Archive(reports).entries()
 
 
 def test_a_release_is_kept_with_its_figures_and_its_report(context, job, reports, kept):
@@ -68,29 +59,6 @@ def test_each_group_run_and_map_index_is_a_release_of_its_own(context, job, kept
         ids.add(kept()[0]["id"])
     assert len(ids) == len(kept()) == 4
     assert {entry["state"] for entry in kept()} == {"published"}
-
-
-def test_another_try_in_another_process_finds_the_release_by_its_run(context, job, kept):
-    """A retry, a cleared task, two tries at once, and whoever links to the release."""
-    command = (
-        "from mondrian_ops.operators.records import release_id as i;"
-        "print(i('a_dag', 'manual__1', 'g', 0))"
-    )
-    context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)
-    record(context, read_job(job), "waiting")
-    again = [sys.executable, "-c", command]
-    told = subprocess.run(again, capture_output=True, check=True, text=True).stdout.split()[-1]
-    record(context, read_job(job), "published")
-    (entry,) = kept()
-    assert entry["id"] == told == release_url(context).rpartition("/")[2]
-
-
-def test_a_release_whose_archive_cannot_be_read_has_no_link(context, tmp_path, monkeypatch, caplog):
-    (tmp_path / "key").write_bytes(b"no key")
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", str(tmp_path))
-    with caplog.at_level(logging.WARNING):
-        assert release_url(context) == ""
-    assert "has no link" in caplog.text
 
 
 def test_a_connection_in_a_url_is_not_kept(context, job, kept):

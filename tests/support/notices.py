@@ -1,0 +1,30 @@
+"""A release that somebody is told of, and who notes it."""
+
+from __future__ import annotations
+
+from airflow.sdk import BaseNotifier
+
+from mondrian_ops.notifications import HTML, SUBJECT
+
+__all__ = ["RELEASE", "Noting"]
+
+RELEASE = {
+    "dataset": "out/people",
+    "state": "refused",
+    "reason": "l: 3 classes have fewer than 2 values of <b>diagnosis</b>",
+    "link": "http://airflow/release",
+}
+
+
+class Noting(BaseNotifier):
+    """A notifier as a provider has them: texts that are templates."""
+
+    template_fields = ("subject", "html")
+
+    def __init__(self, subject=SUBJECT, html=HTML):
+        super().__init__()
+        self.subject, self.html = subject, html
+        self.sent = []
+
+    def notify(self, context):
+        self.sent.append((self.subject, self.html))

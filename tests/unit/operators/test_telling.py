@@ -1,0 +1,40 @@
+"""Notifiers are called with what became of a release, and cannot spoil it."""
+
+from __future__ import annotations
+
+from airflow.sdk import BaseNotifier
+
+from mondrian_ops.operators.telling import Telling
+from notices import RELEASE, Noting
+
+
+class Failing(BaseNotifier):
+    def notify(self, context):
+        raise ConnectionError("nobody there")
+
+
+def test_a_notifier_says_what_became_of_which_release_and_why():
+    noting = Noting()
+    Telling.by(noting)({"dag": None}, RELEASE)
+    ((subject, html),) = noting.sent
+    assert subject == "out/people: the release is refused"
+    assert "&lt;b&gt;diagnosis&lt;/b&gt;" in html
+    assert 'href="http://airflow/release"' in html
+
+
+def test_one_that_fails_is_a_warning_and_the_others_are_called(caplog):
+    first, last = Noting(), Noting()
+    Telling.by([first, Failing(), last])({}, RELEASE)
+    assert len(first.sent) == len(last.sent) == 1
+    assert "Failing could not be sent: nobody there" in caplog.text
+
+
+def test_notifiers_are_written_down_without_an_address_in_memory():
+    assert repr(Telling.by([Noting(), Failing()])) == "Telling(Noting, Failing)"
+    assert repr(Telling.by(())) == "Telling()"
+
+
+def test_the_context_of_the_task_stays_as_it_was():
+    context = {"dag": None}
+    Telling.by(Noting())(context, RELEASE)
+    assert context == {"dag": None}

@@ -1,0 +1,25 @@
+"""Two releases side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from html_page import page_at
+from releases import entry_id, keep, report_of
+
+
+def test_two_releases_are_compared(client, archive):
+    keep(archive, 1, GCP=0.1, report=report_of(names=["age", "zip"]))
+    keep(archive, 2, GCP=0.15, report=report_of(names=["age", "sex"]))
+    page = page_at(client, f"compare?id={entry_id(2)}&id={entry_id(1)}")
+    assert "+50.0 %" in page.text  # whichever was chosen first, the older one is A
+    loss, sizes = page.charts
+    assert loss["labels"] == ["age", "sex", "zip"]
+    assert [series["values"][2] for series in loss["series"]] == [pytest.approx(0.2), None]
+    assert [sum(series["values"]) for series in sizes["series"]] == [pytest.approx(1.0)] * 2
+
+
+@pytest.mark.parametrize("query", ["", "?id=x", f"?id={entry_id(1)}", "?id=a&id=b&id=c"])
+def test_other_than_two_cannot_be_compared(client, archive, query):
+    keep(archive, 1)
+    assert client.get(f"compare{query}").status_code == 400

@@ -1,0 +1,86 @@
+"""The page of a release: its charts, what can be read without seeing them, its frontier."""
+
+from __future__ import annotations
+
+import json
+
+from html_page import page_at
+from releases import entry, entry_id, keep, report_of
+
+
+def test_one_release_shows_what_its_report_says(client, archive):
+    report = report_of(suppressed=3)
+    keep(archive, 1, report=report)
+    page = page_at(client, f"releases/{entry_id(1)}")
+    kinds = {chart["kind"] for chart in page.charts}
+    assert kinds == {"bars", "across", "stacked", "map"}
+    histogram = next(chart for chart in page.charts if chart["kind"] == "bars")
+    assert sum(histogram["series"][0]["values"]) == 19
+    fragments = next(chart for chart in page.charts if chart["kind"] == "map")
+    assert [each["rows"] for each in fragments["items"]] == [60, 50]
+    for said in ("k-anonymity", "l-diversity", "Prosecutor", "Journalist", "Marketer", "comment",
+                 "Published untouched", "income", "gain (asked: auto); the budget",
+                 "2 min 10 s"):  # fmt: skip
+        assert said in page.text
+    assert len(page.all("table")) == len(page.charts) + 2
+
+
+def test_every_chart_can_be_reached_and_read_without_seeing_it(client, archive):
+    keep(archive, 1)
+    page = page_at(client, f"releases/{entry_id(1)}")
+    drawn = [given for _, given in page.elements if "data-chart" in given]
+    assert drawn
+    for given in drawn:
+        assert given["role"] == "img"
+        assert given["tabindex"] == "0"
+        assert len(given["aria-label"]) > 10
+    assert page.text.count("The same as a table") == len(drawn)
+
+
+def test_the_conditions_of_fragments_hold_values_and_are_not_shown(client, archive):
+    report = report_of()
+    report["fragments"][0]["where"] = "age <= 4711 AND zip IN ('Canary')"
+    keep(archive, 1, report=report)
+    keep(archive, 2, report=report)
+    for path in (f"releases/{entry_id(1)}", f"compare?id={entry_id(1)}&id={entry_id(2)}"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert "4711" not in answer.text
+        assert "Canary" not in answer.text
+
+
+def test_an_approval_is_told_as_in_the_report(client, archive):
+    report = report_of()
+    report["approval"] = {"decision": "approved", "by": "ada", "at": "2025-06-01T02:30:00+00:00"}
+    keep(archive, 1, report=report)
+    assert (
+        "approved by ada, 2025-06-01 02:30:00 UTC"
+        in page_at(client, f"releases/{entry_id(1)}").text
+    )
+
+
+def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, archive):
+    keep(archive, 1, GCP=0.2)
+    points = [
+        {"k": 5, "l": None, "GCP": 0.1, "risk_avg": 0.1},
+        {"k": 10, "l": None, "GCP": 0.2, "risk_avg": 0.05},
+        {"k": 10, "l": 2, "GCP": 0.3, "risk_avg": 0.05},
+        {"k": 10, "l": 9, "reason": "not attainable"},
+    ]
+    told = entry(90, state="frontier", dag_id="mondrian_frontier", dataset="out/people_frontier")
+    archive.keep(told, {"frontier.json": json.dumps({"points": points}).encode()})
+    page = page_at(client, f"releases/{entry_id(1)}")
+    (chart,) = [chart for chart in page.charts if chart["kind"] == "lines"]
+    assert chart["at"] == [{"name": "this release", "point": [5, 0.2]}]
+    assert [(each["name"], len(each["points"])) for each in chart["series"]] == [
+        ("no l", 2),
+        ("l = 2", 1),
+    ]
+    assert "1 release." in page_at(client, "releases").text
+    page_at(client, f"releases/{entry_id(90)}", 404)
+    keep(archive, 2, GCP=0.3)
+    compared = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(2)}").charts[-1]
+    assert [each["name"] for each in compared["at"]] == ["A", "B"]
+    keep(archive, 3, input="elsewhere")
+    charts = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(3)}").charts
+    assert "lines" not in {chart["kind"] for chart in charts}

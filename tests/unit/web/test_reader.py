@@ -1,0 +1,127 @@
+"""What the pages read of the archive: once, what its user may see, damaged or not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from html_page import page_at
+from mondrian_ops.storage import Archive
+from mondrian_ops.web import reader
+from releases import entry, entry_id, keep, report_of
+
+
+def test_a_frontier_of_a_hidden_dag_is_not_shown(client, archive, hidden):
+    keep(archive, 1)
+    points = [{"k": 5, "l": None, "GCP": 0.1, "risk_avg": 0.1}]
+    told = entry(90, state="frontier", dag_id="mondrian_frontier")
+    archive.keep(told, {"frontier.json": json.dumps({"points": points}).encode()})
+    assert "Frontier" in page_at(client, f"releases/{entry_id(1)}").text
+    hidden.add("mondrian_frontier")
+    assert "Frontier" not in page_at(client, f"releases/{entry_id(1)}").text
+
+
+DAMAGED = {
+    "no JSON": b"{",
+    "a list": b"[]",
+    "no report": b"{}",
+    "text for numbers": None,
+    "no fragments": None,
+    "infinite": None,
+    "not a number": None,
+    "a number out of range": None,
+    "deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_report_is_said_to_be_damaged(client, archive, damage):
+    report = report_of()
+    content = DAMAGED[damage]
+    if damage == "text for numbers":
+        report["rows"]["published"] = "<b>many</b>"
+    if damage == "infinite":
+        report["job"]["k"] = float("inf")
+    if damage == "no fragments":
+        report["fragments"] = [{"id": 1}]
+    if damage == "not a number":
+        report["attributes"]["age"]["NCP"] = float("nan")
+    content = content or json.dumps(report).encode()
+    if damage == "a number out of range":
+        report["risk"]["marketer"] = "1e999"
+        content = json.dumps(report).replace('"1e999"', "1e999").encode()
+    archive.keep(entry(1, report_of()), {"_report.json": content})
+    keep(archive, 2)
+    page = page_at(client, f"releases/{entry_id(1)}")
+    assert "is damaged" in page.text
+    assert page.charts == []
+    assert page_at(client, f"compare?id={entry_id(1)}&id={entry_id(2)}").all("table")
+    assert client.get(f"releases/{entry_id(1)}/report.html").status_code in (200, 404)
+
+
+def test_a_report_that_is_gone_is_not_there(client, archive, tmp_path):
+    keep(archive, 1)
+    (tmp_path / "reports" / "reports" / entry_id(1) / "_report.json").unlink()
+    assert "not in the archive" in page_at(client, f"releases/{entry_id(1)}", 404).text
+
+
+@pytest.mark.parametrize("path", ["releases", f"releases/{entry_id(1)}", "run?dag_id=d&run_id=r",
+                                  f"compare?id={entry_id(1)}&id={entry_id(2)}"])  # fmt: skip
+def test_a_page_looks_into_the_archive_once(client, archive, monkeypatch, path):
+    keep(archive, 1)
+    keep(archive, 2)
+    keep(archive, 3, dag_id="d", run_id="r")
+    keep(archive, 4, dag_id="d", run_id="r")
+    looks = []
+    entries = Archive.entries
+
+    def counted(self):
+        looks.append(self)
+        return entries(self)
+
+    monkeypatch.setattr(Archive, "entries", counted)
+    page_at(client, path)
+    assert len(looks) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["releases/ID", "releases/ID/report.json", "releases/ID/report.html", "compare?id=ID&id=ID",
+     "run?dag_id=DAG&run_id=r", "releases?dag_id=DAG"],
+)  # fmt: skip
+def test_what_may_not_be_read_costs_as_much_as_what_is_not_there(
+    client, archive, hidden, monkeypatch, path
+):
+    """So that no clock tells one from the other: the same steps with the same arguments."""
+    keep(archive, 1)
+    keep(archive, 2, dag_id="hidden", run_id="r")
+    hidden.add("hidden")
+    steps = []
+
+    def noted(name, done):
+        def step(*given):
+            steps.append((name, given[1:]))
+            return done(*given)
+
+        return step
+
+    for owner, name in ((Archive, "entries"), (Archive, "file"), (reader, "readable_dags")):
+        monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
+    taken = []
+    for its, dag_id in ((entry_id(2), "hidden"), (entry_id(3), "absent")):
+        client.get(path.replace("ID", its).replace("DAG", dag_id))
+        taken.append(list(steps))
+        steps.clear()
+    assert taken[0] == taken[1]
+    assert ("readable_dags", ({"mondrian_nightly", "hidden"},)) in taken[0]
+
+
+def test_an_archive_that_cannot_be_read_says_so_and_no_more(client, tmp_path, monkeypatch):
+    def fail(*_):
+        raise PermissionError(13, "Permission denied", "/secret/place")
+
+    monkeypatch.setattr("mondrian_ops.storage.archive.names_in", fail)
+    page = page_at(client, "releases", 503)
+    assert "[mondrian_ops] reports" in page.text
+    assert "secret" not in page.text
