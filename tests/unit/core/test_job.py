@@ -5,26 +5,17 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobs import minimal, with_sensitive
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import (
-    DiMondrian,
-    Job,
-    Partitioning,
-    QuasiIdentifier,
-    Samarati,
-    Tds,
-    rows_of,
-)
+from mondrian_ops.core.job import DiMondrian, Job, Partitioning, QuasiIdentifier, Samarati, Tds
 
 DESIGN_EXAMPLE = """
 input: data/adult.parquet
@@ -48,18 +39,6 @@ samarati: {max_suppressed: 20, choice: minimal}
 tds: {partitions: 4, k_intermediate: 5000}
 di_mondrian: {cut_points: 2}
 """
-
-
-def minimal(**changes: Any) -> dict[str, Any]:
-    return {"input": "in.csv", "output": "out", "k": 5, "quasi_identifiers": ["age"]} | changes
-
-
-def with_sensitive(**changes: Any) -> dict[str, Any]:
-    return minimal(sensitive=["income"]) | changes
-
-
-def one(item: object) -> QuasiIdentifier:
-    return Job.from_dict(minimal(quasi_identifiers=[item])).quasi_identifiers[0]
 
 
 def test_who_has_several_rows_is_named_by_an_identifier() -> None:
@@ -161,85 +140,6 @@ def test_to_dict_leaves_out_what_was_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        ("age", QuasiIdentifier("age")),
-        ("zip=prefix", QuasiIdentifier("zip", "prefix")),
-        (" zip = prefix ", QuasiIdentifier("zip", "prefix")),
-        (
-            "native-country=hierarchy:countries.csv",
-            QuasiIdentifier("native-country", "hierarchy", "countries.csv"),
-        ),
-        (
-            "x=hierarchy:s3://bucket/day=1/x.csv",
-            QuasiIdentifier("x", "hierarchy", "s3://bucket/day=1/x.csv"),
-        ),
-        ("age=ladder:5/10/20", QuasiIdentifier("age", "hierarchy", ladder=(5, 10, 20))),
-        (
-            "age=ladder:5/10/20@16",
-            QuasiIdentifier("age", "hierarchy", ladder=(5, 10, 20), origin=16),
-        ),
-        ("age=grid:5", QuasiIdentifier("age", "interval", grid=5)),
-        ("t=grid:0.5@-40", QuasiIdentifier("t", "interval", grid=0.5, origin=-40)),
-        ({"name": "a=b", "generalization": "set"}, QuasiIdentifier("a=b", "set")),
-        ({"name": "c", "hierarchy": "c.csv"}, QuasiIdentifier("c", "hierarchy", "c.csv")),
-        (
-            {"name": "age", "generalization": "hierarchy", "ladder": [5, 10, 20], "origin": 16},
-            QuasiIdentifier("age", "hierarchy", ladder=(5, 10, 20), origin=16),
-        ),
-        ({"name": "w", "ladder": [0.1, 0.3]}, QuasiIdentifier("w", "hierarchy", ladder=(0.1, 0.3))),
-        ({"name": "age", "generalization": None}, QuasiIdentifier("age")),
-    ],
-)
-def test_forms_of_a_quasi_identifier(item: object, expected: QuasiIdentifier) -> None:
-    assert one(item) == expected
-    assert one(expected.to_dict()) == expected
-
-
-def test_the_values_of_a_form_mean_what_they_show() -> None:
-    form = {
-        "input": "in.csv",
-        "output": "out",
-        "k": "5",
-        "l": None,
-        "t": "",
-        "identifiers": [],
-        "quasi_identifiers": ["age", "zip=prefix"],
-        "sensitive": None,
-        "relaxed": "false",
-        "cut": "",
-        "partitioning": {"fragments": "4", "sample": "1e-2", "seed": None},
-    }
-    job = Job.from_dict(form)
-    assert (job.k, job.l, job.t, job.relaxed, job.cut) == (5, None, None, False, "auto")
-    assert job.quasi_identifier_names == ("age", "zip")
-    assert job.partitioning == Partitioning(fragments=4, sample=0.01)
-
-
-def test_a_column_may_have_an_empty_name() -> None:
-    for item in ("", {"name": ""}):
-        assert one(item) == QuasiIdentifier("")
-        assert one(QuasiIdentifier("").to_dict()) == QuasiIdentifier("")
-    assert one("=prefix") == QuasiIdentifier("", "prefix")
-    assert one(" = hierarchy:c.csv") == QuasiIdentifier("", "hierarchy", "c.csv")
-    for role in ("identifiers", "sensitive"):
-        job = Job.from_dict(minimal(**{role: ["", "b"]}))
-        assert getattr(job, role) == ("", "b")
-        assert Job.from_dict(job.to_dict()) == job
-        with pytest.raises(JobError, match=rf"{role}\[1\]: column '' is listed twice"):
-            Job.from_dict(minimal(**{role: ["", ""]}))
-    with pytest.raises(JobError, match=r"column '' is listed already, at identifiers\[0\]"):
-        Job.from_dict(minimal(identifiers=[""], quasi_identifiers=["=set"]))
-
-
-def test_blanks_between_commas_name_nothing() -> None:
-    job = Job.from_dict(minimal(identifiers="a, ,b,", sensitive="", quasi_identifiers="c,,d=set"))
-    assert job.identifiers == ("a", "b")
-    assert job.sensitive == ()
-    assert job.quasi_identifier_names == ("c", "d")
-
-
-@pytest.mark.parametrize(
     ("key", "limit"),
     [
         ("quasi_identifiers", "quasi_identifiers"),
@@ -258,43 +158,6 @@ def test_lists_have_a_limit(key: str, limit: str) -> None:
             Job.from_dict(minimal(**{key: listed}))
     with limits.changed(**{limit: most + 1}):
         assert Job.from_dict(minimal(**{key: names}))
-
-
-def test_what_makes_tasks_has_a_limit() -> None:
-    for section, key in (("partitioning", "fragments"), ("tds", "partitions")):
-        assert Job.from_dict(minimal(**{section: {key: 10_000}}))
-        with pytest.raises(JobError, match=f"^{section}.{key}: asks for 10,001; the limit 'frag"):
-            Job.from_dict(minimal(**{section: {key: 10_001}}))
-
-
-def test_a_ladder_has_a_limit() -> None:
-    with limits.changed(hierarchy_levels=3):
-        assert one({"name": "a", "ladder": [1, 2, 4]})
-        with pytest.raises(
-            JobError, match=r"ladder: lists 4 of them; the limit 'hierarchy_levels'"
-        ):
-            one({"name": "a", "ladder": [1, 2, 4, 8]})
-
-
-def test_values_of_any_depth_are_refused_in_a_few_words() -> None:
-    deep: Any = "x"
-    for _ in range(100_000):
-        deep = [deep]
-    for key in ("quasi_identifiers", "identifiers", "k", "partitioning", "algorithm", "ladder"):
-        with pytest.raises(JobError) as caught:
-            Job.from_dict(minimal(**{key: deep}))
-        assert len(str(caught.value)) < 400
-
-
-def test_a_text_is_a_list_separated_by_commas() -> None:
-    job = Job.from_dict(with_sensitive(sensitive="income, wealth", quasi_identifiers="a, b=set"))
-    assert job.sensitive == ("income", "wealth")
-    assert job.quasi_identifiers == (QuasiIdentifier("a"), QuasiIdentifier("b", "set"))
-
-
-def test_paths_and_numbers_of_other_libraries_are_taken() -> None:
-    job = Job.from_dict(minimal(input=Path("in.csv"), k=np.int64(7)))
-    assert (job.input, job.k, type(job.k)) == ("in.csv", 7, int)
 
 
 def test_paths_may_be_absent_for_tables_in_memory() -> None:
@@ -470,66 +333,6 @@ def test_a_wrong_job_is_refused(change: dict[str, Any], start: str, parts: list[
     assert all(part in message for part in parts), message
 
 
-WRONG_ATTRIBUTES = [
-    (7, "quasi_identifiers[0]: must be a mapping", []),
-    (None, "quasi_identifiers[0]: must be a mapping", []),
-    ({}, "quasi_identifiers[0].name: is required", []),
-    ({"name": 7}, "quasi_identifiers[0].name: must be text, not 7", []),
-    ("zip=", "quasi_identifiers[0]: 'zip=' is no short form", ["NAME=prefix"]),
-    ("zip=prefx", "quasi_identifiers[0]: 'zip=prefx'", ["did you mean 'prefix'?"]),
-    ("zip=hierarchy", "quasi_identifiers[0].hierarchy: is required", ["name a file"]),
-    ("zip=hierarchy:", "quasi_identifiers[0]: 'zip=hierarchy:' is no short form", ["FILE"]),
-    ("zip=prefix:2", "quasi_identifiers[0]: 'zip=prefix:2' is no short form", []),
-    ("age=ladder:5/x", "quasi_identifiers[0].ladder[1]: must be a width above 0, not 'x'", []),
-    ("age=grid:x", "quasi_identifiers[0].grid: must be a number, not 'x'", []),
-    ("age=grid:5@x", "quasi_identifiers[0].origin: must be a number, not 'x'", []),
-    ({"name": "a", "generalisation": "set"}, "quasi_identifiers[0].generalisation", ["mean"]),
-    ({"name": "a", "generalization": "sett"}, "quasi_identifiers[0].generalization", ["'set'?"]),
-    (
-        {"name": "a", "generalization": "hierarchy"},
-        "quasi_identifiers[0].hierarchy: is required",
-        ["'a'", "ladder"],
-    ),
-    (
-        {"name": "a", "generalization": "set", "hierarchy": "a.csv"},
-        "quasi_identifiers[0].hierarchy: goes with generalization: hierarchy, not set",
-        [],
-    ),
-    (
-        {"name": "a", "hierarchy": "a.csv", "ladder": [5]},
-        "quasi_identifiers[0].ladder: stands in for a hierarchy file",
-        [],
-    ),
-    (
-        {"name": "a", "generalization": "interval", "ladder": [5]},
-        "quasi_identifiers[0].ladder: goes with generalization: hierarchy, not interval",
-        [],
-    ),
-    ({"name": "a", "ladder": [5, 12]}, "quasi_identifiers[0].ladder[1]: 12 is not a", ["nest"]),
-    ({"name": "a", "ladder": [0.1, 0.25]}, "quasi_identifiers[0].ladder[1]: 0.25 is not", []),
-    ({"name": "a", "ladder": [5, 5]}, "quasi_identifiers[0].ladder[1]: 5 is not", []),
-    ({"name": "a", "ladder": [10, 5]}, "quasi_identifiers[0].ladder[1]: 5 is not", []),
-    ({"name": "a", "ladder": [0, 5]}, "quasi_identifiers[0].ladder[0]: must be", ["not 0"]),
-    ({"name": "a", "ladder": 5}, "quasi_identifiers[0].ladder: must be a list", []),
-    (
-        {"name": "a", "generalization": "set", "grid": 5},
-        "quasi_identifiers[0].grid: goes with generalization: interval, not set",
-        [],
-    ),
-    ({"name": "a", "grid": 0}, "quasi_identifiers[0].grid: must be a step above 0, not 0", []),
-    ({"name": "a", "origin": 5}, "quasi_identifiers[0].origin: says where", ["grid"]),
-]
-
-
-@pytest.mark.parametrize(("item", "start", "parts"), WRONG_ATTRIBUTES)
-def test_a_wrong_quasi_identifier_is_refused(item: object, start: str, parts: list[str]) -> None:
-    with pytest.raises(JobError) as caught:
-        one(item)
-    message = str(caught.value)
-    assert message.startswith(start), message
-    assert all(part in message for part in parts), message
-
-
 @pytest.mark.parametrize("mapping", [None, [], "job.yaml", 3])
 def test_a_job_is_a_mapping(mapping: Any) -> None:
     with pytest.raises(JobError, match=r"^job: must be a mapping of options"):
@@ -539,12 +342,6 @@ def test_a_job_is_a_mapping(mapping: Any) -> None:
 def test_the_file_is_named_when_it_is_known() -> None:
     with pytest.raises(JobError, match=r"^partitioning\.seed: .* \(in adult\.yaml\)$"):
         Job.from_dict(minimal(partitioning={"seed": -1}), where="adult.yaml")
-
-
-def test_a_long_value_is_cut_in_the_message() -> None:
-    with pytest.raises(JobError) as caught:
-        Job.from_dict(minimal(cut="x" * 5000))
-    assert len(str(caught.value)) < 200
 
 
 def test_a_dag_file_can_import_the_job_cheaply() -> None:
@@ -609,20 +406,3 @@ def test_the_limits_of_a_release_are_read_and_described() -> None:
 )
 def test_a_job_knows_whether_it_may_ask(asked: dict[str, Any], may_ask: bool) -> None:
     assert Job.from_dict(minimal(**asked)).may_ask is may_ask
-
-
-@pytest.mark.parametrize(("limit", "rows"), [(0, 0), (0.25, 2), (0.99, 9), (1, 1), (20, 20)])
-def test_a_limit_is_a_number_of_rows_or_a_share_of_them(limit: float, rows: int) -> None:
-    assert rows_of(limit, 10) == rows
-
-
-@pytest.mark.parametrize(
-    ("asked", "rows"), [(0.29, 29), (0.57, 57), (0.2, 20), (0.999, 99), (0, 0), (7, 7)]
-)
-def test_a_share_of_rows_is_not_one_row_short(asked: float, rows: int) -> None:
-    keys = {"algorithm": "samarati", "samarati": {"max_suppressed": asked}}
-    assert Job.from_dict(minimal(**keys)).suppressible(100) == rows
-
-
-def test_only_samarati_suppresses() -> None:
-    assert Job.from_dict(minimal(samarati={"max_suppressed": 7})).suppressible(100) == 0
