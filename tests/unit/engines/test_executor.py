@@ -1,6 +1,8 @@
-"""What travels between the steps on a cluster arrives as it was sent."""
+"""What travels between the steps on a cluster, and the limits that executors are held to."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +12,15 @@ from hypothesis import strategies as st
 
 from engines.samples import table
 from examples import examples
+from limited_runs import limited_run
+from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import LeafCounts
-from mondrian_ops.core import errors
+from mondrian_ops.core import errors, limits
+from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
+from mondrian_ops.engines.spark import SparkEngine
 
 
 @st.composite
@@ -133,3 +139,53 @@ def test_no_rows_of_a_dictionary_that_differs_from_batch_to_batch_are_lost() -> 
         pa.table({"x": pa.array(words).dictionary_encode()}) for words in (["a"], ["b", "a"], ["c"])
     )
     assert executor.of_table(0, 0, "rows", sent).table["x"].to_pylist() == ["a", "b", "a", "c"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that has begun, in a folder that is all that is allowed."""
+    with limited_run(tmp_path) as run:
+        yield run
+
+
+def test_executors_are_held_to_the_limits_of_the_task(run):
+    limits = storage.limits()
+    described = SparkEngine._described(SimpleNamespace(), run)
+    storage.restrict_to(None)
+    source = executor._run(described).dataset.source
+    assert storage.limits() == limits
+    assert next(source.batches()).num_rows == 4
+    source.files[0] = "/etc/passwd"
+    with pytest.raises(JobError, match=r"^input: /etc/passwd is, or leads"):
+        next(source.batches())
+
+
+def test_a_task_without_limits_leaves_none_to_its_executors(run):
+    limits = storage.limits()
+    storage.restrict_to(None)
+    described = SparkEngine._described(SimpleNamespace(), run)
+    storage.restrict_to(limits)
+    executor._run(described)
+    assert storage.limits() is None
+
+
+def test_executors_have_the_sizes_that_the_task_allows(run):
+    with limits.changed(csv_line=100, inflation=7):
+        described = SparkEngine._described(SimpleNamespace(), run)
+    source = executor._run(described).dataset.source
+    assert limits.in_use() == {"csv_line": 100, "inflation": 7}
+    assert next(source.batches()).num_rows > 0
+    limits.use(None)
+    executor._run.cache_clear()
+    executor._run(SparkEngine._described(SimpleNamespace(), run))
+    assert limits.in_use() == {}
+
+
+def test_of_an_unforeseen_error_an_executor_tells_kind_and_place_only(run):
+    def break_down(_run, _messages):
+        raise ValueError("Mary, 34, HIV")
+        yield
+
+    step = executor.Step(break_down, SparkEngine._described(SimpleNamespace(), run))
+    with pytest.raises(RuntimeError, match=r"^ValueError at .*its message is withheld"):
+        list(step([]))

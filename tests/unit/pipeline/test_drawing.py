@@ -1,13 +1,9 @@
-"""The frontier: its points are runs, its samples are as dense as the dataset, nothing stays."""
+"""How many rows a frontier needs, and which ones it draws."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import xml.etree.ElementTree as ET
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontier_jobs import job_over, small_job
 from mondrian_ops import anonymize, datasets, pipeline, storage
-from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError, StorageError
+from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.pipeline import drawing, frontier
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.progress import Display
-from mondrian_ops.report import frontier_files, frontier_text
-from mondrian_ops.report.charts import ticks
 
 HANDS = 40_000
-RECODED = {"cut": "auto", "quasi_identifiers": ["age=ladder:10/20", "town=prefix"]}
-FIGURES = ("NCP", "GCP", "LM", "DP", "C_avg")
 
 
 @pytest.fixture(scope="module")
@@ -41,166 +34,8 @@ def hands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def job_over(path: Path, folder: Path, **keys: Any) -> Job:
-    described = {
-        "input": str(path),
-        "output": str(folder / "release"),
-        "k": 5,
-        "quasi_identifiers": [f"{kind}{card}" for card in range(1, 6) for kind in "sr"],
-        "sensitive": ["hand"],
-        "cut": "median",
-        **keys,
-    }
-    return storage.load_job(described)
-
-
-def people(folder: Path, count: int = 300) -> Path:
-    """A small table with missing values, a skewed sensitive column, and secrets."""
-    chosen = np.random.default_rng(1)
-    table = pa.table(
-        {
-            "name": [f"Secret{i}" for i in range(count)],
-            "age": pa.array([None if i % 17 == 0 else 20 + i % 50 for i in range(count)]),
-            "town": [f"Secretown{i}" for i in chosen.integers(0, 12, count)],
-            "illness": ["Secretitis" if i % 10 else f"Secret{i % 3}" for i in range(count)],
-        }
-    )
-    path = folder / "people.parquet"
-    pq.write_table(table, path)
-    return path
-
-
-def small_job(folder: Path, **keys: Any) -> Job:
-    own = {"quasi_identifiers": ["age", "town"], "sensitive": ["illness"], "identifiers": ["name"]}
-    return job_over(people(folder), folder, **(own | keys))
-
-
 def dataset_of(job: Job) -> Dataset:
     return Dataset(job, storage.open_source(str(job.input)), hierarchies_of(job))
-
-
-class TestGrid:
-    def test_each_combination_once_in_order_and_l_of_one_asks_for_nothing(self) -> None:
-        assert frontier.points([5, 2, 5.0], [2, 1]) == [
-            {"k": 2, "l": None},
-            {"k": 5, "l": None},
-            {"k": 2, "l": 2},
-            {"k": 5, "l": 2},
-        ]
-
-    @pytest.mark.parametrize(("ks", "ls"), [([], [1]), ([2], [])])
-    def test_an_empty_grid_is_refused(self, ks: list[float], ls: list[float]) -> None:
-        with pytest.raises(JobError, match="at least one k and one l"):
-            frontier.points(ks, ls)
-
-    def test_a_point_is_the_job_with_other_k_and_l(self, tmp_path: Path) -> None:
-        job = small_job(tmp_path, l=2, diversity="recursive", c=3)
-        strict = frontier.job_at(job, {"k": 7, "l": 3})
-        assert (strict.k, strict.l, strict.diversity, strict.c) == (7, 3, "recursive", 3)
-        assert strict.quasi_identifiers == job.quasi_identifiers
-        loose = frontier.job_at(job, {"k": 7, "l": None})
-        assert (loose.l, loose.diversity, loose.c) == (None, "distinct", None)
-
-    @pytest.mark.parametrize("point", [{"k": 1, "l": None}, {"k": 2, "l": 0.5}, {"k": 2.5, "l": 2}])
-    def test_a_point_that_makes_no_sense_ends_it_before_any_work(
-        self, tmp_path: Path, point: dict[str, Any]
-    ) -> None:
-        job = small_job(tmp_path)
-        before = sorted(tmp_path.iterdir())
-        with pytest.raises(JobError, match=f"k = {point['k']}, l = {point['l'] or 1}"):
-            frontier.trace(job, [{"k": 2, "l": None}, point])
-        assert sorted(tmp_path.iterdir()) == before
-
-    def test_l_needs_sensitive_columns(self, tmp_path: Path) -> None:
-        with pytest.raises(JobError, match="l: needs sensitive"):
-            frontier.trace(small_job(tmp_path, sensitive=[]), frontier.points([2], [2]))
-
-
-class TestAllRows:
-    @pytest.mark.parametrize(
-        "keys",
-        [
-            {},
-            {"t": 0.5},
-            {"interval_style": "bounds"},
-            {"algorithm": "di_mondrian", "cut": "auto"},
-            {"algorithm": "samarati", **RECODED},
-            {"algorithm": "samarati", "samarati": {"max_suppressed": 20}, **RECODED},
-            {"algorithm": "tds", **RECODED},
-        ],
-    )
-    def test_a_point_has_the_figures_of_a_run(self, tmp_path: Path, keys: dict[str, Any]) -> None:
-        job = small_job(tmp_path, **keys)
-        found = frontier.trace(job, frontier.points([2, 9], [1, 2]))
-        assert found["measured"] == found["rows"] == 300
-        for point in found["points"]:
-            report = pipeline.run(replace(job, k=point["k"], l=point["l"], replace="any"))
-            assert [point[each] for each in FIGURES] == [
-                report["metrics"][each] for each in FIGURES
-            ]
-            assert point["achieved"] == report["achieved"]
-            assert point["equivalence_classes"] == report["equivalence_classes"]
-            assert point["risk_max"] == report["risk"]["prosecutor_max"]
-            assert point["risk_avg"] == report["risk"]["prosecutor_avg"]
-            assert point["rows"] == report["rows"]["published"]
-            assert point["suppressed"] == report["rows"]["suppressed"]
-
-    def test_points_that_cannot_be_had_say_why_and_leave_the_others_alone(
-        self, tmp_path: Path
-    ) -> None:
-        found = frontier.trace(small_job(tmp_path), frontier.points([5, 301], [1, 2, 9]))
-        reasons = {(p["k"], p["l"]): p.get("reason", "") for p in found["points"]}
-        assert reasons[5, None] == reasons[5, 2] == ""
-        assert "fewer than k = 301" in reasons[301, None]
-        assert "distinct value(s), fewer than l = 9" in reasons[5, 9]
-        assert len(reasons) == 6
-
-    def test_nothing_is_published_and_nothing_stays(self, tmp_path: Path) -> None:
-        job = small_job(tmp_path)
-        before = sorted(tmp_path.iterdir())
-        frontier.trace(job, frontier.points([2, 301], [1]))
-        assert sorted(tmp_path.iterdir()) == before
-
-    def test_an_earlier_release_stays_as_it_is(self, tmp_path: Path) -> None:
-        job = small_job(tmp_path)
-        pipeline.run(job)
-        before = {path: path.read_bytes() for path in (tmp_path / "release").iterdir()}
-        frontier.trace(job, frontier.points([3], [1]))
-        assert {path: path.read_bytes() for path in (tmp_path / "release").iterdir()} == before
-
-    def test_no_point_is_noted_in_the_ledger_and_none_keeps_the_release_out(
-        self, tmp_path: Path
-    ) -> None:
-        job = small_job(tmp_path, ledger=str(tmp_path / "ledger"), overlap="refuse")
-        found = frontier.trace(job, frontier.points([2, 5], [1]))
-        assert not any("reason" in point for point in found["points"])
-        assert not (tmp_path / "ledger").exists()
-        assert pipeline.run(job)["ledger"]["overlaps"] == []
-        frontier.trace(job, frontier.points([2], [1]))
-        assert len(list((tmp_path / "ledger" / "releases").glob("*.json"))) == 1
-
-    @pytest.mark.parametrize(
-        "keys",
-        [
-            {"require_approval": True},
-            {"max_gcp": 0, "max_risk": 0},
-            {"max_gcp": 0, "on_exceeded": "ask"},
-            {"algorithm": "samarati", **RECODED, "samarati": {"max_suppressed": 20}}
-            | {"max_suppressed": 0, "max_gcp": 0},
-        ],
-    )
-    def test_what_would_be_refused_or_asked_about_is_shown_too(
-        self, tmp_path: Path, keys: dict[str, Any]
-    ) -> None:
-        found = frontier.trace(small_job(tmp_path, **keys), frontier.points([2, 9], [1]))
-        assert [point["GCP"] > 0 for point in found["points"]] == [True, True]
-
-    def test_no_value_of_a_person_is_in_any_output(self, tmp_path: Path) -> None:
-        job = small_job(tmp_path)
-        found = frontier.trace(job, frontier.points([2, 301], [1, 2]))
-        files = frontier_files(found)
-        told = frontier_text(found) + b"".join(files.values()).decode() + str(found)
-        assert "Secret" not in told.replace(str(tmp_path), "")
 
 
 class TestSize:
@@ -403,74 +238,3 @@ class TestSample:
         kept = Run(storage.WorkDir(str(tmp_path / "work"))).state["leaves"]
         assert len(kept) == drawn["drawn"]
         pipeline.discard(str(tmp_path / "work"))
-
-
-class TestFiles:
-    @pytest.fixture
-    def found(self, tmp_path: Path) -> dict[str, Any]:
-        return frontier.trace(small_job(tmp_path), frontier.points([2, 5, 301], [1, 2]))
-
-    def test_the_csv_has_a_row_for_every_point(self, found: dict[str, Any]) -> None:
-        rows = list(csv.DictReader(io.StringIO(frontier_files(found)["frontier.csv"].decode())))
-        assert [(row["k"], row["l"]) for row in rows] == [
-            *(("2", "1"), ("5", "1"), ("301", "1")),
-            *(("2", "2"), ("5", "2"), ("301", "2")),
-        ]
-        assert [row["attainable"] for row in rows] == ["1", "1", "0"] * 2
-        for row, point in zip(rows, found["points"], strict=True):
-            if row["attainable"] == "1":
-                assert float(row["GCP"]) == point["GCP"]
-                assert int(row["achieved_k"]) == point["achieved"]["k"] >= point["k"]
-                assert row["reason"] == ""
-            else:
-                assert row["GCP"] == ""
-                assert "301" in row["reason"]
-
-    def test_the_picture_is_well_formed_and_says_what_it_shows(self, found: dict[str, Any]) -> None:
-        root = ET.fromstring(frontier_files(found)["frontier.svg"])  # noqa: S314 - our own
-        space = "{http://www.w3.org/2000/svg}"
-        assert root.tag == f"{space}svg"
-        assert root.findtext(f"{space}title") == "Privacy frontier"
-        assert "k = 5, l = 2: lost" in str(root.findtext(f"{space}desc"))
-        ids = [each.get("id") for each in root.iter() if each.get("id")]
-        assert len(ids) == len(set(ids))
-        titles = [str(each.text) for each in root.iter(f"{space}title")]
-        assert sum("not attainable" in title for title in titles) == 4  # two points, two charts
-
-    def test_the_table_fits_what_is_there(self, found: dict[str, Any]) -> None:
-        lines = frontier_text(found, 80).splitlines()
-        assert [line.split()[0] for line in lines[:5]] == ["k", "2", "5", "2", "5"]
-        assert len({len(line) for line in lines[:5]}) == 1
-        assert sum(line.startswith("Not attainable: k = 301, no l; k = 301") for line in lines) == 1
-
-    def test_a_grid_without_any_attainable_point_is_shown(self, tmp_path: Path) -> None:
-        found = frontier.trace(small_job(tmp_path), frontier.points([301], [1]))
-        files = frontier_files(found)
-        assert b"not attainable" in files["frontier.svg"]
-        assert "not attainable" in frontier_text(found).lower()
-
-    def test_files_replace_earlier_ones_and_leave_others(
-        self, found: dict[str, Any], tmp_path: Path
-    ) -> None:
-        folder = tmp_path / "deep" / "frontier"
-        frontier.write(found, str(folder))
-        (folder / "mine.txt").write_text("mine")
-        written = frontier.write(found, str(folder))
-        assert sorted(each.name for each in folder.iterdir()) == [
-            *("frontier.csv", "frontier.html", "frontier.svg", "mine.txt"),
-        ]
-        assert all(Path(each).is_file() for each in written)
-
-    def test_no_release_is_written_into(self, tmp_path: Path) -> None:
-        job = small_job(tmp_path)
-        assert frontier.folder_of(job) == f"{job.output}_frontier"
-        pipeline.run(job)
-        with pytest.raises(StorageError, match="holds a release"):
-            frontier.folder_of(job, job.output)
-
-    @given(st.floats(1e-6, 1.0))
-    def test_levels_of_an_axis_are_few_and_hold_what_is_drawn(self, most: float) -> None:
-        found = ticks(most)
-        assert found[0] == 0
-        assert 4 <= len(found) <= 7
-        assert found[-2] < most <= found[-1] * (1 + 1e-9)

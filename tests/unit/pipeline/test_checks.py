@@ -1,0 +1,118 @@
+"""What is checked before any work, and of the report."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mondrian_ops import pipeline
+from mondrian_ops.core.errors import InputError, JobError, PrivacyError
+from mondrian_ops.core.job import Job
+from mondrian_ops.pipeline import checks
+
+
+def a_job(**keys: Any) -> Job:
+    return Job.from_dict(
+        {"k": 3, "quasi_identifiers": ["age"], **keys}, where="job", paths_required=False
+    )
+
+
+def test_rows_that_are_as_many_as_k_are_enough():
+    checks.check_rows(a_job(), 3)
+    with pytest.raises(PrivacyError, match="2 rows, fewer than k = 3"):
+        checks.check_rows(a_job(), 2)
+    with pytest.raises(InputError, match="no rows"):
+        checks.check_rows(a_job(), 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "published", "suppressed", "wrong"),
+    [
+        (10, 10, 0, []),
+        (10, 8, 2, []),
+        (10, 7, 3, ["3 rows are suppressed, 2 may be"]),
+        (10, 9, 0, ["10 rows came in, 9 are in the release"]),
+        (10, 11, 0, ["10 rows came in, 11 are in the release"]),
+        (10, 8, 1, ["10 rows came in, 8 are in the release, 1 were suppressed"]),
+        (10, 9, 2, ["10 rows came in, 9 are in the release, 2 were suppressed"]),
+    ],
+)
+def test_every_row_is_accounted_for(rows, published, suppressed, wrong):
+    job = a_job(algorithm="samarati", samarati={"max_suppressed": 2})
+    assert checks.lost_rows(job, rows, published, suppressed) == wrong
+
+
+def test_only_samarati_may_suppress():
+    assert checks.lost_rows(a_job(), 10, 9, 1) == ["1 rows are suppressed, 0 may be"]
+
+
+def test_a_column_of_every_role_must_be_there():
+    job = a_job(identifiers=["name"], sensitive=["illness"])
+    checks.check_columns(job, ["age", "name", "illness"])
+    for missing, role in (("age", "quasi_"), ("name", "identifiers"), ("illness", "sensitive")):
+        others = [f"{name}s" if name == missing else name for name in ("age", "name", "illness")]
+        with pytest.raises(JobError, match=f"^{role}.*{missing!r} .did you mean '{missing}s'"):
+            checks.check_columns(job, others)
+    with pytest.raises(JobError, match=r"'name', nor any other .* a header\?$"):
+        checks.check_columns(job, ["ages", "names"])
+
+
+def test_bounds_take_no_name_that_is_taken():
+    names = ["age", "age_min", "sex", "sex_max", "other"]
+    for column, taken in (("age", "age_min"), ("sex", "sex_max")):
+        job = a_job(quasi_identifiers=[column], interval_style="bounds", unlisted="publish")
+        with pytest.raises(JobError, match=f"{column!r} would be published as {taken!r}"):
+            checks.check_columns(job, names)
+        checks.check_columns(a_job(quasi_identifiers=[column], unlisted="publish"), names)
+        dropped = a_job(quasi_identifiers=[column], interval_style="bounds")
+        checks.check_columns(dropped, names)
+
+
+def test_columns_that_arrow_keeps_for_itself_are_refused_where_they_are_published():
+    names = ["age", "__batch_index"]
+    with pytest.raises(InputError, match="'__batch_index'"):
+        checks.check_columns(a_job(unlisted="publish"), names)
+    checks.check_columns(a_job(), names)
+
+
+def test_the_roles_of_columns_are_told():
+    job = a_job(identifiers=["name"], sensitive=["illness"])
+    assert checks.column_roles(job, ["age", "name", "illness", "row"], ["place"]) == {
+        "identifiers": ["name"],
+        "identifier_policy": "drop",
+        "quasi_identifiers": ["age"],
+        "sensitive": ["illness"],
+        "unlisted": ["row"],
+        "unlisted_policy": "drop",
+        "index": ["place"],
+    }
+
+
+def test_the_hierarchies_of_a_job_and_of_its_sensitive_columns(tmp_path):
+    (tmp_path / "ages.csv").write_text("1;*\n2;*\n")
+    (tmp_path / "ills.csv").write_text("flu;*\ncold;*\n")
+    job = {
+        "input": "in",
+        "output": "out",
+        "k": 3,
+        "quasi_identifiers": ["age=hierarchy:ages.csv", "zip=prefix"],
+        "sensitive": ["illness"],
+        "t": 0.5,
+        "t_distance": "hierarchical",
+        "sensitive_hierarchy": {"illness": "ills.csv"},
+    }
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    read = pipeline.load_job(tmp_path / "job.json")
+    assert set(checks.hierarchies_of(read)) == {"age", "illness"}
+    assert {n: h.name for n, h in checks.hierarchies_of(read, of_sensitive=True).items()} == {
+        "illness": "ills.csv"
+    }
+
+
+def test_columns_of_one_value_are_noted():
+    assert checks.constant_note([]) == ""
+    assert checks.constant_note(["c", "t"]) == (
+        "the same value in all rows, so of no use as quasi-identifiers: 'c', 't'"
+    )

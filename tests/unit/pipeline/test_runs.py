@@ -1,0 +1,81 @@
+"""What `verify` says of a release that was published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ill_people import JOB, ROWS, people
+from mondrian_ops import anonymize, pipeline
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.job import Job
+
+# verify
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """Two files; the class of age 3 has one of its rows in the second."""
+    whole = people().set_column(0, "age", pa.array([str(at // 3) for at in range(ROWS)]))
+    for at, part in enumerate((whole[:11], whole[11:])):
+        pq.write_table(part, tmp_path / f"part-{at}.parquet")
+    return tmp_path
+
+
+def verified(release: Path, **keys: Any) -> dict[str, Any]:
+    return pipeline.verify(Job.from_dict({**JOB, **keys}, paths_required=False), str(release))
+
+
+def test_classes_are_counted_over_all_files_of_a_release(release):
+    assert verified(release, l=2, sensitive=["ill"]) == {
+        "passed": True,
+        "rows": ROWS,
+        "equivalence_classes": 8,
+        "achieved": {"k": 3, "l": 2},
+        "checked": ["k-anonymity, k = 3", "distinct l-diversity of ill, l = 2"],
+        "failures": [],
+        "notes": [],
+    }
+
+
+@pytest.mark.parametrize(("keys", "said"), [({"k": 4}, "k-anonymity"), ({"l": 3}, "l-diversity")])
+def test_a_release_that_fails_is_told_with_what_failed(release, keys, said):
+    found = verified(release, **{"l": 2, "sensitive": ["ill"], **keys})
+    assert found["passed"] is False
+    (failure,) = found["failures"]
+    assert said in failure
+
+
+def test_the_distance_between_sensitive_values_is_that_of_their_hierarchy(tmp_path, monkeypatch):
+    monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", str(tmp_path))
+    (tmp_path / "ills.csv").write_text("flu;lungs;*\ncold;lungs;*\n")
+    (tmp_path / "release").mkdir()
+    ages = pa.array(["0"] * 12 + ["1"] * 12)
+    pq.write_table(people(age=ages), tmp_path / "release" / "part-0.parquet")
+    keys = {"sensitive": ["ill"], "t": 0.2, "t_distance": "hierarchical"}
+    keys["sensitive_hierarchy"] = {"ill": "ills.csv"}
+    assert verified(tmp_path / "release", **keys)["passed"]
+    assert anonymize(people(), {**JOB, **keys})[1]["verification"]["passed"]
+
+
+def test_a_release_does_not_say_whose_rows_its_rows_are(release):
+    found = verified(release, entity_id="person")
+    assert found["passed"]
+    (note,) = found["notes"]
+    assert note.startswith("k counts rows here")
+
+
+def test_where_nothing_lies_nothing_is_checked(tmp_path, monkeypatch):
+    with pytest.raises(InputError):
+        verified(tmp_path)
+    monkeypatch.setattr("mondrian_ops.storage.read_release", lambda _: iter([]))
+    with pytest.raises(InputError, match=f"^{tmp_path}: there is no data file to check$"):
+        verified(tmp_path)
+
+
+def test_no_hierarchy_is_needed_to_count_classes(release):
+    assert verified(release, quasi_identifiers=["age=hierarchy:gone.csv"])["passed"]
