@@ -1,0 +1,38 @@
+"""Checks of what the kernels follow without looking: indices, codes, and where runs begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["check_below", "check_count", "check_starts", "check_writable"]
+
+
+def check_below(array: NDArray[np.integer[Any]], limit: int, what: str) -> None:
+    """ValueError unless all entries are from 0 to ``limit`` less one."""
+    if array.size and not (array.min() >= 0 and array.max() < limit):
+        raise ValueError(f"{what}: all must be from 0 to less than {limit}")
+
+
+def check_starts(starts: NDArray[np.int64], stop: int, what: str, *, least: int = 0) -> None:
+    """ValueError unless the runs that begin at ``starts``, the last one up to ``stop``, ascend.
+
+    ``least``: entries that each has.
+    """
+    check_below(starts, stop - least + 1, what)
+    if (starts[1:] - starts[:-1] < least).any():
+        raise ValueError(f"{what}: must ascend, by {least} at least")
+
+
+def check_count(count: int, what: str) -> None:
+    """ValueError where there are too many to be numbered in 32 bits."""
+    if count > np.iinfo(np.int32).max:
+        raise ValueError(f"{what}: at most {np.iinfo(np.int32).max} are supported, got {count}")
+
+
+def check_writable(array: NDArray[Any], what: str) -> None:
+    """ValueError where an array that is to be changed is read-only."""
+    if not array.flags.writeable:
+        raise ValueError(f"{what}: must be writable")

@@ -1,0 +1,258 @@
+"""Compiles the kernels: ``python -m mondrian_ops.native.build``, or this file as a script.
+
+The compiler is ``$CC``, else ``cc``, else zig's, which the ziglang wheel brings from the package
+registry. Imports nothing but the standard library: the build backend runs it before the package
+can be imported (``hatch_build.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["WHEELS", "CompilerError", "build", "compiler", "digest", "path", "platform_tag"]
+
+_HERE = Path(__file__).resolve().parent
+
+# No -march=native and no contraction of a * b + c: results are the same on every machine.
+_FLAGS = ("-std=c11", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden")
+_FAST = ("-O3", "-g0")
+_SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined")
+_WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror")
+# x86-64-v2, which all processors since 2009 have: look-ahead, which counts bits, takes a tenth less
+# time. Written out for compilers that do not know the level by its name (GCC before 11).
+_X86_64 = ("-mpopcnt", "-msse4.2")
+
+WHEELS = {
+    "x86_64-linux-gnu.2.17": "manylinux_2_17_x86_64.manylinux2014_x86_64",
+    "aarch64-linux-gnu.2.17": "manylinux_2_17_aarch64.manylinux2014_aarch64",
+    "aarch64-macos.11.0": "macosx_11_0_arm64",
+}
+"""The platform tags of the wheels of `make wheels`, by zig's name of the machine."""
+
+
+class CompilerError(Exception):
+    """No compiler works, or it failed; the text ends with the remedy."""
+
+
+def path(target: str | None = None) -> Path:
+    """Where the compiled kernels of a machine lie: of ``target`` as zig names it, or of this one.
+
+    Their name says for which machine they are: one tree serves several.
+    """
+    if target is None:
+        system, machine = platform.system().lower(), platform.machine().lower()
+    else:
+        machine, _, system = target.partition("-")
+        system = "darwin" if system.startswith("macos") else system.partition("-")[0]
+        machine = "arm64" if (system, machine) == ("darwin", "aarch64") else machine
+    return _HERE / f"kernels-{system}-{machine}.so"
+
+
+def digest() -> str:
+    """What tells these sources from others; empty where they are not beside this file."""
+    if not _sources():
+        return ""
+    found = hashlib.sha256()
+    for file in sorted(_HERE.glob("*.[ch]")):
+        found.update(f"{file.name}\0".encode() + file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def compiler() -> tuple[str, ...]:
+    """The command of the first compiler that works here.
+
+    Raises CompilerError where none does.
+    """
+    named = shlex.split(os.environ.get("CC", ""))
+    tried = []
+    for command in filter(None, (named, ["cc"], _zig())):
+        tried.append(shlex.join(command))
+        if shutil.which(command[0]) and _works(command):
+            return tuple(command)
+    raise CompilerError(
+        f"no C compiler works here (tried: {', '.join(tried)}); install one with its headers, such "
+        "as gcc or clang, or `pip install ziglang`"
+    )
+
+
+def platform_tag(target: str | None = None) -> str:
+    """Where a wheel runs that has the kernels of ``target``, or those that are compiled for here.
+
+    What the system's compiler links runs on this system, and perhaps on no older one. Raises
+    CompilerError where no compiler works.
+    """
+    if target is None and (platform.system() == "Darwin" or _is_zig(compiler())):
+        target = _own_target()
+    if target is None:
+        return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    machine, _, system = target.partition("-")
+    if system == "linux-musl":
+        return f"musllinux_1_2_{machine}"
+    return WHEELS.get(target) or f"macosx_11_0_{machine}"
+
+
+def build(
+    output: Path | None = None,
+    *,
+    target: str | None = None,
+    strict: bool = False,
+    sanitize: bool = False,
+    more: Sequence[str] = (),
+    also: Sequence[Path] = (),
+) -> Path:
+    """Compile the kernels; the file is there when it is whole, and not before.
+
+    Args:
+        output: the file; without it, `path`.
+        target: another machine as zig names it, such as ``aarch64-linux-gnu.2.17``; this one
+            without it.
+        strict: warnings are errors.
+        more, also: further flags, and other C files, such as those of tests.
+        sanitize: with AddressSanitizer, which zig lacks, and UndefinedBehaviorSanitizer.
+
+    Raises CompilerError.
+    """
+    output = output or path(target)
+    if not _sources():
+        raise CompilerError(f"{_HERE}: no C files to compile; install from a checkout or an sdist")
+    command = _compiler_for(target)
+    flags = [*_FLAGS, *_of_machine(command, target), f'-DMO_SOURCES="{digest()}"']
+    flags += _WARNINGS if strict else ()
+    flags += [*(_sanitizers(command) if sanitize else _FAST), f"-I{_HERE}", *more]
+    # Beside the file, so that a rename brings it to its place.
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".building-") as folder:
+        made = Path(folder, output.name)
+        _run([*command, *flags, "-o", str(made), *map(str, (*_sources(), *also)), "-lm"])
+        made.replace(output)
+    return output
+
+
+def _sources() -> list[Path]:
+    return sorted(_HERE.glob("*.c"))
+
+
+def _zig() -> list[str]:
+    return [sys.executable, "-m", "ziglang", "cc"] if find_spec("ziglang") else []
+
+
+def _is_zig(command: Sequence[str]) -> bool:
+    """Whether it is zig's, which compiles for any machine and any version of its libc."""
+    return "ziglang" in command or Path(command[0]).stem == "zig"
+
+
+def _compiler_for(target: str | None) -> tuple[str, ...]:
+    if target is None:
+        return compiler()
+    if zig := _zig():
+        return tuple(zig)
+    raise CompilerError(
+        f"--target {target}: only zig compiles for other machines; `pip install ziglang`"
+    )
+
+
+def _of_machine(command: Sequence[str], target: str | None) -> list[str]:
+    """The flags that name the machine and what of its processor may be used."""
+    zig = _is_zig(command)
+    if target is None and zig:  # which would use all that this very processor has
+        target = _own_target()
+    machine = (target or platform.machine().lower()).partition("-")[0]
+    flags = ["-target", target] if target else []
+    if machine in ("x86_64", "amd64"):
+        flags += ["-mcpu=x86_64_v2"] if zig else _X86_64
+    if target is None and platform.system() == "Darwin":
+        flags += ["-mmacosx-version-min=11.0"]
+    return flags
+
+
+def _sanitizers(command: Sequence[str]) -> list[str]:
+    """zig brings no AddressSanitizer, and of the other one what ends the process without a word."""
+    if _is_zig(command):
+        return [*_SANITIZED, "-fsanitize=undefined", "-fsanitize-trap=undefined"]
+    return [*_SANITIZED, "-fsanitize=address,undefined"]
+
+
+def _own_target() -> str:
+    """This machine as zig names it: with the oldest system that wheels are made for."""
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(
+        platform.machine().lower(), platform.machine().lower()
+    )
+    if platform.system() == "Darwin":
+        return f"{machine}-macos.11.0"
+    libc = "gnu.2.17" if platform.libc_ver()[0] == "glibc" else "musl"
+    return f"{machine}-linux-{libc}"
+
+
+def _works(command: Sequence[str]) -> bool:
+    """Whether it knows the flags, finds the headers, and compiles what this process can load."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "tried.c"), Path(folder, "tried.so")
+        source.write_text(
+            "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
+            "double tried(double x);\ndouble tried(double x) { return log(x); }\n"
+        )
+        flags = [*_FLAGS, *_of_machine(command, None)]
+        try:
+            _run([*command, *flags, "-o", str(made), str(source), "-lm"])
+            ctypes.CDLL(str(made))
+        except (CompilerError, OSError):
+            return False
+    return True
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise CompilerError(
+            f"{shlex.join(command)}\n{done.stdout}{done.stderr}the kernels were not compiled; name "
+            "another compiler in CC, or `pip install ziglang` and set CC='python -m ziglang cc'"
+        )
+
+
+def _main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m mondrian_ops.native.build",
+        description="Compile the kernels, for this machine or another one.",
+    )
+    parser.add_argument(
+        "--target",
+        metavar="MACHINE",
+        help=f"another machine as zig names it, such as {', '.join(WHEELS)}; needs ziglang",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="not into the package's folder")
+    parser.add_argument("--strict", action="store_true", help="warnings are errors")
+    parser.add_argument("--sanitize", action="store_true", help="with sanitizers, for tests")
+    parser.add_argument(
+        "--find", action="store_true", help="compile nothing, print the compiler that works"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        if options.find:
+            print(shlex.join(compiler()))  # noqa: T201
+        else:
+            build(
+                options.output,
+                target=options.target,
+                strict=options.strict,
+                sanitize=options.sanitize,
+            )
+    except CompilerError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -1,0 +1,86 @@
+"""Counting packed combinations of codes by hashing."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.native.bounds import check_below, check_count, check_starts
+from mondrian_ops.native.library import address, function
+from mondrian_ops.native.model import Ints
+
+__all__ = ["grouped", "recounted"]
+
+Words: TypeAlias = NDArray[np.uint64]
+
+_POINTER, _INTEGER, _RESULT = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)
+
+_recounted = function(
+    "recounted",
+    *(_POINTER, _INTEGER, _INTEGER, _POINTER),
+    *(_POINTER, _INTEGER, _POINTER, _POINTER),
+    *(_POINTER, _POINTER, _RESULT),
+)
+_grouped = function("grouped", _POINTER, _INTEGER, _INTEGER, _POINTER, _POINTER, _POINTER, _RESULT)
+
+
+def recounted(
+    words: Words, rows: Ints, places: Words, tables: Words, first: Ints
+) -> tuple[Words, Ints]:
+    """The distinct combinations when codes are replaced, and how many rows have each.
+
+    ``words`` (words, n) and ``rows`` (n,) as in a frequency set. Of each column that changes,
+    ``places`` (columns, 3) holds its word, shift and mask, and its code c becomes
+    ``tables[first + c]`` with the column's own entry of ``first``; the next one's, or the end, ends
+    its table. The distinct ones come in the order of their first occurrence.
+    """
+    n, wide = _size(words)
+    columns = len(first)
+    starts = np.append(first, len(tables))
+    arguments = (
+        address(words, np.uint64, wide, n, what="words"),
+        wide,
+        n,
+        address(rows, np.int64, n, what="rows"),
+        address(places, np.uint64, columns, 3, what="places"),
+        columns,
+        address(tables, np.uint64, None, what="tables"),
+        address(starts, np.int64, columns + 1, what="first"),
+    )
+    check_below(places[:, 0], wide, "words of the places")
+    check_below(places[:, 1], 64, "shifts of the places")
+    check_starts(starts, len(tables), "first")
+    known, total = np.empty((wide, n), np.uint64), np.empty(n, np.int64)
+    found = ctypes.c_int64()
+    _recounted(*arguments, known.ctypes.data, total.ctypes.data, ctypes.byref(found))
+    return known[:, : found.value].copy(), total[: found.value].copy()
+
+
+def grouped(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
+    """An index that brings combinations together which agree in the bits of ``keys`` (words,).
+
+    Also where each group begins in it. Groups come in the order of their first combination, and
+    the combinations of a group in theirs.
+    """
+    n, wide = _size(words)
+    arguments = (
+        address(words, np.uint64, wide, n, what="words"),
+        wide,
+        n,
+        address(keys, np.uint64, wide, what="keys"),
+    )
+    index, starts = np.empty(n, np.int32), np.empty(n, np.int64)
+    found = ctypes.c_int64()
+    _grouped(*arguments, index.ctypes.data, starts.ctypes.data, ctypes.byref(found))
+    return index, starts[: found.value].copy()
+
+
+def _size(words: Words) -> tuple[int, int]:
+    """Combinations, and words of each."""
+    address(words, np.uint64, None, None, what="words")
+    wide, n = words.shape
+    check_count(n, "combinations")
+    return n, wide

@@ -1,0 +1,129 @@
+#include "kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double TOLERANCE = 1e-9; /* entropies and distances are sums of rounded numbers */
+
+/* r1 < c (r_l + ... + r_m), where r1 >= r2 >= ... are the counts from first on. */
+static int outweighed(const int64_t *counts, int64_t first, int64_t codes, int64_t total,
+                      int64_t level, double c) {
+  int64_t largest = 0, before = 0, bound = total + 1;
+  for (int64_t left = level - 1; left > 0 && bound > 0;) {
+    int64_t next = 0, same = 0;
+    for (int64_t s = first; s < codes; s++) {
+      if (counts[s] < bound && counts[s] > next) {
+        next = counts[s];
+        same = 1;
+      } else if (counts[s] == next) {
+        same++;
+      }
+    }
+    if (next > largest) largest = next;
+    before += next * (same < left ? same : left);
+    left -= same;
+    bound = next;
+  }
+  return (double)largest < c * (double)(total - before);
+}
+
+static double entropy(const int64_t *counts, int64_t first, int64_t codes, int64_t total) {
+  double found = 0.0;
+  for (int64_t s = first; s < codes; s++) {
+    if (counts[s] > 0) {
+      double p = (double)counts[s] / (double)total;
+      found -= p * log(p);
+    }
+  }
+  return found;
+}
+
+/* Earth mover's distance over a hierarchy (Li et al. 2007, section 5.2.2); children come before
+ * their parents. */
+static double tree_distance(const int64_t *counts, int64_t total, const mo_criteria *criteria,
+                            int64_t j, double *surplus, double *deficit) {
+  int64_t codes = criteria->codes[j], root = criteria->parent_first[j];
+  int64_t nodes = criteria->parent_first[j + 1] - root;
+  const double *share = criteria->share + criteria->share_first[j];
+  memset(surplus, 0, (size_t)nodes * sizeof *surplus);
+  memset(deficit, 0, (size_t)nodes * sizeof *deficit);
+  double found = 0.0;
+  for (int64_t node = 0; node < nodes; node++) {
+    double extra;
+    if (node < codes) {
+      extra = (double)counts[node] / (double)total - share[node];
+    } else {
+      double less = deficit[node] < surplus[node] ? deficit[node] : surplus[node];
+      extra = surplus[node] - deficit[node];
+      found += criteria->height[root + node] * less;
+    }
+    int64_t parent = criteria->parent[root + node];
+    if (parent < 0) continue;
+    if (extra > 0) surplus[parent] += extra;
+    else deficit[parent] -= extra;
+  }
+  return found;
+}
+
+/* Distance of a group's distribution from the dataset's (Li et al. 2007, section 5). */
+static double distance(const int64_t *counts, int64_t total, const mo_criteria *criteria, int64_t j,
+                       double *surplus, double *deficit) {
+  if (criteria->kind[j] == MO_T_TREE)
+    return tree_distance(counts, total, criteria, j, surplus, deficit);
+  int64_t codes = criteria->codes[j];
+  const double *share = criteria->share + criteria->share_first[j];
+  double found = 0.0, carried = 0.0;
+  if (criteria->kind[j] == MO_T_EQUAL) {
+    for (int64_t s = 0; s < codes; s++) found += fabs((double)counts[s] / (double)total - share[s]);
+    return found / 2.0;
+  }
+  for (int64_t s = 0; s + 1 < codes; s++) {
+    carried += (double)counts[s] / (double)total - share[s];
+    found += fabs(carried);
+  }
+  return codes > 1 ? found / ((double)codes - 1.0) : 0.0;
+}
+
+int group_holds(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
+                int64_t j, double *surplus, double *deficit) {
+  int64_t first = criteria->uncounted[j], codes = criteria->codes[j];
+  double level = criteria->level[j];
+  if (criteria->kind[j] == MO_DISTINCT)
+    return (double)(distinct - (first > 0 && counts[0] > 0)) >= level;
+  int64_t counted = total - (first > 0 ? counts[0] : 0);
+  if (criteria->kind[j] == MO_ENTROPY) /* Machanavajjhala et al. 2006, definition 4.1 */
+    return entropy(counts, first, codes, counted) >= log(level) - TOLERANCE;
+  if (criteria->kind[j] == MO_RECURSIVE) /* ibid., definition 4.2 */
+    return outweighed(counts, first, codes, counted, (int64_t)level, criteria->c[j]);
+  return distance(counts, total, criteria, j, surplus, deficit) <= level + TOLERANCE;
+}
+
+int allocate_tally(mo_tally *tally, const mo_criteria *criteria) {
+  int64_t codes = 1, nodes = 1;
+  for (int64_t j = 0; j < criteria->count; j++) {
+    int64_t tree = criteria->parent_first[j + 1] - criteria->parent_first[j];
+    if (criteria->codes[j] > codes) codes = criteria->codes[j];
+    if (tree > nodes) nodes = tree;
+  }
+  tally->codes = codes;
+  tally->counts = zeros(codes, sizeof *tally->counts);
+  tally->surplus = zeros(nodes, sizeof *tally->surplus);
+  tally->deficit = zeros(nodes, sizeof *tally->deficit);
+  return tally->counts && tally->surplus && tally->deficit ? MO_DONE : MO_NO_MEMORY;
+}
+
+void free_tally(mo_tally *tally) {
+  free(tally->counts);
+  free(tally->surplus);
+  free(tally->deficit);
+}
+
+int counts_hold(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
+                int64_t j) {
+  mo_tally tally;
+  int found = allocate_tally(&tally, criteria);
+  if (found == MO_DONE)
+    found = group_holds(counts, total, distinct, criteria, j, tally.surplus, tally.deficit);
+  free_tally(&tally);
+  return found;
+}

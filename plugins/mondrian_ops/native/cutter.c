@@ -1,0 +1,88 @@
+/* Working memory of the cutting. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cutting.h"
+
+static int64_t least_of(int64_t one, int64_t other) { return one < other ? one : other; }
+
+/* Zeroed memory for count entries, one at least; clears *complete where there is none. */
+static void *zeroed(int64_t count, size_t bytes, int *complete) {
+  void *found = calloc((size_t)(count > 0 ? count : 1), bytes);
+  if (!found) *complete = 0;
+  return found;
+}
+
+/* Working memory for nodes of at most rows rows, of at most codes codes per attribute. Whatever it
+ * returns, close_cutter frees what there is. */
+int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
+                const mo_criteria *criteria, const mo_policy *policy) {
+  int64_t candidates = policy->candidates > 0 ? policy->candidates : 1;
+  int64_t sensitive = 1, nodes = 1, attributes = of->attributes, stride = of->stride;
+  for (int64_t j = 0; j < criteria->count; j++) {
+    int64_t tree = criteria->parent_first[j + 1] - criteria->parent_first[j];
+    sensitive = criteria->codes[j] > sensitive ? criteria->codes[j] : sensitive;
+    nodes = tree > nodes ? tree : nodes;
+  }
+  int64_t nested = least_of(rows, policy->nested_rows),
+          rollout = least_of(rows, policy->rollout_rows);
+  int64_t known = nested > 0 ? KNOWN : 1;
+  int complete = 1;
+  memset(work, 0, sizeof *work);
+  work->layout = of;
+  work->criteria = criteria;
+  work->policy = *policy;
+#define ALLOCATE(name, count) work->name = zeroed(count, sizeof *work->name, &complete)
+  ALLOCATE(histogram, codes);
+  ALLOCATE(bits, codes / 64 + 1);
+  ALLOCATE(value, codes);
+  ALLOCATE(below, codes);
+  ALLOCATE(right, codes);
+  ALLOCATE(valid, codes);
+  ALLOCATE(others, (rows + 1) * stride);
+  ALLOCATE(order, rows);
+  ALLOCATE(score, attributes);
+  ALLOCATE(best, attributes);
+  ALLOCATE(distinct, attributes);
+  ALLOCATE(checked, attributes);
+  ALLOCATE(tried, 2 * candidates * attributes);
+  ALLOCATE(leading, policy->finalists);
+  ALLOCATE(leading_loss, policy->finalists);
+  ALLOCATE(before, rollout * stride);
+  ALLOCATE(finalist, policy->finalists);
+  ALLOCATE(final_before, nested * stride);
+  ALLOCATE(open, WAITING + nested);
+  ALLOCATE(sum, 1 + nested);
+  ALLOCATE(sum_key, 1 + nested);
+  ALLOCATE(known_key, known);
+  ALLOCATE(known_loss, known);
+  ALLOCATE(masks, attributes + of->sensitive);
+  ALLOCATE(stack, WAITING);
+  ALLOCATE(widening, least_of(rows, policy->group_rows));
+  ALLOCATE(left_counts, sensitive);
+  ALLOCATE(right_counts, sensitive);
+  ALLOCATE(left_seen, sensitive);
+  ALLOCATE(right_seen, sensitive);
+  ALLOCATE(surplus, nodes);
+  ALLOCATE(deficit, nodes);
+#undef ALLOCATE
+  return complete ? MO_DONE : MO_NO_MEMORY;
+}
+
+void close_cutter(cutter *work) {
+  void *const owned[] = {
+      work->histogram, work->bits,        work->value,        work->below,     work->right,
+      work->valid,     work->others,      work->order,        work->score,     work->best,
+      work->distinct,  work->checked,     work->tried,        work->leading,   work->leading_loss,
+      work->before,    work->finalist,    work->final_before, work->open,      work->sum,
+      work->sum_key,   work->known_key,   work->known_loss,   work->stack,     work->widening,
+      work->masks,     work->left_counts, work->right_counts, work->left_seen, work->right_seen,
+      work->surplus,   work->deficit,
+  };
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
+  memset(work, 0, sizeof *work);
+}
+
+/* What tells the sources that this was compiled from. */
+MO_API extern const char mo_sources[];
+const char mo_sources[] = MO_SOURCES;

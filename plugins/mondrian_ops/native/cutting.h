@@ -1,0 +1,170 @@
+/* What the files of the cutting share: rows in records, nodes, working memory.
+ *
+ * A node is rows side by side; a cut moves them, so that every pass over a node is sequential. A
+ * row is a record: its codes, each in as many bytes as its column needs, its sensitive codes, its
+ * number. */
+#ifndef MONDRIAN_OPS_CUTTING_H
+#define MONDRIAN_OPS_CUTTING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels.h"
+
+#ifndef MO_KNOWN
+#define MO_KNOWN (1 << 16)
+#endif
+
+enum {
+  FEW = 64,        /* rows that a word has a bit for */
+  BLOCK = 1 << 15, /* rows of a block; its codes fit in 16 bits */
+  SPARSE = 4, /* codes in the range of a node's, over its rows: from there on they are far apart */
+  WAITING = 70, /* nodes that may wait: the smaller side is cut first, so log2(rows) + 1 do */
+  KNOWN =
+      MO_KNOWN, /* places for losses that are remembered: a megabyte, which stays in the caches */
+};
+
+typedef struct {
+  int32_t offset, bytes;
+} field;
+
+/* Which codes a record holds, and what is lost by them. Tables over codes are flat, as in mo_rows.
+ */
+typedef struct {
+  int32_t attributes, sensitive, persons;
+  int32_t stride; /* bytes of a record, a multiple of 8 */
+  int32_t number; /* where its number lies, an uint32_t */
+  const field *column; /* (attributes + sensitive,) */
+  const int64_t *kind, *first;
+  const double *low, *high, *step, *span, *domain, *present;
+} layout;
+
+/* Rows side by side or, of a node of at most FEW rows whose masks were made, the members among
+ * them: there a cut is an AND, a tally a row of popcounts, and no row moves. */
+typedef struct {
+  unsigned char *rows;
+  int64_t count;
+  uint64_t members; /* 0: all of rows */
+} node;
+
+/* Which of a few rows have at most the j-th of their distinct codes of a column. */
+typedef struct {
+  int64_t distinct;
+  int64_t value[FEW];
+  uint64_t at_most[FEW];
+} masks;
+
+/* Rows whose code of an attribute is low to high, and the others; attribute -1: no cut. */
+typedef struct {
+  int32_t attribute;
+  int64_t low, high;
+} cut;
+
+/* A cut that is compared with others, by how much less is lost by it. */
+typedef struct {
+  cut of;
+  double fall;
+} candidate;
+
+/* How cuts are chosen: greedily, or, in nodes of at most rollout_rows, by looking ahead. */
+typedef struct {
+  int64_t greedy; /* also finishes the subtrees that are compared when looking ahead */
+  int64_t candidates; /* cuts of each attribute whose subtrees are compared */
+  int64_t rollout_rows; /* 0: never look ahead */
+  int64_t group_rows; /* nodes of at most these may be cut by groups; never more than above */
+  int64_t nested_rows; /* in these it is looked ahead twice; likewise */
+  int64_t finalists; /* cuts of a node, over all attributes, that the second look compares */
+} mo_policy;
+
+/* Working memory for nodes of a layout, allocated once. Sizes in rows are those of the largest
+ * node. */
+typedef struct {
+  const layout *layout;
+  const mo_criteria *criteria;
+  mo_policy policy;
+  int64_t *histogram; /* (codes,), zero between uses */
+  uint64_t *bits; /* (codes / 64,), likewise */
+  int64_t *value; /* (codes,): distinct codes of a node in order */
+  int64_t *below; /* (codes,): rows of the node at or below each */
+  double *right; /* (codes,): loss per row of what lies above each */
+  uint8_t *valid; /* (codes,): which cuts keep every criterion */
+  unsigned char *others; /* (rows,) records: those that a cut does not part */
+  uint32_t *order; /* (rows,): places in a node, by the codes of an attribute */
+  double *score; /* (attributes,) */
+  cut *best; /* (attributes,): of each the best cut; attribute -1 without one */
+  int64_t *distinct; /* (attributes,) */
+  uint8_t *checked; /* (attributes,) */
+  candidate *tried; /* (candidates,): cuts that are compared by looking ahead */
+  int64_t *leading; /* (finalists,): places in the above of those that lose least */
+  double *leading_loss; /* (finalists,) */
+  unsigned char *before; /* (rollout rows,) records: a node before any cut was tried */
+  cut *finalist; /* (finalists,): the cuts that are compared by looking ahead twice */
+  unsigned char *final_before; /* (nested rows,) records: a node before they were tried */
+  node *open; /* (nodes,): to be cut for them; one without rows closes the node around */
+  double *sum; /* (depth,): loss of the classes so far in each node around the present one */
+  uint64_t *sum_key; /* (depth,): what it is remembered by */
+  uint64_t *known_key; /* (KNOWN,): nodes whose loss is known, and that loss */
+  double *known_loss;
+  masks *masks; /* (attributes + sensitive,): of the node whose rows are members */
+  node *stack; /* (WAITING,): nodes that a rollout has to cut */
+  uint64_t block; /* tells the blocks whose rows are numbered alike */
+  double *widening; /* (group rows,): loss that a row adds to each of a group */
+  int64_t *left_counts, *right_counts; /* (sensitive codes,) */
+  int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
+  int64_t clock; /* the last stamp given out */
+  double *surplus, *deficit; /* (nodes of a sensitive hierarchy,) */
+} cutter;
+
+/* cutter.c */
+int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
+                const mo_criteria *criteria, const mo_policy *policy);
+void close_cutter(cutter *work);
+
+/* records.c */
+typedef struct { /* a layout and its tables, and rows of it */
+  layout of;
+  field *column;
+  int64_t *first;
+  double *low, *high, *step;
+  unsigned char *rows;
+} table;
+
+int pack_rows(table *into, const mo_rows *rows);
+int open_block(table *block, const layout *outer, int64_t rows);
+void fill_block(table *block, node here, cutter *outer);
+void close_table(table *closed);
+
+/* validity.c */
+int cut_holds(node here, cut tried, cutter *work);
+int halves_hold(node here, int64_t middle, cutter *work);
+void order_rows(node here, int32_t a, int64_t d, cutter *work);
+void mark_valid(node here, int32_t a, int64_t d, cutter *work);
+
+/* members.c */
+int is_few(node here, const cutter *work);
+node masked(node here, cutter *work);
+int64_t tally_members(node here, int32_t a, cutter *work);
+uint64_t members_between(int32_t a, int64_t low, int64_t high, const cutter *work);
+int members_hold(uint64_t members, cutter *work);
+void cut_members(node here, uint8_t *marks, cutter *work);
+
+/* greedy.c */
+int64_t part_rows(node here, cut by, cutter *work);
+void part(node here, cut by, node *left, node *right, cutter *work);
+int parts_missing(node here, int32_t a, cutter *work);
+double examine(node here, int64_t greedy, int groups, int32_t *missing, cutter *work);
+cut decide(node here, int64_t greedy, int groups, double *loss, cutter *work);
+double loss_of(node here, cutter *work);
+
+/* grouping.c */
+int64_t top_up(node here, int64_t middle, cutter *work);
+int arrange_rows(node here, cutter *work);
+
+/* lookahead.c */
+int64_t apply_cut(node here, cut by, cutter *work);
+cut chosen_cut(node here, cutter *work);
+
+/* exchange.c */
+int exchange_rows(node here, uint8_t *marks, cutter *work);
+
+#endif

@@ -1,0 +1,158 @@
+/* The kernels: the few loops that run over every row, behind a C ABI (native/library.py loads
+ * them).
+ *
+ * They see codes only. A decision of theirs uses the counts, the order and the positions of the
+ * codes present in a node, never how densely a column is coded, so a fragment cut alone and the
+ * same rows cut inside the whole dataset come out the same (design, invariant 5).
+ *
+ * Functions that can fail return a status. None keeps a pointer that it is given, or writes to what
+ * is const; none uses memory that is shared by threads. The caller has checked types, shapes and
+ * bounds. */
+#ifndef MONDRIAN_OPS_KERNELS_H
+#define MONDRIAN_OPS_KERNELS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define MO_API __attribute__((visibility("default")))
+
+/* MO_OUT_OF_BOUNDS: a code or a node is outside of its table; nothing outside was touched. */
+enum { MO_DONE = 0, MO_NO_MEMORY = -1, MO_OUT_OF_BOUNDS = -2 };
+
+/* Zeroed memory for length entries of some bytes each, to be freed; NULL without memory. */
+static inline void *zeros(int64_t length, size_t bytes) {
+  return calloc(length > 0 ? (size_t)length : 1, bytes);
+}
+
+/* Kinds of attribute: what a set of its codes loses. */
+enum { MO_INTERVAL, MO_TREE, MO_SET };
+
+/* Cut policies; native/model.py says what each does. */
+enum { MO_MEDIAN, MO_GAIN, MO_WIDEST_GAIN, MO_BALANCED, MO_RELAXED };
+
+/* Kinds of privacy criterion on a sensitive attribute. */
+enum { MO_DISTINCT, MO_ENTROPY, MO_RECURSIVE, MO_T_EQUAL, MO_T_ORDERED, MO_T_TREE };
+
+/* Coded rows: code 0 is the missing value, codes of an attribute are in its order. Tables over
+ * codes are flat; those of attribute a start at first[a]. */
+typedef struct {
+  int64_t rows;
+  int64_t attributes;
+  int64_t sensitive_columns;
+  int64_t persons; /* 1 where the last sensitive column tells persons apart, and nothing else */
+  int64_t code_bytes; /* 1, 2 or 4: of an entry of codes */
+  const void *codes; /* (attributes, rows) */
+  const int32_t *sensitive; /* (sensitive columns, rows) */
+  const int64_t *kind; /* (attributes,) */
+  const int64_t *first; /* (attributes + 1,) */
+  const double *low; /* (codes,) MO_INTERVAL: lower end of a code's interval */
+  const double *high; /* (codes,) MO_INTERVAL: upper end */
+  const double
+      *step; /* (codes,) MO_TREE: loss of the lowest common ancestor of a code and the next */
+  const double *span; /* (attributes,) MO_INTERVAL: range over the whole dataset, 1 where it is 0 */
+  const double *domain; /* (attributes,) MO_SET: distinct values of the whole dataset, less one */
+  const double *present; /* (attributes,) distinct values present in the whole dataset */
+} mo_rows;
+
+/* k, and the criteria on the sensitive attributes, one entry per criterion. */
+typedef struct {
+  int64_t k;
+  int64_t count;
+  const int64_t *kind;
+  const int64_t *column; /* row of the sensitive matrix */
+  const double *level; /* l, or t */
+  const double *c; /* the c of recursive (c, l)-diversity */
+  const int64_t *codes; /* sensitive codes */
+  const int64_t *uncounted; /* 1 where code 0, the missing value, counts as no value */
+  const double *share; /* of t-closeness: distribution over the whole dataset, flat */
+  const int64_t *share_first; /* (criteria + 1,) */
+  const int32_t *parent; /* MO_T_TREE: parents in the sensitive hierarchy, children first */
+  const double *height; /* MO_T_TREE: height of a node over the height of the tree */
+  const int64_t *parent_first; /* (criteria + 1,) */
+} mo_criteria;
+
+/* criteria.c, for the other files: whether total rows with these sensitive counts (codes,), of
+ * which distinct are not zero, satisfy criterion j. surplus and deficit: (nodes of its hierarchy,).
+ */
+int group_holds(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
+                int64_t j, double *surplus, double *deficit);
+
+/* The same to Python: 1 or 0, or MO_NO_MEMORY. */
+MO_API int counts_hold(const int64_t *counts, int64_t total, int64_t distinct,
+                       const mo_criteria *criteria, int64_t j);
+
+/* What a group's sensitive values are counted in. */
+typedef struct {
+  int64_t codes; /* of the criterion that has most of them; 1 without criteria */
+  int64_t *counts; /* (codes,) zero between groups */
+  double *surplus; /* (nodes of the largest sensitive hierarchy,) */
+  double *deficit;
+} mo_tally;
+
+/* criteria.c: MO_DONE, or MO_NO_MEMORY; to be freed in either case. */
+int allocate_tally(mo_tally *tally, const mo_criteria *criteria);
+void free_tally(mo_tally *tally);
+
+/* classes.c: class i of an index of rows is index[starts[i]] to index[starts[i + 1]], the last one
+ * goes to the end. Codes are unsigned, of code_bytes 1, 2 or 4, or int64, of 8. */
+MO_API void extents(const void *codes, int64_t code_bytes, const int32_t *index, int64_t rows,
+                    const int64_t *starts, int64_t classes, int64_t *low, int64_t *high);
+MO_API int distinct_per_class(const void *codes, int64_t code_bytes, int64_t size,
+                              const int32_t *index, int64_t rows, const int64_t *starts,
+                              int64_t classes, uint32_t *members, int64_t *ends);
+MO_API void shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
+                            const uint64_t *random);
+MO_API int route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
+                      const int64_t *column, const int64_t *limit, const int64_t *left,
+                      const int64_t *right, const int64_t *leaf, int64_t *found);
+
+/* counting.c: words (wide, n) are packed combinations, known (wide, n) and total (n,) room for the
+ * distinct ones, of which there are *distinct. */
+MO_API int recounted(const uint64_t *words, int64_t wide, int64_t n, const int64_t *rows,
+                     const uint64_t *places, int64_t columns, const uint64_t *tables,
+                     const int64_t *first, uint64_t *known, int64_t *total, int64_t *distinct);
+MO_API int grouped(const uint64_t *words, int64_t wide, int64_t n, const uint64_t *keys,
+                   int32_t *index, int64_t *starts, int64_t *groups);
+
+/* groups.c: group i of combinations is index[starts[i]] to index[starts[i + 1]], the last one goes
+ * to the end; sensitive (sensitive columns, combinations). */
+MO_API int groups_hold(const int32_t *index, int64_t length, const int64_t *starts, int64_t groups,
+                       const int32_t *sensitive, int64_t combinations, const int64_t *rows,
+                       const mo_criteria *criteria, uint8_t *holds);
+
+/* Packed combinations of codes; the quasi-identifier comes first, then sensitive columns. */
+typedef struct {
+  int64_t count;
+  int64_t wide; /* words of a combination */
+  int64_t columns;
+  uint64_t *words; /* (wide, count) */
+  int64_t *rows; /* (count,) */
+  const int64_t *word; /* (columns,) */
+  const uint64_t *shift; /* (columns,) */
+  const uint64_t *mask; /* (columns,) */
+} mo_combinations;
+
+/* The taxonomies of all attributes, their nodes numbered through. */
+typedef struct {
+  int64_t attributes;
+  int64_t nodes;
+  const int64_t *first; /* (attributes + 1,): the codes of attribute a start at first[a] */
+  const int32_t *attribute; /* (nodes,) */
+  const int64_t *child_first; /* (nodes + 1,) */
+  const int32_t *children;
+  const int64_t *member_first; /* (nodes,): the codes under a node are members[first:stop] */
+  const int64_t *member_stop; /* (nodes,) */
+  const int32_t *members; /* (codes,) */
+  const double *gain; /* (nodes,): information gain of specializing the node */
+} mo_forest;
+
+/* specializing.c: permutes the combinations and changes cut (codes,), the node of each code. Takes
+ * down the nodes specialized in steps (nodes,) and how many those and the classes are; 0 classes
+ * where the cut that is started from breaks what is asked. */
+MO_API int specialize(const mo_combinations *combinations, const mo_forest *forest,
+                      const mo_criteria *criteria, int32_t *cut, int32_t *steps,
+                      int64_t *step_count, int64_t *class_count);
+MO_API void dealt(const int64_t *rows, int64_t count, int64_t part, int64_t parts, uint64_t seed,
+                  int64_t *found);
+
+#endif

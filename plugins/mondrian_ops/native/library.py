@@ -1,0 +1,99 @@
+"""Loads the compiled kernels, and checks what is handed to them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.core.errors import KernelsError
+from mondrian_ops.native.build import digest, path
+
+__all__ = ["address", "function"]
+
+_NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
+_REMEDY = "in a checkout, `make install` compiles them, elsewhere install the wheel of this machine"
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The kernels. Raises KernelsError where they are missing, or of another machine or version."""
+    file = path()
+    if not file.exists():
+        others = ", ".join(sorted(other.name for other in file.parent.glob("kernels-*.so")))
+        raise _unusable(f"missing; there are {others or 'none'}")
+    try:
+        found = ctypes.CDLL(str(file))
+    except OSError as error:
+        raise _unusable(f"cannot be loaded ({error})") from None
+    expected = digest()
+    if expected and _text(found, "mo_sources") != expected:
+        raise _unusable("compiled from other sources than those beside them")
+    return found
+
+
+def _unusable(reason: str) -> KernelsError:
+    return KernelsError(
+        f"compiled kernels {path()}: {reason}; `make install` compiles them in a checkout, `python "
+        "-m mondrian_ops.native.build` anywhere else; for Spark executors on another kind of "
+        "machine run `python -m mondrian_ops.native.build --target aarch64-linux-gnu.2.17` (or "
+        "x86_64-linux-gnu.2.17) where the job starts"
+    )
+
+
+def _text(library: ctypes.CDLL, name: str) -> str | None:
+    """A string that the library holds; None where it does not."""
+    try:
+        place = ctypes.c_char.in_dll(library, name)
+    except ValueError:
+        return None
+    return ctypes.string_at(ctypes.addressof(place)).decode()
+
+
+def function(name: str, *parameters: Any, result: Any = ctypes.c_int) -> Callable[..., Any]:
+    """A kernel by its name in C, loaded at its first call; it runs without the interpreter's lock.
+
+    ``parameters`` are ctypes types. One that returns a status raises MemoryError by it, and
+    ValueError where a code or a node is outside of its table.
+    """
+
+    @cache
+    def found() -> Any:
+        kernel = getattr(_library(), name)
+        kernel.argtypes, kernel.restype = parameters, result
+        return kernel
+
+    def call(*arguments: Any) -> Any:
+        outcome = found()(*arguments)
+        if result is ctypes.c_int and outcome == _NO_MEMORY:
+            raise MemoryError("not enough memory for the kernels")
+        if result is ctypes.c_int and outcome == _OUT_OF_BOUNDS:
+            raise ValueError(f"{name}: a code or a node is outside of its table")
+        return outcome
+
+    return call
+
+
+def address(array: NDArray[Any], dtype: Any, *shape: int | None, what: str = "array") -> int:
+    """Where a C-contiguous array begins. TypeError or ValueError where it is not as it has to be.
+
+    ``shape``: its lengths, None where any will do. The caller keeps the array while C uses it.
+    """
+    if array.dtype != dtype:
+        raise TypeError(f"{what}: {np.dtype(dtype)} expected, got {array.dtype}")
+    flags = array.flags
+    if not (flags.c_contiguous and flags.aligned):
+        raise ValueError(f"{what}: must be C-contiguous, and aligned")
+    if array.shape != shape and not _fits(array.shape, shape):
+        raise ValueError(f"{what}: shape {shape} expected, got {array.shape}")
+    return array.ctypes.data
+
+
+def _fits(lengths: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(lengths) == len(shape) and all(
+        asked is None or asked == length for asked, length in zip(shape, lengths, strict=True)
+    )

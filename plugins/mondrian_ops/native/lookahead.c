@@ -1,0 +1,344 @@
+/* The cut of a node whose sides, once finished, lose least: a rollout, and, where asked, a nested
+ * one.
+ *
+ * A cut parts the rows whose codes of one attribute lie in a range from the others. An ordered cut
+ * takes the lowest codes, and leaves k rows on both sides. In small nodes two more are tried: a
+ * group amid the others (one value or a subtree of theirs), and a group of fewer than k rows, which
+ * top_up fills with those that fit best. */
+#include "splitting.h"
+
+enum { QUICKLY, AHEAD }; /* how a node was finished */
+
+static const double ROUNDING = 1e-9; /* sums of the same losses in another order differ by less */
+
+/* Insert a cut into work->tried from begin, in order, at most most of them; returns how many in
+ * all. */
+static int64_t keep(cut of, double fall, int64_t begin, int64_t count, int64_t most, cutter *work) {
+  candidate *tried = work->tried;
+  if (count - begin < most) count++;
+  else if (fall <= tried[count - 1].fall) return count;
+  int64_t at = count - 1;
+  for (; at > begin && tried[at - 1].fall < fall; at--) tried[at] = tried[at - 1];
+  tried[at] = (candidate){of, fall};
+  return count;
+}
+
+/* Keep a group amid the others that has least to most rows. */
+static int64_t collect_group(int32_t a, int64_t d, int64_t n, int64_t least, int64_t most,
+                             double whole, int64_t begin, int64_t count, cutter *work) {
+  if (work->layout->kind[a] == MO_INTERVAL) return count;
+  int64_t first, last;
+  double fall = gain_group(a, d, least, most, whole, &first, &last, work);
+  if (first < 0) return count;
+  cut found = {a, work->value[first], work->value[last]};
+  return keep(found, fall - (double)n * whole, begin, count, work->policy.candidates, work);
+}
+
+/* Keep the cuts of attribute a that leave k rows on both sides; returns how many in all. */
+static int64_t collect_cuts(int32_t a, int64_t d, int64_t n, int groups, int64_t begin,
+                            cutter *work) {
+  const layout *of = work->layout;
+  int64_t k = work->criteria->k, count = begin;
+  double loss = 0.0;
+  for (int64_t j = 0; j + 1 < d; j++) {
+    loss = loss_below(of, a, j, work->value, loss);
+    if (!allowed(j, n, k, work->below, NULL)) continue;
+    double rest = (double)work->below[j] * loss + (double)(n - work->below[j]) * work->right[j];
+    count = keep((cut){a, 0, work->value[j]}, -rest, begin, count, work->policy.candidates, work);
+  }
+  if (!groups) return count;
+  double whole = width(of, a, work->value[0], work->value[d - 1], d);
+  return collect_group(a, d, n, k, n - k, whole, begin, count, work);
+}
+
+/* Keep groups of attribute a with fewer than k rows, as if topped up at no further loss. */
+static int64_t collect_short(int32_t a, int64_t d, int64_t n, int64_t begin, cutter *work) {
+  const layout *of = work->layout;
+  const int64_t *value = work->value;
+  int64_t k = work->criteria->k, count = begin;
+  double whole = width(of, a, value[0], value[d - 1], d), loss = 0.0;
+  for (int64_t j = 0; j + 1 < d; j++) {
+    loss = loss_below(of, a, j, value, loss);
+    double all = (double)n * whole, rest = all;
+    cut found = {a, 0, value[j]};
+    if (work->below[j] < k) {
+      rest = (double)k * loss + (double)(n - k) * work->right[j];
+    } else if (n - work->below[j] < k) {
+      rest = (double)k * work->right[j] + (double)(n - k) * loss;
+      found = (cut){a, value[j + 1], value[d - 1]};
+    }
+    if (rest < all) count = keep(found, -rest, begin, count, work->policy.candidates, work);
+  }
+  return collect_group(a, d, n, 1, k - 1, whole, begin, count, work);
+}
+
+/* Put the cuts of each attribute that leave least loss into work->tried; returns how many.
+ *
+ * At most policy.candidates that leave k rows on both sides; as many groups of fewer if groups. */
+static int64_t collect_candidates(node here, int groups, cutter *work) {
+  int64_t count = 0;
+  for (int32_t a = 0; a < work->layout->attributes; a++) {
+    int64_t d = tally(here, a, work);
+    if (d < 2) continue;
+    losses_above(work->layout, a, d, work->value, work->right);
+    count = collect_cuts(a, d, here.count, groups, count, work);
+    if (groups) count = collect_short(a, d, here.count, count, work);
+  }
+  return count;
+}
+
+/* 64 bits that tell a node's rows in their order, its block, and how it was finished.
+ *
+ * Two cuts part the same rows in either order: losses found before are kept in a table of fixed
+ * size; of two nodes that fall on one place the later one stays. It saves time and decides nothing.
+ */
+static uint64_t key_of(node here, int way, const cutter *work) {
+  uint64_t key = (2 * work->block + (uint64_t)way + 1) * UINT64_C(0x9E3779B97F4A7C15);
+  for (int64_t i = 0; i < here.count; i++) {
+    uint64_t row = number_of(here.rows + i * work->layout->stride, work->layout);
+    key = (key ^ (row + 1)) * UINT64_C(0xD6E8FEB86659FD93);
+    key ^= key >> 32;
+  }
+  return key;
+}
+
+/* The loss that was remembered for a key; infinite without one. */
+static double recall(uint64_t key, const cutter *work) {
+  size_t place = key & (KNOWN - 1);
+  return work->known_key[place] == key ? work->known_loss[place] : INFINITY;
+}
+
+/* Remember the loss of a node; below zero: it loses at least as much. */
+static void keep_in_mind(uint64_t key, double loss, cutter *work) {
+  size_t place = key & (KNOWN - 1);
+  work->known_key[place] = key;
+  work->known_loss[place] = loss;
+}
+
+static node first_of(node here, int64_t middle) {
+  return (node){.rows = here.rows, .count = middle};
+}
+
+static node rest_of(node here, int64_t middle, const cutter *work) {
+  return (node){.rows = here.rows + middle * work->layout->stride, .count = here.count - middle};
+}
+
+/* Put the sides of a cut on a stack of nodes, the smaller one on top; returns the new top. */
+static int64_t push_sides(node *stack, int64_t top, node left, node right) {
+  int small_left = left.count < right.count;
+  stack[++top] = small_left ? right : left;
+  stack[++top] = small_left ? left : right;
+  return top;
+}
+
+/* Loss of a node when it is cut greedily to the end; gives up above limit. */
+static double rollout(node here, double limit, cutter *work) {
+  double total = 0.0;
+  int groups = work->policy.group_rows > 0;
+  node *stack = work->stack;
+  int64_t top = 0;
+  stack[0] = here;
+  while (top >= 0 && total < limit) {
+    here = stack[top--];
+    if (is_few(here, work)) here = masked(here, work);
+    if (here.count < 2 * work->criteria->k) {
+      total += loss_of(here, work);
+      continue;
+    }
+    double loss;
+    cut by = decide(here, work->policy.greedy, groups, &loss, work);
+    if (by.attribute < 0) {
+      total += loss * (double)here.count;
+      continue;
+    }
+    node left, right;
+    part(here, by, &left, &right, work);
+    top = push_sides(stack, top, left, right);
+  }
+  return total;
+}
+
+/* rollout, remembered where nodes are nested: there the same sides come again. */
+static double rolled_out(node here, double limit, cutter *work) {
+  if (work->policy.nested_rows == 0 || here.count < 2 * work->criteria->k)
+    return rollout(here, limit, work);
+  uint64_t key = key_of(here, QUICKLY, work);
+  double loss = recall(key, work);
+  if ((0 <= loss && loss < INFINITY) || -loss >= limit) return fabs(loss);
+  loss = rollout(here, limit, work);
+  keep_in_mind(key, loss < limit ? loss : -loss, work);
+  return loss;
+}
+
+/* Bring the rows that a cut parts to the front, topped up to k; returns how many they are. */
+int64_t apply_cut(node here, cut by, cutter *work) {
+  int64_t middle = part_rows(here, by, work);
+  return middle < work->criteria->k ? top_up(here, middle, work) : middle;
+}
+
+/* Loss of a node that is cut and then greedily to the end; infinite where the cut breaks a
+ * criterion; gives up above limit. */
+static double loss_ahead(node here, cut by, double limit, cutter *work) {
+  node left, right;
+  int holds;
+  part(here, by, &left, &right, work);
+  if (left.count < work->criteria->k) {
+    int64_t middle = top_up(here, left.count, work);
+    left = first_of(here, middle);
+    right = rest_of(here, middle, work);
+    holds = halves_hold(here, middle, work);
+  } else {
+    holds = cut_holds(here, by, work);
+  }
+  if (!holds) return INFINITY;
+  double loss = rolled_out(left, limit, work);
+  if (loss < limit) loss += rolled_out(right, limit - loss, work);
+  return loss;
+}
+
+/* Insert a candidate into work->leading, after those of equal loss; returns how many are in. */
+static int64_t rank(int64_t t, double loss, int64_t count, int64_t most, cutter *work) {
+  int64_t at = count < most - 1 ? count : most - 1;
+  for (; at > 0 && work->leading_loss[at - 1] > loss; at--) {
+    work->leading[at] = work->leading[at - 1];
+    work->leading_loss[at] = work->leading_loss[at - 1];
+  }
+  work->leading[at] = t;
+  work->leading_loss[at] = loss;
+  return count + 1 < most ? count + 1 : most;
+}
+
+/* Put the most candidates whose sides, finished greedily, lose least into work->leading, the least
+ * first; returns how many hold. */
+static int64_t look_ahead(node here, int64_t most, cutter *work) {
+  size_t bytes = (size_t)(here.count * work->layout->stride);
+  int64_t count = collect_candidates(here, here.count <= work->policy.group_rows, work);
+  int ordered = work->policy.group_rows > 0;
+  if (ordered) memcpy(work->before, here.rows, bytes);
+  int64_t found = 0;
+  double limit = INFINITY;
+  for (int64_t t = 0; t < count && limit > 0.0; t++) { /* nothing loses less than 0 */
+    double loss = loss_ahead(here, work->tried[t].of, limit, work);
+    if (loss < limit) {
+      found = rank(t, loss, found, most, work);
+      limit = found == most ? work->leading_loss[most - 1] : INFINITY;
+    }
+    if (ordered) memcpy(here.rows, work->before, bytes);
+  }
+  return found;
+}
+
+/* The best cut of a node without looking ahead. */
+static cut cut_by_itself(node here, cutter *work) {
+  double loss;
+  return decide(here, work->policy.greedy, here.count <= work->policy.group_rows, &loss, work);
+}
+
+/* The first attribute whose missing values can have classes of their own; -1: none. */
+static int32_t missing_first(node here, cutter *work) {
+  for (int32_t a = 0; a < work->layout->attributes; a++)
+    if (parts_missing(here, a, work)) return a;
+  return -1;
+}
+
+/* The cut of a node whose sides, finished greedily, lose least. */
+static cut best_ahead(node here, cutter *work) {
+  int32_t a = missing_first(here, work);
+  if (a >= 0) return (cut){a, 0, 0};
+  if (look_ahead(here, 1, work) == 0) return cut_by_itself(here, work);
+  return work->tried[work->leading[0]].of;
+}
+
+/* The loss of a node that is known or final, and *middle -1; of others, how many rows the first
+ * side has after a cut by looking ahead. */
+static double finish(node here, uint64_t key, int64_t *middle, cutter *work) {
+  *middle = -1;
+  if (here.count < 2 * work->criteria->k) return loss_of(here, work);
+  double loss = recall(key, work);
+  if (loss < INFINITY) return loss;
+  cut by = best_ahead(here, work);
+  if (by.attribute < 0) {
+    loss = loss_of(here, work);
+    keep_in_mind(key, loss, work);
+    return loss;
+  }
+  *middle = apply_cut(here, by, work);
+  return loss;
+}
+
+/* Loss of a node that is cut to the end by looking ahead; infinite where above limit.
+ *
+ * Losses of nodes are remembered, so they are summed up node by node: work->sum has a place for
+ * each that lies around the present one, and a node without rows in work->open, below its sides,
+ * closes it. */
+static double finished(node here, double limit, cutter *work) {
+  double most = limit * (1.0 + ROUNDING), total = 0.0; /* of all classes so far */
+  int64_t depth = 0, top = 0;
+  work->sum[0] = 0.0;
+  work->open[0] = here;
+  while (top >= 0 && total <= most) {
+    here = work->open[top--];
+    if (!here.rows) {
+      keep_in_mind(work->sum_key[depth], work->sum[depth], work);
+      depth--;
+      work->sum[depth] += work->sum[depth + 1];
+      continue;
+    }
+    uint64_t key = key_of(here, AHEAD, work);
+    int64_t middle;
+    double loss = finish(here, key, &middle, work);
+    if (middle < 0) {
+      total += loss;
+      work->sum[depth] += loss;
+      continue;
+    }
+    depth++;
+    work->sum[depth] = 0.0;
+    work->sum_key[depth] = key;
+    work->open[++top] = (node){.rows = NULL};
+    top = push_sides(work->open, top, first_of(here, middle), rest_of(here, middle, work));
+  }
+  return top < 0 ? work->sum[0] : INFINITY;
+}
+
+/* Which of count finalists leaves sides that lose least; of equal ones the first. */
+static int64_t best_finalist(node here, int64_t count, cutter *work) {
+  if (count == 1) return 0;
+  size_t bytes = (size_t)(here.count * work->layout->stride);
+  int64_t best = 0;
+  double least = INFINITY;
+  memcpy(work->final_before, here.rows, bytes);
+  for (int64_t t = 0; t < count; t++) {
+    int64_t middle = apply_cut(here, work->finalist[t], work);
+    double loss = finished(first_of(here, middle), least, work);
+    if (loss < least) loss += finished(rest_of(here, middle, work), least - loss, work);
+    if (loss < least) {
+      best = t;
+      least = loss;
+    }
+    memcpy(here.rows, work->final_before, bytes);
+  }
+  return best;
+}
+
+/* The cut of a node whose sides, finished by looking ahead, lose least.
+ *
+ * In the literature of games and planning, a nested rollout. The few cuts that look_ahead finds
+ * best are tried, its first choice among them. The finish is what would become of the sides without
+ * nesting; where all nodes below are nested as well, no more is lost than without. */
+static cut best_nested(node here, cutter *work) {
+  int32_t a = missing_first(here, work);
+  if (a >= 0) return (cut){a, 0, 0};
+  int64_t count = look_ahead(here, work->policy.finalists, work);
+  if (count == 0) return cut_by_itself(here, work);
+  for (int64_t t = 0; t < count; t++) work->finalist[t] = work->tried[work->leading[t]].of;
+  return work->finalist[best_finalist(here, count, work)];
+}
+
+/* The cut of a node by the policy; if the rows that it parts are fewer than k, apply_cut tops them
+ * up. */
+cut chosen_cut(node here, cutter *work) {
+  if (here.count <= work->policy.nested_rows) return best_nested(here, work);
+  if (here.count <= work->policy.rollout_rows) return best_ahead(here, work);
+  return cut_by_itself(here, work);
+}

@@ -1,0 +1,139 @@
+/* Nodes of a few rows: a word has a bit for each, so a cut is an AND and a tally a row of
+ * popcounts. */
+#include "splitting.h"
+
+/* Whether a node whose rows lie side by side is small enough, and large enough to be worth it. */
+int is_few(node here, const cutter *work) {
+  return !here.members && here.count <= FEW && here.count >= 2 * work->criteria->k;
+}
+
+/* Make the masks of a column that has few codes. */
+static void mask_few(node here, field at, int64_t codes, masks *made, const layout *of) {
+  uint64_t with[FEW], present = 0, below = 0;
+  memset(with, 0, (size_t)codes * sizeof *with);
+  for (int64_t i = 0; i < here.count; i++) {
+    int64_t v = code_of(here.rows + i * of->stride, at);
+    with[v] |= UINT64_C(1) << i;
+    present |= UINT64_C(1) << v;
+  }
+  made->distinct = 0;
+  for (; present; present &= present - 1) {
+    int v = __builtin_ctzll(present);
+    made->value[made->distinct] = v;
+    made->at_most[made->distinct++] = below |= with[v];
+  }
+}
+
+/* Make the masks of a column of any codes: those of the lowest one first, and so on. */
+static void mask_any(node here, field at, masks *made, const layout *of) {
+  int64_t code[FEW];
+  uint64_t below = 0;
+  for (int64_t i = 0; i < here.count; i++) code[i] = code_of(here.rows + i * of->stride, at);
+  made->distinct = 0;
+  for (int64_t last = -1;;) {
+    int64_t next = INT64_MAX;
+    for (int64_t i = 0; i < here.count; i++)
+      next = code[i] > last && code[i] < next ? code[i] : next;
+    if (next == INT64_MAX) return;
+    for (int64_t i = 0; i < here.count; i++) below |= (uint64_t)(code[i] == next) << i;
+    made->value[made->distinct] = last = next;
+    made->at_most[made->distinct++] = below;
+  }
+}
+
+/* The same node as the members of its rows, whose masks take the place of those made before. */
+node masked(node here, cutter *work) {
+  const layout *of = work->layout;
+  for (int32_t a = 0; a < of->attributes + of->sensitive; a++) {
+    int64_t codes = a < of->attributes ? of->first[a + 1] - of->first[a] : INT64_MAX;
+    if (codes <= FEW) mask_few(here, of->column[a], codes, &work->masks[a], of);
+    else mask_any(here, of->column[a], &work->masks[a], of);
+  }
+  here.members = here.count == FEW ? ~UINT64_C(0) : (UINT64_C(1) << here.count) - 1;
+  return here;
+}
+
+/* tally, of members. */
+int64_t tally_members(node here, int32_t a, cutter *work) {
+  const masks *of = &work->masks[a];
+  int64_t d = 0, last = 0;
+  for (int64_t j = 0; last < here.count; j++) {
+    int64_t below = __builtin_popcountll(here.members & of->at_most[j]);
+    work->value[d] = of->value[j];
+    work->below[d] = below;
+    d += below != last;
+    last = below;
+  }
+  return d;
+}
+
+/* The rows with codes low to high of an attribute. */
+uint64_t members_between(int32_t a, int64_t low, int64_t high, const cutter *work) {
+  const masks *of = &work->masks[a];
+  uint64_t up_to = 0, below = 0;
+  for (int64_t j = 0; j < of->distinct && of->value[j] <= high; j++) {
+    up_to = of->at_most[j];
+    if (of->value[j] < low) below = up_to;
+  }
+  return up_to & ~below;
+}
+
+/* Whether the members have need distinct codes from first on. */
+static int are_diverse(uint64_t members, const masks *of, int64_t first, double need) {
+  uint64_t before = 0;
+  int64_t found = 0;
+  for (int64_t j = 0; j < of->distinct; j++) {
+    uint64_t with = of->at_most[j] & ~before;
+    before = of->at_most[j];
+    found += of->value[j] >= first && (members & with) != 0;
+    if ((double)found >= need) return 1;
+  }
+  return (double)found >= need;
+}
+
+/* Whether some members satisfy every criterion. */
+int members_hold(uint64_t members, cutter *work) {
+  const mo_criteria *criteria = work->criteria;
+  for (int64_t j = 0; j < criteria->count; j++) {
+    const masks *of = &work->masks[work->layout->attributes + criteria->column[j]];
+    if (criteria->kind[j] == MO_DISTINCT) {
+      if (!are_diverse(members, of, criteria->uncounted[j], criteria->level[j])) return 0;
+      continue;
+    }
+    int64_t before = 0, *counts = work->left_counts;
+    memset(counts, 0, (size_t)criteria->codes[j] * sizeof *counts);
+    for (int64_t i = 0; i < of->distinct; i++) {
+      int64_t below = __builtin_popcountll(members & of->at_most[i]);
+      counts[of->value[i]] = below - before;
+      before = below;
+    }
+    if (!group_holds(counts, before, 0, criteria, j, work->surplus, work->deficit)) return 0;
+  }
+  return 1;
+}
+
+/* Cut a node to the end; mark where a class starts. */
+void cut_members(node here, uint8_t *marks, cutter *work) {
+  size_t stride = (size_t)work->layout->stride, bytes = (size_t)here.count * stride;
+  unsigned char order[FEW];
+  node waiting[FEW + 1];
+  int64_t top = 0, placed = 0;
+  waiting[0] = masked(here, work);
+  while (top >= 0) {
+    node next = waiting[top--], left, right;
+    cut by = {-1, 0, 0};
+    if (next.count >= 2 * work->criteria->k) by = chosen_cut(next, work);
+    if (by.attribute >= 0) {
+      part(next, by, &left, &right, work);
+      waiting[++top] = right;
+      waiting[++top] = left;
+      continue;
+    }
+    marks[placed] = 1;
+    for (uint64_t rest = next.members; rest; rest &= rest - 1)
+      order[placed++] = (unsigned char)__builtin_ctzll(rest);
+  }
+  for (int64_t i = 0; i < placed; i++)
+    memcpy(work->others + (size_t)i * stride, here.rows + order[i] * stride, stride);
+  memcpy(here.rows, work->others, bytes);
+}

@@ -1,0 +1,123 @@
+"""What the kernels work on."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.native.library import address
+
+__all__ = [
+    "DISTINCT",
+    "ENTROPY",
+    "RECURSIVE",
+    "T_EQUAL",
+    "T_ORDERED",
+    "T_TREE",
+    "Criteria",
+    "CriteriaStruct",
+    "Floats",
+    "Ints",
+]
+
+# Kinds of privacy criterion on a sensitive attribute.
+DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE = 0, 1, 2, 3, 4, 5
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Criteria(NamedTuple):
+    """k, and the criteria on the sensitive attributes, one entry per criterion."""
+
+    k: int
+    kind: Ints  # (criteria,)
+    column: Ints  # (criteria,): row of the sensitive matrix
+    level: Floats  # (criteria,): l, or t
+    c: Floats  # (criteria,): the c of recursive (c, l)-diversity
+    codes: Ints  # (criteria,): sensitive codes
+    uncounted: Ints  # (criteria,): 1 where code 0, the missing value, counts as no value; else 0
+    share: Floats  # of t-closeness: distribution over the whole dataset, flat
+    share_first: Ints  # (criteria + 1,)
+    parent: NDArray[np.int32]  # T_TREE: parents in the sensitive hierarchy, flat, children first
+    height: Floats  # T_TREE: height of a node over the height of the tree, flat
+    parent_first: Ints  # (criteria + 1,)
+
+
+class CriteriaStruct(ctypes.Structure):
+    """``Criteria`` as kernels.h has them; keeps their arrays alive."""
+
+    _fields_: ClassVar[list[tuple[str, Any]]] = [
+        ("k", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in Criteria._fields[1:]),
+    ]
+    of: Criteria
+
+    @classmethod
+    def made(cls, criteria: Criteria, columns: int) -> CriteriaStruct:
+        """Of rows that have so many sensitive ``columns``.
+
+        TypeError or ValueError where an array is not as `Criteria` says.
+        """
+        count = len(criteria.kind)
+        for_each, flat, starts = (count,), (None,), (count + 1,)
+        shapes = (
+            *(for_each,) * 6,
+            *(flat, starts),
+            *(flat, (len(criteria.parent),), starts),
+        )
+        places = [
+            address(getattr(criteria, name), dtype, *shape, what=f"criteria: {name}")
+            for (name, dtype), shape in zip(_DTYPES.items(), shapes, strict=True)
+        ]
+        _check(criteria, columns)
+        made = cls(criteria.k, count, *places)
+        made.of = criteria
+        return made
+
+
+_FLOATS = ("level", "c", "share", "height")
+_DTYPES = {
+    name: np.dtype(
+        np.int32 if name == "parent" else np.float64 if name in _FLOATS else np.int64,
+    )
+    for name in Criteria._fields[1:]
+}
+
+
+def _check(criteria: Criteria, columns: int) -> None:
+    """ValueError where something would point outside of the arrays.
+
+    On lists: there are few criteria, and many groups of rows are looked at one by one.
+    """
+    if not -(1 << 63) <= criteria.k < 1 << 63:
+        raise ValueError(f"criteria: k must fit into 64 bits, got {criteria.k}")
+    _check_runs(criteria.share_first.tolist(), len(criteria.share), "share_first")
+    _check_runs(criteria.parent_first.tolist(), len(criteria.parent), "parent_first")
+    for j in range(len(criteria.kind)):
+        kind, codes = int(criteria.kind[j]), int(criteria.codes[j])
+        _check_within(kind, 0, T_TREE, "kind")
+        _check_within(int(criteria.column[j]), 0, columns - 1, "column")
+        _check_within(int(criteria.uncounted[j]), 0, 1, "uncounted")
+        if not abs(criteria.level[j]) < 1 << 62:
+            raise ValueError("criteria: level must fit into 63 bits")
+        _check_within(codes, int(criteria.uncounted[j]), 1 << 31, "codes")
+        if kind >= T_EQUAL and criteria.share_first[j + 1] - criteria.share_first[j] < codes:
+            raise ValueError("criteria: share must have an entry for every code")
+        parents = criteria.parent[criteria.parent_first[j] : criteria.parent_first[j + 1]]
+        if parents.size and parents.max() >= len(parents):
+            raise ValueError("criteria: parent must be a node of the same hierarchy")
+
+
+def _check_within(number: int, least: int, most: int, what: str) -> None:
+    if not least <= number <= most:
+        raise ValueError(f"criteria: {what} must be from {least} to {most}, got {number}")
+
+
+def _check_runs(starts: list[int], stop: int, what: str) -> None:
+    if not 0 <= starts[0] <= starts[-1] <= stop or starts != sorted(starts):
+        raise ValueError(f"criteria: {what} must ascend from 0 to {stop} at most")

@@ -1,0 +1,337 @@
+"""Mondrian's cutting: rows in codes, how cuts are chosen, and the classes that come of it."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.native.bounds import check_below, check_starts
+from mondrian_ops.native.library import address, function
+from mondrian_ops.native.model import DISTINCT, Criteria, CriteriaStruct, Floats, Ints
+
+__all__ = [
+    "BALANCED",
+    "BLOCK",
+    "GAIN",
+    "INTERVAL",
+    "MEDIAN",
+    "RELAXED",
+    "SET",
+    "TREE",
+    "WIDEST_GAIN",
+    "Multiway",
+    "MultiwayTree",
+    "Policy",
+    "Rows",
+    "Tree",
+    "classes",
+    "loss",
+    "multiway_classes",
+]
+
+# Kinds of attribute: what a set of its codes loses.
+INTERVAL, TREE, SET = 0, 1, 2
+
+# Cut policies. GAIN takes the largest fall of loss over all attributes; WIDEST_GAIN adds the loss
+# of the attribute to the fall per row, so that wide attributes come first; which of them loses less
+# depends on the data. BALANCED is MEDIAN without giving missing values classes of their own first.
+# RELAXED halves a node on its widest attribute, rows of equal value on both sides where needed.
+MEDIAN, GAIN, WIDEST_GAIN, BALANCED, RELAXED = 0, 1, 2, 3, 4
+
+BLOCK = 1 << 15
+"""Rows of the largest nodes that are coded anew, and that rows may change classes in."""
+
+
+class Rows(NamedTuple):
+    """Coded rows: code 0 is the missing value, codes of an attribute are in its order.
+
+    Tables over codes are flat; those of attribute a start at ``first[a]``.
+    """
+
+    codes: NDArray[np.unsignedinteger[Any]]  # (attributes, rows), C-contiguous
+    sensitive: NDArray[np.int32]  # (sensitive attributes, rows)
+    kind: Ints  # (attributes,): INTERVAL, TREE or SET
+    first: Ints  # (attributes + 1,)
+    low: Floats  # INTERVAL: lower end of a code's interval
+    high: Floats  # INTERVAL: upper end; equal to the lower unless gridded
+    step: Floats  # TREE: loss of the lowest common ancestor of a code and the next one
+    span: Floats  # (attributes,): INTERVAL: range over the whole dataset, 1 where that is 0
+    domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
+    present: Floats  # (attributes,): distinct values present in the whole dataset
+    persons: int = 0  # 1 where the last sensitive row tells persons apart, and nothing else; else 0
+
+
+class Policy(NamedTuple):
+    """How cuts are chosen: greedily, or, in nodes of at most ``rollout_rows``, by looking ahead."""
+
+    greedy: int  # also finishes the subtrees that are compared when looking ahead
+    candidates: int  # cuts of each attribute whose subtrees are compared
+    rollout_rows: int  # 0: never look ahead
+    group_rows: int = 0  # nodes of at most these may be cut by groups; never more than above
+    nested_rows: int = 0  # in these it is looked ahead twice; likewise
+    finalists: int = 1  # cuts of a node, over all attributes, that are compared by the second look
+
+
+class Multiway(NamedTuple):
+    """DI-Mondrian: at how many points a node is cut at once, where its parts have ``room`` times k
+    rows on average."""
+
+    cut_points: int
+    room: int
+
+
+_MOST_COLUMNS = 1 << 15
+_MANY = 1 << 31  # more than any rows; C multiplies two of it
+
+
+class _Rows(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("rows", "attributes", "sensitive_columns")),
+        *((name, ctypes.c_int64) for name in ("persons", "code_bytes")),
+        *((name, ctypes.c_void_p) for name in ("codes", "sensitive", "kind", "first", "low")),
+        *((name, ctypes.c_void_p) for name in ("high", "step", "span", "domain", "present")),
+    )
+
+
+class _Policy(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_int64) for name in Policy._fields)
+
+
+class _Multiway(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_int64) for name in (*Multiway._fields, "sensitive_codes"))
+
+
+def _rows(rows: Rows) -> _Rows:
+    """The rows as C takes them. TypeError or ValueError where they do not fit together."""
+    if rows.codes.ndim != 2:
+        raise ValueError(f"codes: (attributes, rows) expected, got {rows.codes.shape}")
+    attributes, count = rows.codes.shape
+    width = rows.codes.dtype.itemsize
+    if rows.codes.dtype not in (np.uint8, np.uint16, np.uint32):
+        raise TypeError(f"codes: unsigned, of 1, 2 or 4 bytes expected, got {rows.codes.dtype}")
+    columns = len(rows.sensitive)
+    if not 0 < attributes < _MOST_COLUMNS or not columns < _MOST_COLUMNS or not count < 1 << 31:
+        raise ValueError(
+            "codes, sensitive: some attributes and fewer than 2**31 rows expected, got "
+            f"{attributes}, {columns} sensitive ones and {count}"
+        )
+    made = _Rows(
+        rows=count,
+        attributes=attributes,
+        sensitive_columns=columns,
+        persons=int(bool(rows.persons) and columns > 0),
+        code_bytes=width,
+        codes=address(rows.codes, rows.codes.dtype, attributes, count, what="codes"),
+        sensitive=address(rows.sensitive, np.int32, columns, count, what="sensitive"),
+        **_tables(rows, attributes),
+    )
+    if count and np.any(rows.codes.max(axis=1) >= np.diff(rows.first)):
+        raise ValueError("codes: beyond the tables of their attribute")
+    check_below(rows.sensitive, 1 << 31, "sensitive")
+    return made
+
+
+def _tables(rows: Rows, attributes: int) -> dict[str, int]:
+    """Where the tables of the attributes begin, by name."""
+    sizes = dict.fromkeys(("kind", "span", "domain", "present"), attributes)
+    codes = int(rows.first.flat[-1]) if rows.first.size else 0
+    sizes |= {"first": attributes + 1} | dict.fromkeys(("low", "high", "step"), codes)
+    places = {}
+    for name, size in sizes.items():
+        dtype = np.int64 if name in ("kind", "first") else np.float64
+        places[name] = address(getattr(rows, name), dtype, size, what=name)
+        if dtype is np.float64 and not np.isfinite(getattr(rows, name)).all():
+            raise ValueError(f"{name}: all must be finite")
+    check_below(rows.kind, SET + 1, "kind")
+    check_below(rows.first, codes + 1, "first")
+    if rows.first[0] != 0 or np.any(np.diff(rows.first) < 1):
+        raise ValueError("first: must begin with 0 and ascend")
+    return places
+
+
+def _policy(policy: Policy) -> _Policy:
+    if not 0 <= policy.greedy <= RELAXED or not 0 <= policy.rollout_rows < 1 << 63:
+        raise ValueError(f"{policy}: not a policy")
+    if not (1 <= policy.candidates <= BLOCK and 1 <= policy.finalists <= BLOCK):
+        raise ValueError(f"{policy}: from 1 to {BLOCK} candidates and finalists expected")
+    if min(policy.group_rows, policy.nested_rows) < 0:
+        raise ValueError(f"{policy}: rows of a node cannot be fewer than none")
+    if max(policy.group_rows, policy.nested_rows) > min(policy.rollout_rows, BLOCK):
+        raise ValueError(f"{policy}: no more than rollout_rows, or {BLOCK}, in groups or nested")
+    return _Policy(*policy)
+
+
+def _checked(rows: Rows, criteria: Criteria) -> tuple[_Rows, CriteriaStruct]:
+    """Both as C takes them."""
+    of_rows, asked = _rows(rows), CriteriaStruct.made(criteria, len(rows.sensitive))
+    if criteria.k < 1:
+        raise ValueError(f"k: 1 or more expected, got {criteria.k}")
+    asked.k = min(criteria.k, _MANY)
+    for column, codes in zip(criteria.column, criteria.codes, strict=True):
+        check_below(rows.sensitive[column], int(codes), "sensitive")
+    if of_rows.persons:
+        _check_persons(criteria, len(rows.sensitive) - 1)
+    return of_rows, asked
+
+
+def _check_persons(criteria: Criteria, column: int) -> None:
+    """ValueError unless persons are counted, and no more: blocks number them anew."""
+    of = criteria.column == column
+    if not of.any() or (criteria.kind[of] != DISTINCT).any() or criteria.uncounted[of].any():
+        raise ValueError("persons: a criterion on how many there are expected, and no other")
+
+
+_STATUS = (ctypes.POINTER(_Rows), ctypes.POINTER(CriteriaStruct))
+_POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
+_classes = function("mo_classes", *_STATUS, ctypes.POINTER(_Policy), _POINTER, _POINTER)
+_loss = function(
+    "mo_loss", *_STATUS, ctypes.POINTER(_Policy), _POINTER, _POINTER, _INT,
+    ctypes.POINTER(ctypes.c_double),
+)  # fmt: skip
+_multiway_classes = function(
+    "mo_multiway_classes", *_STATUS, ctypes.POINTER(_Multiway), _POINTER, _POINTER
+)
+_open = function("mo_open_tree", *_STATUS, ctypes.POINTER(_Policy), ctypes.POINTER(_POINTER))
+_open_multiway = function(
+    "mo_open_multiway_tree", *_STATUS, ctypes.POINTER(_Multiway), ctypes.POINTER(_POINTER)
+)
+_close = function("mo_close_tree", _POINTER, result=None)
+_cut = function(
+    "mo_cut", _POINTER, _INT, _INT, ctypes.POINTER(_INT), ctypes.POINTER(_INT), result=None
+)
+_cut_parts = function(
+    "mo_cut_parts", _POINTER, _INT, _INT, ctypes.POINTER(_INT), ctypes.POINTER(_INT), _POINTER,
+    result=None,
+)  # fmt: skip
+_part = function("mo_part", _POINTER, _INT, _INT, _INT, _INT, result=_INT)
+
+
+def classes(rows: Rows, criteria: Criteria, policy: Policy) -> tuple[NDArray[np.int32], Ints]:
+    """The classes of rows that are cut until no valid cut is left.
+
+    Returns the rows class by class, (rows,), and where in it each class starts. The rows as a whole
+    must satisfy the criteria. Raises MemoryError.
+    """
+    of_rows, asked, by = *_checked(rows, criteria), _policy(policy)
+    index, marks = _room(rows)
+    if len(index):
+        _classes(of_rows, asked, by, index.ctypes.data, marks.ctypes.data)
+    return index, np.flatnonzero(marks)
+
+
+def multiway_classes(
+    rows: Rows, criteria: Criteria, multiway: Multiway
+) -> tuple[NDArray[np.int32], Ints]:
+    """The same by DI-Mondrian: nodes are cut into several parts at once.
+
+    The tables ``low`` and ``high`` of the rows are places here: where a value lies in the range, or
+    in the order, of the whole dataset, from 0 to 1, for every kind of attribute.
+    """
+    of_rows, asked = _checked(rows, criteria)
+    points = _multiway(rows, criteria, multiway)
+    index, marks = _room(rows)
+    if len(index):
+        _multiway_classes(of_rows, asked, points, index.ctypes.data, marks.ctypes.data)
+    return index, np.flatnonzero(marks)
+
+
+def _room(rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    count = rows.codes.shape[1]
+    return np.empty(count, np.int32), np.zeros(count, np.uint8)
+
+
+def _multiway(rows: Rows, criteria: Criteria, multiway: Multiway) -> _Multiway:
+    if min(multiway) < 1:
+        raise ValueError(f"{multiway}: must be 1 or more")
+    codes = int(rows.sensitive.max(initial=0)) + 1
+    points, room = (min(asked, _MANY) for asked in multiway)
+    return _Multiway(points, room, max(codes, int(criteria.codes.max(initial=1))))
+
+
+def loss(
+    rows: Rows,
+    criteria: Criteria,
+    policy: Policy,
+    index: NDArray[np.int32],
+    starts: Ints,
+) -> float:
+    """Loss of all classes together, in rows times attributes; ``index`` and ``starts`` are those of
+    `classes`."""
+    of_rows, asked = _checked(rows, criteria)
+    count = rows.codes.shape[1]
+    check_below(index, count, "index")
+    check_starts(starts, count, "starts", least=1)
+    found = ctypes.c_double()
+    where = address(index, np.int32, count, what="index")
+    begin = address(starts, np.int64, None, what="starts")
+    _loss(of_rows, asked, _policy(policy), where, begin, len(starts), ctypes.byref(found))
+    return found.value
+
+
+class _Opened:
+    """Rows that are cut node by node: a node is places ``start`` to ``stop``, which a cut moves."""
+
+    def __init__(self, rows: Rows, criteria: Criteria, opened: ctypes.c_void_p) -> None:
+        self._keep = rows, criteria  # C reads their arrays
+        self._count = rows.codes.shape[1]
+        self._attributes = rows.codes.shape[0]
+        self._tree = opened
+        weakref.finalize(self, _close, opened)
+
+    def part(self, start: int, stop: int, attribute: int, code: int) -> int:
+        """Bring the rows of a node up to a code to the front; where the others start."""
+        self._check(start, stop)
+        if not 0 <= attribute < self._attributes or not 0 <= code < 1 << 63:
+            raise ValueError(f"attribute {attribute}, code {code}: there are none")
+        return int(_part(self._tree, start, stop, attribute, code))
+
+    def _check(self, start: int, stop: int) -> None:
+        if not 0 <= start < stop <= self._count:
+            raise ValueError(f"{start} to {stop}: no node of {self._count} rows")
+
+
+class Tree(_Opened):
+    """Rows that are cut node by node, by a policy. Raises MemoryError."""
+
+    def __init__(self, rows: Rows, criteria: Criteria, policy: Policy) -> None:
+        self._structs = _checked(rows, criteria)
+        opened = _POINTER()
+        _open(*self._structs, _policy(policy), ctypes.byref(opened))
+        super().__init__(rows, criteria, opened)
+
+    def cut(self, start: int, stop: int) -> tuple[int, int]:
+        """The ordered cut of a node: attribute and code, up to which rows are parted from others.
+
+        Attribute -1: the node is final, or cut by a group, which no comparison with a value tells.
+        """
+        self._check(start, stop)
+        attribute, code = _INT(), _INT()
+        _cut(self._tree, start, stop, ctypes.byref(attribute), ctypes.byref(code))
+        return attribute.value, code.value
+
+
+class MultiwayTree(_Opened):
+    """Rows that are cut node by node into several parts; rows as in `multiway_classes`."""
+
+    def __init__(self, rows: Rows, criteria: Criteria, multiway: Multiway) -> None:
+        self._structs = _checked(rows, criteria)
+        opened = _POINTER()
+        points = _multiway(rows, criteria, multiway)
+        most = min(multiway.cut_points, rows.codes.shape[1])
+        self._points = np.zeros(max(1, most), np.int64)
+        _open_multiway(*self._structs, points, ctypes.byref(opened))
+        super().__init__(rows, criteria, opened)
+
+    def cut(self, start: int, stop: int) -> tuple[int, list[int]]:
+        """The attribute of a node's cut (-1: it is final), and the codes that it is cut above."""
+        self._check(start, stop)
+        attribute, count = _INT(), _INT()
+        _cut_parts(
+            self._tree, start, stop, ctypes.byref(attribute), ctypes.byref(count),
+            self._points.ctypes.data,
+        )  # fmt: skip
+        return attribute.value, self._points[: count.value].tolist()

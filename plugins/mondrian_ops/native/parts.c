@@ -1,0 +1,359 @@
+/* DI-Mondrian: nodes are cut into several parts at once (docs/algorithms.md, DI-Mondrian). */
+#include <stdlib.h>
+
+#include "mondrian.h"
+#include "splitting.h"
+
+/* Sums of n ln n are of whole numbers, in these units: so the order of the rows does not matter. */
+static const double UNIT = 1 << 20;
+
+static int open_parts(parts *opened, const mo_multiway *asked, int64_t rows, int64_t k) {
+  int64_t most = asked->cut_points < rows / k ? asked->cut_points : rows / k;
+  most = most > 1 ? most : 1;
+  opened->most = most;
+  opened->room = asked->room;
+  opened->point = calloc((size_t)most, sizeof *opened->point);
+  opened->counts = calloc((size_t)asked->sensitive_codes + 1, sizeof *opened->counts);
+  opened->waiting = calloc((size_t)(rows / k) + 1, sizeof *opened->waiting);
+  return opened->point && opened->counts && opened->waiting ? MO_DONE : MO_NO_MEMORY;
+}
+
+void close_parts(parts *closed) {
+  free(closed->point);
+  free(closed->counts);
+  free(closed->waiting);
+  memset(closed, 0, sizeof *closed);
+}
+
+/* Where an attribute is cut */
+
+/* Which of the points inner quantiles of n rows is nearest to a rank, and how far away it is.
+ *
+ * The quantile is counted from 0: below that, or points, is an end of the node. The distance is in
+ * rows times points + 1. */
+static int64_t nearest_quantile(int64_t rank, int64_t n, int64_t points, int64_t *away) {
+  int64_t q = (2 * rank * (points + 1) + n) / (2 * n) - 1;
+  int64_t off = rank * (points + 1) - (q + 1) * n;
+  *away = off < 0 ? -off : off;
+  return q;
+}
+
+/* Of the cuts nearest to quantile q the one after which rows lose least; -1: none keeps k.
+ *
+ * Only the rows of the distinct codes first to last are looked at. Of equal losses the cut nearer
+ * to the quantile wins, then the lower one. */
+static int64_t seek_point(int32_t a, int64_t first, int64_t last, int64_t n, int64_t q,
+                          int64_t points, cutter *work) {
+  const layout *of = work->layout;
+  const int64_t *value = work->value + first;
+  double *right = work->right + first, least = INFINITY, loss = 0.0;
+  int64_t before = first > 0 ? work->below[first - 1] : 0, k = work->criteria->k;
+  int64_t best = -1, best_away = 0;
+  losses_above(of, a, last - first + 1, value, right);
+  for (int64_t j = first; j < last; j++) {
+    int64_t rank = work->below[j], away;
+    loss = loss_below(of, a, j - first, value, loss);
+    if (nearest_quantile(rank, n, points, &away) != q || rank < k || n - rank < k) continue;
+    double rest =
+        (double)(rank - before) * loss + (double)(work->below[last] - rank) * right[j - first];
+    if (rest < least || (rest == least && away < best_away)) {
+      best = j;
+      least = rest;
+      best_away = away;
+    }
+  }
+  return best;
+}
+
+/* For each quantile the best cut near it; -1 where none keeps k.
+ *
+ * A cut is judged by the rows between the two quantiles beside its own. */
+static void seek_points(int32_t a, int64_t n, int64_t points, cutter *work, parts *own) {
+  int64_t first = 0, last = 0;
+  for (int64_t q = 0; q < points; q++) {
+    while (work->below[first] * (points + 1) <= q * n) first++;
+    while (work->below[last] * (points + 1) < (q + 2) * n) last++;
+    own->point[q] = first < last ? seek_point(a, first, last, n, q, points, work) : -1;
+  }
+}
+
+/* Put the cuts of an attribute, just tallied, that keep k into own->point, ascending; how many.
+ *
+ * Where no cut near a quantile keeps k, the one that balances best is the only one. */
+static int64_t place_points(int32_t a, int64_t d, int64_t n, cutter *work, parts *own) {
+  if (d < 2) return 0;
+  int64_t k = work->criteria->k, points = n / (own->room * k) - 1, count = 0, last = 0;
+  points = points < own->most ? points : own->most;
+  points = points > 1 ? points : 1;
+  seek_points(a, n, points, work, own);
+  for (int64_t q = 0; q < points; q++) {
+    int64_t j = own->point[q];
+    if (j < 0 || work->below[j] - last < k) continue;
+    own->point[count++] = j;
+    last = work->below[j];
+  }
+  if (count > 0) return count;
+  own->point[0] = median_cut(d, n, k, work->below, NULL);
+  return own->point[0] >= 0;
+}
+
+/* Which attribute is cut */
+
+static int64_t rows_at(const cutter *work, int64_t j) {
+  return work->below[j] - (j > 0 ? work->below[j - 1] : 0);
+}
+
+/* Coefficient of variation of an attribute's values in the node, one added to their places. */
+static double variation(int32_t a, int64_t d, int64_t n, const cutter *work) {
+  const double *place = work->layout->low + work->layout->first[a];
+  double mean = 0.0, variance = 0.0;
+  for (int64_t j = 0; j < d; j++)
+    mean += (double)rows_at(work, j) * place[work->value[j]] / (double)n;
+  for (int64_t j = 0; j < d; j++) {
+    double off = place[work->value[j]] - mean;
+    variance += (double)rows_at(work, j) * (off * off) / (double)n;
+  }
+  return sqrt(variance) / (1.0 + mean);
+}
+
+/* How much less a row loses on an attribute when the node is cut at its points. */
+static double fall_of_parts(int32_t a, int64_t d, int64_t n, int64_t count, const cutter *work,
+                            const parts *own) {
+  const layout *of = work->layout;
+  double rest = 0.0;
+  int64_t first = 0, below = 0;
+  for (int64_t p = 0; p <= count; p++) {
+    int64_t last = p < count ? own->point[p] : d - 1;
+    double loss = width(of, a, work->value[first], work->value[last], last - first + 1);
+    rest += (double)(work->below[last] - below) * loss;
+    first = last + 1;
+    below = work->below[last];
+  }
+  return width(of, a, work->value[0], work->value[d - 1], d) - rest / (double)n;
+}
+
+static int64_t ordered_code(node here, int64_t i, field value, const cutter *work) {
+  return code_of(here.rows + (int64_t)work->order[i] * work->layout->stride, value);
+}
+
+/* Sum of c ln c over the counts c of a sensitive attribute among rows first to last of work->order,
+ * in units; and how many distinct values there are. */
+static int64_t concentration(node here, int64_t s, int64_t first, int64_t last, int64_t *distinct,
+                             const cutter *work, parts *own) {
+  field value = sensitive_field(work->layout, s);
+  int64_t *counts = own->counts, total = 0;
+  *distinct = 0;
+  for (int64_t i = first; i < last; i++) counts[ordered_code(here, i, value, work)]++;
+  for (int64_t i = first; i < last; i++) {
+    int64_t code = ordered_code(here, i, value, work);
+    if (counts[code] == 0) continue;
+    total += (int64_t)rint((double)counts[code] * log((double)counts[code]) * UNIT);
+    ++*distinct;
+    counts[code] = 0;
+  }
+  return total;
+}
+
+/* Share of the entropy of a sensitive attribute that cutting at the points takes away.
+ *
+ * Less what chance would take: half the logarithm of n for each free parameter (Schwarz 1978).
+ * work->order must hold the rows in the attribute's order. */
+static double information_gain(node here, int64_t s, int64_t count, const cutter *work,
+                               parts *own) {
+  int64_t n = here.count, inside = 0, first = 0, distinct, ignored;
+  int64_t whole = concentration(here, s, 0, n, &distinct, work, own);
+  if (distinct < 2) return 0.0;
+  double sizes = 0.0;
+  for (int64_t p = 0; p <= count; p++) {
+    int64_t last = p < count ? work->below[own->point[p]] : n;
+    inside += concentration(here, s, first, last, &ignored, work, own);
+    sizes += (double)(last - first) * log((double)(last - first));
+    first = last;
+  }
+  double entropy = (double)n * log((double)n) - (double)whole / UNIT;
+  double gained = entropy - sizes + (double)inside / UNIT;
+  double chance = 0.5 * (double)count * (double)(distinct - 1) * log((double)n);
+  return gained > chance ? (gained - chance) / entropy : 0.0;
+}
+
+/* Rank of an attribute: variation, fall of loss and, on average, information gain. */
+static double score_of(node here, int32_t a, int64_t d, int64_t count, cutter *work, parts *own) {
+  int64_t sensitive = work->layout->sensitive - work->layout->persons;
+  double found =
+      variation(a, d, here.count, work) + fall_of_parts(a, d, here.count, count, work, own);
+  if (sensitive > 0) order_rows(here, a, d, work);
+  for (int64_t s = 0; s < sensitive; s++)
+    found += information_gain(here, s, count, work, own) / (double)sensitive;
+  return found;
+}
+
+/* Which of its cuts keep everything */
+
+/* Whether rows first to last of work->order keep k and every criterion. */
+static int part_holds(node here, int64_t first, int64_t last, const cutter *work, parts *own) {
+  const mo_criteria *criteria = work->criteria;
+  if (last - first < criteria->k) return 0;
+  for (int64_t j = 0; j < criteria->count; j++) {
+    field value = sensitive_field(work->layout, criteria->column[j]);
+    int64_t distinct = 0;
+    for (int64_t i = first; i < last; i++)
+      distinct += own->counts[ordered_code(here, i, value, work)]++ == 0;
+    int holds =
+        group_holds(own->counts, last - first, distinct, criteria, j, work->surplus, work->deficit);
+    for (int64_t i = first; i < last; i++) own->counts[ordered_code(here, i, value, work)] = 0;
+    if (!holds) return 0;
+  }
+  return 1;
+}
+
+/* Drop the points below which, or after which, a part would break a criterion.
+ *
+ * From the lowest on, a point is kept if the part between it and the last kept one holds; then the
+ * highest are dropped until what is above them holds too. Returns how many are left. */
+static int64_t keep_points(node here, int64_t count, const cutter *work, parts *own) {
+  int64_t kept = 0, first = 0;
+  for (int64_t p = 0; p < count; p++) {
+    int64_t last = work->below[own->point[p]];
+    if (!part_holds(here, first, last, work, own)) continue;
+    own->point[kept++] = own->point[p];
+    first = last;
+  }
+  while (kept > 0 && !part_holds(here, work->below[own->point[kept - 1]], here.count, work, own))
+    kept--;
+  return kept;
+}
+
+/* Put the codes at which attribute a is cut into own->point; returns how many.
+ *
+ * Of the points of place_points those that keep every criterion; if there are none, the cut that
+ * balances best of all that keep it; 0: there is none. */
+static int64_t valid_points(node here, int32_t a, cutter *work, parts *own) {
+  int64_t n = here.count, d = tally(here, a, work), count = place_points(a, d, n, work, own);
+  order_rows(here, a, d, work);
+  count = keep_points(here, count, work, own);
+  if (count == 0) {
+    mark_valid(here, a, d, work);
+    own->point[0] = median_cut(d, n, work->criteria->k, work->below, work->valid);
+    count = own->point[0] >= 0;
+  }
+  for (int64_t p = 0; p < count; p++) own->point[p] = work->value[own->point[p]];
+  return count;
+}
+
+/* Fill work->score and distinct; checked: no cut of it keeps k. */
+static void offers(node here, cutter *work, parts *own) {
+  for (int32_t a = 0; a < work->layout->attributes; a++) {
+    int64_t d = tally(here, a, work), count = place_points(a, d, here.count, work, own);
+    work->distinct[a] = d;
+    work->checked[a] = count == 0;
+    if (count > 0) work->score[a] = score_of(here, a, d, count, work, own);
+  }
+}
+
+static int32_t leader(const cutter *work) {
+  int32_t best = -1;
+  for (int32_t a = 0; a < work->layout->attributes; a++) {
+    if (work->checked[a]) continue;
+    if (best < 0 || work->score[a] > work->score[best] ||
+        (work->score[a] == work->score[best] && work->distinct[a] > work->distinct[best]))
+      best = a;
+  }
+  return best;
+}
+
+/* The attribute of a node's cut (-1: the node is final), and at how many codes: own->point.
+ *
+ * Rows up to each of them are a part, and the others. Missing values are parted from present ones
+ * first. The attribute of the highest score is cut; one that has no valid cut leaves it to the
+ * next. */
+static int32_t parts_of(node here, int64_t *count, cutter *work, parts *own) {
+  *count = 1;
+  own->point[0] = 0;
+  for (int32_t a = 0; a < work->layout->attributes; a++)
+    if (parts_missing(here, a, work)) return a;
+  offers(here, work, own);
+  for (;;) {
+    int32_t best = leader(work);
+    *count = best < 0 ? 0 : valid_points(here, best, work, own);
+    if (best < 0 || *count > 0) return best;
+    work->checked[best] = 1;
+  }
+}
+
+/* Cut until nodes have at most floor rows or no cut is left; mark where such a node starts. */
+static void cut_into_parts(node whole, int64_t floor, uint8_t *marks, cutter *work, parts *own) {
+  int64_t stride = work->layout->stride, k = work->criteria->k, top = 0;
+  own->waiting[0] = whole;
+  while (top >= 0) {
+    node here = own->waiting[top--];
+    int64_t count = 0;
+    int32_t a = here.count > floor && here.count >= 2 * k ? parts_of(here, &count, work, own) : -1;
+    if (a < 0) {
+      marks[(here.rows - whole.rows) / stride] = 1;
+      continue;
+    }
+    for (int64_t p = 0; p < count; p++) {
+      int64_t middle = part_rows(here, (cut){a, 0, own->point[p]}, work);
+      own->waiting[++top] = (node){.rows = here.rows, .count = middle};
+      here = (node){.rows = here.rows + middle * stride, .count = here.count - middle};
+    }
+    own->waiting[++top] = here;
+  }
+}
+
+/* Of the memory that nodes are worked on with. */
+static const mo_policy POLICY = {.greedy = MO_MEDIAN, .finalists = 1};
+
+static int grow_parts(rows_of *from, parts *own, int32_t *index, uint8_t *marks) {
+  const layout *of = &from->packed.of;
+  blocks small;
+  int status = open_blocks(&small, from);
+  if (status == MO_DONE) {
+    cut_into_parts(from->whole, BLOCK, marks, &from->work, own);
+    for (int64_t start = 0, stop; start < from->whole.count; start = stop) {
+      stop = next_mark(marks, start, from->whole.count);
+      node here = {.rows = from->whole.rows + start * of->stride, .count = stop - start};
+      if (here.count < 2 * from->work.criteria->k || here.count > BLOCK) {
+        write_numbers(here, of, index + start);
+        continue;
+      }
+      fill_block(&small.block, here, &from->work);
+      cut_into_parts((node){.rows = small.block.rows, .count = here.count}, 0, marks + start,
+                     &small.work, own);
+      write_block_numbers(here, of, &small.block, index + start);
+    }
+  }
+  close_blocks(&small);
+  return status;
+}
+
+int mo_multiway_classes(const mo_rows *places, const mo_criteria *criteria,
+                        const mo_multiway *multiway, int32_t *index, uint8_t *marks) {
+  rows_of from;
+  parts own = {0};
+  int status = open_rows_of(&from, places, criteria, &POLICY);
+  if (status == MO_DONE) status = open_parts(&own, multiway, places->rows, criteria->k);
+  if (status == MO_DONE) status = grow_parts(&from, &own, index, marks);
+  close_parts(&own);
+  close_rows_of(&from);
+  return status;
+}
+
+int mo_open_multiway_tree(const mo_rows *places, const mo_criteria *criteria,
+                          const mo_multiway *multiway, mo_tree **opened) {
+  int status = mo_open_tree(places, criteria, &POLICY, opened);
+  if (status == MO_DONE)
+    status = open_parts(&(*opened)->parts, multiway, places->rows, criteria->k);
+  if (status == MO_DONE) return status;
+  mo_close_tree(*opened);
+  *opened = NULL;
+  return status;
+}
+
+void mo_cut_parts(mo_tree *tree, int64_t start, int64_t stop, int64_t *attribute, int64_t *count,
+                  int64_t *points) {
+  int64_t stride = tree->rows.packed.of.stride;
+  node here = {.rows = tree->rows.whole.rows + start * stride, .count = stop - start};
+  *attribute = parts_of(here, count, &tree->rows.work, &tree->parts);
+  memcpy(points, tree->parts.point, (size_t)*count * sizeof *points);
+}

@@ -1,0 +1,180 @@
+/* Rows in records: packed from columns, and by themselves, coded anew, in blocks. */
+#include <stdlib.h>
+
+#include "splitting.h"
+
+static int32_t bytes_for(int64_t codes) { return codes <= 1 << 8 ? 1 : codes <= 1 << 16 ? 2 : 4; }
+
+static void write_code(unsigned char *record, field at, int64_t code) {
+  if (at.bytes == 1) {
+    record[at.offset] = (unsigned char)code;
+  } else if (at.bytes == 2) {
+    uint16_t narrow = (uint16_t)code;
+    memcpy(record + at.offset, &narrow, sizeof narrow);
+  } else {
+    uint32_t wide = (uint32_t)code;
+    memcpy(record + at.offset, &wide, sizeof wide);
+  }
+}
+
+static void write_number(unsigned char *record, const layout *of, int64_t number) {
+  uint32_t written = (uint32_t)number;
+  memcpy(record + of->number, &written, sizeof written);
+}
+
+/* Lay the columns side by side, each in the bytes that it has, then the number. */
+static void lay_out(layout *of, field *column) {
+  int32_t offset = 0;
+  for (int32_t a = 0; a < of->attributes + of->sensitive; a++) {
+    column[a].offset = offset;
+    offset += column[a].bytes;
+  }
+  of->number = offset;
+  of->stride = (offset + (int32_t)sizeof(uint32_t) + 7) / 8 * 8;
+}
+
+static int open_columns(table *opened) {
+  size_t columns = (size_t)opened->of.attributes + (size_t)opened->of.sensitive;
+  opened->column = calloc(columns + 1, sizeof *opened->column);
+  opened->of.column = opened->column;
+  return opened->column ? MO_DONE : MO_NO_MEMORY;
+}
+
+static int open_rows(table *opened, int64_t rows) {
+  opened->rows = malloc((size_t)(rows + 1) * (size_t)opened->of.stride);
+  return opened->rows ? MO_DONE : MO_NO_MEMORY;
+}
+
+void close_table(table *closed) {
+  free(closed->column);
+  free(closed->first);
+  free(closed->low);
+  free(closed->high);
+  free(closed->step);
+  free(closed->rows);
+  memset(closed, 0, sizeof *closed);
+}
+
+ALWAYS_INLINE int64_t column_code(const mo_rows *rows, int64_t a, int64_t i) {
+  const unsigned char *column = rows->codes;
+  int64_t bytes = rows->code_bytes;
+  return read_code(column + (a * rows->rows + i) * bytes, 0, (int)bytes);
+}
+
+/* All rows in records of their own codes, numbered from 0. The tables over codes stay the caller's.
+ */
+int pack_rows(table *into, const mo_rows *rows) {
+  memset(into, 0, sizeof *into);
+  layout *of = &into->of;
+  *of = (layout){.attributes = (int32_t)rows->attributes,
+                 .sensitive = (int32_t)rows->sensitive_columns,
+                 .persons = (int32_t)rows->persons,
+                 .kind = rows->kind,
+                 .first = rows->first,
+                 .low = rows->low,
+                 .high = rows->high,
+                 .step = rows->step,
+                 .span = rows->span,
+                 .domain = rows->domain,
+                 .present = rows->present};
+  if (open_columns(into)) return MO_NO_MEMORY;
+  for (int32_t a = 0; a < of->attributes; a++)
+    into->column[a].bytes = bytes_for(rows->first[a + 1] - rows->first[a]);
+  for (int32_t s = 0; s < of->sensitive; s++) {
+    const int32_t *codes = rows->sensitive + s * rows->rows;
+    int32_t most = 0;
+    for (int64_t i = 0; i < rows->rows; i++) most = codes[i] > most ? codes[i] : most;
+    into->column[of->attributes + s].bytes = bytes_for((int64_t)most + 1);
+  }
+  lay_out(of, into->column);
+  if (open_rows(into, rows->rows)) return MO_NO_MEMORY;
+  for (int64_t i = 0; i < rows->rows; i++) {
+    unsigned char *record = into->rows + i * of->stride;
+    for (int32_t a = 0; a < of->attributes; a++)
+      write_code(record, into->column[a], column_code(rows, a, i));
+    for (int32_t s = 0; s < of->sensitive; s++)
+      write_code(record, into->column[of->attributes + s], rows->sensitive[s * rows->rows + i]);
+    write_number(record, of, i);
+  }
+  return MO_DONE;
+}
+
+/* A block for nodes of at most rows rows. */
+int open_block(table *block, const layout *outer, int64_t rows) {
+  memset(block, 0, sizeof *block);
+  block->of = *outer;
+  if (open_columns(block)) return MO_NO_MEMORY;
+  size_t size = 0;
+  for (int32_t a = 0; a < outer->attributes; a++) {
+    int64_t codes = outer->first[a + 1] - outer->first[a];
+    codes = (codes < rows ? codes : rows) + 1;
+    block->column[a].bytes = bytes_for(codes);
+    size += (size_t)codes;
+  }
+  for (int32_t s = 0; s < outer->sensitive; s++)
+    block->column[outer->attributes + s] = sensitive_field(outer, s);
+  if (outer->persons) {
+    int32_t own = bytes_for(rows);
+    field *persons = &block->column[outer->attributes + outer->sensitive - 1];
+    persons->bytes = own < persons->bytes ? own : persons->bytes;
+  }
+  lay_out(&block->of, block->column);
+  block->first = calloc((size_t)outer->attributes + 1, sizeof *block->first);
+  block->low = calloc(size + 1, sizeof *block->low);
+  block->high = calloc(size + 1, sizeof *block->high);
+  block->step = calloc(size + 1, sizeof *block->step);
+  if (!block->first || !block->low || !block->high || !block->step) return MO_NO_MEMORY;
+  block->of.first = block->first;
+  block->of.low = block->low;
+  block->of.high = block->high;
+  block->of.step = block->step;
+  return open_rows(block, rows);
+}
+
+/* Number a node's persons anew, so that what is noted of them stays in the caches. */
+static void number_persons(table *block, node here, cutter *outer) {
+  const layout *from = outer->layout;
+  int64_t column = from->sensitive - 1, stamp = ++outer->clock, found = 0;
+  field read = sensitive_field(from, column), written = sensitive_field(&block->of, column);
+  for (int64_t i = 0; i < here.count; i++) {
+    int64_t person = code_of(here.rows + i * from->stride, read);
+    if (outer->left_seen[person] != stamp) {
+      outer->left_seen[person] = stamp;
+      outer->left_counts[person] = found++;
+    }
+    write_code(block->rows + i * block->of.stride, written, outer->left_counts[person]);
+  }
+}
+
+/* Code attribute a of a node anew: its distinct codes in order, 0 stays the missing value. */
+static void recode(table *block, node here, int32_t a, cutter *outer) {
+  const layout *from = outer->layout;
+  layout *to = &block->of;
+  int64_t d = tally(here, a, outer), shift = outer->value[0] != 0;
+  block->first[a + 1] = block->first[a] + d + shift;
+  for (int64_t j = 0; j < d; j++) {
+    int64_t v = outer->value[j], at = block->first[a] + j + shift;
+    outer->histogram[v] = j + shift;
+    block->low[at] = from->low[from->first[a] + v];
+    block->high[at] = from->high[from->first[a] + v];
+    block->step[at] = j + 1 < d ? highest_step(from, a, v, outer->value[j + 1]) : 0.0;
+  }
+  field read = from->column[a], written = to->column[a];
+  for (int64_t i = 0; i < here.count; i++)
+    write_code(block->rows + i * to->stride, written,
+               outer->histogram[code_of(here.rows + i * from->stride, read)]);
+  for (int64_t j = 0; j < d; j++) outer->histogram[outer->value[j]] = 0;
+}
+
+/* The rows of a node by themselves, coded anew and numbered from 0: tables and counts then follow
+ * the rows of the node, and not the distinct values of a column. */
+void fill_block(table *block, node here, cutter *outer) {
+  const layout *from = outer->layout, *to = &block->of;
+  for (int32_t a = 0; a < to->attributes; a++) recode(block, here, a, outer);
+  for (int32_t s = 0; s < to->sensitive - to->persons; s++)
+    for (int64_t i = 0; i < here.count; i++)
+      write_code(block->rows + i * to->stride, sensitive_field(to, s),
+                 code_of(here.rows + i * from->stride, sensitive_field(from, s)));
+  if (to->persons) number_persons(block, here, outer);
+  for (int64_t i = 0; i < here.count; i++) write_number(block->rows + i * to->stride, to, i);
+}

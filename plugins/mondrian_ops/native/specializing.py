@@ -1,0 +1,186 @@
+"""Top-down specialization on counted combinations (two-phase TDS, sections 3.2 and 5)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.native.bounds import check_below, check_count, check_starts, check_writable
+from mondrian_ops.native.library import address, function
+from mondrian_ops.native.model import Criteria, CriteriaStruct, Floats, Ints
+
+__all__ = ["Combinations", "Forest", "Specialized", "dealt", "specialize"]
+
+Nodes: TypeAlias = NDArray[np.int32]
+Words: TypeAlias = NDArray[np.uint64]
+
+_POINTER, _INTEGER = ctypes.c_void_p, ctypes.c_int64
+
+
+class Combinations(NamedTuple):
+    """Packed combinations of codes; the quasi-identifier comes first, then sensitive columns."""
+
+    words: Words  # (words, combinations)
+    rows: Ints  # (combinations,): one at least of each
+    word: Ints  # (columns,)
+    shift: Words  # (columns,)
+    mask: Words  # (columns,)
+
+
+class Forest(NamedTuple):
+    """The taxonomies of all attributes. The codes of attribute a start at ``first[a]``."""
+
+    first: Ints  # (attributes + 1,)
+    attribute: Nodes  # (nodes,)
+    child_first: Ints  # (nodes + 1,)
+    children: Nodes
+    member_first: Ints  # (nodes,): the codes under a node are members[first:stop]
+    member_stop: Ints  # (nodes,)
+    members: Nodes  # (codes,)
+    gain: Floats  # (nodes,): information gain of specializing the node
+
+
+class Specialized(NamedTuple):
+    """What was specialized; 0 classes where what was started from breaks what is asked."""
+
+    steps: Nodes  # (steps,): the nodes specialized, in order
+    cut: Nodes  # (codes,)
+    classes: int
+
+
+class _CombinationsStruct(ctypes.Structure):
+    _fields_: ClassVar[list[tuple[str, Any]]] = [
+        *((name, _INTEGER) for name in ("count", "wide", "columns")),
+        *((name, _POINTER) for name in Combinations._fields),
+    ]
+
+
+class _ForestStruct(ctypes.Structure):
+    _fields_: ClassVar[list[tuple[str, Any]]] = [
+        *((name, _INTEGER) for name in ("attributes", "nodes")),
+        *((name, _POINTER) for name in Forest._fields),
+    ]
+
+
+_specialize = function(
+    "specialize",
+    ctypes.POINTER(_CombinationsStruct),
+    ctypes.POINTER(_ForestStruct),
+    ctypes.POINTER(CriteriaStruct),
+    *(_POINTER, _POINTER),
+    *(ctypes.POINTER(_INTEGER), ctypes.POINTER(_INTEGER)),
+)
+_dealt = function(
+    "dealt", _POINTER, _INTEGER, _INTEGER, _INTEGER, ctypes.c_uint64, _POINTER, result=None
+)
+
+
+def specialize(
+    combinations: Combinations, forest: Forest, cut: Nodes, criteria: Criteria
+) -> Specialized:
+    """Specialize from ``cut`` (codes,) until nothing valid is left (algorithm 4), the best of every
+    round.
+
+    Permutes the combinations.
+    """
+    forest_struct = _forest(forest)
+    nodes, attributes = len(forest.attribute), len(forest.first) - 1
+    combinations_struct = _combinations(combinations, attributes)
+    criteria_struct = CriteriaStruct.made(criteria, len(combinations.word) - attributes)
+    address(cut, np.int32, len(forest.members), what="cut")
+    check_below(cut, nodes, "cut")
+    if (forest.attribute[cut] != np.repeat(np.arange(attributes), np.diff(forest.first))).any():
+        raise ValueError("cut: a code's node must be of its attribute")
+    cut, steps = cut.copy(), np.empty(nodes, np.int32)
+    count, classes = _INTEGER(), _INTEGER()
+    _specialize(
+        combinations_struct,
+        forest_struct,
+        criteria_struct,
+        *(cut.ctypes.data, steps.ctypes.data),
+        *(ctypes.byref(count), ctypes.byref(classes)),
+    )
+    return Specialized(steps[: count.value].copy(), cut, classes.value)
+
+
+def _combinations(combinations: Combinations, attributes: int) -> _CombinationsStruct:
+    """As kernels.h has them. Codes are compared with the tables by the kernel itself."""
+    words, rows, columns = combinations.words, combinations.rows, len(combinations.word)
+    made = _CombinationsStruct(
+        *(len(rows), len(words), columns),
+        address(words, np.uint64, None, len(rows), what="words"),
+        address(rows, np.int64, None, what="rows"),
+        address(combinations.word, np.int64, columns, what="word"),
+        address(combinations.shift, np.uint64, columns, what="shift"),
+        address(combinations.mask, np.uint64, columns, what="mask"),
+    )
+    check_writable(words, "words")
+    check_writable(rows, "rows")
+    check_count(len(rows), "combinations")
+    check_below(combinations.word, len(words), "word")
+    check_below(combinations.shift, 64, "shift")
+    if columns < attributes:
+        raise ValueError(f"columns: there are {attributes} attributes, got {columns} columns")
+    if rows.min(initial=1) < 1 or rows.sum(dtype=np.float64) >= 1 << 62:
+        raise ValueError("rows: each combination must have one at least, all less than 2^62")
+    return made
+
+
+def _forest(forest: Forest) -> _ForestStruct:
+    """As kernels.h has it."""
+    nodes, attributes, codes = len(forest.attribute), len(forest.first) - 1, len(forest.members)
+    made = _ForestStruct(
+        *(attributes, nodes),
+        address(forest.first, np.int64, None, what="first"),
+        address(forest.attribute, np.int32, None, what="attribute"),
+        address(forest.child_first, np.int64, nodes + 1, what="child_first"),
+        address(forest.children, np.int32, None, what="children"),
+        address(forest.member_first, np.int64, nodes, what="member_first"),
+        address(forest.member_stop, np.int64, nodes, what="member_stop"),
+        address(forest.members, np.int32, None, what="members"),
+        address(forest.gain, np.float64, nodes, what="gain"),
+    )
+    check_starts(forest.first, codes, "first")
+    if not len(forest.first) or forest.first[-1] != codes:
+        raise ValueError("first: must end with the number of members")
+    check_below(forest.attribute, attributes, "attribute")
+    check_starts(forest.child_first, len(forest.children), "child_first")
+    check_below(forest.children, nodes, "children")
+    check_below(forest.member_first, codes + 1, "member_first")
+    check_below(forest.member_stop, codes + 1, "member_stop")
+    check_below(forest.members, codes, "members")
+    _check_attributes(forest)
+    return made
+
+
+def _check_attributes(forest: Forest) -> None:
+    """ValueError unless nodes have codes and children of their own attribute only."""
+    attribute_of = np.repeat(np.arange(len(forest.first) - 1), np.diff(forest.first))  # of a code
+    start, stop = forest.first[forest.attribute], forest.first[forest.attribute + 1]
+    parent = np.repeat(np.arange(len(forest.attribute)), np.diff(forest.child_first))
+    children = forest.children[forest.child_first[0] : forest.child_first[-1]]
+    if (
+        (attribute_of[forest.members] != attribute_of).any()
+        or ((forest.member_first < start) | (forest.member_stop > stop)).any()
+        or (forest.attribute[children] != forest.attribute[parent]).any()
+    ):
+        raise ValueError("forest: members and children must be of their node's attribute")
+
+
+def dealt(rows: Ints, part: int, parts: int, seed: int) -> Ints:
+    """How many rows of each combination fall to ``part``, each row to any of ``parts`` alike.
+
+    A row's number is hashed (splitmix64): a part is dealt without the others, and the same
+    wherever that is done.
+    """
+    if not 0 <= part < parts <= 1 << 32:
+        raise ValueError(f"part: must be from 0 to less than {parts}, got {part}")
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"seed: must be from 0 to less than 2^64, got {seed}")
+    where = address(rows, np.int64, None, what="rows")
+    found = np.empty(len(rows), np.int64)
+    _dealt(where, len(rows), part, parts, seed, found.ctypes.data)
+    return found

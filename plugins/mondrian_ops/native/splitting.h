@@ -1,0 +1,269 @@
+/* What one attribute of one node offers: its distinct codes, its loss, its best cut. */
+#ifndef MONDRIAN_OPS_SPLITTING_H
+#define MONDRIAN_OPS_SPLITTING_H
+
+#include <math.h>
+#include <string.h>
+
+#include "cutting.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE int64_t read_code(const unsigned char *record, int32_t offset, int bytes) {
+  if (bytes == 1) return record[offset];
+  if (bytes == 2) {
+    uint16_t narrow;
+    memcpy(&narrow, record + offset, 2);
+    return narrow;
+  }
+  uint32_t wide;
+  memcpy(&wide, record + offset, 4);
+  return wide;
+}
+
+ALWAYS_INLINE int64_t code_of(const unsigned char *record, field at) {
+  return read_code(record, at.offset, at.bytes);
+}
+
+static inline uint32_t number_of(const unsigned char *record, const layout *of) {
+  uint32_t number;
+  memcpy(&number, record + of->number, sizeof number);
+  return number;
+}
+
+static inline field sensitive_field(const layout *of, int64_t column) {
+  return of->column[of->attributes + column];
+}
+
+/* Finish a tally of few rows that have codes far apart: bits lead from one to the next. */
+static inline int64_t tally_sparse(node here, field at, int64_t low, int64_t high, const layout *of,
+                                   cutter *work) {
+  for (int64_t i = 0; i < here.count; i++) {
+    int64_t v = code_of(here.rows + i * of->stride, at);
+    work->bits[v >> 6] |= UINT64_C(1) << (v & 63);
+  }
+  int64_t d = 0, total = 0;
+  for (int64_t word = low >> 6; word <= high >> 6; word++) {
+    uint64_t bits = work->bits[word];
+    work->bits[word] = 0;
+    for (; bits; bits &= bits - 1) {
+      int64_t code = (word << 6) + __builtin_ctzll(bits);
+      total += work->histogram[code];
+      work->histogram[code] = 0;
+      work->value[d] = code;
+      work->below[d++] = total;
+    }
+  }
+  return d;
+}
+
+ALWAYS_INLINE int64_t tally_of(node here, field at, int bytes, const layout *of, cutter *work) {
+  const unsigned char *record = here.rows;
+  int64_t low = INT64_MAX, high = -1;
+  for (int64_t i = 0; i < here.count; i++, record += of->stride) {
+    int64_t v = read_code(record, at.offset, bytes);
+    work->histogram[v]++;
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
+  if (high - low > SPARSE * here.count) return tally_sparse(here, at, low, high, of, work);
+  int64_t d = 0, total = 0;
+  for (int64_t code = low; code <= high; code++) {
+    int64_t count = work->histogram[code];
+    if (count == 0) continue;
+    work->histogram[code] = 0;
+    total += count;
+    work->value[d] = code;
+    work->below[d++] = total;
+  }
+  return d;
+}
+
+/* A tally of an attribute of few codes: a word tells which there are. Two tables are counted in by
+ * turns, so that rows of one code do not wait for each other. */
+ALWAYS_INLINE int64_t tally_few(node here, int32_t offset, size_t stride, int64_t codes,
+                                cutter *work) {
+  uint32_t even[64], odd[64];
+  uint64_t present = 0;
+  memset(even, 0, (size_t)codes * sizeof *even);
+  memset(odd, 0, (size_t)codes * sizeof *odd);
+  const unsigned char *record = here.rows,
+                      *stop = here.rows + (size_t)(here.count & ~INT64_C(1)) * stride;
+  for (; record < stop; record += 2 * stride) {
+    int one = record[offset], other = record[offset + (int32_t)stride];
+    even[one]++;
+    odd[other]++;
+    present |= UINT64_C(1) << one | UINT64_C(1) << other;
+  }
+  if (here.count & 1) {
+    even[record[offset]]++;
+    present |= UINT64_C(1) << record[offset];
+  }
+  int64_t d = 0, total = 0;
+  for (; present; present &= present - 1) {
+    int code = __builtin_ctzll(present);
+    total += even[code] + odd[code];
+    work->value[d] = code;
+    work->below[d++] = total;
+  }
+  return d;
+}
+
+/* Distinct codes of a node in order (work->value), rows at or below each (work->below); how many.
+ */
+static inline int64_t tally(node here, int32_t a, cutter *work) {
+  const layout *of = work->layout;
+  field at = of->column[a];
+  int64_t codes = of->first[a + 1] - of->first[a];
+  if (here.members) return tally_members(here, a, work);
+  if (codes <= 64 && of->stride == 16) return tally_few(here, at.offset, 16, codes, work);
+  if (codes <= 64) return tally_few(here, at.offset, (size_t)of->stride, codes, work);
+  if (at.bytes == 1) return tally_of(here, at, 1, of, work);
+  if (at.bytes == 2) return tally_of(here, at, 2, of, work);
+  return tally_of(here, at, 4, of, work);
+}
+
+/* MO_TREE: loss of the lowest common ancestor of codes low to high of an attribute. */
+static inline double highest_step(const layout *of, int32_t a, int64_t low, int64_t high) {
+  const double *step = of->step + of->first[a];
+  double found = 0.0;
+  for (int64_t v = low; v < high; v++) found = step[v] > found ? step[v] : found;
+  return found;
+}
+
+/* Loss in [0, 1] of publishing codes low to high, d of them, as one value. */
+static inline double width(const layout *of, int32_t a, int64_t low, int64_t high, int64_t d) {
+  int64_t first = of->first[a];
+  if (low == 0) return high > 0 ? 1.0 : 0.0; /* missing and present together publish "*" */
+  if (of->kind[a] == MO_INTERVAL)
+    return (of->high[first + high] - of->low[first + low]) / of->span[a];
+  if (of->kind[a] == MO_SET) return (double)(d - 1) / of->domain[a];
+  return highest_step(of, a, low, high);
+}
+
+/* right[j]: loss per row of the codes above the j-th of d. */
+static inline void losses_above(const layout *of, int32_t a, int64_t d, const int64_t *value,
+                                double *right) {
+  const double *low = of->low + of->first[a], *high = of->high + of->first[a];
+  if (of->kind[a] == MO_INTERVAL) {
+    double top = high[value[d - 1]];
+    for (int64_t j = 0; j + 1 < d; j++) right[j] = (top - low[value[j + 1]]) / of->span[a];
+  } else if (of->kind[a] == MO_SET) {
+    for (int64_t j = 0; j + 1 < d; j++) right[j] = (double)(d - 2 - j) / of->domain[a];
+  } else {
+    double loss = 0.0;
+    right[d - 2] = 0.0;
+    for (int64_t j = d - 3; j >= 0; j--) {
+      double step = highest_step(of, a, value[j + 1], value[j + 2]);
+      loss = step > loss ? step : loss;
+      right[j] = loss;
+    }
+  }
+}
+
+/* Loss per row of the j + 1 lowest codes, given that of the j lowest. */
+static inline double loss_below(const layout *of, int32_t a, int64_t j, const int64_t *value,
+                                double loss) {
+  const double *low = of->low + of->first[a], *high = of->high + of->first[a];
+  if (j == 0) {
+    if (value[0] == 0 || of->kind[a] != MO_INTERVAL) return 0.0;
+    return (high[value[0]] - low[value[0]]) / of->span[a];
+  }
+  if (value[0] == 0) return 1.0;
+  if (of->kind[a] == MO_INTERVAL) return (high[value[j]] - low[value[0]]) / of->span[a];
+  if (of->kind[a] == MO_SET) return (double)j / of->domain[a];
+  double step = highest_step(of, a, value[j - 1], value[j]);
+  return step > loss ? step : loss;
+}
+
+/* Whether the cut above the j-th distinct code leaves k rows on both sides or, where valid is
+ * given, is one that mark_valid marked. */
+static inline int allowed(int64_t j, int64_t n, int64_t k, const int64_t *below,
+                          const uint8_t *valid) {
+  if (valid) return valid[j];
+  return below[j] >= k && n - below[j] >= k;
+}
+
+/* The median of the ranks (seed, figure 7), else the allowed cut that balances best; -1: none. */
+static inline int64_t median_cut(int64_t d, int64_t n, int64_t k, const int64_t *below,
+                                 const uint8_t *valid) {
+  int64_t median = 0, best = -1, imbalance = n + 1;
+  while (2 * below[median] < n) median++;
+  if (median < d - 1 && allowed(median, n, k, below, valid)) return median;
+  for (int64_t j = 0; j + 1 < d; j++) {
+    int64_t uneven = 2 * below[j] > n ? 2 * below[j] - n : n - 2 * below[j];
+    if (uneven < imbalance && allowed(j, n, k, below, valid)) {
+      best = j;
+      imbalance = uneven;
+    }
+  }
+  return best;
+}
+
+/* The allowed cut with the largest fall of loss (-1: none is allowed), and that fall; *whole: the
+ * loss per row before it. The loss of rows is their number times width. Of equal falls the more
+ * balanced cut wins, then the lower one. */
+static inline int64_t gain_cut(int32_t a, int64_t d, int64_t n, int64_t k, const uint8_t *valid,
+                               double *fall, double *whole, cutter *work) {
+  const layout *of = work->layout;
+  const int64_t *value = work->value, *below = work->below;
+  losses_above(of, a, d, value, work->right);
+  *whole = width(of, a, value[0], value[d - 1], d);
+  int64_t best = -1, imbalance = n + 1;
+  double loss = 0.0;
+  *fall = -1.0;
+  for (int64_t j = 0; j + 1 < d; j++) {
+    loss = loss_below(of, a, j, value, loss);
+    if (!allowed(j, n, k, below, valid)) continue;
+    double here =
+        (double)n * *whole - (double)below[j] * loss - (double)(n - below[j]) * work->right[j];
+    int64_t uneven = 2 * below[j] > n ? 2 * below[j] - n : n - 2 * below[j];
+    if (here > *fall || (here == *fall && uneven < imbalance)) {
+      best = j;
+      *fall = here;
+      imbalance = uneven;
+    }
+  }
+  return best;
+}
+
+/* The group amid the others whose parting lets loss fall most, and that fall; *first and *last of
+ * the distinct codes, -1 without one.
+ *
+ * One code by itself or, of an MO_TREE, those of a subtree right below the node's own; neither
+ * holds the lowest or the highest code, so that the others lose what all lost, whole per row, or of
+ * an MO_SET one value less. It has least to most rows; of equal falls the lower one is taken. */
+static inline double gain_group(int32_t a, int64_t d, int64_t least, int64_t most, double whole,
+                                int64_t *first, int64_t *last, cutter *work) {
+  const layout *of = work->layout;
+  const int64_t *value = work->value, *below = work->below;
+  int64_t n = below[d - 1], begin = 0;
+  double less = of->kind[a] == MO_SET && value[0] != 0 ? 1.0 / of->domain[a] : 0.0;
+  double best = 0.0, loss = 0.0;
+  *first = *last = -1;
+  for (int64_t j = 0; j + 1 < d; j++) {
+    int64_t alone = j > 0 ? below[j] - below[j - 1] : 0;
+    double fall = (double)alone * whole + (double)(n - alone) * less;
+    if (least <= alone && alone <= most && fall > best) {
+      *first = *last = j;
+      best = fall;
+    }
+    if (of->kind[a] != MO_TREE) continue;
+    double step = highest_step(of, a, value[j], value[j + 1]);
+    if (step < whole) {
+      loss = step > loss ? step : loss;
+      continue;
+    }
+    int64_t size = begin > 0 ? below[j] - below[begin - 1] : 0;
+    if (least <= size && size <= most && (double)size * (whole - loss) > best) {
+      *first = begin;
+      *last = j;
+      best = (double)size * (whole - loss);
+    }
+    begin = j + 1;
+    loss = 0.0;
+  }
+  return best;
+}
+
+#endif

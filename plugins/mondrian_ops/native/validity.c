@@ -1,0 +1,152 @@
+/* Privacy criteria on the two sides of a cut. */
+#include "splitting.h"
+
+/* Whether both sides of a cut have need distinct sensitive codes from first on; stops when they do.
+ */
+static int both_diverse(node here, cut tried, int64_t column, int64_t first, double need,
+                        cutter *work) {
+  const layout *of = work->layout;
+  field side = of->column[tried.attribute], value = sensitive_field(of, column);
+  uint64_t span = (uint64_t)(tried.high - tried.low);
+  int64_t stamp = ++work->clock, left = 0, right = 0;
+  for (int64_t i = 0; i < here.count; i++) {
+    const unsigned char *record = here.rows + i * of->stride;
+    int64_t s = code_of(record, value);
+    if (s < first) continue;
+    if ((uint64_t)(code_of(record, side) - tried.low) <= span) {
+      left += work->left_seen[s] != stamp;
+      work->left_seen[s] = stamp;
+    } else {
+      right += work->right_seen[s] != stamp;
+      work->right_seen[s] = stamp;
+    }
+    if ((double)left >= need && (double)right >= need) return 1;
+  }
+  return 0;
+}
+
+static int sides_hold(node here, cut tried, int64_t j, cutter *work) {
+  const layout *of = work->layout;
+  const mo_criteria *criteria = work->criteria;
+  field side = of->column[tried.attribute], value = sensitive_field(of, criteria->column[j]);
+  uint64_t span = (uint64_t)(tried.high - tried.low);
+  size_t bytes = (size_t)criteria->codes[j] * sizeof *work->left_counts;
+  int64_t below = 0;
+  memset(work->left_counts, 0, bytes);
+  memset(work->right_counts, 0, bytes);
+  for (int64_t i = 0; i < here.count; i++) {
+    const unsigned char *record = here.rows + i * of->stride;
+    int goes_left = (uint64_t)(code_of(record, side) - tried.low) <= span;
+    (goes_left ? work->left_counts : work->right_counts)[code_of(record, value)]++;
+    below += goes_left;
+  }
+  return group_holds(work->left_counts, below, 0, criteria, j, work->surplus, work->deficit) &&
+         group_holds(work->right_counts, here.count - below, 0, criteria, j, work->surplus,
+                     work->deficit);
+}
+
+/* Whether the rows that a cut parts, and the others, satisfy every criterion on the sensitive ones.
+ */
+int cut_holds(node here, cut tried, cutter *work) {
+  const mo_criteria *criteria = work->criteria;
+  if (here.members) {
+    uint64_t left = here.members & members_between(tried.attribute, tried.low, tried.high, work);
+    return members_hold(left, work) && members_hold(here.members & ~left, work);
+  }
+  for (int64_t j = 0; j < criteria->count; j++) {
+    int holds = criteria->kind[j] == MO_DISTINCT
+                    ? both_diverse(here, tried, criteria->column[j], criteria->uncounted[j],
+                                   criteria->level[j], work)
+                    : sides_hold(here, tried, j, work);
+    if (!holds) return 0;
+  }
+  return 1;
+}
+
+/* Zero counts (codes,) before the values of a node are counted for criterion j.
+ *
+ * Distinct values are seen in the counts of the node's own values: of many, such as persons, no
+ * others are zeroed but the missing one, which is looked at in any case. */
+static void forget(int64_t *counts, node here, int64_t j, cutter *work) {
+  const layout *of = work->layout;
+  const mo_criteria *criteria = work->criteria;
+  if (criteria->kind[j] != MO_DISTINCT || criteria->codes[j] <= here.count) {
+    memset(counts, 0, (size_t)criteria->codes[j] * sizeof *counts);
+    return;
+  }
+  field value = sensitive_field(of, criteria->column[j]);
+  counts[0] = 0;
+  for (int64_t i = 0; i < here.count; i++) counts[code_of(here.rows + i * of->stride, value)] = 0;
+}
+
+static int node_holds(node here, int64_t j, cutter *work) {
+  const layout *of = work->layout;
+  field value = sensitive_field(of, work->criteria->column[j]);
+  int64_t *counts = work->left_counts, distinct = 0;
+  forget(counts, here, j, work);
+  for (int64_t i = 0; i < here.count; i++)
+    distinct += counts[code_of(here.rows + i * of->stride, value)]++ == 0;
+  return group_holds(counts, here.count, distinct, work->criteria, j, work->surplus, work->deficit);
+}
+
+/* Whether the first middle rows of a node, and the others, satisfy every criterion. */
+int halves_hold(node here, int64_t middle, cutter *work) {
+  node left = {.rows = here.rows, .count = middle};
+  node right = {.rows = here.rows + middle * work->layout->stride, .count = here.count - middle};
+  for (int64_t j = 0; j < work->criteria->count; j++)
+    if (!node_holds(left, j, work) || !node_holds(right, j, work)) return 0;
+  return 1;
+}
+
+/* Put the places of a node's rows into work->order by attribute a, whose codes were just tallied.
+ *
+ * A counting sort: the histogram holds where the next row of each code goes. */
+void order_rows(node here, int32_t a, int64_t d, cutter *work) {
+  const layout *of = work->layout;
+  field at = of->column[a];
+  for (int64_t j = 0; j < d; j++) work->histogram[work->value[j]] = j > 0 ? work->below[j - 1] : 0;
+  for (int64_t i = 0; i < here.count; i++)
+    work->order[work->histogram[code_of(here.rows + i * of->stride, at)]++] = (uint32_t)i;
+  for (int64_t j = 0; j < d; j++) work->histogram[work->value[j]] = 0;
+}
+
+/* One sweep over the rows in the attribute's order, which moves a row's sensitive value from the
+ * right side to the left. */
+static void mark_by(node here, int64_t d, int64_t c, cutter *work) {
+  const layout *of = work->layout;
+  const mo_criteria *criteria = work->criteria;
+  field value = sensitive_field(of, criteria->column[c]);
+  int64_t *left = work->left_counts, *right = work->right_counts, on_left = 0, on_right = 0;
+  forget(left, here, c, work);
+  forget(right, here, c, work);
+  for (int64_t i = 0; i < here.count; i++)
+    on_right += right[code_of(here.rows + i * of->stride, value)]++ == 0;
+  for (int64_t j = 0, i = 0; j + 1 < d; j++) {
+    int64_t below = work->below[j];
+    for (; i < below; i++) {
+      int64_t s = code_of(here.rows + (int64_t)work->order[i] * of->stride, value);
+      on_left += left[s]++ == 0;
+      on_right -= --right[s] == 0;
+    }
+    if (work->valid[j])
+      work->valid[j] =
+          group_holds(left, below, on_left, criteria, c, work->surplus, work->deficit) &&
+          group_holds(right, here.count - below, on_right, criteria, c, work->surplus,
+                      work->deficit);
+  }
+}
+
+/* work->valid[j]: whether the cut above the j-th of d distinct codes, just tallied, keeps
+ * everything. */
+void mark_valid(node here, int32_t a, int64_t d, cutter *work) {
+  int64_t k = work->criteria->k;
+  for (int64_t j = 0; j + 1 < d; j++)
+    work->valid[j] = work->below[j] >= k && here.count - work->below[j] >= k;
+  if (here.members) {
+    for (int64_t j = 0; j + 1 < d; j++)
+      work->valid[j] = work->valid[j] && cut_holds(here, (cut){a, 0, work->value[j]}, work);
+    return;
+  }
+  order_rows(here, a, d, work);
+  for (int64_t c = 0; c < work->criteria->count; c++) mark_by(here, d, c, work);
+}
