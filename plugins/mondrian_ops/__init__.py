@@ -13,7 +13,7 @@ __all__ = ["__version__", "anonymize"]
 
 
 def __getattr__(name: str) -> Any:
-    # numpy, numba and pyarrow load only when they are used: DAG files import this package.
+    # numpy and pyarrow load only when they are used: DAG files import this package.
     if name == "anonymize":
         from mondrian_ops.pipeline import anonymize
 

@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, frontier, generate, warmup.
+"""The command line: run, plan, verify, frontier, generate.
 
 Results go to standard output, progress and errors to standard error. Exit status: 0 when what was
 asked for is done (`run`: published; `verify`: passed), 1 when it is refused or fails, 2 for a
@@ -113,8 +113,6 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
     generate.set_defaults(command=_generate)
 
-    warmup = commands.add_parser("warmup", help="compile the kernels now, into their cache")
-    warmup.set_defaults(command=_warmup)
     return parser
 
 
@@ -317,13 +315,6 @@ def _generate(options: argparse.Namespace) -> int:
 
     datasets.generate(options.kind, rows=options.rows, seed=options.seed, output=options.output)
     _write(f"{options.rows:,} rows in {options.output}")
-    return 0
-
-
-def _warmup(options: argparse.Namespace) -> int:
-    from mondrian_ops import pipeline
-
-    pipeline.warm_up()
     return 0
 
 

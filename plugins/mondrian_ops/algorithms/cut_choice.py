@@ -16,8 +16,8 @@ from mondrian_ops.algorithms.mondrian import Cut, better_gain, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.kernels import BLOCK
 from mondrian_ops.core.survey import Survey
+from mondrian_ops.native.mondrian import BLOCK
 
 __all__ = ["choose_cut", "cut_of", "pilot_k"]
 

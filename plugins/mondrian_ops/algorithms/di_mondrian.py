@@ -10,19 +10,15 @@ abstract leaves open is defined in docs/algorithms.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mondrian_ops.algorithms.mondrian import CodedRows, Splitter
-from mondrian_ops.core import kernels
+from mondrian_ops.algorithms.mondrian import CodedRows
 from mondrian_ops.core.generalization import Classes
+from mondrian_ops.native import mondrian
 
 __all__ = ["MultiwayCut"]
-
-_POLICY = kernels.Policy(kernels.MEDIAN, 0, 0)  # of the memory that nodes are worked on with
 
 
 @dataclass(frozen=True)
@@ -40,57 +36,27 @@ class MultiwayCut:
 
     def classes(self, coded: CodedRows) -> Classes:
         """The equivalence classes of the rows; no valid cut is left in any of them."""
-        return Classes(*self._grown(coded))
+        return Classes(*mondrian.multiway_classes(_placed(coded), coded.criteria, self._multiway))
 
-    def splitter(self, coded: CodedRows, index: NDArray[np.int32]) -> Splitter:
-        """What cuts single nodes of the tree, views of ``index``."""
-        rows = _placed(coded)
-        work, parts = coded.work(_POLICY), self._parts_work(coded)
+    def tree(self, coded: CodedRows) -> mondrian.MultiwayTree:
+        """The rows, to be cut node by node."""
+        return mondrian.MultiwayTree(_placed(coded), coded.criteria, self._multiway)
 
-        def split(start: int, stop: int) -> tuple[int, list[int]]:
-            a, count = kernels.parts_of(rows, index, start, stop, coded.criteria, work, parts)
-            return int(a), parts.point[:count].tolist()
-
-        return split
-
-    def _grown(self, coded: CodedRows) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """A permuted index (rows,) and where in it each class starts.
-
-        Small nodes are cut in blocks of their own, as the other policies do.
-        """
-        rows, criteria = _placed(coded), coded.criteria
-        index = np.arange(coded.count, dtype=np.int32)
-        marks = np.zeros(coded.count, np.uint8)
-        work, parts = coded.work(_POLICY), self._parts_work(coded)
-        kernels.cut_into_parts(rows, index, kernels.BLOCK, criteria, work, parts, marks)
-        block_work = coded.work(_POLICY, kernels.BLOCK)
-        for start, stop in pairwise([*np.flatnonzero(marks).tolist(), coded.count]):
-            if not 2 * criteria.k <= stop - start <= kernels.BLOCK:
-                continue
-            block = kernels.block_of(rows, index, start, stop, work)
-            inner = np.arange(stop - start, dtype=np.int32)
-            kernels.cut_into_parts(block, inner, 0, criteria, block_work, parts, marks[start:stop])
-            index[start:stop] = index[start:stop][inner]
-        return index, np.flatnonzero(marks)
-
-    def _parts_work(self, coded: CodedRows) -> kernels.PartsWork:
-        codes = int(coded.rows.sensitive.max(initial=0)) + 1
-        codes = max(codes, int(coded.criteria.codes.max(initial=1)))
-        return kernels.new_parts_work(
-            coded.count, coded.criteria.k, self.cut_points, self.room, codes
-        )
+    @property
+    def _multiway(self) -> mondrian.Multiway:
+        return mondrian.Multiway(self.cut_points, self.room)
 
 
-def _placed(coded: CodedRows) -> kernels.Rows:
-    """The rows with places, from 0 to 1, for the ends of every code: see kernels.multiway."""
+def _placed(coded: CodedRows) -> mondrian.Rows:
+    """The rows with places, from 0 to 1, for the ends of every code: see `multiway_classes`."""
     rows = coded.rows
     low, high = np.zeros_like(rows.low), np.zeros_like(rows.high)
     for a, encoded in enumerate(coded.encoded):
         present = slice(rows.first[a] + 1, rows.first[a + 1])
-        if encoded.kind == kernels.INTERVAL:
+        if encoded.kind == mondrian.INTERVAL:
             low[present] = (rows.low[present] - encoded.origin) / rows.span[a]
             high[present] = (rows.high[present] - encoded.origin) / rows.span[a]
         else:
             low[present] = high[present] = np.arange(encoded.size - 1) / max(1, encoded.size - 2)
-    span = np.where(rows.kind == kernels.INTERVAL, 1.0, rows.span)
+    span = np.where(rows.kind == mondrian.INTERVAL, 1.0, rows.span)
     return rows._replace(low=low, high=high, span=span)

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.taxonomy import MISSING, Taxonomy
+from mondrian_ops.native.groups import groups_hold
 
 __all__ = ["MAX_NODES", "Lattice", "Levels", "NodeClasses"]
 
@@ -173,7 +173,7 @@ class Lattice:
             return counted, every, every, counted.rows >= self._criteria.k
         index, starts = counted.grouped(len(levels))
         sensitive = counted.codes(len(levels))
-        holds = kernels.groups_hold(index, starts, sensitive, counted.rows, self._criteria)
+        holds = groups_hold(index, starts, sensitive, counted.rows, self._criteria)
         return counted, index, starts, holds
 
     def _counted(self, levels: Levels) -> FrequencySet:

@@ -7,25 +7,23 @@ finished subtree loses least. See docs/algorithms.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.frequency_set import group, packed
 from mondrian_ops.core.generalization import Classes, Encoded, kernel_rows
 from mondrian_ops.core.shuffling import shuffle_classes
+from mondrian_ops.native import mondrian as native
+from mondrian_ops.native.counting import grouped
+from mondrian_ops.native.groups import groups_hold
+from mondrian_ops.native.model import Criteria
 
-__all__ = ["CodedRows", "Cut", "Splitter", "anonymize", "better_gain", "loss"]
-
-Splitter = Callable[[int, int], tuple[int, list[int]]]
-"""From a node, start and stop in an index, to the attribute (-1: the node is final) and the codes
-that it is cut above, ascending."""
+__all__ = ["CodedRows", "Cut", "Tree", "anonymize", "better_gain", "loss"]
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,9 @@ class Cut:
     group_rows: int = 0
     nested_rows: int = 0
 
-    def policy(self) -> kernels.Policy:
+    def policy(self) -> native.Policy:
         """The policy as the kernels take it."""
-        return kernels.Policy(
+        return native.Policy(
             _POLICIES[self.greedy],
             CANDIDATES,
             self.rollout_rows,
@@ -76,34 +74,38 @@ class Cut:
         """The equivalence classes of the rows; no valid cut is left in any of them."""
         return anonymize(coded, self)
 
-    def splitter(self, coded: CodedRows, index: NDArray[np.int32]) -> Splitter:
-        """What cuts single nodes of the tree, views of ``index``."""
-        policy = self.policy()
-        work = coded.work(policy)
-        if policy.group_rows:
-            kernels.arrange(coded.rows, index, 0, coded.count, work)
+    def tree(self, coded: CodedRows) -> Tree:
+        """The rows, to be cut node by node."""
+        return Tree(coded, self.policy())
 
-        def split(start: int, stop: int) -> tuple[int, list[int]]:
-            if stop - start <= policy.group_rows:
-                return -1, []  # its rows may change classes: it stays in one fragment
-            a, code = kernels.cut_of(coded.rows, index, start, stop, coded.criteria, policy, work)
-            return int(a), [int(code)]
 
-        return split
+class Tree:
+    """Rows that are cut node by node: a node is places ``start`` to ``stop``, which a cut moves."""
+
+    def __init__(self, coded: CodedRows, policy: native.Policy) -> None:
+        self._tree = native.Tree(coded.rows, coded.criteria, policy)
+        self._stays = policy.group_rows  # rows of nodes whose rows may change classes
+        self.part = self._tree.part
+
+    def cut(self, start: int, stop: int) -> tuple[int, list[int]]:
+        """The attribute of a node's cut (-1: it is final, or stays in one fragment), and the code
+        that it is cut above."""
+        if stop - start <= self._stays:
+            return -1, []
+        a, code = self._tree.cut(start, stop)
+        return a, [code]
 
 
 _POLICIES = {
-    "median": kernels.MEDIAN,
-    "gain": kernels.GAIN,
-    "widest gain": kernels.WIDEST_GAIN,
-    "balanced": kernels.BALANCED,
-    "relaxed": kernels.RELAXED,
+    "median": native.MEDIAN,
+    "gain": native.GAIN,
+    "widest gain": native.WIDEST_GAIN,
+    "balanced": native.BALANCED,
+    "relaxed": native.RELAXED,
 }
 DRAWS = 8  # of the rows of the same quasi-identifiers, for their places
 CANDIDATES = 3
 FINALISTS = 4
-NEAR = 1 << 18  # rows that are near enough to each other, whatever node they are in
-APART = 1 << 4  # a node with one in so many of the rows, or fewer, has them brought together
 
 
 def better_gain(pilot: CodedRows) -> str:
@@ -113,9 +115,9 @@ def better_gain(pilot: CodedRows) -> str:
 
 def loss(coded: CodedRows, cut: Cut) -> float:
     """Information lost by the rows, in attributes."""
-    index, starts = _grown(coded, cut)
     policy = cut.policy()
-    return float(kernels.total_loss(coded.rows, index, starts, coded.work(policy)))
+    found = native.classes(coded.rows, coded.criteria, policy)
+    return native.loss(coded.rows, coded.criteria, policy, *found)
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,8 @@ class CodedRows:
     """Rows in codes, and what is asked of their classes."""
 
     encoded: Sequence[Encoded]
-    rows: kernels.Rows
-    criteria: kernels.Criteria
+    rows: native.Rows
+    criteria: Criteria
 
     @classmethod
     def of(
@@ -150,23 +152,6 @@ class CodedRows:
         rows = self.rows._replace(codes=codes, sensitive=sensitive)
         return CodedRows(self.encoded, rows, self.criteria)
 
-    def work(self, policy: kernels.Policy, rows: int | None = None) -> kernels.Work:
-        """Working memory for all rows, or for a block of ``rows``."""
-        codes = int(np.diff(self.rows.first).max())
-        criteria = self.criteria
-        if rows is not None:
-            codes = min(codes, rows) + 1
-            if self.rows.persons:  # a block numbers its own
-                few = np.minimum(criteria.codes[-1:], rows)
-                criteria = criteria._replace(codes=np.append(criteria.codes[:-1], few))
-        return kernels.new_work(
-            self.count if rows is None else min(rows, self.count),
-            codes,
-            len(self.encoded),
-            criteria,
-            policy,
-        )
-
 
 def anonymize(coded: CodedRows, cut: Cut) -> Classes:
     """The equivalence classes of the rows; no valid cut is left in any of them.
@@ -176,9 +161,9 @@ def anonymize(coded: CodedRows, cut: Cut) -> Classes:
     which of them comes into which.
     """
     if not cut.parts_equal_rows:
-        return Classes(*_grown(coded, cut))
+        return Classes(*native.classes(coded.rows, coded.criteria, cut.policy()))
     order = _by_codes(coded) if cut.greedy == "relaxed" else np.arange(coded.count, dtype=np.int32)
-    index, starts = _grown(coded.taken(order), cut)
+    index, starts = native.classes(coded.taken(order).rows, coded.criteria, cut.policy())
     index = order[index]
     return Classes(_mixed(coded, index, starts), starts)
 
@@ -203,7 +188,7 @@ def _mixed(
     """
     codes, criteria = coded.rows.codes, coded.criteria
     words = packed(codes, [int(column.max(initial=0)) + 1 for column in codes])
-    alike, first = kernels.grouped(words, np.full(len(words), np.iinfo(np.uint64).max, np.uint64))
+    alike, first = grouped(words, np.full(len(words), np.iinfo(np.uint64).max, np.uint64))
     place = np.empty(len(index), np.int32)
     place[index] = np.arange(len(index), dtype=np.int32)
     places = place[alike]
@@ -233,36 +218,5 @@ def _broken(
 ) -> NDArray[np.bool_]:
     """The places, (rows,), of the classes that break a criterion."""
     rows = np.ones(len(index), np.int64)
-    holds = kernels.groups_hold(index, starts, coded.rows.sensitive, rows, coded.criteria)
+    holds = groups_hold(index, starts, coded.rows.sensitive, rows, coded.criteria)
     return np.repeat(~holds, np.diff(starts, append=len(index)))
-
-
-def _grown(coded: CodedRows, cut: Cut) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """A permuted index (rows,) and where in it each class starts."""
-    policy = cut.policy()
-    work, block_work = coded.work(policy), coded.work(policy, kernels.BLOCK)
-    index, marks = _gathering(coded, policy, work, block_work)
-    return index, np.flatnonzero(marks)
-
-
-def _gathering(
-    coded: CodedRows, policy: kernels.Policy, work: kernels.Work, block_work: kernels.Work
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """A permuted index (rows,), and (rows,) marks, 1 where a class starts in it.
-
-    The fewer of the rows are in a node, the farther apart they lie: in the end each is in a cache
-    line of its own. So nodes' rows are brought together, and again where they are still many.
-    """
-    work.block[0] += 1  # these rows are numbered by themselves
-    index = np.arange(coded.count, dtype=np.int32)
-    if coded.count <= NEAR:
-        return index, kernels.grow(coded.rows, index, coded.criteria, policy, work, block_work)
-    marks = np.zeros(coded.count, np.uint8)
-    floor = max(NEAR, coded.count // APART)
-    kernels.cut_down(coded.rows, index, floor, coded.criteria, policy, work, marks)
-    for start, stop in pairwise([*np.flatnonzero(marks).tolist(), coded.count]):
-        if stop - start <= floor:  # or no cut is left
-            node = index[start:stop]
-            inner, marks[start:stop] = _gathering(coded.taken(node), policy, work, block_work)
-            index[start:stop] = node[inner]
-    return index, marks

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
-from mondrian_ops.core import kernels
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.generalization import Attribute, Encoded
 from mondrian_ops.core.plan import Branch, Leaf, Plan
@@ -45,9 +44,7 @@ def multidimensional(
     is the whole dataset, cut by the job's own policy, the fragments are nodes of the centralized
     tree; else ``cut`` is ``balanced``.
     """
-    index = np.arange(coded.count, dtype=np.int32)
-    split = cut.splitter(coded, index)
-    order = np.empty(coded.count, np.int64)
+    tree = cut.tree(coded)
     nodes: list[Branch | None] = [None]
     waiting = [(-coded.count, 0, 0, coded.count)]
     most = coded.count if most is None else most
@@ -56,12 +53,12 @@ def multidimensional(
         _, at, start, stop = heapq.heappop(waiting)
         a, codes = -1, list[int]()
         if stop - start >= 2 * coded.criteria.k:
-            a, codes = split(start, stop)
+            a, codes = tree.cut(start, stop)
         if a < 0:
             final += 1
             continue
         for code in codes:  # several parts: a chain of cuts
-            middle = kernels.partition_rows(coded.rows.codes, a, index, start, stop, 0, code, order)
+            middle = tree.part(start, stop, a, code)
             nodes[at] = _branch(attributes[a], coded.encoded[a], code, len(nodes))
             heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
             at, start = len(nodes) + 1, middle

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mondrian_ops.algorithms.information_gain import information_gains
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.kernels import specializing
 from mondrian_ops.core.taxonomy import Nodes, Taxonomy
+from mondrian_ops.native import specializing
 
 __all__ = ["Cuts", "Level", "specialized", "top"]
 
@@ -85,21 +85,19 @@ def specialized(
     forest = _forest(frequencies, taxonomies, sensitive)
     offsets = _offsets(taxonomies)[:-1]
     cut = np.concatenate([nodes + offset for nodes, offset in zip(start, offsets, strict=True)])
-    room = min(len(frequencies.rows), frequencies.total // criteria.k)
-    work = specializing.new_work(forest, cut, room, criteria)
-    count, classes = specializing.specialize(_combinations(frequencies), forest, criteria, work)
-    if not classes:
+    found = specializing.specialize(_combinations(frequencies), forest, cut, criteria)
+    if not found.classes:
         return None
-    nodes = work.steps[:count]
+    nodes = found.steps
     attributes = forest.attribute[nodes]
     return Level(
         rows=frequencies.total,
         cuts=tuple(
             codes - offset
-            for codes, offset in zip(np.split(work.cut, forest.first[1:-1]), offsets, strict=True)
+            for codes, offset in zip(np.split(found.cut, forest.first[1:-1]), offsets, strict=True)
         ),
         steps=np.stack([attributes, nodes - offsets[attributes]], axis=1),
-        classes=int(classes),
+        classes=found.classes,
     )
 
 

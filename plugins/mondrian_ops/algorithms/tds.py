@@ -19,8 +19,8 @@ from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.job import Tds
-from mondrian_ops.core.kernels import specializing
 from mondrian_ops.core.taxonomy import Nodes, Taxonomy
+from mondrian_ops.native import specializing
 
 __all__ = [
     "Cuts",
@@ -140,7 +140,8 @@ def partition(frequencies: FrequencySet, part: int, parts: int, seed: int) -> Fr
     """A part of the dataset; every row is in any of the ``parts`` alike (algorithm 2)."""
     rows = specializing.dealt(frequencies.rows, part, parts, seed)
     present = rows > 0
-    return FrequencySet(frequencies.sizes, frequencies.words[:, present], rows[present])
+    words = frequencies.words.compress(present, axis=1)
+    return FrequencySet(frequencies.sizes, words, rows[present])
 
 
 def partition_level(

@@ -2,7 +2,7 @@
 
 One class per criterion, each citing its paper. A criterion says the least rows a class needs, hands
 itself to the kernels as numbers and says itself in reports. Whether a group of rows satisfies them
-is decided in `kernels` while cutting, and once more, by other code, in `verification`.
+is decided in `native` while cutting, and once more, by other code, in `verification`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import Column, encode_known, indexed
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.spellings import one_spelling
 from mondrian_ops.core.values import text_of
+from mondrian_ops.native import model
+from mondrian_ops.native.criteria import group_holds
 
 __all__ = [
     "Criterion",
@@ -127,7 +128,7 @@ class Criterion:
 class DistinctDiversity(Criterion):
     """At least l distinct sensitive values (Machanavajjhala et al. 2006, section 4.1)."""
 
-    kind = kernels.DISTINCT
+    kind = model.DISTINCT
 
     @property
     def min_class_size(self) -> int:
@@ -158,7 +159,7 @@ class DistinctPersons(DistinctDiversity):
 class EntropyDiversity(Criterion):
     """Entropy of at least log(l) (Machanavajjhala et al. 2006, definition 4.1)."""
 
-    kind = kernels.ENTROPY
+    kind = model.ENTROPY
 
     @property
     def min_class_size(self) -> int:
@@ -174,7 +175,7 @@ class RecursiveDiversity(Criterion):
 
     ratio: float
 
-    kind = kernels.RECURSIVE
+    kind = model.RECURSIVE
 
     @property
     def c(self) -> float:
@@ -210,9 +211,9 @@ class TCloseness(Criterion):
     @property
     def kind(self) -> int:  # type: ignore[override]
         return {
-            "equal": kernels.T_EQUAL,
-            "ordered": kernels.T_ORDERED,
-            "hierarchical": kernels.T_TREE,
+            "equal": model.T_EQUAL,
+            "ordered": model.T_ORDERED,
+            "hierarchical": model.T_TREE,
         }[self.distance]
 
     def __str__(self) -> str:
@@ -283,21 +284,18 @@ class Privacy:
         if rows < self.min_class_size:
             return False
         criteria = replace(self, persons=None).kernel(domains)
-        nodes = int(np.diff(criteria.parent_first).max(initial=1))
         return all(
-            kernels.group_holds(
+            group_holds(
                 counts[criteria.column[j]],
                 rows,
-                np.count_nonzero(counts[criteria.column[j]]),
+                int(np.count_nonzero(counts[criteria.column[j]])),
                 criteria,
                 j,
-                np.zeros(nodes),
-                np.zeros(nodes),
             )
             for j in range(len(self.criteria))
         )
 
-    def kernel(self, domains: Sequence[SensitiveDomain]) -> kernels.Criteria:
+    def kernel(self, domains: Sequence[SensitiveDomain]) -> model.Criteria:
         """The criteria as the kernels take them; ``domains`` in the columns' order, persons last.
 
         A domain of persons is that of the rows at hand: only whether codes are equal matters.
@@ -315,7 +313,7 @@ class Privacy:
             else (np.zeros(0, np.int32), np.zeros(0))
             for criterion, d in zip(asked, domain_of, strict=True)
         ]
-        return kernels.Criteria(
+        return model.Criteria(
             k=self.min_class_size,
             kind=np.array([criterion.kind for criterion in asked], np.int64),
             column=np.array([column[c.column] for c in asked], np.int64),

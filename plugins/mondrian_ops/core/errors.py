@@ -19,6 +19,7 @@ __all__ = [
     "HierarchyError",
     "InputError",
     "JobError",
+    "KernelsError",
     "MondrianOpsError",
     "PrivacyError",
     "StorageError",
@@ -52,6 +53,10 @@ class PrivacyError(MondrianOpsError):
     def __init__(self, message: str, report: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.report = report
+
+
+class KernelsError(MondrianOpsError, ImportError):
+    """The compiled kernels are missing here, or are those of another machine or version."""
 
 
 class ApprovalError(MondrianOpsError):

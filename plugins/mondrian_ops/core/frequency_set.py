@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.core import kernels
+from mondrian_ops.native import counting
 
 __all__ = ["FrequencySet", "group", "packed"]
 
@@ -55,7 +55,7 @@ class FrequencySet:
         order = (
             np.lexsort(found.words[::-1]) if len(found.words) > 1 else np.argsort(found.words[0])
         )
-        return cls(found.sizes, found.words[:, order], found.rows[order])
+        return cls(found.sizes, found.words.take(order, axis=1), found.rows[order])
 
     @classmethod
     def unordered(
@@ -98,7 +98,7 @@ class FrequencySet:
         keys = np.zeros(len(self.words), np.uint64)
         for word, shift, bits in _places(self.sizes)[:columns]:
             keys[word] |= _mask(bits) << np.uint64(shift)
-        return kernels.grouped(self.words, keys)
+        return counting.grouped(np.ascontiguousarray(self.words), keys)
 
     def recoded(self, tables: Mapping[int, NDArray[np.integer[Any]]]) -> FrequencySet:
         """Counted anew with each code of a column replaced by ``tables[column][code]``.
@@ -111,10 +111,10 @@ class FrequencySet:
         where = [
             (word, shift, (1 << bits) - 1) for word, shift, bits in map(places.__getitem__, tables)
         ]
-        words, rows = kernels.recounted(
-            self.words,
+        words, rows = counting.recounted(
+            np.ascontiguousarray(self.words),
             self.rows,
-            np.array(where, np.uint64).reshape(-1, 3).T,
+            np.array(where, np.uint64).reshape(-1, 3),
             np.concatenate([np.zeros(0), *tables.values()]).astype(np.uint64),
             np.cumsum([0, *map(len, tables.values())])[:-1],
         )

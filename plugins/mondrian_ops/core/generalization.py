@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import (
     Codes,
     as_array,
@@ -50,6 +50,8 @@ from mondrian_ops.core.values import (
     read_value,
     text_of,
 )
+from mondrian_ops.native import mondrian
+from mondrian_ops.native.classes import distinct_per_class, extents
 
 __all__ = [
     "Attribute",
@@ -66,6 +68,7 @@ __all__ = [
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted from 1970-01-01
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -74,14 +77,16 @@ class Encoded:
 
     codes: Codes
     size: int  # codes, the missing one included
-    kind: int  # kernels.INTERVAL, TREE or SET
+    kind: int  # mondrian.INTERVAL, TREE or SET
     low: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for intervals
     high: Floats = field(default_factory=lambda: np.zeros(0))
     span: float = 0.0
     origin: float = 0.0  # of intervals: the lower end of the range over the whole dataset
     domain: float = 1.0  # distinct values, leaves, of the domain
     present: float = 1.0  # distinct values in the whole dataset
-    step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, see kernels.Rows
+    step: Floats = field(
+        default_factory=lambda: np.zeros(0)
+    )  # (size,) for trees, see mondrian.Rows
     values: pa.Array = field(default_factory=lambda: pa.nulls(0))  # of codes 1, 2, ...
 
 
@@ -97,10 +102,9 @@ class Classes:
         """Rows of each class, (classes,) int64."""
         return np.diff(self.starts, append=len(self.index))
 
-    def extent(self, codes: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def extent(self, codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
         """Least and greatest of ``codes`` (rows,) in each class."""
-        low, high = kernels.extents(codes, self.index, self.starts)
-        return low, high
+        return extents(codes, self.index, self.starts)
 
 
 @dataclass(frozen=True)
@@ -223,7 +227,7 @@ class IntervalAttribute(Attribute):
         return Encoded(
             codes=codes,
             size=len(values) + 1,
-            kind=kernels.INTERVAL,
+            kind=mondrian.INTERVAL,
             low=np.concatenate([[0.0], low]),
             high=np.concatenate([[0.0], high]),
             span=self.high - self.low,
@@ -340,7 +344,7 @@ class TreeAttribute(Attribute):
         return Encoded(
             codes=codes,
             size=count + 1,
-            kind=kernels.TREE,
+            kind=mondrian.TREE,
             domain=float(count),
             present=float(self.present),
             step=np.concatenate([[0.0], step, [0.0]]),
@@ -442,7 +446,7 @@ class SetAttribute(Attribute):
         return Encoded(
             codes=codes,
             size=len(self.domain) + 1,
-            kind=kernels.SET,
+            kind=mondrian.SET,
             domain=float(max(2, len(self.domain))),
             present=float(max(1, len(self.domain))),
             values=self.domain,
@@ -451,7 +455,7 @@ class SetAttribute(Attribute):
     def publish(self, encoded: Encoded, classes: Classes) -> Published:
         low, high = classes.extent(encoded.codes)
         star = (low == 0) & (high > 0)
-        members, ends = kernels.distinct_per_class(
+        members, ends = distinct_per_class(
             encoded.codes, classes.index, classes.starts, encoded.size
         )
         sizes = np.diff(ends, prepend=0)
@@ -480,20 +484,21 @@ def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
 
 def kernel_rows(
     encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]], persons: bool = False
-) -> kernels.Rows:
-    """The columns as the kernels take them, in 16 or 32 bits, so that few variants are compiled.
+) -> mondrian.Rows:
+    """The columns as the kernels take them.
 
     ``persons``: the last of the ``sensitive`` ones tells persons apart.
     """
     count = len(encoded[0].codes)
-    most = max(column.size for column in encoded)
-    codes = np.empty((len(encoded), count), np.uint16 if most <= 1 << 16 else np.uint32)
+    codes = np.empty(
+        (len(encoded), count), np.result_type(*(column.codes.dtype for column in encoded))
+    )
     for a, column in enumerate(encoded):
         codes[a] = column.codes
     matrix = np.empty((len(sensitive), count), np.int32)
     for s, column_codes in enumerate(sensitive):
         matrix[s] = column_codes
-    return kernels.Rows(
+    return mondrian.Rows(
         codes=codes,
         sensitive=matrix,
         kind=np.array([c.kind for c in encoded], np.int64),

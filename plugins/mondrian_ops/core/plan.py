@@ -24,12 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops.core import kernels
 from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.generalization import Attribute, TreeAttribute
 from mondrian_ops.core.rounding import Round
 from mondrian_ops.core.values import read_value, text_of
+from mondrian_ops.native.classes import route_rows
 
 __all__ = [
     "Branch",
@@ -381,9 +381,7 @@ class Router:
         """The leaf of each row that was placed, (rows,) int64."""
         if not self._columns:
             return np.zeros(len(places), np.int64)
-        return kernels.route_rows(
-            places, self._column, self._limit, self._left, self._right, self._leaf
-        )
+        return route_rows(places, self._column, self._limit, self._left, self._right, self._leaf)
 
     def numbered(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
         """The cells of rows that were placed, (columns, rows), numbered through all columns."""

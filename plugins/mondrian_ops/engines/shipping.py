@@ -1,9 +1,9 @@
 """The package as a zip that travels with a Spark job, so that executors need no installation.
 
-Compiled kernels travel along: an executor whose CPU is like this machine's compiles nothing. Numba
-looks for them beside the source files and cannot write into a zip, so an executor unpacks it once,
-into a folder that its content names, and goes on from there. Python can also run the zip, which is
-then the driver of an application (:mod:`mondrian_ops.spark_app`).
+The compiled kernels travel along, for every kind of machine that they are beside the package for
+(:mod:`mondrian_ops.native.build`). No library can be loaded from a zip, so an executor unpacks it
+once, into a folder that its content names, and goes on from there. Python can also run the zip,
+which is then the driver of an application (:mod:`mondrian_ops.spark_app`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["packed", "settle"]
 PLACE_VARIABLE = "MONDRIAN_OPS_CACHE"
 
 _PACKAGE = "mondrian_ops"
-_SHIPPED = (".py", ".nbi", ".nbc", ".css", ".html", ".svg")
+_SHIPPED = ("*.py", "native/kernels-*.so", "*.css", "*.html", "*.svg")
 _PROGRAM = "spark_app/program.py"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _WEEKS_S = 14 * 24 * 3600
@@ -35,7 +35,7 @@ def packed() -> str:
     if (archive := _archive()) is not None:
         return str(archive)
     root = Path(__file__).resolve().parents[1]
-    files = [path for path in sorted(root.rglob("*")) if path.suffix in _SHIPPED]
+    files = sorted(path for pattern in _SHIPPED for path in root.rglob(pattern))
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())

@@ -126,7 +126,7 @@ def _ship(session: SparkSession) -> None:
     archive = shipping.packed()
     before = set(sys.path)
     session.addArtifacts(archive, pyfile=True)
-    # PySpark has this process import from it too: its children would compile the kernels anew.
+    # PySpark has this process import from it too: its children would unpack it.
     name = os.path.basename(archive)
     sys.path[:] = [path for path in sys.path if path in before or os.path.basename(path) != name]
 

@@ -14,7 +14,7 @@ from mondrian_ops.pipeline.fragments import anonymize_fragment
 from mondrian_ops.pipeline.in_memory import anonymize
 from mondrian_ops.pipeline.partition import begin, count, divide, partition, plan
 from mondrian_ops.pipeline.recoding import parts_to_map, recode, specialize_part
-from mondrian_ops.pipeline.runs import discard, give_up, run, verify, warm_up
+from mondrian_ops.pipeline.runs import discard, give_up, run, verify
 from mondrian_ops.pipeline.wrap_up import (
     Checked,
     check,
@@ -49,6 +49,5 @@ __all__ = [
     "run",
     "specialize_part",
     "verify",
-    "warm_up",
     "wrap_up",
 ]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import uuid
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError
-from mondrian_ops.core.job import ALGORITHMS, Job
+from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.run import Run
@@ -23,9 +18,8 @@ from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.pipeline.partition import partition
 from mondrian_ops.pipeline.wrap_up import wrap_up
 from mondrian_ops.progress import Display, Progress
-from mondrian_ops.storage import load_job
 
-__all__ = ["discard", "give_up", "run", "verify", "warm_up"]
+__all__ = ["discard", "give_up", "run", "verify"]
 
 
 _ROWS_ONLY = (
@@ -112,30 +106,3 @@ def verify(job: Job, release: str) -> dict[str, Any]:
         "failures": list(verdict.failures),
         "notes": notes,
     }
-
-
-def warm_up() -> None:
-    """Compile every kernel into Numba's cache, so that the first run is as fast as the others.
-
-    It works in a folder of its own, wherever jobs may read and write.
-    """
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        storage.restricted_to(storage.Allowed(outputs=(directory,))),
-    ):
-        for values in (2, 1 << 17):  # codes of 16 and of 32 bits
-            numbers = np.arange(max(values, 100))
-            table = pa.table({"a": numbers, "b": (numbers % 3).astype(str), "s": numbers % 5})
-            storage.write_part(os.path.join(directory, "rows.parquet"), table)
-            job = {
-                "input": os.path.join(directory, "rows.parquet"),
-                "output": os.path.join(directory, "release"),
-                "k": 20,
-                "l": 2,
-                "quasi_identifiers": ["a", "b"],
-                "sensitive": ["s"],
-                "partitioning": {"fragments": 2},
-            }
-            run(load_job(job))
-            for others in ("relaxed=true", *(f"algorithm={name}" for name in ALGORITHMS[1:])):
-                run(load_job(job, [others]))

@@ -24,9 +24,9 @@ def find_hierarchy(name: str, beside: str | None) -> str:
         name: as the job gives it, a path relative to one of these places.
         beside: the directory of the job's file; None if it has none.
 
+    That folder is beside ``plugins/`` in a checkout, and in the package where a wheel is installed.
     The environment variable ``MONDRIAN_OPS_HIERARCHIES`` (directories, separated like ``PATH``)
-    replaces ``include/hierarchies/``. A file outside these places is refused, for the name may
-    come from a form.
+    replaces it. A file outside these places is refused, for the name may come from a form.
 
     Raises:
         HierarchyError: it is in none of them.
@@ -47,7 +47,9 @@ def _shared_places() -> list[str]:
     named = os.environ.get(PLACES_VARIABLE)
     if named:
         return [place for place in named.split(os.pathsep) if place]
-    return [str(Path(__file__).resolve().parents[3] / "include" / "hierarchies")]
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "include" / "hierarchies"  # the wheel has them there
+    return [str(installed if installed.is_dir() else package.parents[1] / "include/hierarchies")]
 
 
 def read_hierarchy(path: str) -> Hierarchy:
