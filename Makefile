@@ -15,7 +15,10 @@ RUN := $(BIN)/python
 INSTALLED := $(VENV)/.installed
 DEVELOPING := $(VENV)/.installed-dev
 FUZZING := $(VENV)/.installed-fuzz
-COMPILED := $(VENV)/.compiled
+BUILDING := $(VENV)/.installed-build
+NATIVE := plugins/mondrian_ops/native
+# As native/build.py names it: for one kind of machine, of which others may share this folder.
+KERNELS := $(NATIVE)/kernels-$(shell uname -sm | tr 'A-Z ' 'a-z-').so
 # A process for each core, of which each needs about 1 GB; one that crashes is not replaced.
 DEALT := -n logical --maxprocesses 4 --max-worker-restart 0 --no-loadscope-reorder
 # Never a registry, an index or a mirror here: pip and uv are configured by whoever runs them.
@@ -30,7 +33,7 @@ help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: install
-install: $(COMPILED) ## Make .venv with all it needs (uv if it is there, else venv and pip)
+install: $(INSTALLED) $(KERNELS) ## Make .venv with all it needs (uv if it is there, else venv and pip)
 
 $(INSTALLED): requirements.txt requirements-hdfs.txt | $(RUN)
 	@echo "installing the requirements into $(VENV)"
@@ -53,10 +56,12 @@ $(DEVELOPING): requirements-dev.txt $(INSTALLED)
 	@$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
-$(COMPILED): $(INSTALLED) $(wildcard plugins/mondrian_ops/core/kernels/*.py)
-	@echo "compiling the kernels, once"
-	@$(RUN) -m mondrian_ops warmup
-	@touch $@
+# By the system's C compiler; where none works, by the one that the ziglang wheel brings.
+$(KERNELS): $(wildcard $(NATIVE)/*.[ch]) $(NATIVE)/build.py requirements-build.txt | $(INSTALLED)
+	@$(RUN) -m mondrian_ops.native.build --find >/dev/null 2>&1 \
+		|| { echo "installing a C compiler into $(VENV)"; $(INSTALL) -r requirements-build.txt; }
+	@echo "compiling the kernels"
+	@$(RUN) -m mondrian_ops.native.build
 
 .PHONY: demo
 demo: install ## Anonymize a million poker hands in Airflow, and show the report
@@ -102,10 +107,22 @@ mutants: install $(FUZZING) ## Mutate the code that decides what may be publishe
 bench: install $(DEVELOPING) ## Measure speed and quality against the figures of the design
 	@$(RUN) -m benchmarks $(ARGS)
 
+$(BUILDING): requirements-build.txt $(INSTALLED)
+	@$(INSTALL) -r requirements-build.txt
+	@touch $@
+
+.PHONY: wheels
+wheels: $(DEVELOPING) $(BUILDING) ## Compile for Linux and macOS, x86-64 and ARM, and check the wheels in dist/
+	@$(RUN) scripts/wheels.py
+
 .PHONY: lint
-lint: $(DEVELOPING) ## Check style, types and layers
+lint: install $(DEVELOPING) ## Check style, types and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/clang-format --dry-run --Werror $(NATIVE)/*.[ch]
+	@printf '%s\n' $(NATIVE)/*.c | xargs -I FILE -P "$$(nproc)" \
+		$(BIN)/clang-tidy --quiet FILE -- -std=c11 '-DMO_SOURCES=""' 2>/dev/null
+	@$(RUN) -m mondrian_ops.native.build --strict
 	@$(BIN)/mypy
 	@PYTHONPATH=plugins $(BIN)/lint-imports
 
@@ -141,5 +158,6 @@ requirements: ## Pin the requirements anew (needs uv)
 .PHONY: clean
 clean: ## Remove .venv, .airflow, what the demo made, and caches; your own data stays
 	rm -rf $(VENV) .airflow data/poker.parquet data/etl_example out/poker build dist
+	rm -f $(NATIVE)/kernels-*.so
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
