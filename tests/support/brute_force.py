@@ -1,4 +1,4 @@
-"""What a release must be, worked out in plain Python: no NumPy, no Numba, no code shared.
+"""What a release must be, worked out in plain Python: no NumPy, no C, no code shared.
 
 `mondrian` is the algorithm of the seed's figure 7 on lists of values; the criteria are the formulas
 of their papers on Counters; `covers` and `losses` read published text back against the originals.

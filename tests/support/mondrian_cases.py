@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -78,6 +79,20 @@ def tables(draw, max_rows: int = 14):
         )
     )
     return kinds, columns, sensitive
+
+
+def skewed_table(seed: int, rows: int):
+    """Few frequent and many rare values, as of countries or occupations."""
+    generator = np.random.default_rng(seed)
+    rare = np.array([0.02, 0.6, 0.02, 0.3, 0.02, 0.04])
+    kinds = ["interval", "tree", "tree", "set"]
+    columns = [
+        generator.integers(17, 90, rows).tolist(),
+        generator.choice(sorted(CHAINS), rows, p=rare).tolist(),
+        generator.choice(sorted(CHAINS), rows, p=rare[::-1]).tolist(),
+        generator.choice(["p", "q", "r", "s"], rows, p=[0.7, 0.03, 0.25, 0.02]).tolist(),
+    ]
+    return kinds, columns
 
 
 @st.composite

@@ -96,7 +96,7 @@ class TestUsage:
     def test_help(self) -> None:
         result = mondrian_ops("--help")
         assert result.returncode == 0
-        for command in ("run", "plan", "verify", "frontier", "generate", "warmup"):
+        for command in ("run", "plan", "verify", "frontier", "generate"):
             assert command in result.stdout
 
     @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ class TestUsage:
         code = (
             "import sys, mondrian_ops.cli as cli\n"
             "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
-            "heavy = {'numpy', 'pandas', 'pyarrow', 'numba', 'rich', 'yaml', 'airflow'}\n"
+            "heavy = {'numpy', 'pandas', 'pyarrow', 'rich', 'yaml', 'airflow'}\n"
             "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
         )
         subprocess.run(
@@ -408,11 +408,3 @@ class TestLimitsOfTheEnvironment:
         assert cli.main(["plan", str(job)]) == 0
         assert cli.main(["verify", str(job.parent / "out"), "--job", str(job)]) == 0
         assert cli.main(["frontier", str(job), "--k", "5", "--quiet"]) == 0
-
-
-def test_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container, whose environment says where jobs may read and write."""
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", "data")
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", "out")
-    result = in_its_own_process("warmup")
-    assert (result.returncode, result.stderr) == (0, "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -15,20 +17,20 @@ import pytest
 
 import mondrian_ops
 from mondrian_ops.engines.spark import SparkEngine
+from mondrian_ops.native import build
 
 SOURCE = Path(mondrian_ops.__file__).parent
 PACK = "from mondrian_ops.engines import shipping; print(shipping.packed())"
-# What an executor does: cut some rows; then, where it took the kernels from.
+# What an executor does: cut some rows; then, where it took the package and the kernels from.
 CUT = """
 from mondrian_ops.engines import executor
 import pyarrow as pa
 from mondrian_ops import anonymize
-from mondrian_ops.core import kernels
 table = pa.table({"x": range(400), "s": [at % 3 for at in range(400)]})
 job = {"k": 5, "l": 2, "quasi_identifiers": ["x"], "sensitive": ["s"], "cut": "gain"}
 anonymize(table, job)
 print(executor.planning.__file__)
-print(sum(kernels.grow.stats.cache_hits.values()), sum(kernels.grow.stats.cache_misses.values()))
+print(*{line.split()[-1] for line in open("/proc/self/maps") if "kernels-" in line})
 """
 
 
@@ -62,10 +64,8 @@ def packed(place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Packed when the kernels of `CUT` are compiled and in the cache beside the source."""
     place = tmp_path_factory.mktemp("packed")
     place.chmod(0o700)
-    said(python(CUT, SOURCE.parent, place))
     return packed(place)
 
 
@@ -95,8 +95,42 @@ def test_it_holds_the_package_and_its_compiled_kernels(archive: Path) -> None:
     names = zipfile.ZipFile(archive).namelist()
     for path in SOURCE.rglob("*.py"):
         assert f"mondrian_ops/{path.relative_to(SOURCE)}" in names
-    assert any(name.endswith(".nbc") for name in names)
-    assert not [name for name in names if name.endswith(".pyc")]
+    assert f"mondrian_ops/native/{build.path().name}" in names
+    assert not [name for name in names if name.endswith((".pyc", ".c", ".h"))]
+
+
+def installed(place: Path) -> Path:
+    """A copy of the package, whose folder may be changed."""
+    shutil.copytree(SOURCE, place / "mondrian_ops", ignore=shutil.ignore_patterns("__pycache__"))
+    return place / "mondrian_ops" / "native"
+
+
+def test_it_holds_the_kernels_of_every_machine_that_are_there(tmp_path: Path) -> None:
+    native = installed(tmp_path)
+    others = [build.path(f"{machine}-linux-gnu.2.17").name for machine in ("aarch64", "x86_64")]
+    for name in others:
+        (native / name).write_bytes(b"")
+    (native / ".building-x").mkdir()
+    (native / ".building-x" / others[0]).write_bytes(b"half of it")
+    (path,) = said(python(PACK, tmp_path, tmp_path / "place"))
+    names = zipfile.ZipFile(path).namelist()
+    assert {name for name in names if name.endswith(".so")} == {
+        f"mondrian_ops/native/{name}" for name in {*others, build.path().name}
+    }
+
+
+def test_an_executor_of_another_machine_says_what_is_missing(tmp_path: Path) -> None:
+    native = installed(tmp_path)
+    native.joinpath(build.path().name).rename(native / "kernels-plan9-mips.so")
+    (path,) = said(python(PACK, tmp_path, tmp_path / "place"))
+    task = on_executor(CUT, Path(path), tmp_path / "place")
+    _, complaints = task.communicate()
+    assert task.returncode != 0
+    assert re.search(
+        rf"KernelsError: .*/{build.path().name}: missing; there are kernels-plan9-mips.so; .* for "
+        r"Spark executors .* `python -m mondrian_ops.native.build --target ",
+        complaints,
+    )
 
 
 def test_executors_unpack_it_at_once_and_compile_nothing(archive: Path, tmp_path: Path) -> None:
@@ -104,13 +138,11 @@ def test_executors_unpack_it_at_once_and_compile_nothing(archive: Path, tmp_path
     tasks = [on_executor(CUT, archive, place) for _ in range(4)]
     home = place / archive.stem
     for task in tasks:
-        where, hits, misses = said(task)
+        where, kernels = said(task)
         assert Path(where) == home / "mondrian_ops" / "algorithms" / "planning.py"
-        assert (int(hits) > 0, int(misses)) == (True, 0)
+        assert Path(kernels) == home / "mondrian_ops" / "native" / build.path().name
     assert list(place.iterdir()) == [home]
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
-    shipped = {name for name in zipfile.ZipFile(archive).namelist() if ".nb" in name}
-    assert {str(path.relative_to(home)) for path in home.rglob("*.nb?")} == shipped
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770])

@@ -13,8 +13,8 @@ import pytest
 from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
 from mondrian_ops.algorithms.mondrian import Cut
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.kernels import BLOCK
 from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.native.mondrian import BLOCK
 
 BUDGETS = [0.001, 0.1, 0.3, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 1000]
 COLUMNS = ["a", "b", "c", "d"]

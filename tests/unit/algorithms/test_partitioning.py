@@ -14,7 +14,6 @@ from examples import examples
 from mondrian_ops.algorithms import mondrian, partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import Cut
-from mondrian_ops.core import kernels
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.errors import JobError
@@ -125,13 +124,11 @@ def test_the_representativity_example():
     a3 = [*np.linspace(0, 700, 1000).astype(int), *np.linspace(0, 1000, 1000).astype(int)]
     table = pa.table({"a1": a1, "a2": a2, "a3": a3})
     anonymizer = anonymizer_of(table, "a1", "a2", "a3")
-    coded = anonymizer.encode(table)
-    policy = Cut("median").policy()
-    index = np.arange(2000, dtype=np.int32)
-    a, _ = kernels.cut_of(coded.rows, index, 0, 1000, coded.criteria, policy, coded.work(policy))
+    tree = Cut("median").tree(anonymizer.encode(table))
+    a, _ = tree.cut(0, 1000)
     assert a == 2
     # The whole dataset: all have representativity 1, and most distinct values decide.
-    a, _ = kernels.cut_of(coded.rows, index, 0, 2000, coded.criteria, policy, coded.work(policy))
+    a, _ = tree.cut(0, 2000)
     assert a == max(range(3), key=lambda at: len({*table.column(at).to_pylist()}))
 
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from examples import examples
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft
-from mondrian_ops.core import kernels
 from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -90,11 +89,8 @@ def test_fragments_that_are_too_large_are_cut_further(case, fragments, most, cut
 
 def can_be_cut(draft: Draft, job: Job, rows: pa.Table) -> bool:
     anonymizer = draft.anonymizer(job, TREES)
-    coded, policy = anonymizer.encode(rows), anonymizer.cut.policy()
-    index = np.arange(rows.num_rows, dtype=np.int32)
-    work = coded.work(policy)
-    a, _ = kernels.cut_of(coded.rows, index, 0, len(index), coded.criteria, policy, work)
-    return a >= 0
+    tree = anonymizer.cut.tree(anonymizer.encode(rows))
+    return tree.cut(0, rows.num_rows)[0] >= 0
 
 
 @pytest.mark.parametrize("strategy", ["multidimensional", "quantile"])

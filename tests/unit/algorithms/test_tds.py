@@ -2,33 +2,229 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import brute_force
 from examples import examples
 from mondrian_ops.algorithms import tds
-from mondrian_ops.core.criteria import DistinctDiversity, KAnonymity, Privacy
+from mondrian_ops.algorithms.information_gain import information_gains
+from mondrian_ops.core.criteria import (
+    DistinctDiversity,
+    EntropyDiversity,
+    KAnonymity,
+    Privacy,
+    RecursiveDiversity,
+    SensitiveDomain,
+    TCloseness,
+)
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
-from taxonomies import TAXONOMIES, TREES
-from tds_cases import (
-    Data,
-    as_lists,
-    by_definition,
-    candidates,
-    children,
-    classes,
-    datasets,
-    holds,
-    specialized,
-)
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Tds
+from mondrian_ops.core.taxonomy import Taxonomy
+
+TREES = {
+    "uneven": ["a1;A;*", "b1;B;BB;*", "a2;A;*", "c;*", "b2;B;BB;*", "b3;BC;BB;*", "a3;A;*"],
+    "chain": ["a;A;AA;*", "b;A;AA;*", "c;C;CC;*"],  # nodes with one child
+    "flat": ["p;*", "q;*", "r;*", "s;*"],
+    "one": ["only;*"],
+    "line": None,
+}
+
+
+def taxonomy(name):
+    if name == "line":
+        texts = [str(n) for n in range(9)]
+        hierarchy = Hierarchy.from_order(texts, np.arange(9.0), name)
+    else:
+        hierarchy = Hierarchy.from_rows([row.split(";") for row in TREES[name]], name)
+    return Taxonomy.of(hierarchy, np.arange(len(hierarchy.leaves)))
+
+
+TAXONOMIES = {name: taxonomy(name) for name in TREES}
+CRITERIA = [
+    lambda c: DistinctDiversity(c, 2),
+    lambda c: DistinctDiversity(c, 3),
+    lambda c: DistinctDiversity(c, 2, missing_counts=True),
+    lambda c: EntropyDiversity(c, 1.7),
+    lambda c: RecursiveDiversity(c, 2, 1.5),
+    lambda c: RecursiveDiversity(c, 2, 1.5, missing_counts=True),
+    lambda c: TCloseness(c, 0.3, "equal"),
+    lambda c: TCloseness(c, 0.25, "ordered"),
+]
+
+
+class Data:
+    """A drawn dataset: rows of codes, quasi-identifiers first."""
+
+    def __init__(self, names, rows, criteria, k, codes=4):
+        self.whole = rows
+        self.taxonomies = [TAXONOMIES[name] for name in names]
+        self.quasi = len(names)
+        self.rows = rows
+        self.labels = len(rows[0]) - len(names)
+        self.codes = codes  # of a sensitive column, missing values among them
+        values = pa.array([f"s{value}" for value in range(1, codes)])
+        self.domains = [
+            SensitiveDomain(f"s{j}", values, np.array(counts))
+            for j, counts in enumerate(self.shares())
+        ]
+        self.privacy = Privacy(KAnonymity(k), tuple(criteria))
+        sizes = [*(t.levels.shape[1] for t in self.taxonomies), *[codes] * self.labels]
+        self.frequencies = FrequencySet.of(
+            [np.array(column) for column in zip(*rows, strict=True)], sizes
+        )
+
+    def shares(self):
+        columns = list(zip(*self.whole, strict=True))[self.quasi :]
+        return [[column.count(s) for s in range(self.codes)] for column in columns]
+
+    @property
+    def asked(self):
+        return self.taxonomies, self.privacy, self.domains
+
+    def two_phase(self, partitions, k_intermediate, seed=0, in_parallel=map):
+        return self.search(partitions, k_intermediate, seed)(self.frequencies, in_parallel)
+
+    def part(self, number, partitions, seed):
+        """A part of the rows; the whole's shares of sensitive values stay what they are."""
+        dealt = tds.partition(self.frequencies, number, partitions, seed)
+        rows = np.repeat(dealt.codes(), dealt.rows, axis=1)
+        part = copy(self)
+        part.rows = list(map(tuple, rows.T.tolist()))
+        return part
+
+    def search(self, partitions, k_intermediate, seed=0):
+        return tds.TwoPhase(*self.asked, Tds(partitions, k_intermediate), seed)
+
+
+@st.composite
+def datasets(draw, max_rows=30, least_k=1):
+    names = draw(st.lists(st.sampled_from(sorted(TREES)), min_size=1, max_size=3))
+    labels = draw(st.integers(0, 2))
+    count = draw(st.integers(1, max_rows))
+    # Few values of each column: else hardly anything can be specialized.
+    columns = []
+    for name in names:
+        codes = TAXONOMIES[name].levels.shape[1]
+        values = draw(st.lists(st.integers(0, codes - 1), min_size=1, max_size=4))
+        columns.append(draw(st.lists(st.sampled_from(values), min_size=count, max_size=count)))
+    codes, values = draw(st.sampled_from([(4, [0, 1, 2, 3]), (60, [0, 1, 30, 59])]))
+    for _ in range(labels):
+        columns.append(draw(st.lists(st.sampled_from(values), min_size=count, max_size=count)))
+    kinds = draw(st.lists(st.sampled_from(CRITERIA), max_size=2)) if labels else []
+    criteria = [kind(f"s{draw(st.integers(0, labels - 1))}") for kind in kinds]
+    k = draw(st.integers(least_k, 4))
+    return Data(names, list(zip(*columns, strict=True)), criteria, k, codes)
+
 
 # The definitions
+
+
+def children(tree, node):
+    """The nodes right under a node."""
+    found = set()
+    for below, above in zip(tree.levels[:-1], tree.levels[1:], strict=True):
+        found |= {c for c, p in zip(below.tolist(), above.tolist(), strict=True) if p == node != c}
+    return found
+
+
+def specialized(tree, cut, node):
+    """The cut after a specialization: every code of ``node`` goes to its child."""
+    below = children(tree, node)
+    return [
+        next(n for n in tree.levels[:, code].tolist() if n in below) if at == node else at
+        for code, at in enumerate(cut)
+    ]
+
+
+def classes(data, cuts):
+    found = defaultdict(list)
+    for row in data.rows:
+        found[tuple(cut[row[a]] for a, cut in enumerate(cuts))].append(row)
+    return list(found.values())
+
+
+def holds(data, group, k):
+    if len(group) < max(k, data.privacy.k.k):
+        return False
+    for criterion in data.privacy.criteria:
+        column = data.quasi + int(criterion.column[1:])
+        counts = Counter(row[column] for row in group)
+        whole = Counter(dict(enumerate(data.shares()[column - data.quasi])))
+        present = Counter({code: n for code, n in counts.items() if code})  # 0 is missing
+        values = counts if criterion.missing_counts else present
+        match criterion:
+            case DistinctDiversity(level=level):
+                good = len(values) >= level
+            case EntropyDiversity(level=level):
+                good = brute_force.entropy(values) >= math.log(level) - 1e-9
+            case RecursiveDiversity(level=level, ratio=c):
+                good = bool(values) and brute_force.recursive(values, c, int(level))
+            case TCloseness(level=t, distance="equal"):
+                good = brute_force.closeness_equal(counts, whole) <= t + 1e-9
+            case TCloseness(level=t):
+                good = brute_force.closeness_ordered(counts, whole) <= t + 1e-9
+        if not good:
+            return False
+    return True
+
+
+def gain(data, a, tree, node):
+    """Equations 2 and 3, summed over the sensitive columns; without one the rows' own numbers."""
+    columns = range(data.quasi, data.quasi + data.labels)
+    labelled = [(row, [row[c] for c in columns] or [at]) for at, row in enumerate(data.rows)]
+
+    def members(n):
+        return [labels for row, labels in labelled if n in tree.levels[:, row[a]]]
+
+    def bits(group, j):
+        counts = Counter(labels[j] for labels in group)
+        return sum(-n / len(group) * math.log2(n / len(group)) for n in counts.values())
+
+    parent = members(node)
+    parts = [members(child) for child in children(tree, node)]
+    total = 0.0
+    for j in range(max(1, data.labels)) if parent else ():
+        total += bits(parent, j)
+        total -= sum(len(part) / len(parent) * bits(part, j) for part in parts if part)
+    return round(max(total, 0.0), 9)
+
+
+def candidates(data, cuts, k):
+    """Every valid specialization of a level: IGPL, attribute, node, the level after it."""
+    anonymity = min(map(len, classes(data, cuts)))
+    for a, tree in enumerate(data.taxonomies):
+        for node in set(cuts[a]):
+            if not children(tree, node):
+                continue
+            after = [*cuts[:a], specialized(tree, cuts[a], node), *cuts[a + 1 :]]
+            groups = classes(data, after)
+            if all(holds(data, group, k) for group in groups):
+                loss = anonymity - min(map(len, groups))
+                yield gain(data, a, tree, node) / (loss + 1), a, node, after
+
+
+def by_definition(data, cuts, k):
+    """Algorithm 4: the level, and the specializations in order."""
+    steps = []
+    while offers := list(candidates(data, cuts, k)):
+        _, a, node, cuts = max(offers, key=lambda offer: (offer[0], -offer[1], -offer[2]))
+        steps.append((a, node))
+    return cuts, steps
+
+
+def as_lists(cuts):
+    return [cut.tolist() for cut in cuts]
 
 
 def is_cut(tree, cut):
@@ -37,6 +233,34 @@ def is_cut(tree, cut):
     return all(
         inside & set(tree.levels[:, code].tolist()) == {node} for code, node in enumerate(cut)
     )
+
+
+@examples(300)
+@given(datasets())
+def test_specializes_as_the_definitions_say(data):
+    start = tds.top(data.taxonomies)
+    assume(holds(data, data.rows, 1))
+    expected, steps = by_definition(data, as_lists(start), 1)
+    found = tds.specialize(data.frequencies, *data.asked, 1, start)
+    assert list(map(tuple, found.steps.tolist())) == steps
+    assert as_lists(found.cuts) == expected
+    assert found.classes == len(classes(data, expected))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_long_ways_as_the_definitions_say(seed):
+    """Few drawn datasets are large enough for their order to depend on every term of the IGPL."""
+    rng = np.random.default_rng(seed)
+    names = ["uneven", "line", "flat", "chain"]
+    sizes = [TAXONOMIES[name].levels.shape[1] for name in names]
+    codes = [np.minimum(rng.geometric(0.35, 150), size - 1) for size in sizes]
+    label = (codes[0] + codes[1] * rng.integers(0, 2, 150)) % 3 + 1
+    data = Data(names, list(zip(*(c.tolist() for c in [*codes, label]), strict=True)), (), 2)
+    start = tds.top(data.taxonomies)
+    _, steps = by_definition(data, as_lists(start), 1)
+    found = tds.specialize(data.frequencies, *data.asked, 1, start)
+    assert list(map(tuple, found.steps.tolist())) == steps
+    assert len(steps) > 3
 
 
 @examples(150)
@@ -150,6 +374,28 @@ def test_any_number_of_threads_and_any_order_of_rows(data, parts, k_intermediate
         assert one.steps.tolist() == other.steps.tolist()
 
 
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 7), st.integers(0, 9))
+def test_every_row_falls_to_one_part(rows, parts, seed):
+    values = np.arange(len(rows))
+    whole = FrequencySet.of([np.repeat(values, rows)], [len(rows)])
+    dealt = [tds.partition(whole, part, parts, seed) for part in range(parts)]
+    assert sum(part.total for part in dealt) == whole.total
+    together = np.zeros(len(rows), int)
+    for part in dealt:
+        together[part.column(0)] += part.rows
+    assert together.tolist() == rows
+    assert all((part.rows > 0).all() for part in dealt)
+
+
+def test_parts_are_alike_and_differ_from_seed_to_seed():
+    whole = FrequencySet.of([np.repeat(np.arange(4), 5000)], [4])
+    dealt = [tds.partition(whole, part, 5, 3).rows.tolist() for part in range(5)]
+    assert all(abs(rows - 1000) < 200 for part in dealt for rows in part)
+    assert dealt[0] != dealt[1]
+    assert tds.partition(whole, 0, 5, 4).rows.tolist() != dealt[0]
+
+
 def test_a_part_with_too_few_rows_stays_at_the_top():
     data = Data(["flat"], [(1,), (1,), (2,), (2,), (3,), (3,)], (), 2)
     level = tds.partition_level(data.frequencies, *data.asked, 7)
@@ -175,6 +421,13 @@ def test_what_even_the_top_breaks_is_refused():
         Data(["flat"], [(1,), (2,), (3,)], (), 4).two_phase(2, None)
 
 
+def test_a_start_that_is_too_specific_is_refused():
+    data = Data(["flat", "flat"], [(1, 1), (1, 2), (2, 1), (2, 2)], (), 2)
+    leaves = tuple(t.levels[0] for t in data.taxonomies)
+    with pytest.raises(PrivacyError):
+        tds.specialize(data.frequencies, *data.asked, 2, leaves)
+
+
 def test_the_gain_of_the_source_per_row_lost():
     """Two attributes: the second parts the sensitive values wholly, the first not at all."""
     rows = [(1 + i % 2, 1 + i // 4, 1 + i // 4) for i in range(8)]
@@ -197,6 +450,19 @@ def test_the_gain_of_the_source_per_row_lost():
 def test_the_k_of_the_first_phase(rows, parts, asked, k):
     privacy = Privacy(KAnonymity(3), (DistinctDiversity("s", 5),))
     assert tds.intermediate_k(rows, parts, privacy, asked) == k
+
+
+def test_many_sensitive_values_count_the_same_as_few():
+    """Pairs of codes and sensitive values are counted in a table or, where it is sparse, sorted."""
+    rng = np.random.default_rng(0)
+    code, label = rng.integers(0, 8, 200), rng.integers(0, 5, 200)
+    tree = TAXONOMIES["uneven"]
+    gains = [
+        information_gains(FrequencySet.of([code, label * step], [8, size]), 0, tree, range(1, 2))
+        for step, size in ((1, 5), (10**6, 5 * 10**6))
+    ]
+    assert gains[0].any()
+    assert np.array_equal(*gains)
 
 
 def test_iloss():

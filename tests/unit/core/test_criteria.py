@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import brute_force
 from cases import DIAGNOSES, DIAGNOSIS_TREE
 from examples import examples
-from mondrian_ops.core import kernels, verification
+from mondrian_ops.core import verification
 from mondrian_ops.core.criteria import (
     DistinctDiversity,
     DistinctPersons,
@@ -30,6 +30,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.native.model import T_TREE
 
 VALUES = st.sampled_from([*DIAGNOSES, None])
 
@@ -102,7 +103,7 @@ def test_a_union_of_classes_that_hold_holds(group, data, kind, counts):
     """What cutting, merging of fragments and both lattices rely on."""
     values, some = group
     criterion = kind(counts)
-    tree = DIAGNOSIS_TREE if criterion.kind == kernels.T_TREE else None
+    tree = DIAGNOSIS_TREE if criterion.kind == T_TREE else None
     middle = data.draw(st.integers(0, len(some)))
     sides = [side for side in (some[:middle], some[middle:]) if side]
     if all(holds(criterion, values, side, tree) for side in sides):

@@ -32,7 +32,7 @@ seconds = time.process_time() - started
 print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - known)}))
 """
 
-HEAVY = {"numpy", "numba", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
+HEAVY = {"numpy", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
 
 
 def load(name):

@@ -90,7 +90,8 @@ def test_nothing_runs_as_root() -> None:
         name: [value for instruction, value in stage if instruction == "USER"]
         for name, stage in stages.items()
     }
-    assert users == {"java": [], "hadoop-jars": [], "hdfs": ["hdfs"], "platform": ["airflow"]}
+    of_root = {"java": [], "hadoop-jars": [], "kernels": []}
+    assert users == of_root | {"hdfs": ["hdfs"], "platform": ["airflow"]}
 
 
 def test_dependencies_come_before_the_project() -> None:
@@ -101,7 +102,7 @@ def test_dependencies_come_before_the_project() -> None:
 
     project = step("plugins plugins")
     assert step("requirements.txt requirements-hdfs.txt") < step("pip install") < project
-    assert project < step("mondrian_ops warmup") < step("dags dags")
+    assert project < step("--from=kernels") < step("dags dags")
 
 
 def test_java_and_hadoop_are_those_that_spark_wants() -> None:

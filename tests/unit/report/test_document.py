@@ -53,7 +53,7 @@ def test_build_of_a_release_without_rows() -> None:
 def test_importing_the_report_is_light() -> None:
     code = (
         "import sys, mondrian_ops.report;"
-        "heavy = {'numpy', 'pandas', 'pyarrow', 'numba', 'rich', 'airflow'} & set(sys.modules);"
+        "heavy = {'numpy', 'pandas', 'pyarrow', 'rich', 'airflow'} & set(sys.modules);"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )
     plugins = Path(reports.__file__).resolve().parents[2]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from numba import njit
 
 from examples import examples
 from mondrian_cases import (
@@ -17,21 +16,17 @@ from mondrian_cases import (
     tables,
 )
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut
-from mondrian_ops.core.kernels import exchange
-from mondrian_ops.core.kernels.criteria import JIT
-
-
-@njit(**JIT)
-def exchanged(rows, index, marks, criteria, work):
-    exchange.exchange_rows(rows, index, marks, criteria, work)
+from native_probes import Opened
 
 
 def after_exchange(coded: CodedRows, classes: list[list[int]]) -> list[list[int]]:
     index = np.array([row for rows in classes for row in rows], np.int32)
     marks = np.zeros(len(index), np.uint8)
     marks[np.cumsum([0, *map(len, classes[:-1])])] = 1
-    exchanged(coded.rows, index, marks, coded.criteria, coded.work(Cut("gain").policy()))
-    return [part.tolist() for part in np.split(index, np.flatnonzero(marks)[1:])]
+    opened = Opened(coded.taken(index).rows, coded.criteria, Cut("gain").policy())
+    opened.exchange(marks)
+    found = index[opened.numbers()]
+    return [part.tolist() for part in np.split(found, np.flatnonzero(marks)[1:])]
 
 
 def any_classes(count: int, k: int, chance) -> list[list[int]]:

@@ -6,21 +6,23 @@ import math
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
 from examples import examples
-from mondrian_ops.core import kernels
-from mondrian_ops.core.kernels.criteria import cut_holds, halves_hold, mark_valid
+from mondrian_ops.native import model
+from mondrian_ops.native.criteria import group_holds
+from mondrian_ops.native.mondrian import SET, Rows
+from native_probes import Opened, no_criteria
 
 LEVELS = {
-    kernels.DISTINCT: st.integers(1, 4).map(float),
-    kernels.ENTROPY: st.sampled_from([1.0, 1.5, 2.0, 2.5]),
-    kernels.RECURSIVE: st.integers(1, 4).map(float),
-    kernels.T_EQUAL: st.sampled_from([0.1, 0.3, 0.5]),
-    kernels.T_ORDERED: st.sampled_from([0.1, 0.2, 0.4]),
-    kernels.T_TREE: st.sampled_from([0.1, 0.3, 0.6]),
+    model.DISTINCT: st.integers(1, 4).map(float),
+    model.ENTROPY: st.sampled_from([1.0, 1.5, 2.0, 2.5]),
+    model.RECURSIVE: st.integers(1, 4).map(float),
+    model.T_EQUAL: st.sampled_from([0.1, 0.3, 0.5]),
+    model.T_ORDERED: st.sampled_from([0.1, 0.2, 0.4]),
+    model.T_TREE: st.sampled_from([0.1, 0.3, 0.6]),
 }
 CODES = 4  # sensitive codes; their tree is ((0, 1), (2, 3))
 PARENT = np.array([4, 4, 5, 5, 6, 6, -1], np.int32)
@@ -29,7 +31,7 @@ HEIGHT = np.array([0, 0, 0, 0, 0.5, 0.5, 1.0])
 
 @st.composite
 def nodes(draw):
-    """Rows of one attribute with one or two sensitive columns, criteria on these, some rows."""
+    """Rows of one attribute with one or two sensitive columns, criteria on these, a node."""
     rows = draw(st.integers(2, 25))
     codes = draw(st.lists(st.integers(0, 6), min_size=rows, max_size=rows))
     sensitive = draw(
@@ -46,7 +48,7 @@ def nodes(draw):
     k = draw(st.integers(1, 4))
     shares = [np.bincount(sensitive[at], minlength=CODES) / rows for at in column]
     count = len(kinds)
-    criteria = kernels.Criteria(
+    criteria = model.Criteria(
         k=k,
         kind=np.array(kinds, np.int64),
         column=np.array(column, np.int64),
@@ -60,19 +62,18 @@ def nodes(draw):
         height=np.tile(HEIGHT, count),
         parent_first=np.arange(count + 1, dtype=np.int64) * len(PARENT),
     )
-    taken = draw(st.permutations(range(rows)))
     start = draw(st.integers(0, rows - 2))
     stop = draw(st.integers(start + 2, rows))
-    return rows_of(codes, sensitive), criteria, np.array(taken, np.int32), start, stop
+    return rows_of(codes, sensitive), criteria, start, stop
 
 
-def rows_of(codes, sensitive) -> kernels.Rows:
+def rows_of(codes, sensitive) -> Rows:
     size = max(codes) + 1
     table = np.zeros(size)
-    return kernels.Rows(
+    return Rows(
         codes=np.array([codes], np.uint16),
         sensitive=np.array(sensitive, np.int32),
-        kind=np.array([kernels.SET]),
+        kind=np.array([SET]),
         first=np.array([0, size]),
         low=table,
         high=table,
@@ -87,15 +88,7 @@ def side_holds(rows, criteria, members) -> bool:
     """Every criterion on some rows, counted anew."""
     for j in range(len(criteria.kind)):
         counts = np.bincount(rows.sensitive[criteria.column[j], members], minlength=CODES)
-        if not kernels.group_holds(
-            counts,
-            len(members),
-            np.count_nonzero(counts),
-            criteria,
-            j,
-            np.zeros(len(PARENT)),
-            np.zeros(len(PARENT)),
-        ):
+        if not group_holds(counts, len(members), np.count_nonzero(counts), criteria, j):
             return False
     return True
 
@@ -107,11 +100,11 @@ def brute_holds(rows, criteria, members) -> bool:
         strict=True,
     ):
         counts = Counter(code for code in rows.sensitive[column, members] if code >= uncounted)
-        if kind == kernels.DISTINCT and len(counts) < level:
+        if kind == model.DISTINCT and len(counts) < level:
             return False
-        if kind == kernels.ENTROPY and brute_force.entropy(counts) < math.log(level) - 1e-9:
+        if kind == model.ENTROPY and brute_force.entropy(counts) < math.log(level) - 1e-9:
             return False
-        if kind == kernels.RECURSIVE and level > 1:
+        if kind == model.RECURSIVE and level > 1:
             diverse = bool(counts) and brute_force.recursive(counts, c, int(level))
             if not diverse:
                 return False
@@ -119,53 +112,70 @@ def brute_holds(rows, criteria, members) -> bool:
 
 
 @examples(300)
-@given(nodes())
-def test_sweeps_find_what_counting_anew_finds(node):
-    rows, criteria, index, start, stop = node
-    policy = kernels.Policy(kernels.MEDIAN, 3, 0)
-    work = kernels.new_work(len(index), int(rows.first[1]), 1, criteria, policy)
-    members = index[start:stop]
-    values, counts = np.unique(rows.codes[0, members], return_counts=True)
+@given(nodes(), st.booleans())
+def test_sweeps_find_what_counting_anew_finds(node, few):
+    """In rows that a cut moves, and in a few of them by the bits of a word."""
+    rows, criteria, start, stop = node
+    opened = Opened(rows, criteria)
+    opened.node(start, stop, few=few)
+    members = np.arange(start, stop)
+    values = np.unique(rows.codes[0, members])
     expected = []
     for value in values[:-1]:
         left = members[rows.codes[0, members] <= value]
         right = members[rows.codes[0, members] > value]
         sides = side_holds(rows, criteria, left) and side_holds(rows, criteria, right)
-        found = cut_holds(rows, index, start, stop, 0, 0, int(value), criteria, work)
+        found = opened.cut_holds(0, int(value))
         assert found == sides
         assert found == all(brute_holds(rows, criteria, side) for side in (left, right))
         expected.append(sides and min(len(left), len(right)) >= criteria.k)
-    work.value[: len(values)] = values
-    work.below[: len(values)] = np.cumsum(counts)
-    mark_valid(rows, index, start, stop, 0, len(values), criteria, work)
-    assert work.valid[: len(values) - 1].tolist() == expected
-    assert not work.histogram.any()
-    assert sorted(index.tolist()) == list(range(len(index)))
+    assert opened.mark_valid() == expected
+    assert opened.is_clean()
+    assert opened.numbers() == list(range(rows.codes.shape[1]))
+
+
+@examples(100)
+@given(nodes(), st.booleans(), st.data())
+def test_a_group_amid_the_others_holds_if_both_sides_do(node, few, data):
+    rows, criteria, start, stop = node
+    opened = Opened(rows, criteria)
+    opened.node(start, stop, few=few)
+    low = data.draw(st.integers(0, 6))
+    high = data.draw(st.integers(low, 6))
+    members = np.arange(start, stop)
+    inside = (rows.codes[0, members] >= low) & (rows.codes[0, members] <= high)
+    assume(inside.any() and not inside.all())
+    sides = members[inside], members[~inside]
+    assert opened.cut_holds(low, high) == all(side_holds(rows, criteria, side) for side in sides)
+
+
+@examples(100)
+@given(nodes(), st.data())
+def test_halves_hold_if_both_do(node, data):
+    rows, criteria, start, stop = node
+    opened = Opened(rows, criteria)
+    opened.node(start, stop)
+    middle = data.draw(st.integers(1, stop - start - 1))
+    halves = np.split(np.arange(start, stop), [middle])
+    assert opened.halves_hold(middle) == all(side_holds(rows, criteria, half) for half in halves)
+    assert opened.numbers() == list(range(rows.codes.shape[1]))
 
 
 def test_counts_left_by_others_are_not_taken_for_missing_values():
     """Where values are many, only those of the node's rows are zeroed before they are counted."""
     sensitive, many = [1, 2, 1, 2], 1000
-    criteria = kernels.Criteria(
-        k=1,
-        kind=np.array([kernels.DISTINCT]),
+    criteria = no_criteria()._replace(
+        kind=np.array([model.DISTINCT]),
         column=np.zeros(1, np.int64),
         level=np.array([2.0]),
         c=np.zeros(1),
         codes=np.array([many]),
         uncounted=np.ones(1, np.int64),
-        share=np.zeros(0),
         share_first=np.zeros(2, np.int64),
-        parent=np.zeros(0, np.int32),
-        height=np.zeros(0),
         parent_first=np.zeros(2, np.int64),
     )
-    rows, index = rows_of([0, 0, 1, 1], [sensitive]), np.arange(4, dtype=np.int32)
-    work = kernels.new_work(4, 2, 1, criteria, kernels.Policy(kernels.MEDIAN, 3, 0))
-    work.left_counts[:] = 7
-    work.right_counts[:] = 7
-    work.value[:2], work.below[:2] = [0, 1], [2, 4]
-    mark_valid(rows, index, 0, 4, 0, 2, criteria, work)
-    assert work.valid[0]
-    work.left_counts[:] = 7
-    assert halves_hold(rows, index, 0, 2, 4, criteria, work)
+    opened = Opened(rows_of([0, 0, 1, 1], [sensitive]), criteria)
+    opened.poison(many)
+    assert opened.mark_valid() == [True]
+    opened.poison(many)
+    assert opened.halves_hold(2)

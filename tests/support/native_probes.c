@@ -1,0 +1,112 @@
+/* What tests call of the functions inside the cutting: on a node of rows that were packed as for a
+ * job.
+ *
+ * A probe holds rows, a node of them, and what was last tallied of it. */
+#include "mondrian.h"
+#include "splitting.h"
+
+typedef struct {
+  rows_of rows;
+  node here;
+  int64_t d; /* distinct codes of the attribute that was tallied last */
+} probe;
+
+MO_API void probe_close(probe *closed) {
+  if (!closed) return;
+  close_rows_of(&closed->rows);
+  free(closed);
+}
+
+MO_API int probe_open(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
+                      probe **opened) {
+  *opened = calloc(1, sizeof **opened);
+  if (!*opened) return MO_NO_MEMORY;
+  int status = open_rows_of(&(*opened)->rows, rows, criteria, policy);
+  (*opened)->here = (*opened)->rows.whole;
+  if (status == MO_DONE) return status;
+  probe_close(*opened);
+  *opened = NULL;
+  return status;
+}
+
+/* Look at rows start to stop from now on; as members of a few if few. */
+MO_API void probe_node(probe *on, int64_t start, int64_t stop, int few) {
+  unsigned char *rows = on->rows.whole.rows + start * on->rows.packed.of.stride;
+  on->here = (node){.rows = rows, .count = stop - start};
+  if (few) on->here = masked(on->here, &on->rows.work);
+}
+
+MO_API int64_t probe_stride(const probe *on) { return on->rows.packed.of.stride; }
+
+/* The numbers of all rows in their present order. */
+MO_API void probe_numbers(const probe *on, int32_t *numbers) {
+  write_numbers(on->rows.whole, &on->rows.packed.of, numbers);
+}
+
+/* Leave counts that are not those of any node. */
+MO_API void probe_poison(probe *on, int64_t codes, int64_t with) {
+  for (int64_t s = 0; s < codes; s++)
+    on->rows.work.left_counts[s] = on->rows.work.right_counts[s] = with;
+}
+
+/* Whether what has to be zero between uses is zero. */
+MO_API int probe_is_clean(const probe *on) {
+  const layout *of = &on->rows.packed.of;
+  int64_t codes = most_codes(of->first, of->attributes), left = 0;
+  for (int64_t v = 0; v < codes; v++) left += on->rows.work.histogram[v] != 0;
+  for (int64_t word = 0; word <= codes / 64; word++) left += on->rows.work.bits[word] != 0;
+  return left == 0;
+}
+
+/* splitting.h */
+
+MO_API int64_t probe_tally(probe *on, int32_t a, int64_t *value, int64_t *below) {
+  on->d = tally(on->here, a, &on->rows.work);
+  memcpy(value, on->rows.work.value, (size_t)on->d * sizeof *value);
+  memcpy(below, on->rows.work.below, (size_t)on->d * sizeof *below);
+  return on->d;
+}
+
+MO_API double probe_width(const probe *on, int32_t a) {
+  const int64_t *value = on->rows.work.value;
+  return width(&on->rows.packed.of, a, value[0], value[on->d - 1], on->d);
+}
+
+MO_API int64_t probe_median_cut(const probe *on, int64_t k) {
+  return median_cut(on->d, on->here.count, k, on->rows.work.below, NULL);
+}
+
+MO_API int64_t probe_gain_cut(probe *on, int32_t a, int64_t k, double *fall, double *whole) {
+  return gain_cut(a, on->d, on->here.count, k, NULL, fall, whole, &on->rows.work);
+}
+
+MO_API double probe_gain_group(probe *on, int32_t a, int64_t least, int64_t most, double whole,
+                               int64_t *first, int64_t *last) {
+  return gain_group(a, on->d, least, most, whole, first, last, &on->rows.work);
+}
+
+/* validity.c */
+
+MO_API int probe_cut_holds(probe *on, int32_t a, int64_t low, int64_t high) {
+  return cut_holds(on->here, (cut){a, low, high}, &on->rows.work);
+}
+
+MO_API int probe_halves_hold(probe *on, int64_t middle) {
+  return halves_hold(on->here, middle, &on->rows.work);
+}
+
+/* valid (distinct codes less one,) of the attribute that was tallied last. */
+MO_API void probe_mark_valid(probe *on, int32_t a, uint8_t *valid) {
+  mark_valid(on->here, a, on->d, &on->rows.work);
+  memcpy(valid, on->rows.work.valid, (size_t)(on->d - 1));
+}
+
+/* greedy.c, exchange.c */
+
+MO_API int64_t probe_part_rows(probe *on, int32_t a, int64_t low, int64_t high) {
+  return part_rows(on->here, (cut){a, low, high}, &on->rows.work);
+}
+
+MO_API int probe_exchange(probe *on, uint8_t *marks) {
+  return exchange_rows(on->here, marks, &on->rows.work);
+}

@@ -1,0 +1,197 @@
+"""The functions inside the C cutting, compiled with a face of their own (native_probes.c)."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+import weakref
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.native import build, mondrian
+from mondrian_ops.native.model import Criteria, Ints
+
+__all__ = ["Gain", "Group", "Opened", "Tally", "classes_by", "no_criteria"]
+
+_PLACE = tempfile.TemporaryDirectory(prefix="mondrian_ops-probes-")
+_SOURCE = Path(__file__).with_suffix(".c")
+_INT, _POINTER, _DOUBLE = ctypes.c_int64, ctypes.c_void_p, ctypes.c_double
+
+
+@cache
+def _library(*flags: str) -> ctypes.CDLL:
+    """The kernels and the probes, compiled with more flags; once in a process."""
+    file = Path(_PLACE.name, f"probes{''.join(flags)}.so")
+    return ctypes.CDLL(str(build.build(file, more=flags, also=[_SOURCE])))
+
+
+def _call(name: str, *arguments: Any, result: Any = _INT) -> Any:
+    function = getattr(_library(), f"probe_{name}")
+    function.restype = result
+    return function(*arguments)
+
+
+def no_criteria(k: int = 1) -> Criteria:
+    """k rows, and nothing else."""
+    ints, floats, first = np.zeros(0, np.int64), np.zeros(0), np.zeros(1, np.int64)
+    return Criteria(
+        k=k,
+        kind=ints,
+        column=ints,
+        level=floats,
+        c=floats,
+        codes=ints,
+        uncounted=ints,
+        share=floats,
+        share_first=first,
+        parent=np.zeros(0, np.int32),
+        height=floats,
+        parent_first=first,
+    )
+
+
+class Tally(NamedTuple):
+    """Distinct codes of a node in order, and how many rows have at most each."""
+
+    value: list[int]
+    below: list[int]
+
+
+class Gain(NamedTuple):
+    """After which distinct code an attribute is cut (-1: nowhere), the fall and the loss before."""
+
+    at: int
+    fall: float
+    whole: float
+
+
+class Group(NamedTuple):
+    """From which distinct code to which a group goes (-1: there is none), and the fall."""
+
+    first: int
+    last: int
+    fall: float
+
+
+class Opened:
+    """Packed rows, and a node of them: all, unless `node` said which."""
+
+    def __init__(
+        self,
+        rows: mondrian.Rows,
+        criteria: Criteria | None = None,
+        policy: mondrian.Policy | None = None,
+    ) -> None:
+        self._rows = rows
+        self._structs = _structs(rows, criteria or no_criteria(), policy)
+        self._probe = _POINTER()
+        opened = ctypes.byref(self._probe)
+        if _call("open", *self._structs, opened, result=ctypes.c_int):
+            raise MemoryError
+        weakref.finalize(self, _call, "close", self._probe, result=None)
+        self._count = rows.codes.shape[1]
+
+    def node(self, start: int, stop: int, *, few: bool = False) -> None:
+        """Look at some of the rows from now on; at bits of a word for each if ``few``."""
+        self._count = stop - start
+        _call("node", self._probe, _INT(start), _INT(stop), int(few), result=None)
+
+    @property
+    def stride(self) -> int:
+        """Bytes of a packed row."""
+        return int(_call("stride", self._probe))
+
+    def numbers(self) -> list[int]:
+        """The numbers of all rows, in their present order."""
+        found = np.empty(self._rows.codes.shape[1], np.int32)
+        _call("numbers", self._probe, _address(found), result=None)
+        return found.tolist()
+
+    def poison(self, codes: int) -> None:
+        """Leave sensitive counts of something else, as an earlier use may."""
+        _call("poison", self._probe, _INT(codes), _INT(7), result=None)
+
+    def is_clean(self) -> bool:
+        """Whether the working memory that has to be zero between uses is."""
+        return bool(_call("is_clean", self._probe, result=ctypes.c_int))
+
+    def tally(self, a: int = 0) -> Tally:
+        """Count the codes of an attribute, for what is asked next."""
+        value, below = np.empty((2, int(np.diff(self._rows.first).max())), np.int64)
+        d = _call("tally", self._probe, a, _address(value), _address(below))
+        return Tally(value[:d].tolist(), below[:d].tolist())
+
+    def width(self, a: int = 0) -> float:
+        """Loss per row of the node."""
+        return float(_call("width", self._probe, a, result=_DOUBLE))
+
+    def median_cut(self, k: int) -> int:
+        """After which distinct code; -1: nowhere."""
+        return int(_call("median_cut", self._probe, _INT(k)))
+
+    def gain_cut(self, k: int, a: int = 0) -> Gain:
+        """The cut with the largest fall of loss."""
+        fall, whole = _DOUBLE(), _DOUBLE()
+        falls = ctypes.byref(fall), ctypes.byref(whole)
+        at = _call("gain_cut", self._probe, a, _INT(k), *falls)
+        return Gain(at, fall.value, whole.value)
+
+    def gain_group(self, least: int, most: int, whole: float, a: int = 0) -> Group:
+        """The group amid the others of ``least`` to ``most`` rows; ``whole``: as of `gain_cut`."""
+        first, last = _INT(), _INT()
+        ends = ctypes.byref(first), ctypes.byref(last)
+        asked = _INT(least), _INT(most), _DOUBLE(whole)
+        fall = _call("gain_group", self._probe, a, *asked, *ends, result=_DOUBLE)
+        return Group(first.value, last.value, fall)
+
+    def cut_holds(self, low: int, high: int, a: int = 0) -> bool:
+        """Whether rows of codes low to high, and the others, satisfy the criteria."""
+        return bool(_call("cut_holds", self._probe, a, _INT(low), _INT(high), result=ctypes.c_int))
+
+    def halves_hold(self, middle: int) -> bool:
+        """Whether the first rows of the node, and the others, satisfy the criteria."""
+        return bool(_call("halves_hold", self._probe, _INT(middle), result=ctypes.c_int))
+
+    def mark_valid(self, a: int = 0) -> list[bool]:
+        """Which cuts of the attribute that was tallied keep k and the criteria."""
+        valid = np.zeros(self._count, np.uint8)
+        cuts = len(self.tally(a).value) - 1
+        _call("mark_valid", self._probe, a, _address(valid), result=None)
+        return [bool(each) for each in valid[:cuts]]
+
+    def part_rows(self, low: int, high: int, a: int = 0) -> int:
+        """Bring rows of codes low to high to the front; how many they are."""
+        return int(_call("part_rows", self._probe, a, _INT(low), _INT(high)))
+
+    def exchange(self, marks: NDArray[np.uint8]) -> None:
+        """Let rows change their classes, which begin at the marks (rows,)."""
+        if _call("exchange", self._probe, _address(marks), result=ctypes.c_int):
+            raise MemoryError
+
+
+def classes_by(
+    flag: str, rows: mondrian.Rows, criteria: Criteria, policy: mondrian.Policy
+) -> tuple[NDArray[np.int32], Ints]:
+    """`mondrian.classes` of a library that was compiled with one more flag."""
+    count = rows.codes.shape[1]
+    index, marks = np.empty(count, np.int32), np.zeros(count, np.uint8)
+    structs = _structs(rows, criteria, policy)
+    if _library(flag).mo_classes(*structs, _address(index), _address(marks)):
+        raise MemoryError
+    return index, np.flatnonzero(marks)
+
+
+def _structs(
+    rows: mondrian.Rows, criteria: Criteria, policy: mondrian.Policy | None
+) -> tuple[Any, ...]:
+    """References to all as C takes them; they keep the structures alive, and not the arrays."""
+    made = *mondrian._checked(rows, criteria), mondrian._policy(policy or mondrian.Policy(0, 3, 0))
+    return tuple(map(ctypes.byref, made))
+
+
+def _address(array: NDArray[Any]) -> ctypes.c_void_p:
+    return _POINTER(array.ctypes.data)
