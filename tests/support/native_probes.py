@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import tempfile
 import weakref
 from functools import cache
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.native import build, mondrian
 from mondrian_ops.native.model import Criteria, Ints
+from sanitized import SANITIZED
 
 __all__ = ["Gain", "Group", "Opened", "Tally", "classes_by", "no_criteria"]
 
@@ -26,7 +28,8 @@ _INT, _POINTER, _DOUBLE = ctypes.c_int64, ctypes.c_void_p, ctypes.c_double
 def _library(*flags: str) -> ctypes.CDLL:
     """The kernels and the probes, compiled with more flags; once in a process."""
     file = Path(_PLACE.name, f"probes{''.join(flags)}.so")
-    return ctypes.CDLL(str(build.build(file, more=flags, also=[_SOURCE])))
+    watched = SANITIZED in os.environ
+    return ctypes.CDLL(str(build.build(file, sanitize=watched, more=flags, also=[_SOURCE])))
 
 
 def _call(name: str, *arguments: Any, result: Any = _INT) -> Any:

@@ -1,0 +1,83 @@
+"""The tests of the kernels once more, with kernels that AddressSanitizer and UBSan watch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sanitized import environment, runtime, sanitized
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Without those of compiling, which load no kernels of ours.
+TESTS = ("tests/unit/native", "tests/unit/algorithms/test_mondrian.py")
+OTHERS = ("tests/unit/native/test_build.py", "tests/unit/native/test_missing_kernels.py")
+# A byte beyond what is allocated, and a sum that overflows.
+WRONG = """
+#include "kernels.h"
+MO_API int beyond(int64_t length);
+MO_API int overflow(int64_t a);
+int beyond(int64_t length) {
+  char *memory = calloc((size_t)length, 1);
+  int found = memory ? memory[length] : 0;
+  free(memory);
+  return found;
+}
+int overflow(int64_t a) {
+  volatile int64_t sum = a + INT64_MAX;
+  return sum > 0;
+}
+"""
+CALL = """
+import ctypes, sys
+from mondrian_ops.native.library import function
+name, argument = sys.argv[1:]
+function(name, ctypes.c_int64)(int(argument))
+"""
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package whose kernels are watched, with two more that are wrong."""
+    if runtime() is None:
+        pytest.skip("the compiler brings no libasan.so")
+    return sanitized(tmp_path_factory.mktemp("sanitized"), wrong=WRONG)
+
+
+def watched(plugins: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=CHECKOUT,
+        env=environment(plugins),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_is_right_passes(plugins: Path) -> None:
+    assert watched(plugins, "-c", CALL, "overflow", "0").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "told"),
+    [("beyond", "8", "heap-buffer-overflow"), ("overflow", "1", "signed integer overflow")],
+)
+def test_what_is_wrong_ends_the_process(plugins: Path, name: str, argument: str, told: str) -> None:
+    if not runtime() and name == "beyond":
+        pytest.skip("zig has no AddressSanitizer")
+    done = watched(plugins, "-c", CALL, name, argument)
+    assert done.returncode != 0
+    assert told in done.stdout or not runtime()
+
+
+def test_the_tests_of_the_kernels_pass(plugins: Path) -> None:
+    # What a sanitizer says comes from no Python, and is lost where pytest captures it.
+    words = ["-m", "pytest", "-q", "--capture=sys", "-p", "no:cacheprovider"]
+    words += ["-o", f"pythonpath={plugins} scripts tests/support"]
+    words += [*TESTS, *(f"--ignore={other}" for other in OTHERS)]
+    done = watched(plugins, *words)
+    assert done.returncode == 0, done.stdout
