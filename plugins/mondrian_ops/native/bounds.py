@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_below", "check_count", "check_starts", "check_writable"]
+__all__ = ["check_below", "check_count", "check_rows", "check_starts", "check_writable"]
 
 
 def check_below(array: NDArray[np.integer[Any]], limit: int, what: str) -> None:
@@ -30,6 +30,12 @@ def check_count(count: int, what: str) -> None:
     """ValueError where there are too many to be numbered in 32 bits."""
     if count > np.iinfo(np.int32).max:
         raise ValueError(f"{what}: at most {np.iinfo(np.int32).max} are supported, got {count}")
+
+
+def check_rows(rows: NDArray[np.int64], least: int = 0) -> None:
+    """ValueError where a combination has fewer rows than ``least``, or all have too many to add."""
+    if rows.min(initial=least) < least or rows.sum(dtype=np.float64) >= 1 << 62:
+        raise ValueError(f"rows: each combination must have {least} at least, all less than 2^62")
 
 
 def check_writable(array: NDArray[Any], what: str) -> None:

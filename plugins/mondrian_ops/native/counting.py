@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.bounds import check_below, check_count, check_starts
+from mondrian_ops.native.bounds import check_below, check_count, check_rows, check_starts
 from mondrian_ops.native.library import address, function
 from mondrian_ops.native.model import Ints
 
@@ -50,6 +50,7 @@ def recounted(
         address(tables, np.uint64, None, what="tables"),
         address(starts, np.int64, columns + 1, what="first"),
     )
+    check_rows(rows)
     check_below(places[:, 0], wide, "words of the places")
     check_below(places[:, 1], 64, "shifts of the places")
     check_starts(starts, len(tables), "first")

@@ -6,6 +6,7 @@ import ctypes
 
 import numpy as np
 
+from mondrian_ops.native.bounds import check_below
 from mondrian_ops.native.library import address, function
 from mondrian_ops.native.model import Criteria, CriteriaStruct, Ints
 
@@ -31,4 +32,7 @@ def group_holds(counts: Ints, total: int, distinct: int, criteria: Criteria, j: 
     if not 0 <= j < len(criteria.kind):
         raise ValueError(f"there are {len(criteria.kind)} criteria, and none of number {j}")
     where = address(counts, np.int64, int(criteria.codes[j]), what="counts")
+    if not 0 <= total < 1 << 62 or not 0 <= distinct <= len(counts):
+        raise ValueError(f"total, distinct: got {total} rows of {distinct} of {len(counts)} codes")
+    check_below(counts, total + 1, "counts")
     return bool(_counts_hold(where, total, distinct, made, j))

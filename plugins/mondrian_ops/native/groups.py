@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.bounds import check_below, check_starts
+from mondrian_ops.native.bounds import check_below, check_rows, check_starts
 from mondrian_ops.native.library import address, function
 from mondrian_ops.native.model import Criteria, CriteriaStruct, Ints
 
@@ -53,6 +53,7 @@ def groups_hold(
         combinations,
         address(rows, np.int64, None, what="rows"),
     )
+    check_rows(rows)
     check_below(index, combinations, "index")
     check_starts(starts, len(index), "starts")
     for column, codes in zip(criteria.column.tolist(), criteria.codes.tolist(), strict=True):

@@ -8,7 +8,13 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.bounds import check_below, check_count, check_starts, check_writable
+from mondrian_ops.native.bounds import (
+    check_below,
+    check_count,
+    check_rows,
+    check_starts,
+    check_writable,
+)
 from mondrian_ops.native.library import address, function
 from mondrian_ops.native.model import Criteria, CriteriaStruct, Floats, Ints
 
@@ -124,8 +130,7 @@ def _combinations(combinations: Combinations, attributes: int) -> _CombinationsS
     check_below(combinations.shift, 64, "shift")
     if columns < attributes:
         raise ValueError(f"columns: there are {attributes} attributes, got {columns} columns")
-    if rows.min(initial=1) < 1 or rows.sum(dtype=np.float64) >= 1 << 62:
-        raise ValueError("rows: each combination must have one at least, all less than 2^62")
+    check_rows(rows, least=1)
     return made
 
 
@@ -144,8 +149,8 @@ def _forest(forest: Forest) -> _ForestStruct:
         address(forest.gain, np.float64, nodes, what="gain"),
     )
     check_starts(forest.first, codes, "first")
-    if not len(forest.first) or forest.first[-1] != codes:
-        raise ValueError("first: must end with the number of members")
+    if not len(forest.first) or forest.first[0] != 0 or forest.first[-1] != codes:
+        raise ValueError("first: must begin with 0 and end with the number of members")
     check_below(forest.attribute, attributes, "attribute")
     check_starts(forest.child_first, len(forest.children), "child_first")
     check_below(forest.children, nodes, "children")

@@ -114,6 +114,8 @@ FIRST = np.array([0])
          "words: must be C-contiguous"),
         ((WORDS, ROWS[:3], PLACES, TABLE, FIRST), ValueError, "rows: shape"),
         ((WORDS, ROWS.astype(np.int32), PLACES, TABLE, FIRST), TypeError, "rows: int64"),
+        ((WORDS, ROWS - 2, PLACES, TABLE, FIRST), ValueError, "rows: each"),
+        ((WORDS, ROWS << 61, PLACES, TABLE, FIRST), ValueError, "all less than 2"),
         ((WORDS, ROWS, PLACES.T.copy(), TABLE, FIRST), ValueError, "places: shape"),
         ((WORDS, ROWS, np.array([[1, 0, 3]], np.uint64), TABLE, FIRST), ValueError, "words of"),
         ((WORDS, ROWS, np.array([[0, 64, 3]], np.uint64), TABLE, FIRST), ValueError, "shifts"),

@@ -97,3 +97,19 @@ def test_what_is_not_there_is_refused():
         group_holds(np.ones(3, np.int64), 3, 3, criteria, 0)
     with pytest.raises(TypeError, match="counts: int64 expected"):
         group_holds(np.ones(4, np.int32), 4, 4, criteria, 0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "total", "distinct", "text"),
+    [
+        ([1, 1, 1, 1], -1, 4, "total, distinct: got -1 rows"),
+        ([1, 1, 1, 1], 1 << 62, 4, "total, distinct: "),
+        ([1, 1, 1, 1], 4, 5, "total, distinct: got 4 rows of 5 of 4 codes"),
+        ([5, 1, 1, 1], 4, 4, "counts: all must be from 0 to less than 5"),
+        ([-1, 1, 1, 1], 4, 4, "counts: "),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(counts, total, distinct, text):
+    criteria = criteria_of(DISTINCT, 2.0, [1, 1, 1, 1])
+    with pytest.raises(ValueError, match=text):
+        group_holds(np.array(counts), total, distinct, criteria, 0)

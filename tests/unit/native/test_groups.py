@@ -88,6 +88,8 @@ def test_without_criteria_the_rows_count():
         ((INDEX, STARTS, NONE.astype(np.int64), ROWS), TypeError, "sensitive: int32"),
         ((INDEX, STARTS, NONE, ROWS.astype(np.int32)), TypeError, "rows: int64"),
         ((INDEX, STARTS, NONE, ROWS[:, None]), ValueError, "rows: shape"),
+        ((INDEX, STARTS, NONE, -ROWS), ValueError, "rows: each"),
+        ((INDEX, STARTS, NONE, np.full_like(ROWS, 1 << 62)), ValueError, "all less than 2"),
     ],
 )
 def test_what_would_point_outside_is_refused(arguments, error, text):

@@ -271,7 +271,8 @@ def test_nothing_is_refused_as_one_class():
 CHANGED_FORESTS = [
     ({"first": np.array([0, 2, 5])}, ValueError, "first: "),
     ({"first": np.array([0, 3, 4])}, ValueError, "members and children must be of their node's"),
-    ({"first": np.array([0, 2, 3])}, ValueError, "first: must end with the number of members"),
+    ({"first": np.array([0, 2, 3])}, ValueError, "first: must begin with 0 and end"),
+    ({"first": np.array([1, 2, 4])}, ValueError, "first: must begin with 0"),
     ({"first": np.zeros(0, np.int64)}, ValueError, "first: "),
     ({"attribute": np.array([0, 0, 0, 1, 1, 2], np.int32)}, ValueError, "attribute: "),
     ({"attribute": np.array([0, 0, 1, 1, 1, 1], np.int32)}, ValueError, "forest: members"),
@@ -321,7 +322,7 @@ def test_what_is_no_forest_comes_to_an_end(changed):
          ValueError, "outside of its table"),
         ({"words": np.zeros((1, 3), np.uint64)}, ValueError, "words: shape"),
         ({"words": np.zeros((1, 4), np.int64)}, TypeError, "words: uint64"),
-        ({"rows": np.array([1, 1, 0, 1])}, ValueError, "rows: each combination must have one"),
+        ({"rows": np.array([1, 1, 0, 1])}, ValueError, "rows: each combination must have 1"),
         ({"rows": np.full(4, 2**61)}, ValueError, "rows: "),
         ({"rows": np.ones(4, np.int32)}, TypeError, "rows: int64"),
         ({"word": np.array([0, 0, 1])}, ValueError, "word: "),
