@@ -95,8 +95,8 @@ $(FUZZING): requirements-fuzz.txt $(DEVELOPING)
 	@touch $@
 
 .PHONY: fuzz
-fuzz: install $(FUZZING) ## Fuzz each parser, guided by coverage; `make fuzz SECONDS=600`
-	@for target in job hierarchy_csv hierarchy_json csv plan override; do \
+fuzz: install $(FUZZING) $(BUILDING) ## Fuzz each parser and the kernels, guided by coverage; `make fuzz SECONDS=600`
+	@for target in job hierarchy_csv hierarchy_json csv plan override kernels; do \
 		$(RUN) tests/fuzz/run.py $$target $(or $(SECONDS),60) || exit 1; done
 
 .PHONY: mutants

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from fuzz_kernels import kernels
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.plan import Plan
@@ -80,5 +81,6 @@ def override(content: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    each.__name__: each for each in (job, hierarchy_csv, hierarchy_json, csv, plan, override)
+    each.__name__: each
+    for each in (job, hierarchy_csv, hierarchy_json, csv, plan, override, kernels)
 }
