@@ -203,7 +203,8 @@ def _works(command: Sequence[str]) -> bool:
             "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
             "double tried(double x);\ndouble tried(double x) { return log(x); }\n"
         )
-        flags = [*_FLAGS, *_of_machine(command, None)]
+        # Optimized as the kernels are: zig compiles its own libraries once for each way.
+        flags = [*_FLAGS, *_FAST, *_of_machine(command, None)]
         try:
             _run([*command, *flags, "-o", str(made), str(source), "-lm"])
             ctypes.CDLL(str(made))
