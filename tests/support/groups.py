@@ -14,6 +14,7 @@ OWN_AIRFLOW, AIRFLOW = "tests of an Airflow of their own", "tests that share an 
 SPARK = "tests that start Spark, HDFS or S3"
 FRAGILE = "tests that do harm to a Spark of their own"
 FAULTS = "tests that fork from one process that has imported everything"
+PROBES = "tests that share a compiled library"
 _LONGEST_FIRST = (SPARK, OWN_AIRFLOW, AIRFLOW, FRAGILE, FAULTS)
 _GROUPS = {
     "tests/integration/faults/": FAULTS,
@@ -26,6 +27,10 @@ _GROUPS = {
     "tests/servers/engines/test_faults.py": FRAGILE,
     "tests/servers/": SPARK,
     "tests/unit/hooks/test_connections.py": SPARK,
+    "tests/unit/native/test_exchange.py": PROBES,
+    "tests/unit/native/test_lookahead.py": PROBES,
+    "tests/unit/native/test_splitting.py": PROBES,
+    "tests/unit/native/test_validity.py": PROBES,
     "tests/unit/operators/test_places.py": SPARK,
     "tests/unit/storage/test_archive.py": SPARK,
     "tests/unit/test_landing.py": SPARK,
