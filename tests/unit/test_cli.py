@@ -195,6 +195,13 @@ class TestRun:
         assert report["job"]["k"] == 7 and report["achieved"]["k"] >= 7
         assert report == json.loads((tmp_path / "out" / "_report.json").read_text("utf-8"))
 
+    def test_what_a_terminal_cannot_show_is_replaced(self, job: Path, tmp_path: Path) -> None:
+        said = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        with redirect_stdout(said), redirect_stderr(io.StringIO()):
+            status = cli.main(["run", str(job), "--set", f"output={tmp_path / 'größe'}"])
+        assert status == 0
+        assert b"gr??e/_report.html" in said.buffer.getvalue()
+
     def test_quiet(self, job: Path) -> None:
         result = mondrian_ops("run", job, "--quiet")
         assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

@@ -114,6 +114,11 @@ def test_a_step_disturbed_anywhere_is_made_good(scattered: Harness, step: int) -
     disturb_all(scattered, step, some(scattered, step))
 
 
+def test_a_first_publication_disturbed_anywhere_is_made_good(pushed_down: Harness) -> None:
+    """Nothing that could be taken for a release stands before the whole one does."""
+    disturb_all(pushed_down, 3, some(pushed_down, 3))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("step", DISTURBED, ids=[STEPS[step] for step in DISTURBED])
 @pytest.mark.parametrize("name", ["scattered", "pushed_down"])

@@ -327,6 +327,25 @@ def test_killed_at_any_step_old_or_new_stands_and_a_retry_publishes(folder, has_
     assert seen == ({"between", 1, 2} if has_old else {0, 2})
 
 
+def test_a_first_release_appears_whole(folder, monkeypatch):
+    """Looked at after each change, where a process could have been killed."""
+    seen = []
+    call = Hdfs._call
+
+    def watched(self, op, method="get", *arguments, **options):
+        answer = call(self, op, method, *arguments, **options)
+        if method.lower() != "get":
+            seen.append(version_of(folder) if "out" in folder.names() else 0)
+        return answer
+
+    stage(folder.url("staging"), 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Hdfs, "_call", watched)
+        publish(folder.url("staging"), folder.url("out"), "new")
+    assert seen == sorted(seen)
+    assert {*seen} == {0, 1}
+
+
 def test_fragments_and_a_release_while_a_data_node_is_dead(folder):
     folder.server.kill_data_node(0)
     work = WorkDir(work_path(folder.url("out"), "run"))

@@ -106,6 +106,17 @@ def test_killed_at_any_step_the_manifest_names_one_whole_release(s3_folder, has_
     assert stands.count(2) >= 4
 
 
+def test_a_first_publication_that_was_killed_stands_in_nobodys_way(s3_folder):
+    stage(s3_folder.url("staging"), 1)
+    publish_and_kill(s3_folder, "new", 5)  # the manifest is copied next
+    assert "_report.json" in s3_folder.names("out")
+    assert "_SUCCESS" not in s3_folder.names("out")
+    check_output("/in", s3_folder.url("out"))  # what a next run would do first
+    assert s3_folder.names("out") == []
+    publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
+    assert version_of(s3_folder) == 1
+
+
 def test_readers_that_follow_the_manifest_read_one_release_while_another_comes(s3_folder):
     stage(s3_folder.url("staging"), 1)
     publish(s3_folder.url("staging"), s3_folder.url("out"), "old")

@@ -1,4 +1,4 @@
-"""What a spark-submit task leaves, once the driver that it waited for has answered."""
+"""What a driver answers, and what a spark-submit task leaves that has waited for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from mondrian_ops import pipeline, spark_app, storage
 from mondrian_ops.core import limits
-from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.hooks import spark_submit
 from mondrian_ops.spark_app import Answer, Order
 from mondrian_ops.storage import workdir
@@ -37,6 +37,36 @@ def submit(monkeypatch, left):
     """The place of a second try, while which the driver of the first does ``left``."""
     monkeypatch.setattr(spark_submit._Submission, "run", lambda _self, _context: left())
     return spark_submit.SparkSubmit(SimpleNamespace(task_id="t"), {})
+
+
+def drive(monkeypatch, work, done):
+    """A driver that is to partition, and does ``done`` in place of Spark's work."""
+    order = Order("partition", work, storage.WorkDir(work).token)
+    monkeypatch.setenv(spark_app.ORDER_VARIABLE, order.to_json())
+    monkeypatch.setattr(spark_app, "_done", done)
+    spark_app.main()
+
+
+def test_what_is_final_is_a_drivers_answer_and_not_its_failure(begun, monkeypatch):
+    _, work = begun
+
+    def impossible(_order, _run):
+        raise PrivacyError("l: no release can meet it; lower l")
+
+    drive(monkeypatch, work, impossible)
+    with pytest.raises(PrivacyError, match="lower l"):
+        Answer.left(work, "partition", None).result()
+
+
+def test_what_a_retry_may_cure_is_a_drivers_failure_and_not_its_answer(begun, monkeypatch):
+    _, work = begun
+
+    def lost(_order, _run):
+        raise ConnectionError("an executor is lost")
+
+    with pytest.raises(ConnectionError):
+        drive(monkeypatch, work, lost)
+    assert Answer.left(work, "partition", None) is None
 
 
 def test_a_final_error_of_a_driver_found_again_leaves_nothing(begun, monkeypatch):

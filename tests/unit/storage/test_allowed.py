@@ -307,6 +307,8 @@ def test_a_link_that_is_found_on_the_way_is_refused(home, pattern, directory):
     planned = job(home, input=str(home / pattern))
     storage.check_job(planned)
     with pytest.raises(JobError, match=r"^input: .*planted.* leads by a symbolic link, outside"):
+        storage.open_source(planned.input)  # before a line of it is read
+    with pytest.raises(JobError, match=r"^input: .*planted.* leads by a symbolic link, outside"):
         pipeline.partition(planned, work=str(home / "out" / ".w"))
     assert list((home / "out").iterdir()) == []
 

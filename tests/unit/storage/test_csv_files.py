@@ -79,6 +79,14 @@ def test_csv_quotes_line_ends_and_compression(tmp_path):
     assert table.to_pydict() == {"a": ['x, "y"\nz', None], "b": [1, 2]}
 
 
+def test_csv_quoted_line_ends_wherever_a_block_ends(tmp_path):
+    notes = [f"{'x' * (n % 7)}\n{n}" for n in range(200)]
+    rows = "".join(f'{n},"{note}"\n' for n, note in enumerate(notes))
+    path = csv_file(tmp_path / "p.csv", f"n,note\n{rows}")
+    with limits.changed(csv_line=100):  # which is a block, too
+        assert read(open_source(path))["note"].to_pylist() == notes
+
+
 @pytest.mark.parametrize("row", ["Canary", "Canary,1,2"])
 def test_csv_ragged_row_names_file_and_line_never_the_value(tmp_path, row):
     path = csv_file(tmp_path / "p.csv", f'a,b\n"two\nlines",1\n{row}\nx,2\n')
