@@ -34,19 +34,19 @@ def at_once(one, other):
 
 def test_fragments_run_on_different_workers_at_once(celery_project):
     data = celery_project.root / "many.parquet"
-    generate("people", rows=50_000, seed=0, output=str(data))
+    generate("people", rows=400_000, seed=0, output=str(data))
     job = celery_project.job("at_once", input=str(data))
-    run_id = celery_project.airflow.trigger("mondrian_anonymize", form(job, fragments=6))
+    run_id = celery_project.airflow.trigger("mondrian_anonymize", form(job, fragments=16))
     assert celery_project.airflow.finish("mondrian_anonymize", run_id) == "success"
     found = fragments(celery_project.airflow.tasks("mondrian_anonymize", run_id))
-    assert len(found) == 6
+    assert len(found) == 16
     assert {each["hostname"] for each in found} == {"worker-0", "worker-1"}
     assert any(
         at_once(one, other)
         for one, other in combinations(found, 2)
         if one["hostname"] != other["hostname"]
     )
-    assert published(celery_project.output("at_once")) == 50_000
+    assert published(celery_project.output("at_once")) == 400_000
     assert celery_project.leftovers("at_once") == []
 
 
