@@ -169,7 +169,7 @@ def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) ->
     }
     encoded = _encoded(rows, hierarchies)
     most = int(SUPPRESSED * len(rows))
-    _searched(encoded, 5, most, "first")  # compiles
+    _searched(encoded, 5, most, "first")  # what is loaded once is not measured
     found = []
     for k in (5, 10, 25, 50, 100):
         for choice in CHOICES:

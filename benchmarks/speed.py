@@ -43,7 +43,7 @@ def cutting(context: Context) -> Iterator[Table]:
              seconds(tenfold[cut]), times(tenfold[cut] / found))
             for cut, found in full.items()
         ],
-        note="Coded rows in memory to equivalence classes, kernels already compiled; median of "
+        note="Coded rows in memory to equivalence classes; median of "
         f"{context.rounds} runs. Lookahead looks equally far in all columns. The published "
         "reference program takes "
         f"{required.REFERENCE_CUT_S:.0f} s for the million.",

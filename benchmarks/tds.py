@@ -140,11 +140,10 @@ class _Run:
 
 def _against_size(context: Context, datasets: list[_Enlarged]) -> Table:
     rows = []
-    context.run(datasets[0].job, datasets[0].beside)  # compiles
+    context.run(datasets[0].job, datasets[0].beside)  # what is loaded once is not measured
     for data in datasets:
         context.say(f"tds: {data.rows:,} rows")
         _, frequencies, counting = data.counted
-        data.run(1, None, 0)  # compiles, the first time
         whole, parted = data.run(1, None, 0), data.run(SWEEP_PARTS, None, 0)
         process = context.run(data.job, data.beside)
         rows.append(

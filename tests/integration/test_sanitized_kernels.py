@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sanitized import environment, runtime, sanitized
+from servers.needs import needs
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Without those of compiling, which load no kernels of ours.
@@ -42,7 +43,7 @@ function(name, ctypes.c_int64)(int(argument))
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package whose kernels are watched, with two more that are wrong."""
     if runtime() is None:
-        pytest.skip("the compiler brings no libasan.so")
+        needs("asan")
     return sanitized(tmp_path_factory.mktemp("sanitized"), wrong=WRONG)
 
 
@@ -68,7 +69,7 @@ def test_what_is_right_passes(plugins: Path) -> None:
 )
 def test_what_is_wrong_ends_the_process(plugins: Path, name: str, argument: str, told: str) -> None:
     if not runtime() and name == "beyond":
-        pytest.skip("zig has no AddressSanitizer")
+        needs("asan")
     done = watched(plugins, "-c", CALL, name, argument)
     assert done.returncode != 0
     assert told in done.stdout or not runtime()

@@ -52,6 +52,7 @@ from mondrian_ops.core.values import (
 )
 from mondrian_ops.native import mondrian
 from mondrian_ops.native.classes import distinct_per_class, extents
+from mondrian_ops.native.model import Floats, Ints
 
 __all__ = [
     "Attribute",
@@ -67,9 +68,6 @@ __all__ = [
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted from 1970-01-01
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Encoded:
@@ -84,9 +82,7 @@ class Encoded:
     origin: float = 0.0  # of intervals: the lower end of the range over the whole dataset
     domain: float = 1.0  # distinct values, leaves, of the domain
     present: float = 1.0  # distinct values in the whole dataset
-    step: Floats = field(
-        default_factory=lambda: np.zeros(0)
-    )  # (size,) for trees, see mondrian.Rows
+    step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, as in Rows
     values: pa.Array = field(default_factory=lambda: pa.nulls(0))  # of codes 1, 2, ...
 
 

@@ -241,7 +241,7 @@ def _main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.find:
-            print(shlex.join(compiler()))  # noqa: T201
+            sys.stdout.write(f"{shlex.join(compiler())}\n")
         else:
             build(
                 options.output,
@@ -250,7 +250,7 @@ def _main(arguments: Sequence[str] | None = None) -> int:
                 sanitize=options.sanitize,
             )
     except CompilerError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 

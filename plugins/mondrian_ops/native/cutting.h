@@ -115,6 +115,26 @@ typedef struct {
   double *surplus, *deficit; /* (nodes of a sensitive hierarchy,) */
 } cutter;
 
+/* Rows start to stop of a node whose rows lie side by side. */
+static inline node part_of(node here, int64_t start, int64_t stop, const layout *of) {
+  return (node){.rows = here.rows + start * of->stride, .count = stop - start};
+}
+
+/* Put the sides of a cut on a stack of nodes, the smaller one on top; returns the new top. */
+static inline int64_t push_sides(node *stack, int64_t top, node left, node right) {
+  int small_left = left.count < right.count;
+  stack[++top] = small_left ? right : left;
+  stack[++top] = small_left ? left : right;
+  return top;
+}
+
+/* Where the class or node that begins at start ends: at the next mark, or with the rows. */
+static inline int64_t next_mark(const uint8_t *marks, int64_t start, int64_t count) {
+  int64_t stop = start + 1;
+  while (stop < count && !marks[stop]) stop++;
+  return stop;
+}
+
 /* cutter.c */
 int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
                 const mo_criteria *criteria, const mo_policy *policy);

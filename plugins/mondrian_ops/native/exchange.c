@@ -288,17 +288,10 @@ static void settle(search *among) {
   }
 }
 
-/* Where the class that begins at start ends: the next one starts, or the node ends. */
-static int64_t stop_of(const uint8_t *marks, int64_t start, int64_t count) {
-  int64_t stop = start + 1;
-  while (stop < count && !marks[stop]) stop++;
-  return stop;
-}
-
 static int open_search(search *among, const uint8_t *marks) {
   int64_t count = among->here.count, attributes = among->work->layout->attributes;
   for (int64_t start = 0, stop; start < count; start = stop) {
-    stop = stop_of(marks, start, count);
+    stop = next_mark(marks, start, count);
     among->classes += stop - start <= among->most;
   }
   size_t classes = (size_t)among->classes + 1;
@@ -310,7 +303,7 @@ static int open_search(search *among, const uint8_t *marks) {
   memset(among->open, 1, classes);
   int64_t c = 0;
   for (int64_t start = 0, stop; start < count; start = stop) {
-    stop = stop_of(marks, start, count);
+    stop = next_mark(marks, start, count);
     if (stop - start > among->most) continue;
     among->size[c] = stop - start;
     for (int64_t i = start; i < stop; i++) members_of(among, c)[i - start] = (int32_t)i;
@@ -327,7 +320,7 @@ static void put_back(const search *among, uint8_t *marks) {
   uint32_t *stops = among->work->order, classes = 0; /* before marks change */
   memcpy(before, among->here.rows, (size_t)count * stride);
   for (int64_t start = 0, stop; start < count; start = stop) {
-    stop = stop_of(marks, start, count);
+    stop = next_mark(marks, start, count);
     stops[classes++] = (uint32_t)stop;
   }
   for (int64_t i = 0; i < count; i++) marks[i] = 0;

@@ -16,7 +16,6 @@ from mondrian_ops.native.build import digest, path
 __all__ = ["address", "function"]
 
 _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
-_REMEDY = "in a checkout, `make install` compiles them, elsewhere install the wheel of this machine"
 
 
 @cache

@@ -115,22 +115,6 @@ static void keep_in_mind(uint64_t key, double loss, cutter *work) {
   work->known_loss[place] = loss;
 }
 
-static node first_of(node here, int64_t middle) {
-  return (node){.rows = here.rows, .count = middle};
-}
-
-static node rest_of(node here, int64_t middle, const cutter *work) {
-  return (node){.rows = here.rows + middle * work->layout->stride, .count = here.count - middle};
-}
-
-/* Put the sides of a cut on a stack of nodes, the smaller one on top; returns the new top. */
-static int64_t push_sides(node *stack, int64_t top, node left, node right) {
-  int small_left = left.count < right.count;
-  stack[++top] = small_left ? right : left;
-  stack[++top] = small_left ? left : right;
-  return top;
-}
-
 /* Loss of a node when it is cut greedily to the end; gives up above limit. */
 static double rollout(node here, double limit, cutter *work) {
   double total = 0.0;
@@ -184,8 +168,8 @@ static double loss_ahead(node here, cut by, double limit, cutter *work) {
   part(here, by, &left, &right, work);
   if (left.count < work->criteria->k) {
     int64_t middle = top_up(here, left.count, work);
-    left = first_of(here, middle);
-    right = rest_of(here, middle, work);
+    left = part_of(here, 0, middle, work->layout);
+    right = part_of(here, middle, here.count, work->layout);
     holds = halves_hold(here, middle, work);
   } else {
     holds = cut_holds(here, by, work);
@@ -296,7 +280,8 @@ static double finished(node here, double limit, cutter *work) {
     work->sum[depth] = 0.0;
     work->sum_key[depth] = key;
     work->open[++top] = (node){.rows = NULL};
-    top = push_sides(work->open, top, first_of(here, middle), rest_of(here, middle, work));
+    top = push_sides(work->open, top, part_of(here, 0, middle, work->layout),
+                     part_of(here, middle, here.count, work->layout));
   }
   return top < 0 ? work->sum[0] : INFINITY;
 }
@@ -310,8 +295,9 @@ static int64_t best_finalist(node here, int64_t count, cutter *work) {
   memcpy(work->final_before, here.rows, bytes);
   for (int64_t t = 0; t < count; t++) {
     int64_t middle = apply_cut(here, work->finalist[t], work);
-    double loss = finished(first_of(here, middle), least, work);
-    if (loss < least) loss += finished(rest_of(here, middle, work), least - loss, work);
+    double loss = finished(part_of(here, 0, middle, work->layout), least, work);
+    if (loss < least)
+      loss += finished(part_of(here, middle, here.count, work->layout), least - loss, work);
     if (loss < least) {
       best = t;
       least = loss;

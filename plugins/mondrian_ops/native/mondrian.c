@@ -5,10 +5,6 @@
 
 #include "splitting.h"
 
-static node part_of(node here, int64_t start, int64_t stop, const layout *of) {
-  return (node){.rows = here.rows + start * of->stride, .count = stop - start};
-}
-
 /* The node's rows in the order of attribute a. */
 static void sort_rows(node here, int32_t a, cutter *work) {
   size_t stride = (size_t)work->layout->stride;
@@ -72,18 +68,9 @@ static void cut_down(node whole, int64_t floor, uint8_t *marks, cutter *work) {
       marks[(here.rows - whole.rows) / stride] = 1;
       continue;
     }
-    node left = part_of(here, 0, middle, work->layout);
-    node right = part_of(here, middle, here.count, work->layout);
-    int small_left = left.count < right.count;
-    waiting[++top] = small_left ? right : left;
-    waiting[++top] = small_left ? left : right;
+    top = push_sides(waiting, top, part_of(here, 0, middle, work->layout),
+                     part_of(here, middle, here.count, work->layout));
   }
-}
-
-int64_t next_mark(const uint8_t *marks, int64_t start, int64_t count) {
-  int64_t stop = start + 1;
-  while (stop < count && !marks[stop]) stop++;
-  return stop;
 }
 
 /* Cut nodes that are small enough for groups to the end, and let their rows change classes. */

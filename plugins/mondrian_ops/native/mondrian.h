@@ -75,7 +75,6 @@ void close_rows_of(rows_of *closed);
 int open_blocks(blocks *opened, const rows_of *from);
 void close_blocks(blocks *closed);
 void close_parts(parts *closed);
-int64_t next_mark(const uint8_t *marks, int64_t start, int64_t count);
 int64_t most_codes(const int64_t *first, int64_t attributes);
 void write_numbers(node here, const layout *of, int32_t *numbers);
 void write_block_numbers(node here, const layout *of, const table *block, int32_t *numbers);

@@ -304,7 +304,7 @@ class Tree(_Opened):
         super().__init__(rows, criteria, opened)
 
     def cut(self, start: int, stop: int) -> tuple[int, int]:
-        """The ordered cut of a node: attribute and code, up to which rows are parted from others.
+        """The best ordered cut of a node: an attribute, and the greatest code of the first part.
 
         Attribute -1: the node is final, or cut by a group, which no comparison with a value tells.
         """

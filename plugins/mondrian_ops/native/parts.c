@@ -312,7 +312,7 @@ static int grow_parts(rows_of *from, parts *own, int32_t *index, uint8_t *marks)
     cut_into_parts(from->whole, BLOCK, marks, &from->work, own);
     for (int64_t start = 0, stop; start < from->whole.count; start = stop) {
       stop = next_mark(marks, start, from->whole.count);
-      node here = {.rows = from->whole.rows + start * of->stride, .count = stop - start};
+      node here = part_of(from->whole, start, stop, of);
       if (here.count < 2 * from->work.criteria->k || here.count > BLOCK) {
         write_numbers(here, of, index + start);
         continue;

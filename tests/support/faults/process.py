@@ -1,6 +1,6 @@
 """Phases in processes of their own, which may be killed, fail or stop in the middle.
 
-One process imports the package and compiles what it needs, once; each phase then runs in a fork of
+One process imports the package and loads what it needs, once; each phase then runs in a fork of
 it, in a tenth of the time that a start from nothing takes.
 """
 

@@ -73,6 +73,20 @@ def _browser() -> str:
     return "" if shutil.which("chromium") else "no `chromium` on the PATH; install Chromium"
 
 
+def _cc() -> str:
+    return "" if shutil.which("cc") else "no `cc` on the PATH; install GCC"
+
+
+def _zig() -> str:
+    return "" if find_spec("ziglang") else "no ziglang in this Python; see requirements-build.txt"
+
+
+def _asan() -> str:
+    from sanitized import runtime  # which compiles something to find out
+
+    return "" if runtime() else "the compiler brings no AddressSanitizer; install GCC"
+
+
 def _mounts() -> str:
     done = subprocess.run([*own_mounts(), "true"], capture_output=True, check=False)
     return "" if done.returncode == 0 else "this process may not have a mount namespace of its own"
@@ -91,5 +105,8 @@ NEEDS: dict[str, Callable[[], str]] = {
     "postgres": _postgres,
     "mounts": _mounts,
     "browser": _browser,
+    "cc": _cc,
+    "zig": _zig,
+    "asan": _asan,
 }
 """By name, what says why the need is not met; an empty text where it is."""

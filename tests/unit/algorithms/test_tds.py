@@ -28,29 +28,9 @@ from mondrian_ops.core.criteria import (
 )
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Tds
-from mondrian_ops.core.taxonomy import Taxonomy
+from taxonomies import TAXONOMIES, TREES
 
-TREES = {
-    "uneven": ["a1;A;*", "b1;B;BB;*", "a2;A;*", "c;*", "b2;B;BB;*", "b3;BC;BB;*", "a3;A;*"],
-    "chain": ["a;A;AA;*", "b;A;AA;*", "c;C;CC;*"],  # nodes with one child
-    "flat": ["p;*", "q;*", "r;*", "s;*"],
-    "one": ["only;*"],
-    "line": None,
-}
-
-
-def taxonomy(name):
-    if name == "line":
-        texts = [str(n) for n in range(9)]
-        hierarchy = Hierarchy.from_order(texts, np.arange(9.0), name)
-    else:
-        hierarchy = Hierarchy.from_rows([row.split(";") for row in TREES[name]], name)
-    return Taxonomy.of(hierarchy, np.arange(len(hierarchy.leaves)))
-
-
-TAXONOMIES = {name: taxonomy(name) for name in TREES}
 CRITERIA = [
     lambda c: DistinctDiversity(c, 2),
     lambda c: DistinctDiversity(c, 3),

@@ -8,19 +8,21 @@ import platform
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from mondrian_ops.native import build
+from servers.needs import needs
 
 SOURCES = Path(build.__file__).parent
 KERNEL, NO_KERNEL = "counts_hold", "group_holds"
-needs_compiler = pytest.mark.skipif(
-    not (shutil.which("cc") or find_spec("ziglang")), reason="no C compiler"
-)
-needs_zig = pytest.mark.skipif(not find_spec("ziglang"), reason="no ziglang in this Python")
+needs_zig = pytest.mark.usefixtures("zig")
+
+
+@pytest.fixture
+def zig() -> None:
+    needs("zig")
 
 
 @pytest.fixture
@@ -49,7 +51,6 @@ def bare_python(folder: Path) -> str:
     return str(made / "bin" / "python")
 
 
-@needs_compiler
 def test_all_of_it_compiles_without_a_warning(tmp_path: Path) -> None:
     made = tmp_path / "kernels.so"
     done = script(SOURCES, "--strict", "--output", str(made))
@@ -58,7 +59,6 @@ def test_all_of_it_compiles_without_a_warning(tmp_path: Path) -> None:
     assert hasattr(ctypes.CDLL(str(made)), "mo_sources")
 
 
-@needs_compiler
 def test_as_a_script_it_compiles_beside_the_sources(native: Path) -> None:
     before = {*native.iterdir()}
     assert script(native).returncode == 0
@@ -68,7 +68,6 @@ def test_as_a_script_it_compiles_beside_the_sources(native: Path) -> None:
     assert (hasattr(library, KERNEL), hasattr(library, NO_KERNEL)) == (True, False)
 
 
-@needs_compiler
 def test_a_failure_leaves_the_old_kernels_and_nothing_else(native: Path) -> None:
     old = native / build.path().name
     old.write_bytes(b"old")
@@ -83,14 +82,12 @@ def test_a_failure_leaves_the_old_kernels_and_nothing_else(native: Path) -> None
     assert old.read_bytes() == b"old"
 
 
-@needs_compiler
 def test_warnings_are_errors_only_where_they_are_asked_for(native: Path) -> None:
     (native / "odd.c").write_text("static int unused;\nint used(void);\nint used(void){return 1;}")
     assert script(native, "--strict").returncode == 1
     assert script(native).returncode == 0
 
 
-@needs_compiler
 def test_a_compiler_that_does_not_work_is_passed_over(native: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 0\n")  # it says that it has compiled
@@ -192,10 +189,8 @@ def test_the_tag_of_a_wheel_is_that_of_its_machine(tag: str) -> None:
     assert build.platform_tag(target) == tag
 
 
-@needs_compiler
 def test_what_the_system_compiles_promises_no_older_system() -> None:
-    if "ziglang" in build.compiler() or platform.system() != "Linux":
-        pytest.skip("not compiled by a Linux's own compiler")
+    needs("cc")
     assert build.platform_tag() == f"linux_{platform.machine()}"
 
 

@@ -16,6 +16,9 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import (
     AnonymizeFragmentOperator,
     CleanUpOperator,
+    FrontierOperator,
+    FrontierPointOperator,
+    FrontierSampleOperator,
     PartitionOperator,
     RecodeOperator,
     SpecializePartOperator,
@@ -29,6 +32,9 @@ ALL = [
     (SpecializePartOperator, {"part": {"part": 0, "parts": 2, "work": "w"}}),
     (RecodeOperator, {"parts": []}),
     (WrapUpOperator, {"summaries": [{"id": 0, "work": "w"}]}),
+    (FrontierSampleOperator, {"k": [2]}),
+    (FrontierPointOperator, {"point": {"k": 2, "l": None, "drawn": {"work": "w"}}}),
+    (FrontierOperator, {"sample": [{"k": 2}], "points": []}),
 ]
 
 

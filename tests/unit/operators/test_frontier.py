@@ -24,11 +24,6 @@ POINT = {
     "l": None,
     "drawn": {"work": "w", "rows": 1, "measured": 1, "fragments": 0, "drawn": 0},
 }
-ALL = [
-    (FrontierSampleOperator, {"k": [2]}),
-    (FrontierPointOperator, {"point": POINT}),
-    (FrontierOperator, {"sample": [POINT], "points": []}),
-]
 
 
 @pytest.fixture
@@ -48,21 +43,6 @@ def traced(job, context, **arguments):
     ]
     gather = FrontierOperator(task_id="frontier", job=job, sample=sample, points=points)
     return sample, points, gather.execute(context)
-
-
-@pytest.mark.parametrize(("operator", "arguments"), ALL)
-def test_a_job_is_checked_when_the_task_runs_and_not_before(operator, arguments, context):
-    task = operator(task_id="t", job={"k": "{{ params.k }}"}, **arguments)
-    task.job = {"k": 1}
-    with pytest.raises(AirflowFailException, match=r"input: is required|k: must be"):
-        task.execute(context)
-
-
-@pytest.mark.parametrize(("operator", "arguments"), ALL)
-def test_every_template_field_is_assigned_as_it_comes(operator, arguments):
-    marks = {name: object() for name in operator.template_fields}
-    task = operator(task_id="t", **{**arguments, **marks})
-    assert all(getattr(task, name) is mark for name, mark in marks.items())
 
 
 def test_the_grid_is_measured_gathered_and_cleaned_up(data, context):
