@@ -27,9 +27,9 @@ def choose_cut(
 ) -> dict[str, Any]:
     """The cut policy and why; it depends on the job and the dataset, never on its fragments.
 
-    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it; what they
-    carry beyond the least is spent on groups first, then on looking ahead in larger nodes, then on
-    looking ahead twice. Whether wide attributes come first is tried out on the ``pilot`` rows.
+    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it, `_lookahead`
+    says on what they are spent. Whether wide attributes come first is tried out on the ``pilot``
+    rows.
     """
     if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
         why = f"algorithm: {job.algorithm}"
@@ -47,20 +47,20 @@ def choose_cut(
     greedy = better_gain(coded)
     why = f"{greedy} lost less on {pilot.num_rows:,} rows"
     level = survey.rows * _level_seconds(coded.rows.present)
-    levels = job.cut_budget_s / level - _LEAST_LEVELS
-    if job.cut == "gain" or (job.cut == "auto" and levels < 0):
+    levels = job.cut_budget_s / level
+    if job.cut == "gain" or (job.cut == "auto" and levels < _LEAST_LEVELS):
         if job.cut == "auto":
             seconds = _LEAST_LEVELS * level
             why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
         return {"asked": job.cut, "used": "gain", "reason": why, **asdict(Cut(greedy))}
     lost = loss(coded, Cut(greedy)) / coded.rows.codes.size
-    cut, spent = _lookahead(job, survey, greedy, lost, levels)
+    cut, spent = _lookahead(job, survey, greedy, lost, max(levels, _LEAST_LEVELS))
     why += f"; looks ahead in nodes of up to {cut.rollout_rows:,} rows"
     if cut.group_rows:
         why += f", in those of up to {cut.group_rows:,} at groups too"
     if cut.nested_rows:
         why += f", in those of up to {cut.nested_rows:,} twice"
-    seconds = level * (_LEAST_LEVELS + spent)
+    seconds = level * spent
     why += f", estimated at {seconds:.1f} s of one core (cut_budget_s: {job.cut_budget_s:g})"
     return {"asked": job.cut, "used": "lookahead", "reason": why, **asdict(cut)}
 
@@ -68,19 +68,29 @@ def choose_cut(
 def _lookahead(
     job: Job, survey: Survey, greedy: str, lost: float, levels: float
 ) -> tuple[Cut, float]:
-    """What ``levels`` carry, and how many are spent: groups, larger nodes, looking twice.
+    """What ``levels`` carry, and how many are spent.
 
+    Small nodes first; groups in them, of ever more candidates (where k is large, few groups are
+    smaller: looking ahead twice in place of them); then larger nodes; then looking ahead twice.
     ``lost`` is the share of the information that goes by cutting greedily.
     """
-    of_groups = _GROUP_LEVELS if levels >= _GROUP_LEVELS else 0.0
-    reach, of_reach = _reach(_LEAST * job.k, survey.rows, levels - of_groups)
-    group_rows = _group_rows(job, survey, reach) if of_groups else 0
-    nested, of_nested = 0, 0.0
-    if reach >= survey.rows:  # larger nodes come first
-        left = levels - of_groups - of_reach
-        most = min(reach, BLOCK, _NESTED_MOST * job.k)
-        nested, of_nested = _nested(job.k, most, lost, left)
-    return Cut(greedy, reach, group_rows, nested), of_groups + of_reach + of_nested
+    if levels < 1.0:
+        few, of_few = max(of for of in _FEW.items() if of[1] <= levels)
+        return Cut(greedy, few * job.k), of_few
+    small, full = max(_FEW) * job.k, _GROUP_LEVELS * job.k**-0.45
+    reach, of_reach = _reach(small, survey.rows, levels - full, _DOUBLING_LEVELS * job.k**-0.35)
+    if levels >= full and (job.k < _LARGE_K or reach > small or small >= survey.rows):
+        spent, nested, of_nested = full + of_reach, 0, 0.0
+        if reach >= survey.rows:  # larger nodes come first
+            nested, of_nested = _nested(job.k, min(reach, BLOCK), lost, levels - spent)
+        return Cut(greedy, reach, _group_rows(job, survey, reach), nested), spent + of_nested
+    if job.k >= _LARGE_K and levels >= _TWICE_LEVELS:
+        return Cut(greedy, small, 0, min(small, BLOCK)), _TWICE_LEVELS
+    for candidates, share in _GROUP_SHARES.items():
+        if job.k < _LARGE_K and share * full <= levels:
+            group_rows = _group_rows(job, survey, small)
+            return Cut(greedy, small, group_rows, candidates=candidates), share * full
+    return Cut(greedy, small), 1.0
 
 
 def pilot_k(job: Job, survey: Survey, pilot: pa.Table) -> int:
@@ -98,15 +108,15 @@ def _level_seconds(distinct: NDArray[np.float64]) -> float:
     return _LEVEL_S * len(distinct) * float(np.sum(1 + 6 * distinct / (distinct + 100)))
 
 
-def _reach(least: int, rows: int, levels: float) -> tuple[int, float]:
+def _reach(small: int, rows: int, levels: float, doubling: float) -> tuple[int, float]:
     """Rows of the largest nodes that ``levels`` carry looking ahead in, and what they spend on it.
 
-    Each doubling takes longer than the one before: larger nodes do not stay in the caches.
+    ``small`` ones are paid for; each ``doubling`` takes the same.
     """
-    reach, spent, doubling = least, 0.0, _DOUBLING_LEVELS
+    reach, spent = small, 0.0
     while reach < rows and spent + doubling <= levels:
-        reach, spent, doubling = 2 * reach, spent + doubling, doubling + _MORE_LEVELS
-    return min(reach, max(least, rows)), spent
+        reach, spent = 2 * reach, spent + doubling
+    return min(reach, max(small, rows)), spent
 
 
 def _nested(k: int, most: int, lost: float, levels: float) -> tuple[int, float]:
@@ -116,12 +126,12 @@ def _nested(k: int, most: int, lost: float, levels: float) -> tuple[int, float]:
     It takes longer the more classes there are, and the more cuts a node has: where little is lost,
     few values differ within it.
     """
-    doubling = _NESTED_LEVELS * lost * k**-0.75
-    more = _MORE_NESTED * doubling
+    doubling = _NESTED_LEVELS * lost * k**-0.45
+    most = min(most, _NESTED_MOST * k)
     rows, spent = 0, 0.0
     while rows < most and spent + doubling <= levels:
-        rows = min(most, 2 * rows if rows else _LEAST * k)
-        spent, doubling = spent + doubling, doubling + more
+        rows = min(most, 2 * rows if rows else max(_FEW) * k)
+        spent, doubling = spent + doubling, _MORE_NESTED * doubling
     return rows, spent
 
 
@@ -135,16 +145,19 @@ def _group_rows(job: Job, survey: Survey, reach: int) -> int:
     return min(_GROUPS * job.k, share, job.partitioning.max_rows, reach, BLOCK)
 
 
-# Looking ahead in the least nodes takes some levels' worth of time; so do groups, doublings, and
-# looking twice.
-_LEVEL_S = 1.7e-8
-_LEAST = 8  # rows of the nodes that are looked ahead in first, once and twice, over k
-_LEAST_LEVELS = 1.5
-_GROUP_LEVELS = 12.0
-_DOUBLING_LEVELS, _MORE_LEVELS = 1.6, 0.4
-_NESTED_LEVELS, _MORE_NESTED = 900.0, 0.2
+# A level is what looking ahead in nodes of 8 k rows takes, once and without groups; in smaller ones
+# it takes a part of it. All were measured on poker hands (k = 5, 10, 20) and Adult (k = 5 to 100).
+_LEVEL_S = 1.2e-8
+_FEW = {4: 0.25, 5: 0.4, 6: 0.6, 8: 1.0}
+_LEAST_LEVELS = min(_FEW.values())
+_GROUP_LEVELS = 13.0  # at k = 1, fewer where k is larger, like the others below
+_GROUP_SHARES = {2: 0.7, 1: 0.48}  # of fewer candidates
+_LARGE_K = 16
+_TWICE_LEVELS = 2.4
+_DOUBLING_LEVELS = 8.0
+_NESTED_LEVELS, _MORE_NESTED = 200.0, 1.3
 # Rows, over k, of the largest nodes that are looked at twice (larger ones gain little) ...
-_NESTED_MOST = 64
+_NESTED_MOST = 256
 _GROUPS = 128  # ... and of those that groups are tried in
 _SHARES = 4
 

@@ -23,7 +23,9 @@ from mondrian_ops.native.counting import grouped
 from mondrian_ops.native.groups import groups_hold
 from mondrian_ops.native.model import Criteria
 
-__all__ = ["CodedRows", "Cut", "Tree", "anonymize", "better_gain", "loss"]
+__all__ = ["CANDIDATES", "CodedRows", "Cut", "Tree", "anonymize", "better_gain", "loss"]
+
+CANDIDATES = 3
 
 
 @dataclass(frozen=True)
@@ -37,19 +39,21 @@ class Cut:
     never more than a block, also by groups: one value or subtree amid the others, or fewer than k
     rows, topped up with those that fit best; in the end rows change classes within such a node. In
     those of at most ``nested_rows``, never more than ``rollout_rows`` or a block, the sides of the
-    best few cuts are finished by looking ahead again.
+    best few cuts are finished by looking ahead again. It looks ahead from the best ``candidates``
+    cuts of each attribute.
     """
 
     greedy: str
     rollout_rows: int = 0
     group_rows: int = 0
     nested_rows: int = 0
+    candidates: int = CANDIDATES
 
     def policy(self) -> native.Policy:
         """The policy as the kernels take it."""
         return native.Policy(
             _POLICIES[self.greedy],
-            CANDIDATES,
+            self.candidates,
             self.rollout_rows,
             self.group_rows,
             self.nested_rows,
@@ -104,7 +108,6 @@ _POLICIES = {
     "relaxed": native.RELAXED,
 }
 DRAWS = 8  # of the rows of the same quasi-identifiers, for their places
-CANDIDATES = 3
 FINALISTS = 4
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from typing import Any
@@ -45,7 +46,7 @@ def test_a_larger_budget_looks_no_less_far(rows):
         assert less.group_rows <= more.group_rows
         assert less.nested_rows <= more.nested_rows
     assert cuts[0].nested_rows == 0
-    assert cuts[-1].nested_rows == min(rows, BLOCK, 64 * 5)
+    assert cuts[-1].nested_rows == min(rows, BLOCK, 256 * 5)
 
 
 @pytest.mark.parametrize("rows", [3_000, 30_000, 60_000])
@@ -68,14 +69,39 @@ def test_what_is_looked_at_twice_is_what_the_budget_leaves(rows, budget):
 
 def test_the_default_budget_looks_at_few_rows_twice_and_at_many_once():
     assert resolved_cut(3_000, 5.0).nested_rows > 0
-    assert resolved_cut(300_000, 5.0).nested_rows == 0
+    assert resolved_cut(1_000_000, 5.0).nested_rows == 0
+
+
+def test_a_budget_too_small_for_nodes_of_8_k_rows_looks_ahead_in_smaller_ones():
+    reaches = [resolved_cut(300_000, budget).rollout_rows for budget in BUDGETS[:5]]
+    assert reaches[0] == 4 * 5
+    assert reaches == sorted(reaches)
+    assert set(reaches) > {4 * 5, 8 * 5}
+
+
+@pytest.mark.parametrize(("k", "looks_twice"), [(5, False), (10, False), (20, True), (100, True)])
+def test_of_many_rows_groups_come_first_where_k_is_small_and_looking_twice_where_it_is_large(
+    k, looks_twice
+):
+    found = [resolved_cut(300_000, budget, k=k) for budget in np.arange(0.05, 0.3, 0.01)]
+    small = [cut for cut in found if cut.rollout_rows == 8 * k]
+    assert any(cut.nested_rows for cut in small) == looks_twice
+    assert any(cut.group_rows for cut in small) != looks_twice
+
+
+def test_groups_of_fewer_candidates_come_before_those_of_all():
+    found = [resolved_cut(300_000, budget / 20) for budget in range(4, 40)]
+    small = [cut.candidates for cut in found if cut.group_rows == 8 * 5]
+    assert small == sorted(small)
+    assert set(small) == {1, 2, 3}
 
 
 def test_a_cut_travels_as_json():
-    resolved = resolved_of(3_000, 5.0)
+    resolved = json.loads(json.dumps(resolved_of(3_000, 5.0)))
     assert cut_of(resolved) == Cut(
         resolved["greedy"],
         resolved["rollout_rows"],
         resolved["group_rows"],
         resolved["nested_rows"],
+        resolved["candidates"],
     )
