@@ -19,6 +19,16 @@ def run(tmp_path):
         yield run
 
 
+def test_each_fragment_has_an_answer_of_its_own(run, monkeypatch):
+    monkeypatch.setattr(spark_app, "_done", lambda order, _run: order.fragment)
+    for number in (None, 0, 1):
+        order = spark_app.Order("anonymize", run.work.root, run.work.token, number)
+        monkeypatch.setenv(spark_app.ORDER_VARIABLE, order.to_json())
+        spark_app.main()
+    for number in (None, 0, 1):
+        assert spark_app.Answer.left(run.work.root, "anonymize", number).result() == number
+
+
 def test_a_driver_is_held_to_the_limits_of_its_order(run, monkeypatch):
     order = {"step": "partition", "work": run.work.root, "attempt": run.work.token}
     order["allowed"] = storage.Allowed().to_json()

@@ -189,3 +189,14 @@ def test_of_an_unforeseen_error_an_executor_tells_kind_and_place_only(run):
     step = executor.Step(break_down, SparkEngine._described(SimpleNamespace(), run))
     with pytest.raises(RuntimeError, match=r"^ValueError at .*its message is withheld"):
         list(step([]))
+
+
+def test_executors_of_an_attempt_that_was_given_up_write_nothing(tmp_path):
+    with limited_run(tmp_path) as run:
+        described = SparkEngine._described(SimpleNamespace(), run)
+        executor._run.cache_clear()
+        late = executor._run(described).work
+        late.write_bytes("x", b"x")
+        storage.WorkDir(run.work.root).create()
+        with pytest.raises(errors.StorageError, match="obsolete"):
+            late.write_bytes("x", b"x")

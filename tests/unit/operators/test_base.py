@@ -46,6 +46,10 @@ def test_a_job_is_checked_when_the_task_runs_and_not_before(operator, arguments,
         task.execute(context)
 
 
+def test_a_job_may_be_a_template_as_a_whole():
+    assert PartitionOperator(task_id="t", job="{{ params.job }}").job == "{{ params.job }}"
+
+
 @pytest.mark.parametrize(("operator", "arguments"), ALL)
 def test_every_template_field_is_assigned_as_it_comes(operator, arguments):
     marks = {name: object() for name in operator.template_fields}

@@ -33,6 +33,28 @@ def test_first_and_later_releases_replace_what_was_there(tmp_path, way):
         assert names(tmp_path) == ["out"]
 
 
+def test_all_of_a_release_is_on_disk_before_it_takes_its_place(tmp_path, monkeypatch):
+    done = []
+    sync, swap = local_publication.sync, local_publication._swap
+
+    def noted(path):
+        done.append(path.name)
+        sync(path)
+
+    def swapped(*folders):
+        done.append("swap")
+        swap(*folders)
+
+    monkeypatch.setattr(local_publication, "sync", noted)
+    monkeypatch.setattr(local_publication, "_swap", swapped)
+    staging = stage(tmp_path / "staging", 1)
+    files = names(staging)
+    publish(str(staging), str(tmp_path / "out"))
+    at = done.index("swap")
+    assert {*done[:at]} == {*files, "_SUCCESS", "staging"}
+    assert done[at + 1 :] == [tmp_path.name]
+
+
 def test_an_output_that_is_a_link_stays_one(tmp_path, way):
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "real")

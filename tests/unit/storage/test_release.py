@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.core.errors import InputError, StorageError
-from mondrian_ops.storage import check_output, publish, read_release, write_part
+from mondrian_ops.storage import check_output, files, publish, read_release, write_part
 from staged_releases import names, stage, version_of
 
 CANARY = "Canary Q. Value"
@@ -34,6 +34,18 @@ def test_a_part_holds_the_rows_and_nothing_else(tmp_path):
         "age": ["*", "[1, 2]", None, "*"],
         "n": [1, 2, 3, None],
     }
+
+
+def test_a_part_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    named, sync = [], files.sync
+
+    def noted(path):
+        named.append(list(tmp_path.glob("part-*")))
+        sync(path)
+
+    monkeypatch.setattr(files, "sync", noted)
+    write_part(str(tmp_path / "part-00000.parquet"), pa.table({"a": [1]}))
+    assert named == [[]]
 
 
 @pytest.mark.parametrize("ordered", [False, True])
