@@ -183,7 +183,7 @@ def classes_by(
     count = rows.codes.shape[1]
     index, marks = np.empty(count, np.int32), np.zeros(count, np.uint8)
     structs = _structs(rows, criteria, policy)
-    if _library(flag).mo_classes(*structs, _address(index), _address(marks)):
+    if _library(flag).mo_classes(*structs, _INT(1), _address(index), _address(marks)):
         raise MemoryError
     return index, np.flatnonzero(marks)
 

@@ -126,14 +126,17 @@ class Anonymizer:
         sizes = [*(each.size for each in encoded), *(len(each.counts) for each in domains)]
         return FrequencySet.of(columns, sizes, combinations.frequencies.rows)
 
-    def release(self, table: pa.Table, recoding: Recoding | None = None) -> Released:
+    def release(
+        self, table: pa.Table, recoding: Recoding | None = None, cores: int = 1
+    ) -> Released:
         """The released form of ``table``, class by class.
 
-        ``recoding`` is that of the dataset, where columns are recoded as a whole.
+        ``recoding`` is that of the dataset, where columns are recoded as a whole; else the rows are
+        cut on so many ``cores``.
         """
         started = time.perf_counter()
         if recoding is None:
-            classes, published = self._cut(table)
+            classes, published = self._cut(table, cores)
         else:
             classes, published = self._recoded(table, recoding)
         index, row_class = (pa.array(each) for each in laid_out(classes, published))
@@ -145,9 +148,9 @@ class Anonymizer:
         persons = None if entity is None else table[entity].take(index)
         return Released(released, summary, persons)
 
-    def _cut(self, table: pa.Table) -> tuple[Classes, dict[str, Published]]:
+    def _cut(self, table: pa.Table, cores: int) -> tuple[Classes, dict[str, Published]]:
         rows = self.encode(table)
-        classes = self.cut.classes(rows)
+        classes = self.cut.classes(rows, cores)
         published = {
             attribute.name: attribute.publish(encoded, classes)
             for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)

@@ -34,7 +34,7 @@ class MultiwayCut:
 
     tree_order: ClassVar[bool] = True  # of a hierarchy's leaves; see mondrian.Cut
 
-    def classes(self, coded: CodedRows) -> Classes:
+    def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
         """The equivalence classes of the rows; no valid cut is left in any of them."""
         return Classes(*mondrian.multiway_classes(_placed(coded), coded.criteria, self._multiway))
 

@@ -74,9 +74,9 @@ class Cut:
         """Whether rows of the same quasi-identifiers may come into several classes."""
         return self.greedy == "relaxed" or self.group_rows > 0
 
-    def classes(self, coded: CodedRows) -> Classes:
+    def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
         """The equivalence classes of the rows; no valid cut is left in any of them."""
-        return anonymize(coded, self)
+        return anonymize(coded, self, cores)
 
     def tree(self, coded: CodedRows) -> Tree:
         """The rows, to be cut node by node."""
@@ -156,17 +156,17 @@ class CodedRows:
         return CodedRows(self.encoded, rows, self.criteria)
 
 
-def anonymize(coded: CodedRows, cut: Cut) -> Classes:
+def anonymize(coded: CodedRows, cut: Cut, cores: int = 1) -> Classes:
     """The equivalence classes of the rows; no valid cut is left in any of them.
 
-    The rows as a whole must satisfy the criteria. Same codes, same classes as they are published:
-    but where rows of the same quasi-identifiers may come into several classes, it is drawn by lot
-    which of them comes into which.
+    The rows as a whole must satisfy the criteria. Same codes, same classes as they are published,
+    whatever the number of ``cores``: but where rows of the same quasi-identifiers may come into
+    several classes, it is drawn by lot which of them comes into which.
     """
     if not cut.parts_equal_rows:
-        return Classes(*native.classes(coded.rows, coded.criteria, cut.policy()))
+        return Classes(*native.classes(coded.rows, coded.criteria, cut.policy(), cores))
     order = _by_codes(coded) if cut.greedy == "relaxed" else np.arange(coded.count, dtype=np.int32)
-    index, starts = native.classes(coded.taken(order).rows, coded.criteria, cut.policy())
+    index, starts = native.classes(coded.taken(order).rows, coded.criteria, cut.policy(), cores)
     index = order[index]
     return Classes(_mixed(coded, index, starts), starts)
 

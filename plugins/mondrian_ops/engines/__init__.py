@@ -46,8 +46,11 @@ class Engine(Protocol):
         """Turn fragments into parts of the release; summaries as they come."""
 
 
-def engine_of(job: Job) -> Engine:
-    """The engine that a job names, as this process's environment describes it."""
+def engine_of(job: Job, cores: int | None = None) -> Engine:
+    """The engine that a job names, as this process's environment describes it.
+
+    ``cores`` are those of the local one; by default all that this process may use.
+    """
     if job.engine == "spark":
         from mondrian_ops.engines.spark import SparkEngine, session_of
 
@@ -57,4 +60,4 @@ def engine_of(job: Job) -> Engine:
         return engine
     from mondrian_ops.engines.local import LocalEngine
 
-    return LocalEngine()
+    return LocalEngine(cores)

@@ -27,18 +27,20 @@ Summary = dict[str, Any]
 "finished"}``."""
 
 
-def anonymize(run: Run, fragment: Fragment) -> Summary:
-    """Fetch the fragment's rows and turn them into its part of the release.
+def anonymize(run: Run, fragment: Fragment, cores: int = 1) -> Summary:
+    """Fetch the fragment's rows and turn them into its part of the release, on so many ``cores``.
 
     Raises InputError when the input changed since it was counted, StorageError when the working
     files vanished.
     """
     started = time.perf_counter()
     check_schema(fragment)
-    return release(run, fragment, _fetched(run, fragment), started)
+    return release(run, fragment, _fetched(run, fragment), started, cores)
 
 
-def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Summary:
+def release(
+    run: Run, fragment: Fragment, rows: pa.Table, started: float, cores: int = 1
+) -> Summary:
     """Turn the fragment's ``rows`` into its part of the release.
 
     A part that an earlier try has written is kept: this one would have the same classes, but its
@@ -51,7 +53,7 @@ def release(run: Run, fragment: Fragment, rows: pa.Table, started: float) -> Sum
             f"fragment {fragment['id']}: has {rows.num_rows} rows, {fragment['rows']} were "
             "counted; the input changed while it was read, run again from the partition task"
         )
-    released, summary, persons = run.anonymizer.release(rows, run.recoding)
+    released, summary, persons = run.anonymizer.release(rows, run.recoding, cores)
     path = run.work.part_path(fragment["id"])
     if os.path.basename(path) not in run.work.staged():
         keep = None if persons is None else partial(run.work.write_persons, persons=persons)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +17,7 @@ from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.algorithms.recoding_choice import choose_recoding
 from mondrian_ops.core.survey import Surveyor, surveyed_columns
 from mondrian_ops.engines import fragment as fragments
+from mondrian_ops.engines.cores import available_cores
 from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.fragment import Fragment, Summary
 from mondrian_ops.engines.run import Run
@@ -37,9 +37,15 @@ R = TypeVar("R")
 
 
 class LocalEngine:
-    """Does the work in this process. See :class:`mondrian_ops.engines.Engine`."""
+    """Does the work in this process. See :class:`mondrian_ops.engines.Engine`.
+
+    ``cores`` are for anonymizing fragments; by default all that this process may use.
+    """
 
     remote = False
+
+    def __init__(self, cores: int | None = None) -> None:
+        self._cores = cores or available_cores()
 
     def draft(self, run: Run, told: Told) -> Draft:
         """One pass over the source: the survey, and what is decided on a sample of its rows.
@@ -88,10 +94,13 @@ class LocalEngine:
         run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, in_parallel=in_threads))
 
     def anonymize(self, run: Run, chosen: Sequence[Fragment]) -> Iterator[Summary]:
-        """The fragments in threads, the largest first."""
+        """The fragments in threads, the largest first; each on several cores if they are few."""
         run.anonymizer  # noqa: B018 - read once, before the threads all want it
         largest_first = sorted(chosen, key=lambda fragment: -int(fragment["rows"]))
-        return in_threads(lambda fragment: fragments.anonymize(run, fragment), largest_first)
+        cores = max(1, self._cores // max(1, len(chosen)))
+        return in_threads(
+            lambda fragment: fragments.anonymize(run, fragment, cores), largest_first, self._cores
+        )
 
 
 class Draw:
@@ -114,19 +123,21 @@ class Draw:
         self._passed += batch.num_rows
 
 
-def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def in_threads(
+    work: Callable[[T], R], items: Iterable[T], at_once: int | None = None
+) -> Iterator[R]:
     """``work`` on every item, as many at once as there are cores; results in the items' order.
 
     The kernels and Arrow release the GIL. Few results wait to be taken, so that memory is bounded
     by them and not by the number of items. The first exception ends it all.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    at_once = at_once or available_cores()
     running: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(cores or 1) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         try:
             for item in items:
                 running.append(pool.submit(work, item))
-                if len(running) > (cores or 1):
+                if len(running) > at_once:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()

@@ -27,7 +27,7 @@ __all__ = ["WHEELS", "CompilerError", "build", "compiler", "digest", "path", "pl
 _HERE = Path(__file__).resolve().parent
 
 # No -march=native and no contraction of a * b + c: results are the same on every machine.
-_FLAGS = ("-std=c11", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden")
+_FLAGS = ("-std=c11", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden")
 _FAST = ("-O3", "-g0")
 _SANITIZED = ("-O0", "-g", "-fno-sanitize-recover=undefined")  # -O1 compiles three times as long
 _WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror")

@@ -1,9 +1,15 @@
 /* Growing the tree of cuts, and what of it Python calls. */
 #include "mondrian.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "splitting.h"
+
+enum {
+  MOST_CORES = 256,
+  SHARES = 4, /* nodes that each thread cuts, at least, so that none waits long for another */
+};
 
 /* The node's rows in the order of attribute a. */
 static void sort_rows(node here, int32_t a, cutter *work) {
@@ -142,37 +148,103 @@ void write_block_numbers(node here, const layout *of, const table *block, int32_
   }
 }
 
-/* Cut the nodes that are small enough for a block to the end. */
-static int grow_blocks(rows_of *from, int32_t *index, uint8_t *marks) {
-  const layout *of = &from->packed.of;
-  cutter *work = &from->work;
-  int64_t count = from->whole.count;
-  blocks own;
-  int status = open_blocks(&own, from);
-  for (int64_t start = 0, stop; status == MO_DONE && start < count; start = stop) {
-    stop = next_mark(marks, start, count);
-    node here = part_of(from->whole, start, stop, of);
-    if (here.count < 2 * work->criteria->k || here.count > BLOCK) {
-      write_numbers(here, of, index + start);
+/* Cut a node to the end: down to blocks, then each of these by its own numbers. */
+static int finish_node(node here, int32_t *index, uint8_t *marks, cutter *work, blocks *own) {
+  const layout *of = work->layout;
+  int status = MO_DONE;
+  cut_down(here, BLOCK, marks, work);
+  for (int64_t start = 0, stop; status == MO_DONE && start < here.count; start = stop) {
+    stop = next_mark(marks, start, here.count);
+    node of_block = part_of(here, start, stop, of);
+    if (of_block.count < 2 * work->criteria->k || of_block.count > BLOCK) {
+      write_numbers(of_block, of, index + start);
       continue;
     }
-    if (work->policy.group_rows > 0 && arrange_rows(here, work)) status = MO_NO_MEMORY;
-    fill_block(&own.block, here, work);
-    if (finish_block((node){.rows = own.block.rows, .count = here.count}, marks + start, &own.work))
-      status = MO_NO_MEMORY;
-    write_block_numbers(here, of, &own.block, index + start);
+    if (work->policy.group_rows > 0 && arrange_rows(of_block, work)) return MO_NO_MEMORY;
+    fill_block(&own->block, of_block, work);
+    status = finish_block((node){.rows = own->block.rows, .count = of_block.count}, marks + start,
+                          &own->work);
+    write_block_numbers(of_block, of, &own->block, index + start);
   }
-  close_blocks(&own);
   return status;
 }
 
+/* Nodes that threads take in turn, each of which one of them cuts to the end: no row and no mark is
+ * anybody else's. */
+typedef struct {
+  rows_of *from;
+  int64_t largest; /* rows of the nodes that can be cut: greater ones are final */
+  int32_t *index;
+  uint8_t *marks;
+  int64_t next; /* where the first node starts that nobody has taken */
+  int status;
+  pthread_mutex_t lock;
+} queue;
+
+/* The next node that nobody has taken; 0 without one, or after an error. */
+static int take(queue *nodes, int64_t *start, int64_t *stop) {
+  pthread_mutex_lock(&nodes->lock);
+  *start = nodes->next;
+  int taken = nodes->status == MO_DONE && *start < nodes->from->whole.count;
+  if (taken) *stop = nodes->next = next_mark(nodes->marks, *start, nodes->from->whole.count);
+  pthread_mutex_unlock(&nodes->lock);
+  return taken;
+}
+
+/* Take nodes and cut them to the end until none is left. */
+static void finish_nodes_of(queue *nodes, cutter *work) {
+  const layout *of = &nodes->from->packed.of;
+  int64_t start, stop;
+  blocks own;
+  int status = open_blocks(&own, nodes->from);
+  while (status == MO_DONE && take(nodes, &start, &stop)) {
+    node here = part_of(nodes->from->whole, start, stop, of);
+    if (here.count > nodes->largest) write_numbers(here, of, nodes->index + start);
+    else status = finish_node(here, nodes->index + start, nodes->marks + start, work, &own);
+  }
+  close_blocks(&own);
+  if (status == MO_DONE) return;
+  pthread_mutex_lock(&nodes->lock);
+  nodes->status = status;
+  pthread_mutex_unlock(&nodes->lock);
+}
+
+/* The same in a thread that the caller started: with working memory of its own, or not at all. */
+static void *help(void *argument) {
+  queue *nodes = argument;
+  const rows_of *from = nodes->from;
+  cutter work;
+  int64_t codes = most_codes(from->packed.of.first, from->packed.of.attributes);
+  if (open_cutter(&work, &from->packed.of, codes, nodes->largest, from->work.criteria,
+                  &from->work.policy) == MO_DONE)
+    finish_nodes_of(nodes, &work);
+  close_cutter(&work);
+  return NULL;
+}
+
+/* Cut all nodes to the end by at most cores threads, this one among them. */
+static int finish_together(queue *nodes, int64_t cores) {
+  pthread_t helper[MOST_CORES];
+  int64_t helpers = 0;
+  pthread_mutex_init(&nodes->lock, NULL);
+  while (helpers + 1 < cores && pthread_create(&helper[helpers], NULL, help, nodes) == 0) helpers++;
+  finish_nodes_of(nodes, &nodes->from->work);
+  while (helpers > 0) pthread_join(helper[--helpers], NULL);
+  pthread_mutex_destroy(&nodes->lock);
+  return nodes->status;
+}
+
 int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
-               int32_t *index, uint8_t *marks) {
+               int64_t cores, int32_t *index, uint8_t *marks) {
   rows_of from;
+  cores = cores < MOST_CORES ? cores : MOST_CORES;
+  int64_t share = cores > 1 ? rows->rows / (SHARES * cores) : 0;
+  queue nodes = {.from = &from, .index = index, .marks = marks, .status = MO_DONE};
+  nodes.largest = share > BLOCK ? share : BLOCK;
   int status = open_rows_of(&from, rows, criteria, policy);
   if (status == MO_DONE) {
-    cut_down(from.whole, BLOCK, marks, &from.work);
-    status = grow_blocks(&from, index, marks);
+    cut_down(from.whole, nodes.largest, marks, &from.work);
+    status = finish_together(&nodes, rows->rows > BLOCK ? cores : 1);
   }
   close_rows_of(&from);
   return status;

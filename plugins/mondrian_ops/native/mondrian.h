@@ -5,9 +5,10 @@
 #include "cutting.h"
 
 /* Cut rows until no valid cut is left: index (rows,) their numbers class by class, marks (rows,),
- * all zero before, 1 where a class starts. The rows as a whole must satisfy the criteria. */
+ * all zero before, 1 where a class starts. The rows as a whole must satisfy the criteria. At most
+ * cores threads work on them; however many do, the classes are the same. */
 MO_API int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
-                      int32_t *index, uint8_t *marks);
+                      int64_t cores, int32_t *index, uint8_t *marks);
 
 /* Loss of all classes together, in rows times attributes; index and starts (classes,) as found
  * before. */

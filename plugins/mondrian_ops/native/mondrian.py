@@ -187,7 +187,7 @@ def _check_persons(criteria: Criteria, column: int) -> None:
 
 _STATUS = (ctypes.POINTER(_Rows), ctypes.POINTER(CriteriaStruct))
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
-_classes = function("mo_classes", *_STATUS, ctypes.POINTER(_Policy), _POINTER, _POINTER)
+_classes = function("mo_classes", *_STATUS, ctypes.POINTER(_Policy), _INT, _POINTER, _POINTER)
 _loss = function(
     "mo_loss", *_STATUS, ctypes.POINTER(_Policy), _POINTER, _POINTER, _INT,
     ctypes.POINTER(ctypes.c_double),
@@ -210,16 +210,21 @@ _cut_parts = function(
 _part = function("mo_part", _POINTER, _INT, _INT, _INT, _INT, result=_INT)
 
 
-def classes(rows: Rows, criteria: Criteria, policy: Policy) -> tuple[NDArray[np.int32], Ints]:
-    """The classes of rows that are cut until no valid cut is left.
+def classes(
+    rows: Rows, criteria: Criteria, policy: Policy, cores: int = 1
+) -> tuple[NDArray[np.int32], Ints]:
+    """The classes of rows that are cut until no valid cut is left, by at most ``cores`` threads.
 
-    Returns the rows class by class, (rows,), and where in it each class starts. The rows as a whole
-    must satisfy the criteria. Raises MemoryError.
+    Returns the rows class by class, (rows,), and where in it each class starts: the same for any
+    number of threads. The rows as a whole must satisfy the criteria. Raises MemoryError.
     """
+    if cores < 1:
+        raise ValueError(f"cores: 1 or more expected, got {cores}")
     of_rows, asked, by = *_checked(rows, criteria), _policy(policy)
     index, marks = _room(rows)
     if len(index):
-        _classes(of_rows, asked, by, index.ctypes.data, marks.ctypes.data)
+        most = min(cores, _MANY)
+        _classes(of_rows, asked, by, most, index.ctypes.data, marks.ctypes.data)
     return index, np.flatnonzero(marks)
 
 

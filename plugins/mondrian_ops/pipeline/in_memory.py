@@ -26,6 +26,7 @@ from mondrian_ops.core.errors import ApprovalError, InputError, JobError, Privac
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.engines.cores import available_cores
 from mondrian_ops.engines.local import in_threads
 from mondrian_ops.pipeline.approval import Approve, approved, asks, judge
 from mondrian_ops.pipeline.assembly import Report, assembled, partitioning_note
@@ -82,7 +83,7 @@ def anonymize(
     if surveyor.combinations is not None:
         frequencies = anonymizer.frequencies(surveyor.combinations)
         recoding = choose_recoding(anonymizer, frequencies, in_parallel=in_threads)
-    released, summary, persons_of_rows = anonymizer.release(read, recoding)
+    released, summary, persons_of_rows = anonymizer.release(read, recoding, available_cores())
     surveyed = time.perf_counter()
     counter = verification.counter_of(job, released.column_names)
     part = counter.add(released, persons=persons_of_rows)

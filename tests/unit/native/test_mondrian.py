@@ -447,6 +447,25 @@ def test_more_rows_than_a_block_has():
         assert min(map(len, classes)) >= 50
 
 
+@pytest.mark.parametrize(
+    ("policy", "rows"), [*((each, 100_000) for each in POLICIES), ("gain", 300_000)]
+)
+@pytest.mark.parametrize("cores", [2, 3, 1 << 40])
+def test_classes_are_the_same_on_any_number_of_cores(policy, rows, cores):
+    """Their rows come in the same order, too: of 300,000 nodes of more than a block are shared."""
+    given = rows_of(rows), criteria_of(), POLICIES[policy]
+    index, starts = mondrian.classes(*given)
+    its_index, its_starts = mondrian.classes(*given, cores)
+    np.testing.assert_array_equal(its_index, index)
+    np.testing.assert_array_equal(its_starts, starts)
+
+
+@pytest.mark.parametrize("cores", [0, -1])
+def test_no_cores_are_refused(cores):
+    with pytest.raises(ValueError, match="cores: 1 or more expected"):
+        mondrian.classes(rows_of(), criteria_of(), POLICIES["gain"], cores)
+
+
 def test_threads_do_not_meet():
     """The kernels run without the interpreter's lock, each with memory of its own."""
     asked = [

@@ -1,0 +1,37 @@
+"""How many cores this process may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["available_cores"]
+
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def available_cores(groups: Path = _GROUPS) -> int:
+    """Cores that this process may run on, no more than its control group has a quota for.
+
+    A container with a quota of two cores sees all of its host's; ``groups`` is where its own
+    control group is mounted, version 2 or 1.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return max(1, min(cores, int(_quota(groups))))
+
+
+def _quota(groups: Path) -> float:
+    """Cores by the control group; far more than there are without a quota."""
+    unlimited = float(1 << 20)
+    try:
+        if (both := groups / "cpu.max").exists():
+            quota, period = both.read_text().split()
+        else:
+            quota = (groups / "cpu" / "cpu.cfs_quota_us").read_text()
+            period = (groups / "cpu" / "cpu.cfs_period_us").read_text()
+        return int(quota) / int(period) if int(quota) > 0 else unlimited
+    except (OSError, ValueError, ZeroDivisionError):  # none, "max", or of another system
+        return unlimited
