@@ -60,7 +60,8 @@ def of_cut_classes(classes, published):
 
 def test_rows_published_alike_do_not_lie_by_the_side_of_a_cut_they_were_on(tmp_path, monkeypatch):
     keys = {**ALGORITHMS[0], "quasi_identifiers": ASKED[2:]}
-    pairs, found = ordered_pairs(released(tmp_path / "now", PEOPLE, **keys))
+    now = [ordered_pairs(released(tmp_path / f"now{run}", PEOPLE, **keys)) for run in range(9)]
+    pairs, found = map(sum, zip(*now, strict=True))  # of one release by itself it varies by 0.01
     assert abs(found / pairs - 0.5) < 0.02
     monkeypatch.setattr(anonymizer, "laid_out", of_cut_classes)
     pairs, found = ordered_pairs(released(tmp_path / "once", PEOPLE, **keys))
