@@ -59,8 +59,8 @@ def anonymize_group(
     :param job: the job: a mapping, the path of its file, or what an upstream task returned;
         templates in it are rendered.
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
-    :param options: those of :func:`anonymize_tasks`: ``map_first_phase``, ``asset``, ``stewards``,
-        ``on_refusal``, ``on_waiting``, ``retries``, ``retry_delay``.
+    :param options: those of :func:`anonymize_tasks`: ``map_first_phase``, ``cores``, ``asset``,
+        ``stewards``, ``on_refusal``, ``on_waiting``, ``retries``, ``retry_delay``.
     """
     # None would break inside another group that has default arguments.
     arguments: Any = default_args or {}
@@ -73,6 +73,7 @@ def anonymize_tasks(
     job: JobSource,
     *,
     map_first_phase: bool = False,
+    cores: Any = 1,
     asset: Asset | AssetAlias | None = None,
     stewards: Sequence[str] = (),
     on_refusal: Notifiers = (),
@@ -87,6 +88,7 @@ def anonymize_tasks(
         tasks, one for each of ``tds.partitions``, so that several machines can share it. For any
         other job, and with Spark, which has tasks of its own for it, that stage is skipped. The
         release is the same either way.
+    :param cores: how many cores of its worker a task cuts its fragment on.
     :param asset: gets an event when the release is published. An AssetAlias is for an output that
         is known at run time only: the release itself becomes an Asset.
     :param stewards: ids of the users who may approve a release that needs it; without any, whoever
@@ -107,6 +109,7 @@ def anonymize_tasks(
     anonymize = AnonymizeFragmentOperator.partial(
         task_id="anonymize_fragment",
         job=job,
+        cores=cores,
         map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
         **again,
     ).expand(fragment=dividing[-1].output)
@@ -154,6 +157,7 @@ def _first_phase_mapped(
 def anonymize_each(
     jobs: XComArg,
     *,
+    cores: Any = 1,
     asset: AssetAlias | None = None,
     stewards: Sequence[str] = (),
     on_refusal: Notifiers = (),
@@ -191,6 +195,7 @@ def anonymize_each(
     )
     anonymize = AnonymizeFragmentOperator.partial(
         task_id="anonymize_fragment",
+        cores=cores,
         map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
         **again,
     ).expand(fragment=fragments.output)

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, release_name
+from mondrian_ops.operators.base import (
+    MondrianOperator,
+    final_errors,
+    read_job,
+    release_name,
+    whole_of,
+)
 from mondrian_ops.operators.places import place_of
 
 if TYPE_CHECKING:
@@ -36,15 +42,20 @@ class AnonymizeFragmentOperator(MondrianOperator):
 
     :param fragment: one of the fragments that :class:`PartitionOperator` returned (templated).
         Where several data sets are anonymized side by side, it carries its job under ``job``.
+    :param cores: how many cores of the worker to cut the fragment on (templated); with Spark, its
+        own settings say.
     """
 
-    template_fields: Sequence[str] = ("job", "fragment")
+    template_fields: Sequence[str] = ("job", "fragment", "cores")
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json", "fragment": "json"}
     NAME_TEMPLATE: ClassVar[str] = "{{ task.fragment_name }}"
 
-    def __init__(self, *, fragment: Mapping[str, Any], job: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, fragment: Mapping[str, Any], job: Any = None, cores: Any = 1, **kwargs: Any
+    ) -> None:
         super().__init__(job=job, **kwargs)
         self.fragment = fragment
+        self.cores = cores
 
     @property
     def fragment_name(self) -> str:
@@ -69,7 +80,10 @@ class AnonymizeFragmentOperator(MondrianOperator):
                 )
             fragment = dict(self.fragment)
             job = read_job(fragment.pop("job", self.job))
-            self.place = place_of(job, self, context)
+            cores = whole_of("cores", self.cores)
+            if cores is not None and cores < 1:
+                raise JobError(f"cores: must be 1 or more, not {cores}")
+            self.place = place_of(job, self, context, cores or 1)
             summary = self.place.anonymize(job, fragment)
             if "summaries" in summary:
                 return self._left(summary["summaries"])

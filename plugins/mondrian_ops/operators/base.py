@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops.core.errors import MondrianOpsError, values_withheld
+from mondrian_ops.core.errors import JobError, MondrianOpsError, values_withheld
+from mondrian_ops.core.options import as_number, shown
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -29,8 +30,10 @@ __all__ = [
     "announced_works",
     "final_errors",
     "made_by",
+    "number_of",
     "read_job",
     "release_name",
+    "whole_of",
     "work_of",
 ]
 
@@ -175,3 +178,26 @@ def _run_of(operator: BaseOperator, context: Context) -> str:
 def _group_of(operator: BaseOperator) -> str:
     """The task group that an operator is in; empty where it is in none."""
     return str(operator.task_id).rpartition(".")[0]
+
+
+def number_of(name: str, value: object) -> float | None:
+    """The number that an option was given, or its text; None where it was left empty.
+
+    Raises JobError.
+    """
+    if value is None or value == "":
+        return None
+    number = as_number(value)
+    if number is None:
+        raise JobError(f"{name}: must be a number, not {shown(value)}")
+    return number
+
+
+def whole_of(name: str, value: object) -> int | None:
+    """The same for a whole number."""
+    number = number_of(name, value)
+    if number is None:
+        return None
+    if number != int(number):
+        raise JobError(f"{name}: must be a whole number, not {shown(value)}")
+    return int(number)

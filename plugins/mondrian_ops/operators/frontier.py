@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.options import as_number, shown
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
     final_errors,
+    number_of,
     read_job,
+    whole_of,
     work_of,
 )
 from mondrian_ops.operators.partition import check_map_length
@@ -65,8 +66,8 @@ class FrontierSampleOperator(MondrianOperator):
                 job,
                 grid,
                 work=work,
-                rows=_whole("rows", self.rows),
-                rate=_number("sample", self.sample),
+                rows=whole_of("rows", self.rows),
+                rate=number_of("sample", self.sample),
                 progress=self.log_progress(),
             )
         self.log.info("%d points on %d of %d rows", len(grid), drawn["measured"], drawn["rows"])
@@ -156,23 +157,5 @@ def _numbers(name: str, values: object) -> list[float]:
     if not isinstance(values, Iterable):
         values = [values]
     given = [value for value in values if not (isinstance(value, str) and not value.strip())]
-    found = [_number(f"{name}[{at}]", value) for at, value in enumerate(given)]
+    found = [number_of(f"{name}[{at}]", value) for at, value in enumerate(given)]
     return [number for number in found if number is not None]
-
-
-def _number(name: str, value: object) -> float | None:
-    if value is None or value == "":
-        return None
-    number = as_number(value)
-    if number is None:
-        raise JobError(f"{name}: must be a number, not {shown(value)}")
-    return number
-
-
-def _whole(name: str, value: object) -> int | None:
-    number = _number(name, value)
-    if number is None:
-        return None
-    if number != int(number):
-        raise JobError(f"{name}: must be a whole number, not {shown(value)}")
-    return int(number)

@@ -29,7 +29,10 @@ class Place(Protocol):
 
 
 class Here:
-    """This process does the work."""
+    """This process does the work, and cuts a fragment on so many ``cores``."""
+
+    def __init__(self, cores: int = 1) -> None:
+        self._cores = cores
 
     def partition(
         self, job: Job, work: str, progress: Progress, made_by: str | None = None
@@ -43,19 +46,19 @@ class Here:
         """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""
         from mondrian_ops import pipeline
 
-        return pipeline.anonymize_fragment(job, fragment)
+        return pipeline.anonymize_fragment(job, fragment, cores=self._cores)
 
     def stop(self) -> None:
         """Nothing is outside."""
 
 
-def place_of(job: Job, operator: BaseOperator, context: Context) -> Place:
-    """The place that the job's engine and its connection name.
+def place_of(job: Job, operator: BaseOperator, context: Context, cores: int = 1) -> Place:
+    """The place that the job's engine and its connection name; ``cores`` are those of this process.
 
     Raises JobError where the connection, or what it needs, is not there.
     """
     if job.engine != "spark":
-        return Here()
+        return Here(cores)
     from mondrian_ops.hooks import spark
 
     if spark.spark_connection(job).conn_type in spark.CONNECT_TYPES:

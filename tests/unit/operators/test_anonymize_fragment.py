@@ -33,15 +33,37 @@ def test_all_fragments_in_one_application_are_named_together():
 def test_a_fragment_brings_its_job_where_it_has_one(monkeypatch, context, job):
     seen = {}
 
-    def anonymize(its_job, fragment):
-        seen.update(output=its_job.output, fragment=fragment)
+    def anonymize(its_job, fragment, cores):
+        seen.update(output=its_job.output, fragment=fragment, cores=cores)
         return {"id": 0, "rows": 5, "equivalence_classes": 1}
 
     monkeypatch.setattr(pipeline, "anonymize_fragment", anonymize)
     fragment = {"id": 0, "where": "", "work": "w"}
     task = AnonymizeFragmentOperator(task_id="t", fragment={**fragment, "job": job})
     assert task.execute(context) == summary(0, "w")
-    assert seen == {"output": job["output"], "fragment": fragment}
+    assert seen == {"output": job["output"], "fragment": fragment, "cores": 1}
+
+
+@pytest.mark.parametrize(("given", "taken"), [(3, 3), ("2", 2), ("", 1), (None, 1)])
+def test_a_fragment_is_cut_on_the_cores_that_the_task_is_given(
+    monkeypatch, context, job, given, taken
+):
+    seen = []
+    found = {"id": 0, "rows": 5, "equivalence_classes": 1}
+    monkeypatch.setattr(
+        pipeline, "anonymize_fragment", lambda *_given, cores: seen.append(cores) or found
+    )
+    fragment = {"id": 0, "where": "", "work": "w"}
+    AnonymizeFragmentOperator(task_id="t", job=job, fragment=fragment, cores=given).execute(context)
+    assert seen == [taken]
+
+
+@pytest.mark.parametrize("given", [0, -1, 1.5, "many"])
+def test_cores_that_are_no_number_of_them_are_refused(context, job, given):
+    fragment = {"id": 0, "where": "", "work": "w"}
+    task = AnonymizeFragmentOperator(task_id="t", job=job, fragment=fragment, cores=given)
+    with pytest.raises(AirflowFailException, match=r"^cores: must be"):
+        task.execute(context)
 
 
 def test_a_fragment_task_that_is_not_mapped_says_so(context, job):

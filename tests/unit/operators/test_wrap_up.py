@@ -81,7 +81,7 @@ def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, 
     work = storage.WorkDir(work_of(read_job(job), wrap_up, context))
     work.create()
     summaries = [{"id": n, "rows": 5, "equivalence_classes": 1} for n in range(3)]
-    monkeypatch.setattr(pipeline, "anonymize_fragment", lambda *_a: {"summaries": summaries})
+    monkeypatch.setattr(pipeline, "anonymize_fragment", lambda *_a, **_b: {"summaries": summaries})
     fragment = {"id": 0, "where": "all", "work": work.root, "fragments": 3}
     task = AnonymizeFragmentOperator(task_id="g.a", job=job, fragment=fragment)
     wrap_up.summaries = [task.execute(context)]
