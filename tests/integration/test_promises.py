@@ -184,9 +184,7 @@ def test_the_same_seed_gives_the_same_classes_on_any_number_of_threads(case, pla
     with pytest.MonkeyPatch.context() as patch:
         releases = []
         for cores in (1, 2, 7):
-            patch.setattr(
-                local.os, "sched_getaffinity", lambda _, n=cores: set(range(n)), raising=False
-            )
+            patch.setattr(local, "available_cores", lambda n=cores: n)
             releases.append(run(case, **plan))
     labels = [release.labels(case.columns) for release in releases]
     assert labels[0] == labels[1] == labels[2]

@@ -448,9 +448,9 @@ def test_more_rows_than_a_block_has():
 
 
 @pytest.mark.parametrize(
-    ("policy", "rows"), [*((each, 100_000) for each in POLICIES), ("gain", 300_000)]
+    ("policy", "rows"), [*((each, 70_000) for each in POLICIES), ("gain", 300_000)]
 )
-@pytest.mark.parametrize("cores", [2, 3, 1 << 40])
+@pytest.mark.parametrize("cores", [3, 1 << 40])
 def test_classes_are_the_same_on_any_number_of_cores(policy, rows, cores):
     """Their rows come in the same order, too: of 300,000 nodes of more than a block are shared."""
     given = rows_of(rows), criteria_of(), POLICIES[policy]
