@@ -27,9 +27,8 @@ def choose_cut(
 ) -> dict[str, Any]:
     """The cut policy and why; it depends on the job and the dataset, never on its fragments.
 
-    ``auto`` is ``lookahead`` as far as ``cut_budget_s`` seconds of one core carry it, `_lookahead`
-    says on what they are spent. Whether wide attributes come first is tried out on the ``pilot``
-    rows.
+    ``auto`` is ``lookahead`` where ``cut_budget_s`` seconds of one core carry it; `_lookahead` says
+    what they are spent on. Whether wide attributes come first is tried out on the ``pilot`` rows.
     """
     if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
         why = f"algorithm: {job.algorithm}"
@@ -70,8 +69,8 @@ def _lookahead(
 ) -> tuple[Cut, float]:
     """What ``levels`` carry, and how many are spent.
 
-    Small nodes first; groups in them, of ever more candidates (where k is large, few groups are
-    smaller: looking ahead twice in place of them); then larger nodes; then looking ahead twice.
+    First comes looking ahead in small nodes; then groups in them, from ever more candidates, or,
+    where k is large, looking ahead twice in them; then larger nodes; then looking ahead twice.
     ``lost`` is the share of the information that goes by cutting greedily.
     """
     if levels < 1.0:

@@ -159,9 +159,9 @@ class CodedRows:
 def anonymize(coded: CodedRows, cut: Cut, cores: int = 1) -> Classes:
     """The equivalence classes of the rows; no valid cut is left in any of them.
 
-    The rows as a whole must satisfy the criteria. Same codes, same classes as they are published,
-    whatever the number of ``cores``: but where rows of the same quasi-identifiers may come into
-    several classes, it is drawn by lot which of them comes into which.
+    The rows as a whole must satisfy the criteria. The same codes give the same published classes on
+    any number of ``cores``. Where rows of the same quasi-identifiers may come into several classes,
+    a draw decides which row comes into which class.
     """
     if not cut.parts_equal_rows:
         return Classes(*native.classes(coded.rows, coded.criteria, cut.policy(), cores))

@@ -11,10 +11,10 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_cores(groups: Path = _GROUPS) -> int:
-    """Cores that this process may run on, no more than its control group has a quota for.
+    """How many cores this process may use: by its affinity, and by its control group's quota.
 
-    A container with a quota of two cores sees all of its host's; ``groups`` is where its own
-    control group is mounted, version 2 or 1.
+    The quota matters in a container: its processes see all cores of the host. ``groups`` is where
+    the control group is mounted, version 2 or 1.
     """
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))

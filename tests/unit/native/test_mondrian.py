@@ -452,7 +452,8 @@ def test_more_rows_than_a_block_has():
 )
 @pytest.mark.parametrize("cores", [3, 1 << 40])
 def test_classes_are_the_same_on_any_number_of_cores(policy, rows, cores):
-    """Their rows come in the same order, too: of 300,000 nodes of more than a block are shared."""
+    """Their rows come in the same order, too. Of 300,000 rows, threads take nodes that are larger
+    than a block."""
     given = rows_of(rows), criteria_of(), POLICIES[policy]
     index, starts = mondrian.classes(*given)
     its_index, its_starts = mondrian.classes(*given, cores)
