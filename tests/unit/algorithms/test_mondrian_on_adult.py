@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import brute_force
 from mondrian_ops import anonymize
+from shared_data import shared_data
 
-ADULT = Path(__file__).resolve().parents[4] / "shared/data/adult/adult_uci.csv"
 NAMES = ("age", "education-num")
 PRINTED = {10: 0.2887, 50: 0.3166, 100: 0.3459, 1000: 0.4890}  # loss by k, over both attributes
 
 
 @pytest.fixture(scope="module")
 def adult():
-    if not ADULT.exists():
-        pytest.skip(f"needs ../{'/'.join(ADULT.parts[-4:])}")
-    with ADULT.open(encoding="utf-8", newline="") as file:
+    with shared_data("adult/adult_uci.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, skipinitialspace=True))
     complete = [row for row in rows if "?" not in row.values()]  # the source drops the others
     assert len(complete) == 30_162

@@ -11,7 +11,6 @@ import csv
 from collections import Counter, defaultdict
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +29,9 @@ from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.taxonomy import Taxonomy
+from shared_data import shared_data
 
 CHOICES = ("first", "minimal", "optimal")
-ADULT = Path(__file__).resolve().parents[4] / "shared/data/adult/adult.csv"
 
 EVEN = {"a1": "AM*", "a2": "AM*", "a3": "BM*", "a4": "BM*", "a5": "CN*", "a6": "CN*"}
 UNEVEN = {"b1": "PQ*", "b2": "PQ*", "b3": "Q*", "b4": "*"}
@@ -290,9 +289,7 @@ MARITAL = {
 
 @pytest.fixture(scope="module")
 def adult():
-    if not ADULT.exists():
-        pytest.skip("needs ../shared/data/adult/adult.csv")
-    with ADULT.open(encoding="utf-8", newline="") as file:
+    with shared_data("adult/adult.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter=";"))
     column = {name: [row[name] for row in rows] for name in ("sex", "race", "marital-status")}
     ages = [int(row["age"]) for row in rows]

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops.datasets import classify, poker
+from shared_data import shared_data
 
 HIERARCHIES = Path(__file__).resolve().parents[3] / "include" / "hierarchies"
-
-REAL_HANDS = HIERARCHIES.parents[2] / "shared/data/poker/poker-hand-training-true.data"
 
 CARD_COLUMNS = ["s1", "r1", "s2", "r2", "s3", "r3", "s4", "r4", "s5", "r5"]
 
@@ -72,9 +71,9 @@ def test_hands_against_the_rules() -> None:
         assert hands["hand"][row] == by_the_rules(suits, ranks)
 
 
-@pytest.mark.skipif(not REAL_HANDS.exists(), reason="the UCI data set is not at hand")
 def test_hands_against_the_real_ones() -> None:
-    real = np.loadtxt(REAL_HANDS, delimiter=",", dtype=np.int8).T
+    file = shared_data("poker/poker-hand-training-true.data")
+    real = np.loadtxt(file, delimiter=",", dtype=np.int8).T
     np.testing.assert_array_equal(classify(real[0:10:2], real[1:10:2]), real[10])
     assert real.shape == (11, 25_010)
 
