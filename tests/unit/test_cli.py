@@ -273,6 +273,26 @@ class TestRun:
         assert "Traceback" not in said and "Exception ignored" not in said
 
     @pytest.mark.parametrize(
+        ("error", "said"),
+        [
+            (OSError(28, "No space left on device"), "No space left on device: input or output"),
+            (OSError("the server is gone"), "the server is gone"),
+        ],
+    )
+    def test_output_that_cannot_be_written_is_one_clear_line(
+        self, job: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+    ) -> None:
+        def fail(_text: str) -> int:
+            raise error
+
+        err = io.StringIO()
+        out = io.StringIO()
+        monkeypatch.setattr(out, "write", fail)
+        with redirect_stdout(out), redirect_stderr(err):
+            status = cli.main(["plan", str(job)])
+        assert (status, err.getvalue()) == (1, f"mondrian_ops: {said}\n")
+
+    @pytest.mark.parametrize(
         ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
     )
     def test_a_signal_leaves_nothing_behind(

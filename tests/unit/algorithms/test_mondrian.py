@@ -291,6 +291,23 @@ def test_relaxed_classes_have_k_to_2k_minus_1_rows(table, k, asked):
         assert not [r for r in wide if len({tuple(c[i] for c in columns) for i in r}) > 1]
 
 
+def test_rows_stay_where_they_were_cut_if_every_draw_breaks_a_criterion(monkeypatch):
+    """Of 1y, 7x, 7y and 13x the two in the middle may not change their classes."""
+    draws = []
+
+    def exchange(drawn, _first):
+        draws.append(drawn.copy())
+        drawn[1], drawn[2] = drawn[2], drawn[1]
+
+    monkeypatch.setattr(mondrian, "shuffle_classes", exchange)
+    columns, sensitive = [[1, 7, 7, 13]], [["y", "x", "y", "x"]]
+    anonymizer, data = anonymizer_of(["interval"], columns, sensitive, {"k": 2, "l": 2}, "relaxed")
+    classes = classes_of(anonymizer, data, Cut("relaxed"))
+    assert classes == {frozenset({0, 1}), frozenset({2, 3})}
+    assert len(draws) == mondrian.DRAWS
+    assert {*draws[0][1:3]} == {1, 2}
+
+
 @pytest.mark.parametrize("greedy", ["median", "gain", "widest gain", "relaxed"])
 def test_missing_values_get_classes_of_their_own_where_k_allows(greedy):
     columns = [[None, None, None, 1, 2, 3, 4], [5, 6, 7, 5, 6, 7, 5]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,15 @@ def test_a_frame_comes_back_as_one(tmp_path):
     assert isinstance(released, pd.DataFrame)
     assert sorted(released["age"]) == sorted(frame["age"].astype(str))
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_a_job_file_brings_the_hierarchies_beside_it(tmp_path):
+    ages = "".join(f"{age};{age // 10}*;*\n" for age in sorted({*people()["age"].to_pylist()}))
+    (tmp_path / "ages.csv").write_text(ages)
+    job = {**JOB, "quasi_identifiers": ["age=hierarchy:ages.csv"]}
+    (tmp_path / "job.yaml").write_text(json.dumps(job))  # JSON is YAML
+    _, report = anonymize(people(), tmp_path / "job.yaml")
+    assert report["attributes"]["age"]["generalization"] == "hierarchy"
 
 
 def test_the_whole_column_is_recoded_by_what_all_rows_have():
