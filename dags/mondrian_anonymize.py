@@ -293,13 +293,13 @@ FORM = {
         description="multidimensional: cut as Mondrian cuts. quantile: one attribute, equal parts.",
     ),
     "fragments": Param(
-        8,
-        type="integer",
+        None,
+        type=["null", "integer"],
         minimum=1,
         section=PARTITIONING,
         title="Fragments",
-        description="Mapped tasks, as many as the data allows. What could not stand alone is "
-        "merged.",
+        description="Mapped tasks. Empty: as many as are worth one, by rows, estimated time and "
+        "how many run at once. What could not stand alone is merged.",
     ),
     "max_rows": Param(
         options.Partitioning().max_rows,

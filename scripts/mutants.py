@@ -68,6 +68,7 @@ TESTS = (
     "tests/unit/core/test_release_count.py",
     "tests/unit/core/test_rounding.py",
     "tests/unit/core/test_sketch.py",
+    "tests/unit/core/test_spellings.py",
     "tests/unit/core/test_verification.py",
     "tests/unit/pipeline/",
     "tests/integration/test_people_released_before.py",

@@ -40,6 +40,7 @@ __all__ = [
     "merged",
     "persons_met",
     "sample_size",
+    "worthwhile",
 ]
 
 Hierarchies = Mapping[str, Hierarchy]
@@ -52,19 +53,25 @@ PILOT_ROWS = 20_000
 _ROWS_PER_LIMIT = 400
 _ROOM = 0.8
 
+# Seconds that Airflow takes to start a task, and a core to read, code, count and write a value.
+_TASK_S, _VALUE_S = 2.0, 4e-8
+
 
 @dataclass(frozen=True)
 class Draft:
     """What is decided before the whole dataset is counted against the plan.
 
-    ``cut`` describes the policy that every fragment is cut by; ``sample_rows`` is the size of the
-    sample that the plan was made from.
+    ``cut`` describes the policy that every fragment is cut by. ``fragments`` is how many are wanted
+    and ``reason`` why, where the job leaves it open; ``sample_rows`` is the size of the sample that
+    the plan was made from.
     """
 
     survey: Survey
     cut: dict[str, Any]
     plan: Plan
     sample_rows: int
+    fragments: int
+    reason: str
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
         """What turns rows of the dataset into rows of its release."""
@@ -77,6 +84,8 @@ class Draft:
             "cut": self.cut,
             "plan": self.plan.to_json(),
             "sample_rows": self.sample_rows,
+            "fragments": self.fragments,
+            "reason": self.reason,
         }
         metadata = {**table.schema.metadata, b"draft": json.dumps(decided, allow_nan=False)}
         return table.replace_schema_metadata(metadata)
@@ -85,8 +94,8 @@ class Draft:
     def from_table(cls, table: pa.Table) -> Draft:
         """The draft that `to_table` gave."""
         decided = json.loads(table.schema.metadata[b"draft"])
-        plan = Plan.from_json(decided["plan"])
-        return cls(Survey.from_table(table), decided["cut"], plan, decided["sample_rows"])
+        plan = Plan.from_json(decided.pop("plan"))
+        return cls(survey=Survey.from_table(table), plan=plan, **decided)
 
 
 @dataclass(frozen=True)
@@ -153,52 +162,78 @@ def chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
 
 
 def draft(
-    job: Job, survey: Survey, hierarchies: Hierarchies, sample: pa.Table, pilot: pa.Table
+    job: Job,
+    survey: Survey,
+    hierarchies: Hierarchies,
+    sample: pa.Table,
+    pilot: pa.Table,
+    slots: int = 1,
 ) -> Draft:
     """Choose the cut on the ``pilot`` rows and plan the fragments on the ``sample``.
+
+    ``slots`` is how many fragments can be anonymized at once.
 
     Raises PrivacyError where the dataset as a whole cannot satisfy what is asked.
     """
     cut = choose_cut(job, survey, hierarchies, pilot)
     anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
     check_attainable(anonymizer)
-    return Draft(survey, cut, _planned(anonymizer, sample, pilot), sample.num_rows)
+    fragments, reason = worthwhile(job, survey.rows, cut["seconds"], slots)
+    plan = _planned(anonymizer, sample, pilot, fragments)
+    return Draft(survey, cut, plan, sample.num_rows, fragments, reason)
 
 
-def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table) -> Plan:
+def worthwhile(job: Job, rows: int, seconds: float, slots: int) -> tuple[int, str]:
+    """How many fragments are wanted, and why, where the job leaves it open.
+
+    Each has work for as long as Airflow takes to start a task, or there is one; no more than
+    ``slots`` can be anonymized at once. Cutting takes ``seconds`` of one core.
+    """
+    asked = job.partitioning.fragments
+    if asked != "auto":
+        return asked, ""
+    values = rows * (len(job.quasi_identifiers) + len(job.sensitive))
+    work = seconds + values * _VALUE_S
+    found = max(1, min(slots, int(work / _TASK_S)))
+    how = f"auto: about {work:.1f} s of work for one core, at least {_TASK_S:g} s of it for each"
+    return found, f"{how}, at most {slots} at once"
+
+
+def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, asked: int) -> Plan:
     """The fragments as the sample shows them."""
-    asked, rows = anonymizer.job.partitioning, anonymizer.survey.rows
+    options, rows = anonymizer.job.partitioning, anonymizer.survey.rows
     whole = sample.num_rows == rows
-    fragments, most = asked.fragments, rows
-    if asked.max_rows < rows:
-        most = asked.max_rows if whole else round(_ROOM * asked.max_rows)
+    fragments, most = asked, rows
+    if options.max_rows < rows:
+        most = options.max_rows if whole else round(_ROOM * options.max_rows)
         fragments = max(fragments, -(-rows // most))
     if fragments == 1:
         return partitioning.single()
-    if asked.strategy == "quantile":
+    if options.strategy == "quantile":
         coded = anonymizer.encode(sample, Privacy(KAnonymity(1), ()))
         return partitioning.quantile(coded, anonymizer.attributes, fragments)
     most = max(1, round(most * sample.num_rows / rows))
     if whole and not anonymizer.job.relaxed:
+        coded = anonymizer.encode(sample)
         return partitioning.multidimensional(
-            anonymizer.encode(sample),
-            anonymizer.attributes,
-            asked.fragments,
-            anonymizer.cut,
-            most,
+            coded, anonymizer.attributes, asked, anonymizer.cut, most
         )
-    return _drawn(anonymizer, sample, pilot, fragments, most)
+    return _drawn(anonymizer, sample, pilot, asked, fragments, most)
 
 
 def _drawn(
-    anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, fragments: int, most: int
+    anonymizer: Anonymizer,
+    sample: pa.Table,
+    pilot: pa.Table,
+    asked: int,
+    fragments: int,
+    most: int,
 ) -> Plan:
     """Fragments of a sample: of about one size or, if that loses less on the ``pilot``, by gain."""
     job, rows = anonymizer.job, anonymizer.survey.rows
 
     def cut_by(greedy: str, least: int) -> Plan:
         coded = anonymizer.encode(sample, Privacy(KAnonymity(max(1, least)), ()))
-        asked = job.partitioning.fragments
         return partitioning.multidimensional(coded, anonymizer.attributes, asked, Cut(greedy), most)
 
     least = round(anonymizer.privacy.min_class_size * sample.num_rows / rows)

@@ -49,14 +49,15 @@ def rows_of(limit: float, rows: int) -> int:
 class Partitioning:
     """How the rows are divided into fragments before they are anonymized.
 
-    ``sample`` is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the
-    rows a sample has at least (all rows if there are fewer), 0 for the rate alone. A fragment of
-    more than ``max_rows`` rows is cut further, whatever number was asked for, and the sample is
-    large enough for that: it has to fit a worker's memory.
+    ``fragments`` is how many are asked for; ``auto``: as many as are worth a task each. ``sample``
+    is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the rows a sample
+    has at least (all rows if there are fewer), 0 for the rate alone. A fragment of more than
+    ``max_rows`` rows is cut further, whatever number was asked for, and the sample is large enough
+    for that: it has to fit a worker's memory.
     """
 
     strategy: Strategy = "multidimensional"
-    fragments: int = 8
+    fragments: int | Literal["auto"] = "auto"
     sample: float = 0.001
     seed: int = 0
     min_sample: int = 1000
@@ -122,18 +123,24 @@ def read_partitioning(options: Options) -> Partitioning:
     """The section ``partitioning``."""
     section = options.section("partitioning", known=names_of(Partitioning))
     default = Partitioning()
-    fragments = _most(section, "fragments", "fragments", section.whole("fragments", least=1))
     sample = section.number("sample")
     if sample is not None and not 0 < sample <= 1:
         raise section.error("sample", f"must be a rate above 0 and at most 1, not {sample}")
     return Partitioning(
         strategy=section.choice("strategy", get_args(Strategy), default.strategy),
-        fragments=_or(fragments, default.fragments),
+        fragments=_read_fragments(section),
         sample=default.sample if sample is None else sample,
         seed=_or(section.whole("seed", least=0), default.seed),
         min_sample=_or(section.whole("min_sample", least=0), default.min_sample),
         max_rows=_or(section.whole("max_rows", least=1), default.max_rows),
     )
+
+
+def _read_fragments(section: Options) -> int | Literal["auto"]:
+    if section.get("fragments") == "auto":
+        return "auto"
+    wanted = section.whole("fragments", least=1, why="or `auto`, as many as are worth a task each")
+    return _most(section, "fragments", "fragments", wanted) or "auto"
 
 
 def read_spark(options: Options) -> Spark:

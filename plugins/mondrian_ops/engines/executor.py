@@ -205,7 +205,9 @@ def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
         pa.concat_tables([each.table for each in sorted(drawn[kind], key=lambda each: each.part)])
         for kind in ("sample", "pilot")
     )
-    run.draft = planning.draft(dataset.job, surveyor.finish(), dataset.hierarchies, sample, pilot)
+    run.draft = planning.draft(
+        dataset.job, surveyor.finish(), dataset.hierarchies, sample, pilot, dataset.slots
+    )
     run.save_draft()
     if surveyor.combinations is not None:
         run.save_frequencies(run.anonymizer.frequencies(surveyor.combinations))

@@ -68,7 +68,9 @@ class LocalEngine:
                 draw.take_from(batch)
             told(batch.num_rows)
         sample, pilot = (pa.Table.from_batches(draw.taken) for draw in draws)
-        run.draft = planning.draft(job, surveyor.finish(), dataset.hierarchies, sample, pilot)
+        run.draft = planning.draft(
+            job, surveyor.finish(), dataset.hierarchies, sample, pilot, dataset.slots
+        )
         if surveyor.combinations is not None:
             run.frequencies = run.anonymizer.frequencies(surveyor.combinations)
         return run.draft

@@ -31,17 +31,22 @@ _STATE = "run.json"
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is to be anonymized, and how; ``hierarchies`` by column."""
+    """What is to be anonymized, and how; ``hierarchies`` by column.
+
+    ``slots`` is how many fragments can be anonymized at once.
+    """
 
     job: Job
     source: storage.Source
     hierarchies: Mapping[str, Hierarchy]
+    slots: int = 1
 
     def save(self, work: storage.WorkDir) -> None:
         """Describe it in the working files; hierarchies too, which other machines may not have."""
         described = {
             "job": self.job.to_dict(),
             "source": self.source.to_json(),
+            "slots": self.slots,
             "hierarchies": {
                 column: {"name": hierarchy.name, "rows": hierarchy.to_rows()}
                 for column, hierarchy in self.hierarchies.items()
@@ -58,7 +63,8 @@ class Dataset:
             for column, each in described["hierarchies"].items()
         }
         job = Job.from_dict(described["job"])
-        return cls(job, storage.Source.from_json(described["source"]), hierarchies)
+        source = storage.Source.from_json(described["source"])
+        return cls(job, source, hierarchies, described["slots"])
 
 
 class Run:

@@ -67,12 +67,17 @@ class SparkConnect:
         self._session: SparkSession | None = None
 
     def partition(
-        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+        self,
+        job: Job,
+        work: str,
+        progress: Progress,
+        made_by: str | None = None,
+        slots: int | None = None,
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
         with self._engine(job) as engine:
             return pipeline.partition(
-                job, work=work, progress=progress, engine=engine, made_by=made_by
+                job, work=work, progress=progress, engine=engine, made_by=made_by, slots=slots
             )
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,12 @@ class SparkSubmit:
         self._submission: _Submission | None = None
 
     def partition(
-        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+        self,
+        job: Job,
+        work: str,
+        progress: Progress,
+        made_by: str | None = None,
+        slots: int | None = None,
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`.
 
@@ -66,7 +71,7 @@ class SparkSubmit:
         """
 
         def order() -> Order:
-            pipeline.begin(job, work, made_by)
+            pipeline.begin(job, work, made_by, slots)
             return _order(job, "partition", work)
 
         try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import conf
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.engines.cores import available_cores
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
@@ -58,7 +59,7 @@ class PartitionOperator(MondrianOperator):
             parts = self._parts(job, self._work)
             self.place = place = place_of(job, self, context)
             with refusal_told(self.on_refusal, context, job):
-                fragments = self._fragments(job, place, parts, made_by(self, context))
+                fragments = self._fragments(job, place, parts, context)
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))
         return parts if self.map_first_phase else fragments
@@ -74,14 +75,15 @@ class PartitionOperator(MondrianOperator):
         return parts
 
     def _fragments(
-        self, job: Job, place: Place, parts: list[dict[str, Any]], maker: str
+        self, job: Job, place: Place, parts: list[dict[str, Any]], context: Context
     ) -> list[dict[str, Any]]:
         work, progress = str(self._work), self.log_progress()
+        maker, slots = made_by(self, context), slots_of(job, context)
         if not parts:
-            return place.partition(job, work, progress, maker)
+            return place.partition(job, work, progress, maker, slots)
         from mondrian_ops import pipeline
 
-        return pipeline.count(job, work=work, progress=progress, made_by=maker)
+        return pipeline.count(job, work=work, progress=progress, made_by=maker, slots=slots)
 
     def _check_number(self, fragments: list[dict[str, Any]]) -> None:
         """Refuse more fragments than this Airflow maps: `max_rows` can make many."""
@@ -109,19 +111,42 @@ def check_fragments(job: Job) -> None:
 
     Raises JobError.
     """
-    if job.engine == "spark" and job.spark.shape == "application":
-        return  # one task has them all
-    check_map_length(job.partitioning.fragments, "partitioning.fragments")
+    asked = job.partitioning.fragments
+    if asked != "auto" and not _in_one_task(job):
+        check_map_length(asked, "partitioning.fragments")
+
+
+def slots_of(job: Job, context: Context) -> int | None:
+    """How many fragments this Airflow anonymizes at once; None where Spark has them in one task.
+
+    As far as a task can know: by the settings of Airflow and the DAG and, where the executor is the
+    local one, the cores of this machine. Pools, and how many workers there are, it does not know.
+    """
+    if _in_one_task(job):
+        return None
+    slots = [context["dag"].max_active_tasks, _max_map_length()]
+    slots += filter(None, [conf.getint("core", "parallelism", fallback=0)])  # 0: as many as come
+    if conf.get("core", "executor", fallback="") == "LocalExecutor" and job.engine == "local":
+        slots.append(available_cores())
+    return min(slots)
+
+
+def _in_one_task(job: Job) -> bool:
+    return job.engine == "spark" and job.spark.shape == "application"
 
 
 def check_map_length(length: int, what: str) -> None:
     """Raise JobError if ``length`` mapped tasks are more than ``[core] max_map_length``."""
-    limit = conf.getint("core", "max_map_length", fallback=1024)
+    limit = _max_map_length()
     if length > limit:
         raise JobError(
             f"{what}: {length} mapped tasks are more than [core] max_map_length of this Airflow, "
             f"{limit}; ask for fewer or raise the limit"
         )
+
+
+def _max_map_length() -> int:
+    return conf.getint("core", "max_map_length", fallback=1024)
 
 
 def _sizes(fragments: list[dict[str, Any]]) -> tuple[int, str]:

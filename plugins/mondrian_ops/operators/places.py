@@ -17,9 +17,15 @@ class Place(Protocol):
     """Does the work of the phases that have much of it, as :mod:`mondrian_ops.pipeline` does."""
 
     def partition(
-        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+        self,
+        job: Job,
+        work: str,
+        progress: Progress,
+        made_by: str | None = None,
+        slots: int | None = None,
     ) -> list[dict[str, Any]]:
-        """The fragments of the data set; ``made_by``: who makes its release."""
+        """The fragments of the data set; ``made_by``: who makes its release; ``slots``: how many
+        fragments can be anonymized at once."""
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """A fragment's summary."""
@@ -35,12 +41,17 @@ class Here:
         self._cores = cores
 
     def partition(
-        self, job: Job, work: str, progress: Progress, made_by: str | None = None
+        self,
+        job: Job,
+        work: str,
+        progress: Progress,
+        made_by: str | None = None,
+        slots: int | None = None,
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
         from mondrian_ops import pipeline
 
-        return pipeline.partition(job, work=work, progress=progress, made_by=made_by)
+        return pipeline.partition(job, work=work, progress=progress, made_by=made_by, slots=slots)
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""

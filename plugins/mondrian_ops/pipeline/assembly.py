@@ -66,11 +66,12 @@ def assembled(
 
 
 def partitioning_note(
-    job: Job, *, fragments: int, sample_rows: int, merged: int, note: str
+    job: Job, *, fragments: int, sample_rows: int, merged: int, reason: str, note: str
 ) -> dict[str, Any]:
     return {
         "strategy": job.partitioning.strategy,
         "asked": job.partitioning.fragments,
+        "reason": reason,
         "fragments": fragments,
         "sample_rows": sample_rows,
         "merged": merged,

@@ -102,7 +102,9 @@ def anonymize(
         "columns": column_roles(job, source.column_names, index),
         "retrieval": {"asked": job.retrieval, "used": "memory"},
         "generalizations": {each.name: each.generalization for each in anonymizer.attributes},
-        "partitioning": partitioning_note(job, fragments=1, sample_rows=0, merged=0, note=""),
+        "partitioning": partitioning_note(
+            job, fragments=1, sample_rows=0, merged=0, reason="in memory", note=""
+        ),
         "timings_s": {"anonymize": surveyed - started},
         "made_by": None,
     }

@@ -19,6 +19,7 @@ from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import SCHEMA, Plan, reach_of
 from mondrian_ops.engines import Engine, engine_of
+from mondrian_ops.engines.cores import available_cores
 from mondrian_ops.engines.fragment import Fragment
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.pipeline import ledger
@@ -38,6 +39,7 @@ __all__ = ["begin", "count", "divide", "partition", "plan", "recoded", "to_map"]
 # Reading the source in every mapped task is worth it up to this many times its size in all:
 # scattering reads it once, and writes and reads the working files besides.
 _PUSHDOWN_READS = 2.0
+_SPARK_SLOTS = 32  # of a cluster whose size nobody tells
 
 
 def plan(
@@ -68,6 +70,7 @@ def partition(
     progress: Progress | None = None,
     engine: Engine | None = None,
     made_by: str | None = None,
+    slots: int | None = None,
 ) -> list[Fragment]:
     """The fragments of the dataset, small JSON values for the mapped tasks.
 
@@ -75,6 +78,8 @@ def partition(
     counts the real rows against the fragments' conditions and, for ``scatter`` retrieval, routes
     them to private files. ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who
     makes the release: ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python.
+    ``slots`` is how many fragments can be anonymized at once; by default one on each core, on Spark
+    32.
 
     Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment; ``where`` and
     ``any_of`` say no more of its condition than may be shown. Where one Spark application is to
@@ -85,11 +90,16 @@ def partition(
     """
     started = time.perf_counter()
     with _nothing_left_of_a_failure(work):
-        return divide(begin(job, work, made_by), progress, engine, started)
+        return divide(begin(job, work, made_by, slots), progress, engine, started)
 
 
 def count(
-    job: Job, *, work: str, progress: Progress | None = None, made_by: str | None = None
+    job: Job,
+    *,
+    work: str,
+    progress: Progress | None = None,
+    made_by: str | None = None,
+    slots: int | None = None,
 ) -> list[Fragment]:
     """As :func:`partition`, but columns are not recoded yet.
 
@@ -99,13 +109,13 @@ def count(
     """
     started = time.perf_counter()
     with _nothing_left_of_a_failure(work):
-        run = begin(job, work, made_by)
+        run = begin(job, work, made_by, slots)
         state = _counted(run, engine_of(job), progress)
         run.save_frequencies(run.frequencies)
         return _kept(run, {**state, "recoding": None}, started)
 
 
-def begin(job: Job, work: str, made_by: str | None = None) -> Run:
+def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = None) -> Run:
     """Check the job against its input and output, and make the working files.
 
     All that :func:`divide` needs is in them then, so that a machine may do it which sees neither
@@ -120,7 +130,7 @@ def begin(job: Job, work: str, made_by: str | None = None) -> Run:
     with storage.unpublished(str(job.output)):
         directory.create()
     directory.note_replaced(storage.standing(str(job.output)), made_by)
-    run = Run(directory, _opened(job))
+    run = Run(directory, _opened(job, slots))
     run.dataset.save(directory)
     return run
 
@@ -215,11 +225,12 @@ def _kept(run: Run, state: dict[str, Any], started: float) -> list[Fragment]:
     return to_map(run)
 
 
-def _opened(job: Job) -> Dataset:
+def _opened(job: Job, slots: int | None = None) -> Dataset:
     source = storage.open_source(str(job.input), job.named_columns)
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
-    return Dataset(job, source, hierarchies_of(job))
+    at_once = _SPARK_SLOTS if job.engine == "spark" else available_cores()
+    return Dataset(job, source, hierarchies_of(job), slots or at_once)
 
 
 def _resolved_retrieval(run: Run) -> str:
@@ -296,29 +307,30 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
             fragments=len(fragments),
             sample_rows=run.draft.sample_rows,
             merged=run.draft.plan.leaves - len(fragments),
+            reason=run.draft.reason,
             note=_note(run, fragments),
         ),
     }
 
 
 def _note(run: Run, fragments: list[Fragment]) -> str:
-    """What became of the number of fragments that was asked for."""
-    asked = run.dataset.job.partitioning
+    """What became of the number of fragments that was wanted."""
+    options, wanted = run.dataset.job.partitioning, run.draft.fragments
+    asked = f"{wanted} fragments were {'worthwhile' if run.draft.reason else 'asked for'}"
     planned = run.draft.plan.leaves
     largest = max(fragment["rows"] for fragment in fragments)
-    if largest > asked.max_rows:
+    if largest > options.max_rows:
         return (
-            f"the largest fragment has {largest} rows, more than max_rows ({asked.max_rows}): the "
-            f"sample of {run.draft.sample_rows} rows could not be cut so that none has"
+            f"the largest fragment has {largest} rows, more than max_rows ({options.max_rows}): "
+            f"the sample of {run.draft.sample_rows} rows could not be cut so that none has"
         )
-    if planned < asked.fragments:
-        return (
-            f"{asked.fragments} fragments were asked for, the sample of "
-            f"{run.draft.sample_rows} rows could be cut into {planned}"
-        )
-    if planned > asked.fragments:
-        why = "max_rows" if asked.max_rows < run.dataset.source.rows else "a cut into several parts"
-        return f"{asked.fragments} fragments were asked for, {why} made them {planned}"
+    if planned < wanted:
+        sample = f"the sample of {run.draft.sample_rows} rows"
+        return f"{asked}, {sample} could be cut into {planned}"
+    if planned > wanted:
+        rows = run.dataset.source.rows
+        why = "max_rows" if options.max_rows < rows else "a cut into several parts"
+        return f"{asked}, {why} made them {planned}"
     return ""
 
 

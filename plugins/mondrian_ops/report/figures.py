@@ -218,6 +218,13 @@ def weakest(reached: Any, worst: Callable[[Iterable[float]], float]) -> float | 
     return worst(reached.values()) if isinstance(reached, Mapping) else reached
 
 
+def divided(parts: Mapping[str, Any]) -> str:
+    """How many fragments the rows were divided into, and who asked for so many."""
+    fragments = parts.get("fragments")
+    why = parts.get("reason") or f"asked for {parts.get('asked')}"
+    return f"{parts.get('strategy')}: {fragments} fragment{'s' * (fragments != 1)}, {why}"
+
+
 def used(choice: Mapping[str, Any]) -> str:
     """What was used for something that the job may leave open, beside what was asked, and why."""
     used, asked = choice.get("used"), choice.get("asked")

@@ -357,8 +357,8 @@ def _making(report: Mapping[str, Any]) -> str:
     if report.get("recoding"):
         rows.append(("Recoding", report["recoding"]["summary"]))
     if parts:
-        said = f"{parts.get('strategy')}: {parts.get('fragments')} fragments, asked for "
-        said += f"{parts.get('asked')}; decided on a sample of {number(parts.get('sample_rows'))}"
+        said = figures.divided(parts)
+        said += f"; decided on a sample of {number(parts.get('sample_rows'))}"
         said += " rows"
         if parts.get("merged"):
             said += f"; {parts['merged']} merged because they could not stand alone"

@@ -269,8 +269,7 @@ def making(report: Report) -> list[tuple[str, str]]:
     if report.get("recoding"):
         found.append(("Recoding", str(report["recoding"].get("summary", ""))))
     if parts:
-        said = f"{parts.get('strategy')}: {parts.get('fragments')} fragments, asked for "
-        found.append(("Partitioning", said + f"{parts.get('asked')}"))
+        found.append(("Partitioning", figures.divided(parts)))
     for phase, taken in report["timings_s"].items():
         found.append((f"Time, {phase.replace('_', ' ')}", seconds(taken)))
     if report.get("approval"):

@@ -223,3 +223,24 @@ def test_fragments_are_merged_until_enough_of_their_values_are_there():
         counts.add(counting.count(table.to_batches()[0])[0])
         merged = planning.merged(draft.anonymizer(job, {}), plan, counts)
         assert len(merged.fragments) == fragments
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds", "slots", "fragments"),
+    [
+        (432, 0.001, 16, 1),  # cut faster than a task starts
+        (30_000, 3.9, 16, 1),
+        (30_000, 4.0, 16, 2),
+        (1_000_000, 4.5, 2, 2),
+        (100_000_000, 0.0, 64, 4),  # to read and write them is work too
+        (100_000_000, 20.0, 64, 14),
+        (100_000_000, 20.0, 8, 8),
+    ],
+)
+def test_fragments_are_as_many_as_have_work_and_run_at_once(rows, seconds, slots, fragments):
+    job = job_of(["q0", "q1"], {})
+    found, why = planning.worthwhile(job, rows, seconds, slots)
+    assert found == fragments
+    assert why.startswith("auto: about ") and why.endswith(f", at most {slots} at once")
+    asked = job_of(["q0", "q1"], {"fragments": 5})
+    assert planning.worthwhile(asked, rows, seconds, slots) == (5, "")

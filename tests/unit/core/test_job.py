@@ -128,7 +128,7 @@ def test_to_dict_leaves_out_what_was_not_asked_for() -> None:
         "cut": "auto",
         "partitioning": {
             "strategy": "multidimensional",
-            "fragments": 8,
+            "fragments": "auto",
             "sample": 0.001,
             "seed": 0,
             "min_sample": 1000,
@@ -271,7 +271,8 @@ WRONG = [
     ({"retrieval": "push"}, "retrieval: 'push' is not one of auto, pushdown, scatter", []),
     ({"partitioning": "quantile"}, "partitioning: must be a mapping", ["'quantile'"]),
     ({"partitioning": {"fragment": 2}}, "partitioning.fragment: unknown", ["'fragments'?"]),
-    ({"partitioning": {"fragments": 0}}, "partitioning.fragments: must be a whole", []),
+    ({"partitioning": {"fragments": 0}}, "partitioning.fragments: must be a whole", ["`auto`"]),
+    ({"partitioning": {"fragments": "all"}}, "partitioning.fragments: must be a whole", ["`auto`"]),
     ({"partitioning": {"sample": 0}}, "partitioning.sample: must be a rate", ["not 0"]),
     ({"partitioning": {"sample": 1.1}}, "partitioning.sample: must be a rate", ["1.1"]),
     ({"partitioning": {"seed": -1}}, "partitioning.seed: must be a whole number", ["-1"]),

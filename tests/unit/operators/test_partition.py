@@ -12,8 +12,11 @@ from mondrian_ops import pipeline
 from mondrian_ops.algorithms import planning
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import PartitionOperator
+from mondrian_ops.operators import partition as module
 from mondrian_ops.operators.base import read_job
-from mondrian_ops.operators.partition import check_fragments
+from mondrian_ops.operators.partition import check_fragments, slots_of
+
+APPLICATION = {"shape": "application"}
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -65,12 +68,45 @@ def test_more_fragments_than_asked_for_are_counted_too(monkeypatch, context, job
 
 def test_one_task_may_have_any_number_of_fragments(monkeypatch, context, job):
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
-    job.update(engine="spark", spark={"shape": "application"}, partitioning={"fragments": 5})
+    job.update(engine="spark", spark=APPLICATION, partitioning={"fragments": 5})
     check_fragments(read_job(job))
 
 
+@pytest.mark.parametrize(
+    ("settings", "slots"),
+    [
+        ({"EXECUTOR": "CeleryExecutor"}, 16),  # of the DAG
+        ({"EXECUTOR": "CeleryExecutor", "PARALLELISM": "0"}, 16),
+        ({"EXECUTOR": "CeleryExecutor", "PARALLELISM": "5"}, 5),
+        ({"EXECUTOR": "CeleryExecutor", "MAX_MAP_LENGTH": "4"}, 4),
+        ({"EXECUTOR": "LocalExecutor"}, 3),
+        ({"EXECUTOR": "LocalExecutor", "PARALLELISM": "2"}, 2),
+    ],
+)
+def test_as_many_fragments_are_worthwhile_as_run_at_once(
+    monkeypatch, context, job, settings, slots
+):
+    for name, value in settings.items():
+        monkeypatch.setenv(f"AIRFLOW__CORE__{name}", value)
+    monkeypatch.setattr(module, "available_cores", lambda: 3)
+    monkeypatch.setattr(planning, "_TASK_S", 1e-9)
+    rows = "".join(f"{age}\n" for age in range(1000))
+    Path(job["input"]).write_text(f"age\n{rows}")
+    job.update(cut="median", partitioning={"sample": 0.5})
+    fragments = PartitionOperator(task_id="t", job=job).execute(context)
+    assert len(fragments) == slots
+    assert sum(fragment["rows"] for fragment in fragments) == 1000
+
+
+def test_on_spark_the_cores_of_this_machine_count_for_nothing(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "LocalExecutor")
+    monkeypatch.setattr(module, "available_cores", lambda: 3)
+    assert slots_of(read_job({**job, "engine": "spark"}), context) == 16
+    assert slots_of(read_job({**job, "engine": "spark", "spark": APPLICATION}), context) is None
+
+
 def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context, job):
-    def told_to_stop(_job, *, work, progress, made_by):
+    def told_to_stop(_job, *, work, **_options):
         Path(work).mkdir()
         task.on_kill()
 

@@ -44,8 +44,8 @@ def test_a_table_is_released_with_its_report(monkeypatch):
     assert report["verification"]["passed"] is True
     assert report["verification"]["failures"] == []
     assert report["verification"]["files"] == 1
-    told = {"strategy": "multidimensional", "asked": 8, "fragments": 1, "sample_rows": 0}
-    assert report["partitioning"] == {**told, "merged": 0, "note": ""}
+    told = {"strategy": "multidimensional", "asked": "auto", "fragments": 1, "sample_rows": 0}
+    assert report["partitioning"] == {**told, "merged": 0, "reason": "in memory", "note": ""}
     (fragment,) = report["fragments"]
     counted = {"id": 0, "where": "", "rows": ROWS, "equivalence_classes": 8, "DP": 72}
     assert counted.items() <= fragment.items()
