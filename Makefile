@@ -25,7 +25,7 @@ DEALT := -n logical --maxprocesses 4 --max-worker-restart 0 --no-loadscope-reord
 ifdef UV
 INSTALL := VIRTUAL_ENV=$(VENV) uv pip install --quiet
 else
-INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517
 endif
 
 .PHONY: help

@@ -66,7 +66,6 @@ with DAG(
             ],
             "sensitive": ["diagnosis"],
             "unlisted": "drop",
-            "partitioning": {"fragments": 4},
         },
         asset=Asset("mondrian_example_visits"),
     )

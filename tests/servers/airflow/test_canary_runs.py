@@ -137,7 +137,9 @@ def runs(project, seen) -> dict[str, str]:
     (data / "not_text.csv").write_bytes(text.encode().replace(b"CANARYname0600", b"CANARY\xff\xfe"))
 
     def start(name, file=None, **changed):
-        job = project.job(name, **{**ROLES, "input": str(data / (file or "people.parquet"))})
+        job = project.job(
+            f"canaries_{name}", **{**ROLES, "input": str(data / (file or "people.parquet"))}
+        )
         options = {"unlisted": "publish", "retrieval": "scatter", **changed}
         return project.airflow.trigger(DAG, form({**job, **options}))
 
@@ -161,8 +163,8 @@ def runs(project, seen) -> dict[str, str]:
 def test_the_canaries_are_published(project, runs, name):
     """Or there would be nothing to find elsewhere."""
     assert project.airflow.finish(DAG, runs[name]) == "success"
-    assert published(project.output(name)) > 0
-    files = project.output(name).glob("part-*.parquet")
+    assert published(project.output(f"canaries_{name}")) > 0
+    files = project.output(f"canaries_{name}").glob("part-*.parquet")
     assert any(canaries(pd.read_parquet(file).to_csv()) for file in files)
 
 
