@@ -5,8 +5,8 @@ from __future__ import annotations
 REFERENCE_CUT_S = 949.0  # the published centralized program, 1 M hands, one core
 # 1 M x 10, k = 5, l = 2, one core
 CUT_S = {"median": 0.25, "gain": 0.30, "lookahead": 1.8, "auto": 5.0}
-TIMES_DUCKDB = 3.0
-TIMES_EMPTY_DAG = 2.0
+TIMES_DUCKDB = 2.5
+TIMES_EMPTY_DAG = 1.6
 LIST_S = 1.0  # 10,000 releases
 REFERENCE_SPARK_SHARE = 30  # the distributed run takes at most a 30th of the reference's
 LINEAR = 0.2  # time per row may differ by this share

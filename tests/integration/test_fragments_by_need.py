@@ -50,13 +50,13 @@ def test_a_table_that_is_cut_faster_than_a_task_starts_is_one_fragment(run):
 
 def test_the_classes_are_the_same_whatever_is_worthwhile(run, monkeypatch):
     rows, one = run("one")
-    monkeypatch.setattr(planning, "_TASK_S", 1e-9)
+    monkeypatch.setattr(planning, "_VALUE_S", 1e9)
     monkeypatch.setattr(
-        sys.modules["mondrian_ops.pipeline.partition"], "available_cores", lambda: 6
+        sys.modules["mondrian_ops.pipeline.partition"], "available_cores", lambda: 2
     )
     again, several = run("several")
-    asked, eight = run("asked", fragments=8)
-    assert [len(each["fragments"]) for each in (one, several, eight)] == [1, 6, 8]
+    asked, six = run("asked", fragments=6)
+    assert [len(each["fragments"]) for each in (one, several, six)] == [1, 8, 6]
     assert rows == again == asked
     assert several["partitioning"]["asked"] == "auto"
     assert several["partitioning"]["note"] == ""
@@ -65,7 +65,7 @@ def test_the_classes_are_the_same_whatever_is_worthwhile(run, monkeypatch):
 def test_the_report_states_the_rule(run):
     _, report = run("small")
     why = report["partitioning"]["reason"]
-    assert why.startswith("auto: about 0.0 s of work for one core, at least 2 s of it for each")
+    assert why.startswith("auto: about 0.0 s of work for one core, at least 0.05 s for each")
     said = f"multidimensional: 1 fragment, {why}"
     assert said in page.render_html(report)
     assert ("Partitioning", said) in details.making(report)

@@ -29,6 +29,7 @@ __all__ = [
     "PILOT_ROWS",
     "Draft",
     "LeafCounts",
+    "Slots",
     "check_attainable",
     "check_persons",
     "chosen_rows",
@@ -53,8 +54,15 @@ PILOT_ROWS = 20_000
 _ROWS_PER_LIMIT = 400
 _ROOM = 0.8
 
-# Seconds that Airflow takes to start a task, and a core to read, code, count and write a value.
-_TASK_S, _VALUE_S = 2.0, 4e-8
+_VALUE_S = 4e-8  # seconds that a core takes to read, code, count and write a value
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Room for fragments: ``most`` of them, each of which takes ``start_s`` seconds to start."""
+
+    most: int = 1
+    start_s: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -167,11 +175,11 @@ def draft(
     hierarchies: Hierarchies,
     sample: pa.Table,
     pilot: pa.Table,
-    slots: int = 1,
+    slots: Slots = Slots(),  # noqa: B008 - frozen
 ) -> Draft:
     """Choose the cut on the ``pilot`` rows and plan the fragments on the ``sample``.
 
-    ``slots`` is how many fragments can be anonymized at once.
+    ``slots`` is the room for fragments, where the job leaves their number open.
 
     Raises PrivacyError where the dataset as a whole cannot satisfy what is asked.
     """
@@ -183,20 +191,20 @@ def draft(
     return Draft(survey, cut, plan, sample.num_rows, fragments, reason)
 
 
-def worthwhile(job: Job, rows: int, seconds: float, slots: int) -> tuple[int, str]:
+def worthwhile(job: Job, rows: int, seconds: float, slots: Slots) -> tuple[int, str]:
     """How many fragments are wanted, and why, where the job leaves it open.
 
-    Each has work for as long as Airflow takes to start a task, or there is one; no more than
-    ``slots`` can be anonymized at once. Cutting takes ``seconds`` of one core.
+    Each has work for as long as it takes to start, or there is one; no more than there is room for.
+    Cutting takes ``seconds`` of one core.
     """
     asked = job.partitioning.fragments
     if asked != "auto":
         return asked, ""
     values = rows * (len(job.quasi_identifiers) + len(job.sensitive))
     work = seconds + values * _VALUE_S
-    found = max(1, min(slots, int(work / _TASK_S)))
-    how = f"auto: about {work:.1f} s of work for one core, at least {_TASK_S:g} s of it for each"
-    return found, f"{how}, at most {slots} at once"
+    found = max(1, min(slots.most, int(work / slots.start_s)))
+    how = f"auto: about {work:.1f} s of work for one core, at least {slots.start_s:g} s for each"
+    return found, f"{how}, at most {slots.most} of them"
 
 
 def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, asked: int) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
-from mondrian_ops.algorithms.planning import Draft
+from mondrian_ops.algorithms.planning import Draft, Slots
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -33,20 +33,20 @@ _STATE = "run.json"
 class Dataset:
     """What is to be anonymized, and how; ``hierarchies`` by column.
 
-    ``slots`` is how many fragments can be anonymized at once.
+    ``slots`` is the room for fragments.
     """
 
     job: Job
     source: storage.Source
     hierarchies: Mapping[str, Hierarchy]
-    slots: int = 1
+    slots: Slots = Slots()
 
     def save(self, work: storage.WorkDir) -> None:
         """Describe it in the working files; hierarchies too, which other machines may not have."""
         described = {
             "job": self.job.to_dict(),
             "source": self.source.to_json(),
-            "slots": self.slots,
+            "slots": asdict(self.slots),
             "hierarchies": {
                 column: {"name": hierarchy.name, "rows": hierarchy.to_rows()}
                 for column, hierarchy in self.hierarchies.items()
@@ -64,7 +64,7 @@ class Dataset:
         }
         job = Job.from_dict(described["job"])
         source = storage.Source.from_json(described["source"])
-        return cls(job, source, hierarchies, described["slots"])
+        return cls(job, source, hierarchies, Slots(**described["slots"]))
 
 
 class Run:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.planning import LeafCounts
+from mondrian_ops.algorithms.planning import LeafCounts, Slots
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.job import Job
@@ -40,6 +40,7 @@ __all__ = ["begin", "count", "divide", "partition", "plan", "recoded", "to_map"]
 # scattering reads it once, and writes and reads the working files besides.
 _PUSHDOWN_READS = 2.0
 _SPARK_SLOTS = 32  # of a cluster whose size nobody tells
+_PER_CORE = 4  # fragments, so that while one is written another is cut
 
 
 def plan(
@@ -78,8 +79,8 @@ def partition(
     counts the real rows against the fragments' conditions and, for ``scatter`` retrieval, routes
     them to private files. ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who
     makes the release: ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python.
-    ``slots`` is how many fragments can be anonymized at once; by default one on each core, on Spark
-    32.
+    ``slots`` is how many fragments Airflow anonymizes at once, each in a task; by default they are
+    anonymized here, or by one Spark application.
 
     Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment; ``where`` and
     ``any_of`` say no more of its condition than may be shown. Where one Spark application is to
@@ -229,8 +230,16 @@ def _opened(job: Job, slots: int | None = None) -> Dataset:
     source = storage.open_source(str(job.input), job.named_columns)
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
-    at_once = _SPARK_SLOTS if job.engine == "spark" else available_cores()
-    return Dataset(job, source, hierarchies_of(job), slots or at_once)
+    return Dataset(job, source, hierarchies_of(job), _room(job, slots))
+
+
+def _room(job: Job, slots: int | None) -> Slots:
+    """The room for fragments. Threads of one process start at once, a Spark task in a second."""
+    if slots is not None:
+        return Slots(slots)
+    if job.engine == "spark":
+        return Slots(_SPARK_SLOTS, 1.0)
+    return Slots(_PER_CORE * available_cores(), 0.05)
 
 
 def _resolved_retrieval(run: Run) -> str:

@@ -225,6 +225,12 @@ def test_fragments_are_merged_until_enough_of_their_values_are_there():
         assert len(merged.fragments) == fragments
 
 
+def test_threads_start_at_once():
+    found, why = planning.worthwhile(job_of(["q0"], {}), 1000, 0.2, planning.Slots(8, 0.05))
+    assert found == 4
+    assert "at least 0.05 s for each" in why
+
+
 @pytest.mark.parametrize(
     ("rows", "seconds", "slots", "fragments"),
     [
@@ -239,8 +245,8 @@ def test_fragments_are_merged_until_enough_of_their_values_are_there():
 )
 def test_fragments_are_as_many_as_have_work_and_run_at_once(rows, seconds, slots, fragments):
     job = job_of(["q0", "q1"], {})
-    found, why = planning.worthwhile(job, rows, seconds, slots)
+    found, why = planning.worthwhile(job, rows, seconds, planning.Slots(slots))
     assert found == fragments
-    assert why.startswith("auto: about ") and why.endswith(f", at most {slots} at once")
+    assert why.startswith("auto: about ") and why.endswith(f", at most {slots} of them")
     asked = job_of(["q0", "q1"], {"fragments": 5})
-    assert planning.worthwhile(asked, rows, seconds, slots) == (5, "")
+    assert planning.worthwhile(asked, rows, seconds, planning.Slots(slots)) == (5, "")

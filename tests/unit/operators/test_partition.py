@@ -89,7 +89,7 @@ def test_as_many_fragments_are_worthwhile_as_run_at_once(
     for name, value in settings.items():
         monkeypatch.setenv(f"AIRFLOW__CORE__{name}", value)
     monkeypatch.setattr(module, "available_cores", lambda: 3)
-    monkeypatch.setattr(planning, "_TASK_S", 1e-9)
+    monkeypatch.setattr(planning, "_VALUE_S", 1e9)
     rows = "".join(f"{age}\n" for age in range(1000))
     Path(job["input"]).write_text(f"age\n{rows}")
     job.update(cut="median", partitioning={"sample": 0.5})
