@@ -8,6 +8,7 @@ into `benchmarks/RESULTS.md`, which is committed.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -54,6 +55,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else every process compiles what it imports
     parts = options.only or list(PARTS)
     scratch = Path(tempfile.mkdtemp(prefix="mondrian_ops-bench-", dir=options.scratch))
     context = Context(
