@@ -101,6 +101,7 @@ JOBS: Mapping[str, dict[str, Any]] = {
         "sensitive": ["word", "grade"],
         "l": 2,
         "spark": APPLICATION,
+        "partitioning": {"fragments": 8},
     },
     "one fragment": {"quasi_identifiers": list(FEW), "partitioning": {"fragments": 1}},
     "persons": {

@@ -1,0 +1,91 @@
+"""A job from a file or a mapping, with options changed, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.limits import LIMITS
+from mondrian_ops.storage.jobs import load_job, read_job
+
+JOB = {"input": "in/ä.csv", "output": "out", "k": 5, "quasi_identifiers": ["naïve 💥"]}
+AS_YAML = "input: in/ä.csv\noutput: out\nk: 5\nquasi_identifiers: [naïve 💥]\n".encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        AS_YAML,
+        b"\xef\xbb\xbf" + AS_YAML,
+        AS_YAML.replace(b"\n", b"\r\n"),
+        json.dumps(JOB).encode(),
+        json.dumps(JOB, ensure_ascii=False, indent=1).encode(),
+    ],
+    ids=["yaml", "with a byte order mark", "of Windows", "escaped json", "json"],
+)
+def test_a_file_holds_what_the_mapping_holds(tmp_path, content):
+    path = tmp_path / "jöb.txt"
+    path.write_bytes(content)
+    assert read_job(str(path)) == JOB
+    for given in (path, str(path)):
+        assert load_job(given).to_dict() == load_job(JOB).to_dict()
+
+
+def test_paths_of_a_job_stay_as_they_are_and_its_directory_is_kept(tmp_path, monkeypatch):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "job.yaml").write_bytes(AS_YAML)
+    monkeypatch.chdir(tmp_path)
+    job = load_job(os.path.join("jobs", "job.yaml"))
+    assert (job.input, job.base_dir) == ("in/ä.csv", str(tmp_path / "jobs"))
+    assert load_job(JOB).base_dir is None
+
+
+def test_overrides_change_the_job_but_not_the_mapping_nor_the_file(tmp_path):
+    path, mapping = tmp_path / "job", {**JOB, "partitioning": {"seed": 1}}
+    path.write_bytes(AS_YAML)
+    for given in (path, mapping):
+        job = load_job(given, ["k=7", "partitioning.fragments=3"])
+        assert (job.k, job.partitioning.fragments) == (7, 3)
+    assert mapping == {**JOB, "partitioning": {"seed": 1}}
+    assert path.read_bytes() == AS_YAML
+    with pytest.raises(JobError, match=r"--set 'k': must be KEY=VALUE"):
+        load_job(path, ["k"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, ": no such job file; check the path"),
+        (b"", ": a job is a mapping of options, such as k: 5"),
+        (b"- k: 5", ": a job is a mapping of options"),
+        (b"k: 5\nk: 6", ", line 1: a key is there twice; correct the file"),
+        (b'{"k": 5, "k": 6}', ": a key is there twice; correct the file"),
+        (b"k: 5\nl: [", ", line 2: not valid YAML; correct the file"),
+        (b'k: "\xff"', ": not UTF-8 text; convert the file to UTF-8"),
+        ("k: 5".encode("utf-16"), ": not UTF-8 text"),
+        (b"[" * 3_000, ": nested too deeply; correct the file"),
+        (b"#" * (LIMITS["job_file"].default + 1), ": has 256 KiB; the limit 'job_file' is"),
+    ],
+)
+def test_a_file_that_holds_no_job_is_named_with_the_remedy(tmp_path, content, message):
+    path = tmp_path / "job.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(JobError) as caught:
+        read_job(str(path))
+    assert str(caught.value).startswith(f"{path}{message}")
+
+
+def test_a_directory_is_no_job_file(tmp_path):
+    with pytest.raises(JobError, match="no such job file"):
+        load_job(tmp_path)
+
+
+def test_an_option_that_is_wrong_is_named_with_its_file(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_bytes(AS_YAML.replace(b"k: 5", b"k: 1"))
+    with pytest.raises(JobError, match=r"^k: must be .* not 1;.*job\.yaml"):
+        load_job(path)
