@@ -175,7 +175,7 @@ def draft(
     hierarchies: Hierarchies,
     sample: pa.Table,
     pilot: pa.Table,
-    slots: Slots = Slots(),  # noqa: B008 - frozen
+    slots: Slots = Slots(),
 ) -> Draft:
     """Choose the cut on the ``pilot`` rows and plan the fragments on the ``sample``.
 

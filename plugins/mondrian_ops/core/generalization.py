@@ -263,7 +263,7 @@ class IntervalAttribute(Attribute):
                 read_value(greatest_below(float(encoded.high[at]), type_), type_)
                 for at in (code, code + 1)
             )
-        except (pa.ArrowInvalid, OverflowError):  # the next cell ends beyond the type
+        except (pa.ArrowInvalid, ArithmeticError):  # the next cell ends beyond the type
             return None
         return round_between(below, last)
 

@@ -67,8 +67,10 @@ def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
             return str(Decimal(edge).quantize(last, ROUND_CEILING) - last)
     if pa.types.is_float64(type_):
         return float(np.nextafter(edge, -np.inf))
-    narrow = np.float32(edge)
-    return float(narrow if narrow < edge else np.nextafter(narrow, np.float32(-np.inf)))
+    with np.errstate(over="ignore"):  # an edge beyond what the type holds
+        narrow = np.float32(edge)
+    below = float(narrow) < edge  # as float64: NumPy would round the edge to compare them
+    return float(narrow if below else np.nextafter(narrow, np.float32(-np.inf)))
 
 
 def date_or_number(edges: NDArray[np.float64], type_: pa.DataType) -> pa.Array:

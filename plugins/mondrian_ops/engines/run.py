@@ -39,7 +39,7 @@ class Dataset:
     job: Job
     source: storage.Source
     hierarchies: Mapping[str, Hierarchy]
-    slots: Slots = Slots()
+    slots: Slots = Slots()  # noqa: RUF009 - frozen
 
     def save(self, work: storage.WorkDir) -> None:
         """Describe it in the working files; hierarchies too, which other machines may not have."""

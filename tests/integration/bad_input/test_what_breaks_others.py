@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,22 @@ def test_a_sample_of_one_row(tmp_path):
     assert len(report["fragments"]) == 1
     assert "8 fragments were asked for" in report["partitioning"]["note"]
     assert min(sizes(release, "x").values()) >= 5
+
+
+def test_a_grid_of_cells_that_a_decimal_does_not_hold(tmp_path):
+    """The ends of its cells have more digits than the type."""
+    numbers = pa.array([Decimal(number) for number in range(-3, 4)] * 4, pa.decimal128(3, 0))
+    grid = {"name": "x", "generalization": "interval", "grid": 100_000_000}
+    partitioning = {"fragments": 2, "sample": 1.0}
+    release, report = run(
+        tmp_path,
+        pa.table({"x": numbers}),
+        k=5,
+        quasi_identifiers=[grid],
+        partitioning=partitioning,
+    )
+    assert sum(sizes(release, "x").values()) == 28
+    assert report["achieved"]["k"] >= 5
 
 
 def test_negative_numbers_and_a_constant_column(tmp_path):

@@ -52,6 +52,7 @@ def test_edges_are_the_floats_nearest_to_the_exact_ones(width, origin, steps):
     ("numbers", "digits", "units"),
     [
         ([10, 5], 0, [10, 5]),
+        ([10.0, 200], 0, [10, 200]),
         ([1e20, 0.5], 1, [10**21, 5]),
         ([0.1, 2.25, -3], 2, [10, 225, -300]),
         ([1e-7], 7, [1]),

@@ -46,6 +46,14 @@ def test_a_value_returns_from_json_as_it_was(type_, data):
     assert values.writable(value)
 
 
+def test_json_keeps_numbers_and_has_the_text_of_what_it_cannot_hold():
+    plain = [5, 2**64, True, 0.5, "ä", float("inf"), Decimal("1.50")]
+    types = [pa.int8(), pa.decimal128(30, 0), pa.bool_(), pa.float64(), pa.string(), pa.float32()]
+    scalars = map(pa.scalar, plain, [*types, pa.decimal128(5, 2)])
+    written = [json.dumps(values.json_value(each), ensure_ascii=False) for each in scalars]
+    assert written == ["5", f'"{2**64}"', "true", "0.5", '"ä"', '"inf"', '"1.50"']
+
+
 def test_what_is_no_value_of_its_type_is_refused():
     for text, type_ in [("ä", pa.int64()), ("2025-02-30", pa.date32()), ("25:00", pa.time32("s"))]:
         with pytest.raises(pa.ArrowInvalid):
@@ -75,7 +83,7 @@ def test_dates_and_moments_are_writable_within_years_of_four_digits(ticks, type_
         (pa.array([True, None]), ["true", None]),
         (pa.array([0.1, 5e-324, None]), ["0.1", "5e-324", None]),
         (pa.array([0.1], pa.float32()), ["0.1"]),
-        (pa.array([np.float16(0.5)], pa.float16()), ["0.5"]),
+        (pa.array([np.float16(0.1)], pa.float16()), ["0.099975586"]),
         (pa.array([Decimal("1.50")], pa.decimal128(5, 2)), ["1.50"]),
         (pa.array([date(1, 1, 1), None]), ["0001-01-01", None]),
         (pa.array([time(1, 2)], pa.time32("s")), ["01:02:00"]),
@@ -116,6 +124,15 @@ def test_the_last_float_below_an_edge_is_its_neighbour(type_, width, data):
     below = values.greatest_below(edge, type_)
     assert below < edge
     assert np.nextafter(pa.scalar(below, type_).as_py(), edge, dtype=f"f{width // 8}") == edge
+
+
+@examples(100)
+@given(st.floats(-1e300, 1e300))
+def test_the_last_float32_below_an_edge_that_float32_does_not_hold(edge):
+    below = values.greatest_below(edge, pa.float32())
+    with np.errstate(over="ignore"):
+        following = float(np.nextafter(np.float32(below), np.float32(np.inf)))
+    assert below < edge <= following
 
 
 @pytest.mark.parametrize(

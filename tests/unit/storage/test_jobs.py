@@ -22,9 +22,10 @@ AS_YAML = "input: in/ä.csv\noutput: out\nk: 5\nquasi_identifiers: [naïve 💥]
         b"\xef\xbb\xbf" + AS_YAML,
         AS_YAML.replace(b"\n", b"\r\n"),
         json.dumps(JOB).encode(),
+        json.dumps(JOB).encode("utf-8-sig"),
         json.dumps(JOB, ensure_ascii=False, indent=1).encode(),
     ],
-    ids=["yaml", "with a byte order mark", "of Windows", "escaped json", "json"],
+    ids=["yaml", "with a byte order mark", "of Windows", "escaped json", "both", "json"],
 )
 def test_a_file_holds_what_the_mapping_holds(tmp_path, content):
     path = tmp_path / "jöb.txt"

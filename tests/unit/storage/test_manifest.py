@@ -41,7 +41,16 @@ def test_a_manifest_is_one_json_value_of_ascii_lines():
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"\xff", b"null", b'"token, files"', b'["token", "files"]', b'{"token": "a"}'],
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"null",
+        b'"token, files"',
+        b'["token", "files"]',
+        b'{"token": 1}',
+        b'{"files": []}',
+    ],
 )
 def test_the_mark_of_another_program_is_no_manifest(tmp_path, content):
     (tmp_path / "_SUCCESS").write_bytes(content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from examples import examples
@@ -83,6 +83,8 @@ def tree(tmp_path_factory):
     ending=st.sampled_from(["", ".csv"]),
     anywhere=st.sampled_from([None, 0, 1]),
 )
+@example(segments=["[a]"], ending="", anywhere=None)
+@example(segments=["[a]", "*"], ending=".csv", anywhere=None)
 def test_the_files_that_an_input_takes_in_are_those_that_are_read(tree, segments, ending, anywhere):
     if anywhere is not None:
         segments = [*segments[:anywhere], "**", *segments[anywhere:]]

@@ -63,7 +63,13 @@ def test_two_releases_have_one_seal_if_they_have_the_same_parts(tmp_path_factory
 def test_reports_marks_and_hidden_files_are_not_sealed(tmp_path):
     place = release(tmp_path / "a", PARTS)
     seal = seal_of(place)
-    for name in ("_report.json", "_SUCCESS", ".part-00000.parquet.1a2b.tmp", "part-1.csv"):
+    for name in (
+        "_report.json",
+        "_SUCCESS",
+        ".part-00000.parquet.1a2b.tmp",
+        "part-1.csv",
+        "a.parquet",
+    ):
         (tmp_path / "a" / name).write_bytes(b"x")
         assert seal_of(place) == seal, name
 
