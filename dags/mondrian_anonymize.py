@@ -298,8 +298,8 @@ FORM = {
         minimum=1,
         section=PARTITIONING,
         title="Fragments",
-        description="Mapped tasks. Empty: as many as are worth one, by rows, estimated time and "
-        "how many run at once. What could not stand alone is merged.",
+        description="Mapped tasks. Empty: as many as have work for a task and can run at once. "
+        "What could not stand alone is merged.",
     ),
     "max_rows": Param(
         options.Partitioning().max_rows,

@@ -27,25 +27,23 @@ def choose_cut(
 ) -> dict[str, Any]:
     """The cut policy and why; it depends on the job and the dataset, never on its fragments.
 
-    ``seconds`` of one core are what cutting all rows by it is estimated to take.
+    ``seconds`` estimates how long one core takes to cut all rows by it.
 
     ``auto`` is ``lookahead`` where ``cut_budget_s`` seconds of one core carry it; `_lookahead` says
     what they are spent on. Whether wide attributes come first is tried out on the ``pilot`` rows.
     """
     if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
         why = f"algorithm: {job.algorithm}"
-        said = {"asked": job.cut, "used": "none", "reason": why, "seconds": 0.0}
-        return {**said, **asdict(Cut("balanced"))}
+        return _described(job.cut, "none", why, 0.0, **asdict(Cut("balanced")))
     greedy_seconds = survey.rows * len(job.quasi_identifiers) * _GREEDY_S
     if job.algorithm == "di_mondrian":
         points = job.di_mondrian.cut_points
         reason = f"at up to {points} point(s) of an attribute at once"
-        said = {"asked": "di_mondrian", "used": "di_mondrian", "reason": reason}
-        return {**said, "seconds": greedy_seconds, "cut_points": points}
+        used = "di_mondrian"
+        return _described(used, used, reason, greedy_seconds, cut_points=points)
     if job.relaxed or job.cut == "median":
         used = "relaxed" if job.relaxed else "median"
-        said = {"asked": job.cut, "used": used, "reason": "asked for", "seconds": greedy_seconds}
-        return {**said, **asdict(Cut(used))}
+        return _described(job.cut, used, "asked for", greedy_seconds, **asdict(Cut(used)))
     anonymizer = Anonymizer(job, survey, hierarchies, Cut("gain"))
     coded = anonymizer.encode(pilot, Privacy(KAnonymity(pilot_k(job, survey, pilot)), ()))
     greedy = better_gain(coded)
@@ -56,8 +54,7 @@ def choose_cut(
         if job.cut == "auto":
             seconds = _LEAST_LEVELS * level
             why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
-        said = {"asked": job.cut, "used": "gain", "reason": why, "seconds": greedy_seconds}
-        return {**said, **asdict(Cut(greedy))}
+        return _described(job.cut, "gain", why, greedy_seconds, **asdict(Cut(greedy)))
     lost = loss(coded, Cut(greedy)) / coded.rows.codes.size
     cut, spent = _lookahead(job, survey, greedy, lost, max(levels, _LEAST_LEVELS))
     why += f"; looks ahead in nodes of up to {cut.rollout_rows:,} rows"
@@ -67,8 +64,11 @@ def choose_cut(
         why += f", in those of up to {cut.nested_rows:,} twice"
     seconds = level * spent
     why += f", estimated at {seconds:.1f} s of one core (cut_budget_s: {job.cut_budget_s:g})"
-    said = {"asked": job.cut, "used": "lookahead", "reason": why, "seconds": seconds}
-    return {**said, **asdict(cut)}
+    return _described(job.cut, "lookahead", why, seconds, **asdict(cut))
+
+
+def _described(asked: str, used: str, reason: str, seconds: float, **cut: object) -> dict[str, Any]:
+    return {"asked": asked, "used": used, "reason": reason, "seconds": seconds, **cut}
 
 
 def _lookahead(

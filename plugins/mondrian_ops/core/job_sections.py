@@ -51,9 +51,9 @@ class Partitioning:
 
     ``fragments`` is how many are asked for; ``auto``: as many as are worth a task each. ``sample``
     is the rate of rows the conditions are drawn from, in (0, 1]; ``min_sample`` the rows a sample
-    has at least (all rows if there are fewer), 0 for the rate alone. A fragment of more than
-    ``max_rows`` rows is cut further, whatever number was asked for, and the sample is large enough
-    for that: it has to fit a worker's memory.
+    has at least (all rows if there are fewer), 0 for the rate alone. ``max_rows`` is the most rows
+    of a fragment, so that it fits a worker's memory: a larger one is cut further, and the sample
+    grows as that needs.
     """
 
     strategy: Strategy = "multidimensional"

@@ -67,12 +67,7 @@ class SparkConnect:
         self._session: SparkSession | None = None
 
     def partition(
-        self,
-        job: Job,
-        work: str,
-        progress: Progress,
-        made_by: str | None = None,
-        slots: int | None = None,
+        self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
         with self._engine(job) as engine:

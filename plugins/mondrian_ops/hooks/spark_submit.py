@@ -57,12 +57,7 @@ class SparkSubmit:
         self._submission: _Submission | None = None
 
     def partition(
-        self,
-        job: Job,
-        work: str,
-        progress: Progress,
-        made_by: str | None = None,
-        slots: int | None = None,
+        self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`.
 

@@ -126,7 +126,8 @@ def slots_of(job: Job, context: Context) -> int | None:
         return None
     slots = [context["dag"].max_active_tasks, _max_map_length()]
     slots += filter(None, [conf.getint("core", "parallelism", fallback=0)])  # 0: as many as come
-    if conf.get("core", "executor", fallback="") == "LocalExecutor" and job.engine == "local":
+    executor = conf.get("core", "executor", fallback="").rpartition(".")[2]
+    if executor == "LocalExecutor" and job.engine == "local":
         slots.append(available_cores())
     return min(slots)
 

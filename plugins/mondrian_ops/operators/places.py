@@ -17,15 +17,9 @@ class Place(Protocol):
     """Does the work of the phases that have much of it, as :mod:`mondrian_ops.pipeline` does."""
 
     def partition(
-        self,
-        job: Job,
-        work: str,
-        progress: Progress,
-        made_by: str | None = None,
-        slots: int | None = None,
+        self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
     ) -> list[dict[str, Any]]:
-        """The fragments of the data set; ``made_by``: who makes its release; ``slots``: how many
-        fragments can be anonymized at once."""
+        """The fragments of the data set; see :func:`mondrian_ops.pipeline.partition`."""
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """A fragment's summary."""
@@ -41,12 +35,7 @@ class Here:
         self._cores = cores
 
     def partition(
-        self,
-        job: Job,
-        work: str,
-        progress: Progress,
-        made_by: str | None = None,
-        slots: int | None = None,
+        self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
         from mondrian_ops import pipeline

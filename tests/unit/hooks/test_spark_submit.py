@@ -78,7 +78,7 @@ def test_a_final_error_of_a_driver_found_again_leaves_nothing(begun, monkeypatch
         storage.WorkDir(work).write_json(spark_app._answer_name(order), asdict(answer))
 
     with pytest.raises(InputError, match="column 'age'"):
-        submit(monkeypatch, answered).partition(job, work, print)
+        submit(monkeypatch, answered).partition(job, work, print, "a_dag", None)
     assert not Path(work).exists()
 
 
@@ -89,7 +89,7 @@ def test_a_driver_that_has_not_answered_keeps_its_working_files(begun, monkeypat
         raise InputError("no more than this try is refused; try another")
 
     with pytest.raises(InputError, match="this try"):
-        submit(monkeypatch, refused).partition(job, work, print)
+        submit(monkeypatch, refused).partition(job, work, print, "a_dag", None)
     assert Path(work, "attempt").exists()
 
 

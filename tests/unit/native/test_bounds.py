@@ -51,6 +51,10 @@ def test_an_error_names_what_is_wrong_and_what_it_must_be():
     message = r"^rows: each combination must have 1 at least, all less than 2\^62$"
     with pytest.raises(ValueError, match=message):
         bounds.check_rows(np.array([1, 0]), least=1)
+    with pytest.raises(ValueError, match=r"^rows: at most 2147483647 are supported"):
+        bounds.check_count(2**31, "rows")
+    with pytest.raises(ValueError, match=r"^rows: must be writable"):
+        bounds.check_writable(np.frombuffer(b"abcd", np.uint8), "rows")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mondrian_ops.native import library
-from mondrian_ops.native.bounds import check_below, check_count, check_starts, check_writable
 
 
 def test_address_of_an_array():
@@ -63,35 +62,3 @@ def test_missing_kernels_are_an_import_error_with_the_remedy(monkeypatch, tmp_pa
     monkeypatch.setattr(library, "path", lambda: path)
     with pytest.raises(ImportError, match=r"kernels\.so.*make install"):
         library._library.__wrapped__()
-
-
-def test_entries_have_bounds():
-    check_below(np.array([0, 4]), 5, "index")
-    check_below(np.array([], np.int32), 0, "index")
-    for outside in (np.array([5]), np.array([0, -1]), np.array([2**64 - 1], np.uint64)):
-        with pytest.raises(ValueError, match="index: all must be from 0 to less than 5"):
-            check_below(outside, 5, "index")
-
-
-def test_runs_ascend():
-    check_starts(np.array([0, 0, 3]), 3, "starts")
-    check_starts(np.array([1, 2]), 3, "starts", least=1)
-    check_starts(np.array([], np.int64), 0, "starts", least=1)
-    others = [[0, 4], [-1, 2], [2, 1], [-(2**63), 2**63 - 1]]
-    for starts, least in [*((starts, 0) for starts in others), ([0, 3], 1), ([1, 1], 1)]:
-        with pytest.raises(ValueError, match="starts"):
-            check_starts(np.array(starts), 3, "starts", least=least)
-
-
-def test_more_than_32_bits_can_number_are_refused():
-    check_count(2**31 - 1, "combinations")
-    with pytest.raises(ValueError, match="combinations: at most 2147483647 are supported"):
-        check_count(2**31, "combinations")
-
-
-def test_read_only_arrays_are_not_changed():
-    array = np.zeros(1)
-    check_writable(array, "rows")
-    array.flags.writeable = False
-    with pytest.raises(ValueError, match="rows: must be writable"):
-        check_writable(array, "rows")

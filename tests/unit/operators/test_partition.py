@@ -80,6 +80,7 @@ def test_one_task_may_have_any_number_of_fragments(monkeypatch, context, job):
         ({"EXECUTOR": "CeleryExecutor", "PARALLELISM": "5"}, 5),
         ({"EXECUTOR": "CeleryExecutor", "MAX_MAP_LENGTH": "4"}, 4),
         ({"EXECUTOR": "LocalExecutor"}, 3),
+        ({"EXECUTOR": "airflow.executors.local_executor.LocalExecutor"}, 3),
         ({"EXECUTOR": "LocalExecutor", "PARALLELISM": "2"}, 2),
     ],
 )
