@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.core.encoding import ticks_per_day
@@ -29,7 +30,16 @@ def json_value(value: pa.Scalar) -> int | float | str | bool:
         plain = value.as_py()
         if isinstance(plain, int | str) or (isinstance(plain, float) and math.isfinite(plain)):
             return plain
+    if pa.types.is_timestamp(value.type) and value.type.tz and not _offset_shows(value):
+        value = value.cast(pa.timestamp(value.type.unit, "UTC"))
     return str(value.cast(pa.string()).as_py())
+
+
+def _offset_shows(moment: pa.TimestampScalar) -> bool:
+    """Whether its zone was whole minutes from UTC then, as texts tell it: local times of before
+    1900 often were not."""
+    offset = pc.local_timestamp(moment).cast(pa.int64()).as_py() - moment.value
+    return bool(offset % (ticks_per_day(moment.type) // 1440) == 0)
 
 
 def read_value(value: int | float | str | bool, type_: pa.DataType) -> pa.Scalar:

@@ -46,6 +46,16 @@ def test_a_value_returns_from_json_as_it_was(type_, data):
     assert values.writable(value)
 
 
+def test_a_moment_whose_zone_was_seconds_from_utc_returns_as_it_was():
+    """Berlin was 53 minutes and 28 seconds ahead until 1893, which the text of an offset drops."""
+    type_ = pa.timestamp("ms", "Europe/Berlin")
+    before, after = (pa.scalar(datetime(year, 1, 1, tzinfo=UTC), type_) for year in (1893, 1894))
+    assert values.json_value(before) == "1893-01-01 00:00:00.000Z"
+    assert values.json_value(after) == "1894-01-01 01:00:00.000+0100"
+    for moment in (before, after):
+        assert values.read_value(values.json_value(moment), type_) == moment
+
+
 def test_json_keeps_numbers_and_has_the_text_of_what_it_cannot_hold():
     plain = [5, 2**64, True, 0.5, "ä", float("inf"), Decimal("1.50")]
     types = [pa.int8(), pa.decimal128(30, 0), pa.bool_(), pa.float64(), pa.string(), pa.float32()]
