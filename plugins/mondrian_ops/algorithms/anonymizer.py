@@ -139,13 +139,14 @@ class Anonymizer:
             classes, published = self._cut(table, cores)
         else:
             classes, published = self._recoded(table, recoding)
-        index, row_class = (pa.array(each) for each in laid_out(classes, published))
-        released = self._table(table, index, row_class, published)
+        index, order, sizes = laid_out(classes, published)
+        rows = pa.array(index)
+        released = self._table(table, rows, order, sizes, published)
         summary = _summary(classes, published)
         summary["suppressed"] = table.num_rows - summary["rows"]
         summary["seconds"] = round(time.perf_counter() - started, 3)
         entity = self.job.entity_id
-        persons = None if entity is None else table[entity].take(index)
+        persons = None if entity is None else table[entity].take(rows)
         return Released(released, summary, persons)
 
     def _cut(self, table: pa.Table, cores: int) -> tuple[Classes, dict[str, Published]]:
@@ -169,20 +170,21 @@ class Anonymizer:
     def _table(
         self,
         table: pa.Table,
-        index: pa.Array,
-        row_class: pa.Array,
+        rows: pa.Array,
+        order: NDArray[np.intp],
+        sizes: NDArray[np.int64],
         published: Mapping[str, Published],
     ) -> pa.Table:
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for name in self._released_columns(table.column_names):
             if name in published:
                 for column, values in published[name].columns.items():
-                    columns[column] = values.take(row_class)
+                    columns[column] = _repeated(values.take(pa.array(order)), sizes)
             elif name in self.job.identifiers:
-                redacted = pa.array([REDACTED]).take(pa.array(np.zeros(len(index), np.int32)))
+                redacted = pa.array([REDACTED]).take(pa.array(np.zeros(len(rows), np.int32)))
                 columns[name] = redacted.dictionary_encode()
             else:
-                columns[name] = without_dictionaries(table[name].take(index))
+                columns[name] = without_dictionaries(table[name].take(rows))
         return pa.table(columns)
 
     def _released_columns(self, read: list[str]) -> list[str]:
@@ -193,8 +195,8 @@ class Anonymizer:
 
 def laid_out(
     classes: Classes, published: Mapping[str, Published]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The order in which rows are published: (rows,) rows, and the class of each.
+) -> tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.int64]]:
+    """The order in which rows are published, (rows,); that of their classes, and its sizes.
 
     Classes published alike become one, and all ascend by what is published of them: as they were
     cut, the order of the rows would tell which side of a cut a row was on. Within them rows come in
@@ -204,10 +206,20 @@ def laid_out(
     order, firsts = group(packed(labels, [int(column.max(initial=0)) + 1 for column in labels]))
     sizes = classes.sizes[order]
     starts = np.cumsum(sizes) - sizes
-    moved = np.repeat(classes.starts[order] - starts, sizes) + np.arange(len(classes.index))
+    moved = np.arange(len(classes.index), dtype=np.int32)
+    moved += np.repeat((classes.starts[order] - starts).astype(np.int32), sizes)
     index = classes.index[moved]
     shuffle_classes(index, starts[firsts])
-    return index, np.repeat(order, sizes)
+    return index, order, sizes
+
+
+def _repeated(values: pa.Array, times: NDArray[np.int64]) -> pa.Array:
+    """Each of the values so many times, one after another."""
+    if not pa.types.is_dictionary(values.type):
+        return values.take(pa.array(np.repeat(np.arange(len(times)), times)))
+    indices = np.repeat(values.indices.fill_null(-1).to_numpy(), times)
+    mask = indices < 0 if values.null_count else None
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask), values.dictionary)
 
 
 def _labels(values: pa.Array) -> NDArray[np.int64]:

@@ -103,9 +103,10 @@ def indexed(column: Column) -> Indexed:
     column = _combined(column)
     if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
         column = as_array(column)
-        low = _narrow_low(column)
-        if low is not None:
-            return _numbers_from(low, column)
+        narrow = _narrow(column)
+        if narrow is not None:
+            distances, values = narrow
+            return Indexed(distances, pa.concat_arrays([values, pa.nulls(1, values.type)]))
         column = column.dictionary_encode()
     return _of_dictionary(column.indices.cast(pa.int64()), as_array(column.dictionary))
 
@@ -117,22 +118,23 @@ def _of_dictionary(indices: pa.Array, values: pa.Array) -> Indexed:
     return Indexed(indices.to_numpy(), values)
 
 
-def _narrow_low(column: pa.Array) -> int | None:
-    """The least of whole numbers that lie close together, as ages and years do."""
-    if not pa.types.is_integer(column.type) or pa.types.is_uint64(column.type):
-        return None
-    ends = pc.min_max(column).as_py()
-    if ends["min"] is None or ends["max"] - ends["min"] >= _NARROW:
-        return None
-    return int(ends["min"])
+def _narrow(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array] | None:
+    """Whole numbers that lie close together, as ages and years do, by their distances.
 
-
-def _numbers_from(low: int, column: pa.Array) -> Indexed:
-    """Whole numbers by their distance from the least of them."""
-    distances = pc.subtract(column.cast(pa.int64()), low)
-    count = pc.max(distances).as_py() + 1
-    values = pa.array(low + np.arange(count), pa.int64()).cast(column.type)
-    return _of_dictionary(distances, values)
+    Returns the distances from the least (rows,) int64, that of a missing value beyond all others,
+    and the numbers from the least to the greatest; None where they lie apart, or there are none.
+    """
+    if not pa.types.is_integer(column.type):
+        return None
+    low, high = pc.min_max(column).as_py().values()
+    if low is None or high - low >= _NARROW:
+        return None
+    numbers = pc.fill_null(column, low).to_numpy()
+    least = numbers.dtype.type(low)
+    distances = (numbers - least).view(f"u{numbers.itemsize}").astype(np.int64)  # modulo 2^bits
+    if column.null_count:
+        distances[column.is_null().to_numpy(zero_copy_only=False)] = high - low + 1
+    return distances, pa.array(np.arange(high - low + 1).astype(numbers.dtype) + least)
 
 
 def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
@@ -140,13 +142,25 @@ def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
 
     ``column`` comes from `as_array`.
     """
+    narrow = _narrow(column)
+    if narrow is not None:
+        distances, numbers = narrow
+        found = np.bincount(distances, minlength=len(numbers) + 1)[: len(numbers)] > 0
+        return _ranks(found).take(distances), numbers.filter(pa.array(found))
     encoded = column.dictionary_encode()
     values = encoded.dictionary
     order = pc.array_sort_indices(values, null_placement="at_end").to_numpy()
     present = len(values) - values.null_count
-    rank = np.zeros(len(values), code_dtype(present + 1))
+    rank = np.zeros(len(values) + 1, code_dtype(present + 1))
     rank[order[:present]] = np.arange(1, present + 1, dtype=rank.dtype)
-    return _take(rank, encoded.indices), values.take(pa.array(order[:present]))
+    indices = pc.fill_null(encoded.indices, len(values)).to_numpy()
+    return rank.take(indices), values.take(pa.array(order[:present]))
+
+
+def _ranks(found: NDArray[np.bool_]) -> Codes:
+    """The code of each value in ascending order, 0 where it was not found, and behind the last."""
+    size = int(np.count_nonzero(found)) + 1
+    return np.append(np.where(found, np.cumsum(found), 0), 0).astype(code_dtype(size))
 
 
 def encode_known(column: Indexed, domain: pa.Array) -> tuple[Codes, int]:
@@ -162,16 +176,6 @@ def encode_known(column: Indexed, domain: pa.Array) -> tuple[Codes, int]:
     codes = known[column.indices]
     unknown = ~found & column.values.is_valid().to_numpy(zero_copy_only=False)
     return codes, int(np.count_nonzero(unknown[column.indices])) if unknown.any() else 0
-
-
-def _take(table: NDArray[Any], indices: pa.Array) -> Codes:
-    """``table[indices]``, and code 0 where an index is null."""
-    if len(table) == 0:
-        return np.zeros(len(indices), table.dtype)
-    codes: Codes = table[pc.fill_null(indices, 0).to_numpy()]
-    if indices.null_count:
-        codes[indices.is_null().to_numpy(zero_copy_only=False)] = 0
-    return codes
 
 
 def positions(values: pa.Array, name: str) -> NDArray[np.float64]:

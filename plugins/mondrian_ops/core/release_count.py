@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +23,23 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import PrivacyError
 
-__all__ = ["PartCount", "ReleaseCount", "ReleaseCounter", "SensitiveCount", "as_read"]
+__all__ = [
+    "PartCount",
+    "ReleaseCount",
+    "ReleaseCounter",
+    "SeenPart",
+    "SensitiveCount",
+    "as_read",
+]
 
 Ints = NDArray[np.int64]
+Part: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 
 _MISSING = 0
 _KEYS = 1 << 64
 _PENDING = 1_000_000  # classes of parts kept apart before they are merged
+_SLICE = 1 << 17  # rows encoded at once, whose arrays stay in the caches
+_TABLE = 1 << 22  # entries of a table of counts
 
 
 @dataclass(frozen=True)
@@ -161,51 +172,69 @@ class ReleaseCounter:
         self._columns: tuple[str, ...] | None = None
         self._parts: list[tuple[str, int]] = []
         self._rows = 0
-        self._merged = _nothing(len(self._quasi), len(self._sensitive) + len(self._persons))
+        self._merged = self._nothing()
         self._pending: list[_Classes] = []
 
     def add(
-        self, table: pa.Table, name: str = "", persons: pa.ChunkedArray[Any] | None = None
+        self, part: Part, name: str = "", persons: pa.ChunkedArray[Any] | None = None
     ) -> PartCount:
-        """Count one part; ``name`` is its file's, for messages, ``persons`` whose its rows are.
+        """Count one part: :meth:`look` at it, and :meth:`take` what was found."""
+        return self.take(self.look(part, name, persons))
+
+    def look(
+        self, part: Part, name: str = "", persons: pa.ChunkedArray[Any] | None = None
+    ) -> SeenPart:
+        """What one part holds; the counter stays as it is, so threads may look at several.
+
+        Args:
+            part: a table, or its batches, of which there is one at least.
+            name: its file's, for messages.
+            persons: whose its rows are.
 
         Raises:
-            PrivacyError: a column to count is missing, twice there, not the same in all parts, or
-                of a type whose values cannot be told apart; or persons are not told, or not those
-                of so many rows.
+            PrivacyError: a column to count is missing, twice there, or of a type whose values
+                cannot be told apart; or persons are not told, or not those of so many rows.
         """
-        self._check_columns(table, name)
-        if self._persons and (persons is None or len(persons) != table.num_rows):
+        rows, runs, columns = 0, list[_Runs](), tuple[str, ...]()
+        identifiers = {column: _Identifier(column) for column in self._identifiers}
+        for batch in _batches(part):
+            columns = self._checked(batch.schema.names, name)
+            for column, identifier in identifiers.items():
+                if column in columns:
+                    identifier.see(batch.column(column))
+            counted = [batch.column(column) for column in (*self._quasi, *self._sensitive)]
+            if self._persons:
+                counted.append(_persons_of(persons, rows, batch.num_rows, name))
+            for piece in pa.table(counted, list(map(str, range(len(counted))))).to_batches(_SLICE):
+                runs.append(self._runs(piece.columns, rows))
+                rows += piece.num_rows
+        if persons is not None and len(persons) != rows:
+            raise _unknown_persons(name)
+        return SeenPart(name, rows, columns, runs, identifiers)
+
+    def take(self, part: SeenPart) -> PartCount:
+        """Take in what one part holds.
+
+        Raises:
+            PrivacyError: its columns are not those of the parts before, or not of their types.
+        """
+        if self._columns not in (None, part.columns):
+            where = f"{part.name}: " if part.name else ""
             raise PrivacyError(
-                f"{name or 'a part'}: it is not known whose row each of its rows is, so its "
-                "persons cannot be counted; run again from the partition task"
+                f"{where}its columns are not those of the parts before; "
+                "the release cannot be checked"
             )
-        self._parts.append((name or f"part {len(self._parts)}", self._rows))
-        rows = np.arange(self._rows, self._rows + table.num_rows)
-        self._rows += table.num_rows
-        for column, identifier in self._identifiers.items():
-            if column in table.column_names:
-                identifier.see(table[column])
-        part = self._group(
-            [
-                _Classes(
-                    codes=[values.encode(table[column]) for column, values in self._quasi.items()],
-                    sizes=np.ones(table.num_rows, np.int64),
-                    first_rows=rows,
-                    pairs=[
-                        _Pairs(rows - rows[:1], values.encode(column), np.ones_like(rows))
-                        for values, column in (
-                            *((values, table[name]) for name, values in self._sensitive.items()),
-                            *((values, persons) for values in self._persons),
-                        )
-                    ],
-                )
-            ]
-        )
-        self._pending.append(part)
+        self._columns = part.columns
+        for name, identifier in part.identifiers.items():
+            self._identifiers[name].join(identifier)
+        self._parts.append((part.name or f"part {len(self._parts)}", self._rows))
+        pieces = [self._classes(runs, self._rows) for runs in part.runs]
+        self._rows += part.rows
+        classes = self._group(pieces or [self._nothing()])
+        self._pending.append(classes)
         if sum(len(each.sizes) for each in self._pending) > max(_PENDING, len(self._merged.sizes)):
             self._merge()
-        return PartCount(table.num_rows, len(part.sizes), _dp(part.sizes))
+        return PartCount(part.rows, len(classes.sizes), _dp(classes.sizes))
 
     def result(self) -> ReleaseCount:
         """The count of all parts so far."""
@@ -239,8 +268,7 @@ class ReleaseCounter:
         )
         return persons
 
-    def _check_columns(self, table: pa.Table, name: str) -> None:
-        columns = tuple(sorted(table.column_names))
+    def _checked(self, columns: Sequence[str], name: str) -> tuple[str, ...]:
         where = f"{name}: " if name else ""
         for column in (*self._quasi, *self._sensitive):
             if columns.count(column) != 1:
@@ -248,12 +276,7 @@ class ReleaseCounter:
                 raise PrivacyError(
                     f"{where}column {column!r} is {state}; the release cannot be checked"
                 )
-        if self._columns is not None and columns != self._columns:
-            raise PrivacyError(
-                f"{where}its columns are not those of the parts before; "
-                "the release cannot be checked"
-            )
-        self._columns = columns
+        return tuple(sorted(columns))
 
     def _merge(self) -> None:
         if not self._pending:
@@ -263,12 +286,67 @@ class ReleaseCounter:
         self._pending = []
         self._merged = self._group(pieces)
 
-    def _group(self, pieces: list[_Classes]) -> _Classes:
-        return _group(
-            pieces,
-            [values.size for values in self._quasi.values()],
-            [values.size for values in (*self._sensitive.values(), *self._persons)],
+    def _runs(self, columns: list[pa.Array[Any]], first_row: int) -> _Runs:
+        """Some rows as runs of equal neighbours, of which a release sorted by class has few."""
+        rows, quasi = len(columns[0]), len(self._quasi)
+        listed = [
+            values.listed(column) for values, column in zip(self._values, columns, strict=True)
+        ]
+        differs = np.zeros(rows, bool)
+        differs[0] = True
+        for column in listed[:quasi]:
+            places = _places(column)
+            differs[1:] |= places[1:] != places[:-1]
+        starts = np.flatnonzero(differs)
+        sizes = np.diff(starts, append=rows)
+        run_of = np.repeat(np.arange(len(starts)), sizes)
+        return _Runs(
+            [column.take(pa.array(starts)) for column in listed[:quasi]],
+            sizes,
+            first_row + starts,
+            [
+                (
+                    column.dictionary,
+                    _counted_pairs(
+                        run_of, _places(column), None, len(starts), len(column.dictionary) + 1
+                    ),
+                )
+                for column in listed[quasi:]
+            ],
         )
+
+    def _classes(self, runs: _Runs, first_row: int) -> _Classes:
+        values = self._values
+        codes = [
+            each.codes_of(column.dictionary).take(_places(column))
+            for each, column in zip(values, runs.columns, strict=False)
+        ]
+        pairs = [
+            pairs._replace(codes=each.codes_of(dictionary).take(pairs.codes))
+            for each, (dictionary, pairs) in zip(values[len(codes) :], runs.pairs, strict=True)
+        ]
+        return _Classes(codes, runs.sizes, first_row + runs.first_rows, pairs)
+
+    @property
+    def _values(self) -> list[_Values]:
+        return [*self._quasi.values(), *self._sensitive.values(), *self._persons]
+
+    def _nothing(self) -> _Classes:
+        none = np.zeros(0, np.int64)
+        code = np.zeros(0, np.uint8)
+        pairs = len(self._sensitive) + len(self._persons)
+        return _Classes([code] * len(self._quasi), none, none, [_Pairs(none, code, none)] * pairs)
+
+    def _group(self, pieces: list[_Classes]) -> _Classes:
+        return _group(pieces, self._radices, self._pair_radices)
+
+    @property
+    def _radices(self) -> list[int]:
+        return [values.size for values in self._quasi.values()]
+
+    @property
+    def _pair_radices(self) -> list[int]:
+        return [values.size for values in (*self._sensitive.values(), *self._persons)]
 
 
 class _Pairs(NamedTuple):
@@ -277,6 +355,29 @@ class _Pairs(NamedTuple):
     classes: Ints
     codes: NDArray[Any]
     counts: Ints
+
+
+class _Runs(NamedTuple):
+    """Runs of rows with equal values: of the quasi-identifiers, and how often sensitive ones occur.
+
+    ``columns`` has one array (runs,) per quasi-identifier, ``pairs`` one entry per sensitive
+    column: its values, and pairs of a run and the place of one of them.
+    """
+
+    columns: list[pa.DictionaryArray[Any, Any]]
+    sizes: Ints
+    first_rows: Ints
+    pairs: list[tuple[pa.Array[Any], _Pairs]]
+
+
+class SeenPart(NamedTuple):
+    """What :meth:`ReleaseCounter.look` found in a part."""
+
+    name: str
+    rows: int
+    columns: tuple[str, ...]
+    runs: list[_Runs]
+    identifiers: dict[str, _Identifier]
 
 
 class _Classes(NamedTuple):
@@ -290,12 +391,6 @@ class _Classes(NamedTuple):
     sizes: Ints
     first_rows: Ints
     pairs: list[_Pairs]
-
-
-def _nothing(quasi: int, sensitive: int) -> _Classes:
-    none = np.zeros(0, np.int64)
-    code = np.zeros(0, np.uint8)
-    return _Classes([code] * quasi, none, none, [_Pairs(none, code, none)] * sensitive)
 
 
 def _group(pieces: list[_Classes], radices: Sequence[int], pair_radices: Sequence[int]) -> _Classes:
@@ -345,6 +440,20 @@ def _group_pairs(pieces: list[_Pairs], places: Sequence[Ints], classes: int, rad
     codes = np.concatenate([piece.codes for piece in pieces])
     counts = np.concatenate([piece.counts for piece in pieces])
     pieces.clear()
+    return _counted_pairs(class_of, codes, counts, classes, radix)
+
+
+def _counted_pairs(
+    class_of: Ints, codes: NDArray[Any], counts: Ints | None, classes: int, radix: int
+) -> _Pairs:
+    """The pairs of a class and a code, each once; a pair stands for so many ``counts``, or one."""
+    if classes * radix <= max(_TABLE, 4 * len(codes)):  # a table of all pairs is small
+        table = np.bincount(class_of * radix + codes, weights=counts, minlength=classes * radix)
+        pairs = np.flatnonzero(table)
+        return _Pairs(
+            pairs // radix, (pairs % radix).astype(codes.dtype), table[pairs].astype(np.int64)
+        )
+    counts = np.ones(len(codes), np.int64) if counts is None else counts
     order, starts = _runs(_keys([class_of, codes], [classes, radix], len(codes)))
     counts = _reduced(np.add, counts, order, starts)
     first = order[starts]
@@ -381,8 +490,11 @@ def _keys(columns: Iterable[NDArray[Any]], radices: Sequence[int], rows: int) ->
 
 
 def _runs(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
-    """The order that sorts the keys, and where in it each run of equal keys starts."""
-    order = np.argsort(keys)
+    """The order that sorts the keys, and where in it each run of equal keys starts.
+
+    Keys that are sorted piece by piece, as those of parts are, are merged rather than sorted anew.
+    """
+    order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     return order, np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
@@ -417,34 +529,35 @@ class _Values:
         """Codes in use: those of the values, and 0 for the missing one."""
         return len(self.known) + 1
 
-    def encode(self, column: pa.ChunkedArray[Any]) -> NDArray[Any]:
-        """(rows,) unsigned codes of the column; new values extend the known ones."""
-        codes = [self._encode_chunk(chunk) for chunk in column.chunks if len(chunk)]
-        return np.concatenate(codes) if codes else np.zeros(0, np.uint8)
+    def listed(self, column: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
+        """The column as indices into a list of values, which may hold equal ones."""
+        with self._comparable(column):
+            return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
-    def _encode_chunk(self, chunk: Any) -> NDArray[Any]:
-        try:
-            if not pa.types.is_dictionary(chunk.type):
-                chunk = chunk.dictionary_encode()
-            values = _canonical(chunk.dictionary, self._nan_is_missing)
+    def codes_of(self, values: pa.Array[Any]) -> NDArray[Any]:
+        """(values + 1,) unsigned codes of some values, and of none; new ones extend the known ones.
+
+        Equal values, wherever they stand, have equal codes.
+        """
+        with self._comparable(values):
+            values = _canonical(values, self._nan_is_missing)
             if self._read and pa.types.is_large_string(values.type):
                 values = _all_read(values)
-            code_of = self._codes_of(values)
+            codes = self._codes_of(values)
+        return np.append(codes, _MISSING).astype(np.min_scalar_type(self.size))
+
+    @contextmanager
+    def _comparable(self, column: pa.Array[Any]) -> Iterator[None]:
+        try:
+            yield
         except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
             raise PrivacyError(
-                f"column {self.name!r}: values of type {chunk.type} cannot be compared; "
+                f"column {self.name!r}: values of type {column.type} cannot be compared; "
                 "the release cannot be checked"
             ) from None
-        # One entry more than the dictionary: where a row has no index, it has no value.
-        code_of = np.append(code_of, _MISSING).astype(np.min_scalar_type(self.size))
-        indices = chunk.indices
-        if indices.null_count:
-            indices = indices.cast(pa.int64()).fill_null(len(code_of) - 1)
-        codes: NDArray[Any] = code_of[indices.to_numpy()]
-        return codes
 
     def _codes_of(self, values: pa.Array[Any]) -> Ints:
-        """(values,) the code of each; equal values, wherever they stand, have equal codes."""
+        """(values,) the code of each of some values in their canonical form."""
         if pa.types.is_null(values.type):
             return np.zeros(len(values), np.int64)
         if not len(self.known):
@@ -476,14 +589,57 @@ class _Identifier(_Values):
         """Whether no two rows differ."""
         return len(self._distinct) < 2
 
-    def see(self, column: pa.ChunkedArray[Any]) -> None:
-        """Take note of a part's values."""
+    def see(self, column: pa.Array[Any]) -> None:
+        """Take note of some values."""
         self.found = True
-        if not len(column):
-            return
-        if self.is_blank:  # else nothing more is to be learned
-            codes = self.encode(column)
+        if self.is_blank and len(column):  # else nothing more is to be learned
+            listed = self.listed(column)
+            codes = self.codes_of(listed.dictionary).take(_places(listed))
             self._distinct.update((int(codes.min()), int(codes.max())))
+
+    def join(self, other: _Identifier) -> None:
+        """Take note of what another one saw."""
+        self.found |= other.found
+        if not other.is_blank:
+            self._distinct |= other._distinct
+        elif other._distinct:
+            (code,) = other._distinct
+            self.see(other.known.slice(code - 1, 1) if code else pa.nulls(1, other.known.type))
+
+
+def _batches(part: Part) -> Iterable[pa.RecordBatch]:
+    """The batches of a part, one without rows where it has none."""
+    if not isinstance(part, pa.Table):
+        return part
+    return part.to_batches() or [_without_rows(part.schema)]
+
+
+def _without_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
+
+
+def _persons_of(
+    persons: pa.ChunkedArray[Any] | None, start: int, rows: int, name: str
+) -> pa.ChunkedArray[Any]:
+    if persons is None or len(persons) < start + rows:
+        raise _unknown_persons(name)
+    return persons.slice(start, rows)
+
+
+def _unknown_persons(name: str) -> PrivacyError:
+    return PrivacyError(
+        f"{name or 'a part'}: it is not known whose row each of its rows is, so its "
+        "persons cannot be counted; run again from the partition task"
+    )
+
+
+def _places(column: pa.DictionaryArray[Any, Any]) -> NDArray[Any]:
+    """(rows,) places in the column's dictionary; the place behind its last where there is none."""
+    indices = column.indices
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(column.dictionary))
+    return indices.to_numpy()
 
 
 def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:

@@ -24,6 +24,7 @@ from mondrian_ops.core.release_count import (
     PartCount,
     ReleaseCount,
     ReleaseCounter,
+    SeenPart,
     SensitiveCount,
     as_read,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "PartCount",
     "ReleaseCount",
     "ReleaseCounter",
+    "SeenPart",
     "SensitiveCount",
     "Verdict",
     "check",

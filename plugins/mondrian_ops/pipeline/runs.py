@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from itertools import chain
 from typing import Any
 
 from mondrian_ops import storage
@@ -88,9 +89,10 @@ def verify(job: Job, release: str) -> dict[str, Any]:
     are counted, and a note says so.
     """
     counter = None
-    for name, table in storage.read_release(release):
-        counter = counter or verification.counter_of(job, table.column_names, rows_only=True)
-        counter.add(table, name)
+    for name, batches in storage.read_release(release):
+        first = next(batches)
+        counter = counter or verification.counter_of(job, first.schema.names, rows_only=True)
+        counter.add(chain([first], batches), name)
     if counter is None:
         raise InputError(f"{release}: there is no data file to check")
     count = counter.result()

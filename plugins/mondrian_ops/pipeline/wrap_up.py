@@ -17,8 +17,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core import verification
@@ -235,7 +233,6 @@ def _recounted(
     job: Job, directory: storage.WorkDir, summaries: Sequence[Summary], progress: Progress
 ) -> tuple[verification.ReleaseCount, list[verification.PartCount]]:
     """The release counted from its files, whole and part by part."""
-    counter = None
     parts = []
     paths = [directory.part_path(summary["id"]) for summary in summaries]
     staged = directory.staged()
@@ -252,25 +249,34 @@ def _recounted(
                 f"part of fragment {summary['id']}: vanished between tasks; run again from the "
                 "partition task"
             )
-    # Parts are read ahead in threads and counted here, in order.
-    read = partial(_read_part, directory, job.entity_id is not None)
-    for name, table, persons in in_threads(read, paths):
-        counter = counter or verification.counter_of(job, table.column_names)
-        parts.append(counter.add(table, name, persons))
-        progress("wrap_up", len(parts), len(summaries))
-    if counter is None:
+    if not paths:
         raise StorageError("there are no fragments to wrap up; run again from the partition task")
+    counter = verification.counter_of(job, _columns(paths[0]))
+    # Threads look at the parts; what they found is put together here, in order.
+    look = partial(_seen, directory, counter, job.entity_id is not None)
+    for seen in in_threads(look, paths):
+        parts.append(counter.take(seen))
+        progress("wrap_up", len(parts), len(summaries))
     return counter.result(), parts
 
 
-def _read_part(
-    directory: storage.WorkDir, with_persons: bool, path: str
-) -> tuple[str, pa.Table, pa.ChunkedArray | None]:
-    """Name and rows of a part and, ``with_persons``, whose row each one is."""
-    digest = storage.digest_of(path) if with_persons else ""
-    ((name, table),) = storage.read_release(path)
+def _columns(path: str) -> list[str]:
+    ((_, batches),) = storage.read_release(path)
+    return list(next(batches).schema.names)
+
+
+def _seen(
+    directory: storage.WorkDir,
+    counter: verification.ReleaseCounter,
+    with_persons: bool,
+    path: str,
+) -> verification.SeenPart:
+    """What a part holds, and, ``with_persons``, whose rows."""
+    ((name, batches),) = storage.read_release(path)
     if not with_persons:
-        return name, table, None
+        return counter.look(batches, name)
+    digest = storage.digest_of(path)
+    seen = counter.look(batches, name, directory.read_persons(digest))
     if storage.digest_of(path) != digest:
         raise OSError("a part was written again while it was read")  # a retry reads it whole
-    return name, table, directory.read_persons(digest)
+    return seen

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -65,6 +65,7 @@ __all__ = [
 
 REPORT = "_report.json"
 PART_PATTERN = "part-*.parquet"
+_BATCH_ROWS = 1 << 17  # whose memory is used again for the next ones, and stays in the caches
 _REPORT_KEYS = frozenset({"job", "equivalence_classes"})  # what tells our reports from others'
 
 
@@ -119,9 +120,8 @@ def _compact(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def _compact_chunk(chunk: Any) -> Any:
-    indices = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
-    used = np.zeros(len(chunk.dictionary), dtype=bool)
-    used[indices] = True
+    indices = chunk.indices.drop_null().to_numpy()
+    used = np.bincount(indices, minlength=len(chunk.dictionary)) > 0
     if used.all():
         return chunk
     moved = pa.array(np.cumsum(used, dtype=np.int64) - 1).cast(chunk.indices.type, safe=False)
@@ -208,11 +208,11 @@ def standing(output: str) -> str | None:
     return None if told is None else told["token"]
 
 
-def read_release(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
-    """Each data file of a release, or of any directory, file or glob, as (file name, table).
+def read_release(path: str) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+    """Each data file of a release, or of any directory, file or glob, as (file name, batches).
 
-    Text comes as dictionaries, the form in which it is counted. On S3, the files of a release are
-    those that its ``_SUCCESS`` names.
+    There is one batch at least of each. Text comes as dictionaries, the form in which it is
+    counted. On S3, the files of a release are those that its ``_SUCCESS`` names.
 
     Raises:
         InputError: nothing is there, a file that ``_SUCCESS`` names is missing, or a file cannot
@@ -221,7 +221,7 @@ def read_release(path: str, columns: Sequence[str] | None = None) -> Iterator[tu
     root = source_root(path)
     for file in _release_files(path, root):
         name = file if file == root else os.path.relpath(file, root)
-        yield name_of(file) if file == root else name, _read_table(file, columns)
+        yield name_of(file) if file == root else name, _batches(file)
 
 
 def _release_files(path: str, root: str) -> list[str]:
@@ -239,21 +239,24 @@ def _release_files(path: str, root: str) -> list[str]:
     return named if is_s3(path) else files
 
 
-def _read_table(path: str, columns: Sequence[str] | None) -> pa.Table:
-    wanted = None if columns is None else list(columns)
+def _batches(path: str) -> Iterator[pa.RecordBatch]:
     if file_format(path) == "csv":
         from mondrian_ops.storage.source import open_source
 
-        source = open_source(path)
-        return pa.Table.from_batches(source.batches(wanted))
+        yield from open_source(path).batches()
+        return
     with parquet_file(path) as file:
+        schema = file.schema_arrow.remove_metadata()
         text = [
             field.name
-            for field in file.schema_arrow
+            for field in schema
             if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
     with parquet_file(path, read_dictionary=text) as file:
-        return file.read(wanted).replace_schema_metadata()
+        yield from file.iter_batches(_BATCH_ROWS)
+        if not file.metadata.num_rows:
+            nothing = [pa.nulls(0, field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(nothing, schema=schema)
 
 
 def _target(output: str) -> str:

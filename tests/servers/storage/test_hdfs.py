@@ -356,4 +356,6 @@ def test_fragments_and_a_release_while_a_data_node_is_dead(folder):
     assert read_fragment(work, 0).equals(rows)
     stage(work.staging, 1)
     publish(work.staging, folder.url("out"), work.token)
-    assert sum(table.num_rows for _, table in read_release(folder.url("out"))) == 20
+    assert (
+        sum(batch.num_rows for _, part in read_release(folder.url("out")) for batch in part) == 20
+    )

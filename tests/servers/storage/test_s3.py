@@ -34,6 +34,10 @@ publish(*sys.argv[1:])
 """
 
 
+def versions(read):
+    return {v for _, part in read for batch in part for v in batch["version"].to_pylist()}
+
+
 class Killer:
     """Kills a process with its n-th request that changes something, which is then carried out."""
 
@@ -81,7 +85,7 @@ def test_killed_at_any_step_the_manifest_names_one_whole_release(s3_folder, has_
         stands.append(version_of(s3_folder) if "_SUCCESS" in s3_folder.names("out") else 0)
         if stands[-1]:
             read = read_release(s3_folder.url("out"))
-            assert {v for _, table in read for v in table["version"].to_pylist()} == {stands[-1]}
+            assert versions(read) == {stands[-1]}
         check_output("/in", s3_folder.url("out"))  # what a next run would do first
         left = [name for name in s3_folder.names("out") if name.startswith("part-")]
         assert all(name.endswith(f"-v{stands[-1]}.parquet") for name in left)
@@ -145,9 +149,7 @@ def test_a_run_that_begins_during_a_publication_cannot_make_it_a_damaged_one(
     with monkeypatch.context() as patched, pytest.raises(OSError, match="2 of the parts"):
         patched.setattr(s3_publication, "_refuse_gaps", begun_meanwhile)
         publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
-    assert {v for _, t in read_release(s3_folder.url("out")) for v in t["version"].to_pylist()} == {
-        1
-    }
+    assert versions(read_release(s3_folder.url("out"))) == {1}
     publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
     assert version_of(s3_folder) == 2
 

@@ -100,17 +100,24 @@ def test_reads_a_release_part_by_part_with_text_as_dictionaries(tmp_path):
     for name in ("part-00001.parquet", "part-00000.parquet"):
         write_part(str(tmp_path / name), pa.table({"name": [name], "n": [1]}))
     (tmp_path / "_report.json").write_text("{}")
-    read = list(read_release(str(tmp_path)))
+    read = [(name, pa.Table.from_batches(part)) for name, part in read_release(str(tmp_path))]
     assert [name for name, _ in read] == ["part-00000.parquet", "part-00001.parquet"]
     assert all(pa.types.is_dictionary(table.schema.field("name").type) for _, table in read)
-    ((_, table),) = read_release(str(tmp_path / "part-00001.parquet"), columns=["n"])
-    assert table.column_names == ["n"]
+
+
+def test_a_part_without_rows_has_its_columns(tmp_path):
+    write_part(str(tmp_path / "part-0.parquet"), pa.table({"name": pa.array([], pa.string())}))
+    ((_, (batch,)),) = read_release(str(tmp_path))
+    assert (batch.num_rows, batch.schema.names) == (0, ["name"])
 
 
 def test_reads_a_release_of_others_in_csv(tmp_path):
     (tmp_path / "arx.csv").write_text("age;zip\n1;10*\n")
-    ((name, table),) = read_release(str(tmp_path / "arx.csv"))
-    assert (name, table.to_pydict()) == ("arx.csv", {"age": [1], "zip": ["10*"]})
+    ((name, part),) = read_release(str(tmp_path / "arx.csv"))
+    assert (name, pa.Table.from_batches(part).to_pydict()) == (
+        "arx.csv",
+        {"age": [1], "zip": ["10*"]},
+    )
 
 
 def test_an_unreadable_release_is_an_input_error(tmp_path):
@@ -118,7 +125,7 @@ def test_an_unreadable_release_is_an_input_error(tmp_path):
         list(read_release(str(tmp_path / "none")))
     (tmp_path / "part-0.parquet").write_bytes(b"x")
     with pytest.raises(InputError, match=r"part-0\.parquet"):
-        list(read_release(str(tmp_path)))
+        [list(part) for _, part in read_release(str(tmp_path))]
 
 
 # what may be an output
