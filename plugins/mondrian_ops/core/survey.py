@@ -323,9 +323,12 @@ class _Tally:
             self._merge()
 
     def _merge(self) -> None:
-        merged = pa.concat_tables(self._parts).group_by("value", use_threads=False)
-        self._parts = [merged.aggregate([("count", "sum")]).rename_columns(["value", "count"])]
-        self._pending = self._parts[0].num_rows
+        merged = pa.concat_tables(self._parts)
+        listed = as_array(merged["value"]).dictionary_encode(null_encoding="encode")
+        counts = np.zeros(len(listed.dictionary), np.int64)
+        np.add.at(counts, listed.indices.to_numpy(), merged["count"].to_numpy())
+        self._parts = [pa.table({"value": listed.dictionary, "count": counts})]
+        self._pending = len(counts)
 
     def so_far(self) -> tuple[pa.Array, pa.Array]:
         """Values in no order, and occurrences."""
