@@ -6,6 +6,7 @@ import fnmatch
 import glob
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,15 @@ from mondrian_ops.storage.files import is_there
 from mondrian_ops.storage.locations import is_local, joined, local_path, remote_parts, shown
 from mondrian_ops.storage.remote import Entry, entries, entry, open_stream
 
-__all__ = ["DataFile", "Format", "data_file", "data_files", "file_format", "source_root"]
+__all__ = [
+    "DataFile",
+    "Format",
+    "data_file",
+    "data_files",
+    "file_format",
+    "linked_directories",
+    "source_root",
+]
 
 Format = Literal["parquet", "csv"]
 
@@ -179,6 +188,29 @@ def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str
             continue
         _refuse_partitioned(str(path), path.name)
         yield from _walk(path, above | {real})
+
+
+def linked_directories(url: str) -> Iterator[Path]:
+    """Where symbolic links to directories, in a local directory or what a glob matches, lead to."""
+    path = local_path(url)
+    starts = [path] if is_there(path) else glob.glob(path, recursive=True)
+    for start in map(Path, starts):
+        if start.is_symlink() and start.is_dir():
+            yield start.resolve()
+        yield from _links_below(start)
+
+
+def _links_below(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    real = directory.resolve()
+    if real in above or not directory.is_dir():
+        return
+    with suppress(PermissionError, FileNotFoundError):  # reading it will tell
+        for path in directory.iterdir():
+            if _hidden(path.name) or not path.is_dir():
+                continue
+            if path.is_symlink():
+                yield path.resolve()
+            yield from _links_below(path, above | {real})
 
 
 # On a remote store

@@ -1,6 +1,6 @@
 """Whether one location lies in another, or would be read with an input.
 
-Symbolic links are followed first; remote locations lie on one store if they share a server or the
+Symbolic links are followed; remote locations lie on one store if they share a server or the
 bucket.
 """
 
@@ -10,7 +10,7 @@ import fnmatch
 from pathlib import Path, PurePath, PurePosixPath
 
 from mondrian_ops.storage import connections
-from mondrian_ops.storage.listing import source_root
+from mondrian_ops.storage.listing import linked_directories, source_root
 from mondrian_ops.storage.locations import is_local, local_path, remote_parts
 
 __all__ = ["lies_in", "would_be_read"]
@@ -22,7 +22,14 @@ def lies_in(url: str, other: str) -> bool:
 
 
 def would_be_read(file: str, input_url: str) -> bool:
-    """Whether a file lies in an input: a file, a directory or a glob."""
+    """Whether a file lies in an input: a file, a directory or a glob.
+
+    What lies where a symbolic link in the input leads to is read, too.
+    """
+    if is_local(file) and is_local(input_url):
+        path = _path(file)
+        if any(path.is_relative_to(directory) for directory in linked_directories(input_url)):
+            return True
     root = source_root(input_url)
     if not lies_in(file, root):
         return False

@@ -106,3 +106,18 @@ def test_a_file_yet_to_be_written_counts_too(tmp_path):
         assert would_be_read(new, str(tmp_path / taken)), taken
     for other in ("in/out/*/x", "in/*.parquet", "in/x*", "out", "in/out/part-*.csv"):
         assert not would_be_read(new, str(tmp_path / other)), other
+
+
+@pytest.mark.parametrize("taken", ["in", "i*", "in/*"])
+def test_what_a_link_in_the_input_leads_to_counts_too(tmp_path, taken):
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    (tmp_path / "place" / "deep").mkdir(parents=True)
+    (tmp_path / "far").mkdir()
+    (tmp_path / "in" / "sub" / "link").symlink_to("../../place")
+    (tmp_path / "place" / "deep" / "onward").symlink_to("../../far")
+    (tmp_path / "place" / "up").symlink_to("../in")
+    (tmp_path / "place" / "_hidden").symlink_to("..")
+    (tmp_path / "in" / "gone").symlink_to("nowhere")
+    for read in ("place/out", "far/out"):
+        assert would_be_read(str(tmp_path / read / "part-0.parquet"), str(tmp_path / taken)), read
+    assert not would_be_read(str(tmp_path / "out" / "part-0.parquet"), str(tmp_path / taken))

@@ -131,6 +131,16 @@ def test_an_unreadable_release_is_an_input_error(tmp_path):
 # what may be an output
 
 
+def test_a_release_that_a_link_in_the_input_leads_to_is_refused(tmp_path):
+    """The next run would read it with the input."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "place").mkdir()
+    (tmp_path / "in" / "link").symlink_to("../place")
+    with pytest.raises(StorageError, match="lies in the input"):
+        check_output(str(tmp_path / "in"), str(tmp_path / "place" / "out"))
+    check_output(str(tmp_path / "in"), str(tmp_path / "elsewhere"))
+
+
 def test_a_new_an_empty_and_a_release_directory_are_fine(tmp_path):
     source = str(tmp_path / "in" / "people.parquet")
     check_output(source, str(tmp_path / "deep" / "er" / "out"))
