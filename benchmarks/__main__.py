@@ -31,7 +31,7 @@ from benchmarks import (
     tds,
 )
 from benchmarks.context import Context
-from benchmarks.measure import ROOT, machine
+from benchmarks.measure import ROOT, Checkout, machine
 from benchmarks.tables import Table
 
 PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load_sizes=tuple(options.load_sizes or ((20_000,) if options.quick else load.SIZES)),
         load_runs=tuple(options.load_runs or ()),
         load_minutes=options.load_minutes,
+        beside=options.beside and Checkout(options.beside.resolve()),
         say=_say,
     )
     renews = options.renew or (parts == list(PARTS) and not options.quick)
@@ -114,6 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3, help="samples to average over")
     parser.add_argument(
         "--data", type=Path, default=_data_folder(), help="folder with adult/adult.csv"
+    )
+    parser.add_argument(
+        "--beside", type=Path, help="another checkout with its .venv, measured in turn with this"
     )
     parser.add_argument("--scratch", type=Path, help="where to put working files")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Run, process, python
+from benchmarks.measure import HERE, Checkout, Run, process, python
 from benchmarks.tables import verdict
 
 MILLION = 1_000_000
@@ -31,6 +31,7 @@ class Context:
     load_sizes: tuple[int, ...]
     load_runs: tuple[str, ...]  # all of them if none is named
     load_minutes: float
+    beside: Checkout | None
     say: Callable[[str], None]
     _hands: dict[int, Path] = field(default_factory=dict)
 
@@ -62,14 +63,16 @@ class Context:
         }
         return described | changes
 
-    def job_file(self, job: dict[str, Any], beside: Path | None = None) -> Path:
-        """A job as a file; what lies in `beside` (hierarchies) lies next to it."""
+    def job_file(
+        self, job: dict[str, Any], beside: Path | None = None, checkout: Checkout = HERE
+    ) -> Path:
+        """A job as a file for a checkout; what lies in `beside` (hierarchies) lies next to it."""
         folder = self.scratch / "job"
         folder.mkdir(exist_ok=True)
         for file in beside.iterdir() if beside else ():
             shutil.copy(file, folder)
         path = folder / "job.json"
-        path.write_text(json.dumps({"replace": "any", **job}), encoding="utf-8")
+        path.write_text(json.dumps(checkout.understood(job)), encoding="utf-8")
         return path
 
     def report(self, job: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:
@@ -83,8 +86,10 @@ class Context:
         """Whether a requirement is met; the figures are for a million rows and no other number."""
         return verdict(met) if self.rows == MILLION else ""
 
-    def run(self, job: dict[str, Any], beside: Path | None = None) -> Run:
+    def run(
+        self, job: dict[str, Any], beside: Path | None = None, checkout: Checkout = HERE
+    ) -> Run:
         """Run a job as a process of its own, onto a place where no release stands."""
         shutil.rmtree(job["output"], ignore_errors=True)
-        path = self.job_file(job, beside)
-        return process(python("-m", "mondrian_ops", "run", str(path), "--quiet"))
+        path = self.job_file(job, beside, checkout)
+        return checkout.process("-m", "mondrian_ops", "run", str(path), "--quiet")

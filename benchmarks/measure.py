@@ -34,6 +34,53 @@ class ProcessError(Exception):
     """A measured process did not exit with status 0."""
 
 
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout of this project whose `.venv` was made: this one, or another that is compared."""
+
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """The commit, as short as it is told apart."""
+        command = ["git", "-C", str(self.root), "rev-parse", "--short", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    @property
+    def _python(self) -> str:
+        return sys.executable if self.root == ROOT else str(self.root / ".venv" / "bin" / "python")
+
+    @property
+    def _path(self) -> str:
+        return os.pathsep.join([str(self.root / "plugins"), str(self.root)])
+
+    def understood(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """The job, which may replace any release; older checkouts know no such key."""
+        if self.root == ROOT:
+            return {"replace": "any", **job}
+        return {key: value for key, value in job.items() if key != "replace"}
+
+    def process(self, *arguments: str) -> Run:
+        """Run its Python to the end, as :func:`process` does."""
+        return process([self._python, *arguments], {"PYTHONPATH": self._path})
+
+    def output(self, *arguments: str) -> str:
+        """What its Python prints."""
+        done = subprocess.run(
+            [self._python, *arguments],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": self._path},
+            check=False,
+        )
+        if done.returncode:
+            raise ProcessError(f"{' '.join(arguments[:2])} … exit: {done.stderr[-2000:]}")
+        return done.stdout
+
+
+HERE = Checkout(ROOT)
+
+
 def process(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Run:
     """Run `command` to its end; raises ProcessError with what it said on standard error."""
     done = subprocess.run(
