@@ -35,6 +35,7 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
 #define ALLOCATE(name, count) work->name = zeroed(count, sizeof *work->name, &complete)
   ALLOCATE(histogram, codes);
   ALLOCATE(bits, codes / 64 + 1);
+  ALLOCATE(counts, of->few * FEW);
   ALLOCATE(value, codes);
   ALLOCATE(below, codes);
   ALLOCATE(right, codes);
@@ -71,13 +72,13 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
 
 void close_cutter(cutter *work) {
   void *const owned[] = {
-      work->histogram, work->bits,        work->value,        work->below,     work->right,
-      work->valid,     work->others,      work->order,        work->score,     work->best,
-      work->distinct,  work->checked,     work->tried,        work->leading,   work->leading_loss,
-      work->before,    work->finalist,    work->final_before, work->open,      work->sum,
-      work->sum_key,   work->known_key,   work->known_loss,   work->stack,     work->widening,
-      work->masks,     work->left_counts, work->right_counts, work->left_seen, work->right_seen,
-      work->surplus,   work->deficit,
+      work->histogram,    work->bits,     work->counts,      work->value,        work->below,
+      work->right,        work->valid,    work->others,      work->order,        work->score,
+      work->best,         work->distinct, work->checked,     work->tried,        work->leading,
+      work->leading_loss, work->before,   work->finalist,    work->final_before, work->open,
+      work->sum,          work->sum_key,  work->known_key,   work->known_loss,   work->stack,
+      work->widening,     work->masks,    work->left_counts, work->right_counts, work->left_seen,
+      work->right_seen,   work->surplus,  work->deficit,
   };
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
   memset(work, 0, sizeof *work);

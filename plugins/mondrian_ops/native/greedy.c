@@ -94,8 +94,10 @@ double examine(node here, int64_t greedy, int groups, int32_t *missing, cutter *
   int64_t n = here.count, k = work->criteria->k;
   double loss = 0.0;
   *missing = -1;
+  if (!here.members) count_few(here, work);
   for (int32_t a = 0; a < of->attributes; a++) {
-    int64_t d = tally(here, a, work);
+    int counted = !here.members && of->column[a].codes <= FEW;
+    int64_t d = counted ? tally_counted(of->column[a], work) : tally(here, a, work);
     work->best[a].attribute = -1;
     work->distinct[a] = d;
     if (d < 2) {

@@ -8,9 +8,9 @@ int is_few(node here, const cutter *work) {
 }
 
 /* Make the masks of a column that has few codes. */
-static void mask_few(node here, field at, int64_t codes, masks *made, const layout *of) {
+static void mask_few(node here, field at, masks *made, const layout *of) {
   uint64_t with[FEW], present = 0, below = 0;
-  memset(with, 0, (size_t)codes * sizeof *with);
+  memset(with, 0, (size_t)at.codes * sizeof *with);
   for (int64_t i = 0; i < here.count; i++) {
     int64_t v = code_of(here.rows + i * of->stride, at);
     with[v] |= UINT64_C(1) << i;
@@ -45,9 +45,9 @@ static void mask_any(node here, field at, masks *made, const layout *of) {
 node masked(node here, cutter *work) {
   const layout *of = work->layout;
   for (int32_t a = 0; a < of->attributes + of->sensitive; a++) {
-    int64_t codes = a < of->attributes ? of->first[a + 1] - of->first[a] : INT64_MAX;
-    if (codes <= FEW) mask_few(here, of->column[a], codes, &work->masks[a], of);
-    else mask_any(here, of->column[a], &work->masks[a], of);
+    field at = of->column[a];
+    if (at.codes <= FEW) mask_few(here, at, &work->masks[a], of);
+    else mask_any(here, at, &work->masks[a], of);
   }
   here.members = here.count == FEW ? ~UINT64_C(0) : (UINT64_C(1) << here.count) - 1;
   return here;
