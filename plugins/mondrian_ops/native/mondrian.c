@@ -6,10 +6,7 @@
 
 #include "splitting.h"
 
-enum {
-  MOST_CORES = 256,
-  SHARES = 4, /* nodes that each thread cuts, at least, so that none waits long for another */
-};
+enum { MOST_CORES = 256 };
 
 /* The node's rows in the order of attribute a. */
 static void sort_rows(node here, int32_t a, cutter *work) {
@@ -148,88 +145,106 @@ void write_block_numbers(node here, const layout *of, const table *block, int32_
   }
 }
 
-/* Cut a node to the end: down to blocks, then each of these by its own numbers. */
+/* Cut a node of at most a block's rows to the end: by its own numbers, but where it lies if codes
+ * are few already. */
 static int finish_node(node here, int32_t *index, uint8_t *marks, cutter *work, blocks *own) {
   const layout *of = work->layout;
-  int status = MO_DONE;
-  cut_down(here, BLOCK, marks, work);
-  for (int64_t start = 0, stop; status == MO_DONE && start < here.count; start = stop) {
-    stop = next_mark(marks, start, here.count);
-    node of_block = part_of(here, start, stop, of);
-    if (of_block.count < 2 * work->criteria->k || of_block.count > BLOCK) {
-      write_numbers(of_block, of, index + start);
-      continue;
-    }
-    if (work->policy.group_rows > 0 && arrange_rows(of_block, work)) return MO_NO_MEMORY;
-    fill_block(&own->block, of_block, work);
-    status = finish_block((node){.rows = own->block.rows, .count = of_block.count}, marks + start,
-                          &own->work);
-    write_block_numbers(of_block, of, &own->block, index + start);
+  if (of->few == of->attributes && !of->persons && work->policy.group_rows == 0) {
+    int status = finish_block(here, marks, work);
+    write_numbers(here, of, index);
+    return status;
   }
+  if (work->policy.group_rows > 0 && arrange_rows(here, work)) return MO_NO_MEMORY;
+  fill_block(&own->block, here, work);
+  int status =
+      finish_block((node){.rows = own->block.rows, .count = here.count}, marks, &own->work);
+  write_block_numbers(here, of, &own->block, index);
   return status;
 }
 
-/* Nodes that threads take in turn, each of which one of them cuts to the end: no row and no mark is
- * anybody else's. */
+/* Nodes that threads take in turn: no row and no mark is in two of them. */
 typedef struct {
   rows_of *from;
-  int64_t largest; /* rows of the nodes that can be cut: greater ones are final */
   int32_t *index;
   uint8_t *marks;
-  int64_t next; /* where the first node starts that nobody has taken */
+  node *waiting;
+  int64_t count; /* of these */
+  int64_t taken; /* nodes that threads are at, and may leave sides of */
   int status;
   pthread_mutex_t lock;
+  pthread_cond_t left;
 } queue;
 
-/* The next node that nobody has taken; 0 without one, or after an error. */
-static int take(queue *nodes, int64_t *start, int64_t *stop) {
+/* The next node; 0 after the last one, or after an error. */
+static int take(queue *nodes, node *next) {
   pthread_mutex_lock(&nodes->lock);
-  *start = nodes->next;
-  int taken = nodes->status == MO_DONE && *start < nodes->from->whole.count;
-  if (taken) *stop = nodes->next = next_mark(nodes->marks, *start, nodes->from->whole.count);
+  while (nodes->count == 0 && nodes->taken > 0) pthread_cond_wait(&nodes->left, &nodes->lock);
+  int found = nodes->count > 0 && nodes->status == MO_DONE;
+  if (found) *next = nodes->waiting[--nodes->count];
+  nodes->taken += found;
   pthread_mutex_unlock(&nodes->lock);
-  return taken;
+  return found;
 }
 
-/* Take nodes and cut them to the end until none is left. */
-static void finish_nodes_of(queue *nodes, cutter *work) {
+/* Be done with a node: leave the sides of its cut, if it has one (middle -1: none). */
+static void leave(queue *nodes, node here, int64_t middle, int status) {
   const layout *of = &nodes->from->packed.of;
-  int64_t start, stop;
-  blocks own;
-  int status = open_blocks(&own, nodes->from);
-  while (status == MO_DONE && take(nodes, &start, &stop)) {
-    node here = part_of(nodes->from->whole, start, stop, of);
-    if (here.count > nodes->largest) write_numbers(here, of, nodes->index + start);
-    else status = finish_node(here, nodes->index + start, nodes->marks + start, work, &own);
-  }
-  close_blocks(&own);
-  if (status == MO_DONE) return;
   pthread_mutex_lock(&nodes->lock);
-  nodes->status = status;
+  if (middle >= 0)
+    nodes->count = 1 + push_sides(nodes->waiting, nodes->count - 1, part_of(here, 0, middle, of),
+                                  part_of(here, middle, here.count, of));
+  if (status != MO_DONE) nodes->status = status;
+  nodes->taken--;
+  pthread_cond_broadcast(&nodes->left);
   pthread_mutex_unlock(&nodes->lock);
+}
+
+/* Take nodes until none is left: larger ones are cut once, others to the end. */
+static void work_off(queue *nodes, cutter *work, blocks *own) {
+  const layout *of = &nodes->from->packed.of;
+  node here;
+  while (take(nodes, &here)) {
+    int64_t start = (here.rows - nodes->from->whole.rows) / of->stride, middle = -1;
+    int status = MO_DONE, is_final = here.count < 2 * work->criteria->k;
+    if (here.count > BLOCK && !is_final) {
+      middle = middle_of(here, work);
+      is_final = middle < 0;
+    } else if (!is_final) {
+      status = finish_node(here, nodes->index + start, nodes->marks + start, work, own);
+    }
+    if (is_final) {
+      nodes->marks[start] = 1;
+      write_numbers(here, of, nodes->index + start);
+    }
+    leave(nodes, here, middle, status);
+  }
 }
 
 /* The same in a thread that the caller started: with working memory of its own, or not at all. */
 static void *help(void *argument) {
   queue *nodes = argument;
   const rows_of *from = nodes->from;
+  const layout *of = &from->packed.of;
   cutter work;
-  int64_t codes = most_codes(from->packed.of.first, from->packed.of.attributes);
-  if (open_cutter(&work, &from->packed.of, codes, nodes->largest, from->work.criteria,
-                  &from->work.policy) == MO_DONE)
-    finish_nodes_of(nodes, &work);
+  blocks own;
+  int status = open_cutter(&work, of, most_codes(of->first, of->attributes), from->whole.count,
+                           from->work.criteria, &from->work.policy);
+  if (open_blocks(&own, from) == MO_DONE && status == MO_DONE) work_off(nodes, &work, &own);
+  close_blocks(&own);
   close_cutter(&work);
   return NULL;
 }
 
 /* Cut all nodes to the end by at most cores threads, this one among them. */
-static int finish_together(queue *nodes, int64_t cores) {
+static int work_together(queue *nodes, int64_t cores, blocks *own) {
   pthread_t helper[MOST_CORES];
   int64_t helpers = 0;
   pthread_mutex_init(&nodes->lock, NULL);
+  pthread_cond_init(&nodes->left, NULL);
   while (helpers + 1 < cores && pthread_create(&helper[helpers], NULL, help, nodes) == 0) helpers++;
-  finish_nodes_of(nodes, &nodes->from->work);
+  work_off(nodes, &nodes->from->work, own);
   while (helpers > 0) pthread_join(helper[--helpers], NULL);
+  pthread_cond_destroy(&nodes->left);
   pthread_mutex_destroy(&nodes->lock);
   return nodes->status;
 }
@@ -237,16 +252,20 @@ static int finish_together(queue *nodes, int64_t cores) {
 int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
                int64_t cores, int32_t *index, uint8_t *marks) {
   rows_of from;
-  cores = cores < MOST_CORES ? cores : MOST_CORES;
-  int64_t share = cores > 1 ? rows->rows / (SHARES * cores) : 0;
-  queue nodes = {.from = &from, .index = index, .marks = marks, .status = MO_DONE};
-  nodes.largest = share > BLOCK ? share : BLOCK;
+  blocks own = {0};
+  int64_t large = rows->rows / BLOCK; /* nodes larger than a block that share no row, at most */
+  queue nodes = {.from = &from, .index = index, .marks = marks};
+  nodes.waiting = zeros(2 * large + 1, sizeof *nodes.waiting); /* both sides of each, or all rows */
   int status = open_rows_of(&from, rows, criteria, policy);
+  if (status == MO_DONE) status = nodes.waiting ? open_blocks(&own, &from) : MO_NO_MEMORY;
   if (status == MO_DONE) {
-    cut_down(from.whole, nodes.largest, marks, &from.work);
-    status = finish_together(&nodes, rows->rows > BLOCK ? cores : 1);
+    cores = cores < large + 1 ? cores : large + 1;
+    nodes.waiting[nodes.count++] = from.whole;
+    status = work_together(&nodes, cores < MOST_CORES ? cores : MOST_CORES, &own);
   }
+  close_blocks(&own);
   close_rows_of(&from);
+  free(nodes.waiting);
   return status;
 }
 
