@@ -143,6 +143,9 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
                 const mo_criteria *criteria, const mo_policy *policy);
 void close_cutter(cutter *work);
 
+/* threads.c */
+void together(void *(*work)(void *), void *shared, int64_t cores);
+
 /* records.c */
 typedef struct { /* a layout and its tables, and rows of it */
   layout of;
@@ -152,7 +155,7 @@ typedef struct { /* a layout and its tables, and rows of it */
   unsigned char *rows;
 } table;
 
-int pack_rows(table *into, const mo_rows *rows);
+int pack_rows(table *into, const mo_rows *rows, int64_t cores);
 int open_block(table *block, const layout *outer, int64_t rows);
 void fill_block(table *block, node here, cutter *outer);
 void close_table(table *closed);

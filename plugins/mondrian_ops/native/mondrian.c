@@ -6,8 +6,6 @@
 
 #include "splitting.h"
 
-enum { MOST_CORES = 256 };
-
 /* The node's rows in the order of attribute a. */
 static void sort_rows(node here, int32_t a, cutter *work) {
   size_t stride = (size_t)work->layout->stride;
@@ -102,13 +100,24 @@ int64_t most_codes(const int64_t *first, int64_t attributes) {
   return most;
 }
 
+/* Pack rows that nothing is cut with yet. */
+static int pack(rows_of *opened, const mo_rows *rows, int64_t cores) {
+  memset(opened, 0, sizeof *opened);
+  if (pack_rows(&opened->packed, rows, cores)) return MO_NO_MEMORY;
+  opened->whole = (node){.rows = opened->packed.rows, .count = rows->rows};
+  return MO_DONE;
+}
+
+static int open_work(rows_of *packed, const mo_criteria *criteria, const mo_policy *policy) {
+  const layout *of = &packed->packed.of;
+  return open_cutter(&packed->work, of, most_codes(of->first, of->attributes), packed->whole.count,
+                     criteria, policy);
+}
+
 int open_rows_of(rows_of *opened, const mo_rows *rows, const mo_criteria *criteria,
                  const mo_policy *policy) {
-  memset(opened, 0, sizeof *opened);
-  int64_t codes = most_codes(rows->first, rows->attributes);
-  if (pack_rows(&opened->packed, rows)) return MO_NO_MEMORY;
-  opened->whole = (node){.rows = opened->packed.rows, .count = rows->rows};
-  return open_cutter(&opened->work, &opened->packed.of, codes, rows->rows, criteria, policy);
+  if (pack(opened, rows, 1)) return MO_NO_MEMORY;
+  return open_work(opened, criteria, policy);
 }
 
 void close_rows_of(rows_of *closed) {
@@ -164,7 +173,9 @@ static int finish_node(node here, int32_t *index, uint8_t *marks, cutter *work, 
 
 /* Nodes that threads take in turn: no row and no mark is in two of them. */
 typedef struct {
-  rows_of *from;
+  rows_of packed; /* nothing is cut with these themselves */
+  const mo_criteria *criteria;
+  const mo_policy *policy;
   int32_t *index;
   uint8_t *marks;
   node *waiting;
@@ -188,7 +199,7 @@ static int take(queue *nodes, node *next) {
 
 /* Be done with a node: leave the sides of its cut, if it has one (middle -1: none). */
 static void leave(queue *nodes, node here, int64_t middle, int status) {
-  const layout *of = &nodes->from->packed.of;
+  const layout *of = &nodes->packed.packed.of;
   pthread_mutex_lock(&nodes->lock);
   if (middle >= 0)
     nodes->count = 1 + push_sides(nodes->waiting, nodes->count - 1, part_of(here, 0, middle, of),
@@ -199,72 +210,60 @@ static void leave(queue *nodes, node here, int64_t middle, int status) {
   pthread_mutex_unlock(&nodes->lock);
 }
 
-/* Take nodes until none is left: larger ones are cut once, others to the end. */
-static void work_off(queue *nodes, cutter *work, blocks *own) {
-  const layout *of = &nodes->from->packed.of;
-  node here;
-  while (take(nodes, &here)) {
-    int64_t start = (here.rows - nodes->from->whole.rows) / of->stride, middle = -1;
-    int status = MO_DONE, is_final = here.count < 2 * work->criteria->k;
-    if (here.count > BLOCK && !is_final) {
-      middle = middle_of(here, work);
-      is_final = middle < 0;
-    } else if (!is_final) {
-      status = finish_node(here, nodes->index + start, nodes->marks + start, work, own);
-    }
-    if (is_final) {
-      nodes->marks[start] = 1;
-      write_numbers(here, of, nodes->index + start);
-    }
-    leave(nodes, here, middle, status);
-  }
+/* Cut a node once if it is larger than a block (*middle: the rows of its first side, else -1), and
+ * others to the end. */
+static int cut_some(queue *nodes, node here, int64_t *middle, cutter *work, blocks *small) {
+  const layout *of = work->layout;
+  int64_t start = (here.rows - nodes->packed.whole.rows) / of->stride;
+  int can_be_cut = here.count >= 2 * work->criteria->k;
+  *middle = -1;
+  if (can_be_cut && here.count <= BLOCK)
+    return finish_node(here, nodes->index + start, nodes->marks + start, work, small);
+  if (can_be_cut) *middle = middle_of(here, work);
+  if (*middle >= 0) return MO_DONE;
+  nodes->marks[start] = 1;
+  write_numbers(here, of, nodes->index + start);
+  return MO_DONE;
 }
 
-/* The same in a thread that the caller started: with working memory of its own, or not at all. */
-static void *help(void *argument) {
+/* Take nodes until none is left: with working memory of one's own, or not at all. */
+static void *work_off(void *argument) {
   queue *nodes = argument;
-  const rows_of *from = nodes->from;
-  const layout *of = &from->packed.of;
-  cutter work;
-  blocks own;
-  int status = open_cutter(&work, of, most_codes(of->first, of->attributes), from->whole.count,
-                           from->work.criteria, &from->work.policy);
-  if (open_blocks(&own, from) == MO_DONE && status == MO_DONE) work_off(nodes, &work, &own);
-  close_blocks(&own);
-  close_cutter(&work);
+  rows_of own = nodes->packed;
+  blocks small = {0};
+  node here;
+  int status = open_work(&own, nodes->criteria, nodes->policy);
+  if (status == MO_DONE) status = open_blocks(&small, &own);
+  while (status == MO_DONE && take(nodes, &here)) {
+    int64_t middle;
+    status = cut_some(nodes, here, &middle, &own.work, &small);
+    leave(nodes, here, middle, status);
+  }
+  close_blocks(&small);
+  close_cutter(&own.work);
   return NULL;
 }
 
-/* Cut all nodes to the end by at most cores threads, this one among them. */
-static int work_together(queue *nodes, int64_t cores, blocks *own) {
-  pthread_t helper[MOST_CORES];
-  int64_t helpers = 0;
+/* Cut the packed rows to the end by at most cores threads. */
+static int cut_all(queue *nodes, int64_t cores) {
+  nodes->waiting[nodes->count++] = nodes->packed.whole;
   pthread_mutex_init(&nodes->lock, NULL);
   pthread_cond_init(&nodes->left, NULL);
-  while (helpers + 1 < cores && pthread_create(&helper[helpers], NULL, help, nodes) == 0) helpers++;
-  work_off(nodes, &nodes->from->work, own);
-  while (helpers > 0) pthread_join(helper[--helpers], NULL);
+  together(work_off, nodes, cores);
   pthread_cond_destroy(&nodes->left);
   pthread_mutex_destroy(&nodes->lock);
-  return nodes->status;
+  return nodes->count > 0 ? MO_NO_MEMORY : nodes->status; /* nobody could take them */
 }
 
 int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
                int64_t cores, int32_t *index, uint8_t *marks) {
-  rows_of from;
-  blocks own = {0};
   int64_t large = rows->rows / BLOCK; /* nodes larger than a block that share no row, at most */
-  queue nodes = {.from = &from, .index = index, .marks = marks};
+  queue nodes = {.criteria = criteria, .policy = policy, .index = index, .marks = marks};
+  cores = cores < large + 1 ? cores : large + 1;
   nodes.waiting = zeros(2 * large + 1, sizeof *nodes.waiting); /* both sides of each, or all rows */
-  int status = open_rows_of(&from, rows, criteria, policy);
-  if (status == MO_DONE) status = nodes.waiting ? open_blocks(&own, &from) : MO_NO_MEMORY;
-  if (status == MO_DONE) {
-    cores = cores < large + 1 ? cores : large + 1;
-    nodes.waiting[nodes.count++] = from.whole;
-    status = work_together(&nodes, cores < MOST_CORES ? cores : MOST_CORES, &own);
-  }
-  close_blocks(&own);
-  close_rows_of(&from);
+  int status = pack(&nodes.packed, rows, cores);
+  if (status == MO_DONE) status = nodes.waiting ? cut_all(&nodes, cores) : MO_NO_MEMORY;
+  close_table(&nodes.packed.packed);
   free(nodes.waiting);
   return status;
 }

@@ -1,4 +1,5 @@
 /* Rows in records: packed from columns, and by themselves, coded anew, in blocks. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "splitting.h"
@@ -85,9 +86,24 @@ static void pack_some(table *into, const mo_rows *rows, int64_t start, int64_t s
   for (int64_t i = 0; i < count; i++) write_number(records + (size_t)i * stride, of, start + i);
 }
 
-/* All rows in records of their own codes, numbered from 0. The tables over codes stay the caller's.
- */
-int pack_rows(table *into, const mo_rows *rows) {
+/* Rows that threads pack, and the first that nobody has taken. */
+typedef struct {
+  table *into;
+  const mo_rows *rows;
+  _Atomic int64_t next;
+} packing;
+
+static void *pack_share(void *argument) {
+  packing *all = argument;
+  int64_t count = all->rows->rows, start;
+  while ((start = atomic_fetch_add(&all->next, PACKED)) < count)
+    pack_some(all->into, all->rows, start, start + PACKED < count ? start + PACKED : count);
+  return NULL;
+}
+
+/* All rows in records of their own codes, numbered from 0, by at most cores threads. The tables
+ * over codes stay the caller's. */
+int pack_rows(table *into, const mo_rows *rows, int64_t cores) {
   memset(into, 0, sizeof *into);
   layout *of = &into->of;
   *of = (layout){.attributes = (int32_t)rows->attributes,
@@ -112,10 +128,8 @@ int pack_rows(table *into, const mo_rows *rows) {
   }
   lay_out(of, into->column);
   if (open_rows(into, rows->rows)) return MO_NO_MEMORY;
-  for (int64_t start = 0, stop; start < rows->rows; start = stop) {
-    stop = start + PACKED < rows->rows ? start + PACKED : rows->rows;
-    pack_some(into, rows, start, stop);
-  }
+  packing all = {.into = into, .rows = rows};
+  together(pack_share, &all, cores);
   return MO_DONE;
 }
 
