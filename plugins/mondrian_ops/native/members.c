@@ -7,20 +7,25 @@ int is_few(node here, const cutter *work) {
   return !here.members && here.count <= FEW && here.count >= 2 * work->criteria->k;
 }
 
-/* Make the masks of a column that has few codes. */
+/* Make the masks of a column that has few codes. Two tables are written by turns, as in tally_few.
+ */
 static void mask_few(node here, field at, masks *made, const layout *of) {
-  uint64_t with[FEW], present = 0, below = 0;
-  memset(with, 0, (size_t)at.codes * sizeof *with);
-  for (int64_t i = 0; i < here.count; i++) {
-    int64_t v = code_of(here.rows + i * of->stride, at);
-    with[v] |= UINT64_C(1) << i;
-    present |= UINT64_C(1) << v;
+  uint64_t even[FEW], odd[FEW], below = 0;
+  memset(even, 0, (size_t)at.codes * sizeof *even);
+  memset(odd, 0, (size_t)at.codes * sizeof *odd);
+  const unsigned char *code = here.rows + at.offset;
+  int64_t i = 0;
+  for (; i + 2 <= here.count; i += 2, code += 2 * of->stride) {
+    even[*code] |= UINT64_C(1) << i;
+    odd[code[of->stride]] |= UINT64_C(2) << i;
   }
+  if (i < here.count) even[*code] |= UINT64_C(1) << i;
   made->distinct = 0;
-  for (; present; present &= present - 1) {
-    int v = __builtin_ctzll(present);
+  for (int64_t v = 0; v < at.codes; v++) {
+    uint64_t with = even[v] | odd[v];
     made->value[made->distinct] = v;
-    made->at_most[made->distinct++] = below |= with[v];
+    made->at_most[made->distinct] = below |= with;
+    made->distinct += with != 0;
   }
 }
 
