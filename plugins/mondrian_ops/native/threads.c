@@ -5,8 +5,8 @@
 
 enum { MOST_CORES = 256 };
 
-/* Call work by at most cores threads at once, this one among them. Whichever can be started do all
- * that there is: each takes some of it until none is left. */
+/* Call work by at most cores threads at once, this one among them. As many as can be started do
+ * all of it: each takes some until none is left. */
 void together(void *(*work)(void *), void *shared, int64_t cores) {
   pthread_t helper[MOST_CORES];
   int64_t helpers = 0;
