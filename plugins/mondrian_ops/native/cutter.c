@@ -1,14 +1,12 @@
 /* Working memory of the cutting. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cutting.h"
 
 static int64_t least_of(int64_t one, int64_t other) { return one < other ? one : other; }
 
-/* Zeroed memory for count entries, one at least; clears *complete where there is none. */
-static void *zeroed(int64_t count, size_t bytes, int *complete) {
-  void *found = calloc((size_t)(count > 0 ? count : 1), bytes);
+/* The memory that was found, if any; clears *complete where there is no memory. */
+static void *noted(void *found, int *complete) {
   if (!found) *complete = 0;
   return found;
 }
@@ -32,15 +30,17 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   work->layout = of;
   work->criteria = criteria;
   work->policy = *policy;
-#define ALLOCATE(name, count) work->name = zeroed(count, sizeof *work->name, &complete)
+#define ALLOCATE(name, count) work->name = noted(zeros(count, sizeof *work->name), &complete)
+#define ALLOCATE_ROWS(name, bytes) work->name = noted(malloc((size_t)(bytes) + 1), &complete)
   ALLOCATE(histogram, codes);
   ALLOCATE(bits, codes / 64 + 1);
+  ALLOCATE(counts, of->few * FEW);
   ALLOCATE(value, codes);
   ALLOCATE(below, codes);
   ALLOCATE(right, codes);
   ALLOCATE(valid, codes);
-  ALLOCATE(others, (rows + 1) * stride);
-  ALLOCATE(order, rows);
+  ALLOCATE_ROWS(others, (rows + 1) * stride);
+  ALLOCATE_ROWS(order, rows * (int64_t)sizeof *work->order);
   ALLOCATE(score, attributes);
   ALLOCATE(best, attributes);
   ALLOCATE(distinct, attributes);
@@ -48,9 +48,9 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   ALLOCATE(tried, 2 * candidates * attributes);
   ALLOCATE(leading, policy->finalists);
   ALLOCATE(leading_loss, policy->finalists);
-  ALLOCATE(before, rollout * stride);
+  ALLOCATE_ROWS(before, rollout * stride);
   ALLOCATE(finalist, policy->finalists);
-  ALLOCATE(final_before, nested * stride);
+  ALLOCATE_ROWS(final_before, nested * stride);
   ALLOCATE(open, WAITING + nested);
   ALLOCATE(sum, 1 + nested);
   ALLOCATE(sum_key, 1 + nested);
@@ -66,18 +66,19 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   ALLOCATE(surplus, nodes);
   ALLOCATE(deficit, nodes);
 #undef ALLOCATE
+#undef ALLOCATE_ROWS
   return complete ? MO_DONE : MO_NO_MEMORY;
 }
 
 void close_cutter(cutter *work) {
   void *const owned[] = {
-      work->histogram, work->bits,        work->value,        work->below,     work->right,
-      work->valid,     work->others,      work->order,        work->score,     work->best,
-      work->distinct,  work->checked,     work->tried,        work->leading,   work->leading_loss,
-      work->before,    work->finalist,    work->final_before, work->open,      work->sum,
-      work->sum_key,   work->known_key,   work->known_loss,   work->stack,     work->widening,
-      work->masks,     work->left_counts, work->right_counts, work->left_seen, work->right_seen,
-      work->surplus,   work->deficit,
+      work->histogram,    work->bits,     work->counts,      work->value,        work->below,
+      work->right,        work->valid,    work->others,      work->order,        work->score,
+      work->best,         work->distinct, work->checked,     work->tried,        work->leading,
+      work->leading_loss, work->before,   work->finalist,    work->final_before, work->open,
+      work->sum,          work->sum_key,  work->known_key,   work->known_loss,   work->stack,
+      work->widening,     work->masks,    work->left_counts, work->right_counts, work->left_seen,
+      work->right_seen,   work->surplus,  work->deficit,
   };
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
   memset(work, 0, sizeof *work);

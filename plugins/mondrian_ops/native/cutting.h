@@ -16,7 +16,7 @@
 #endif
 
 enum {
-  FEW = 64,        /* rows that a word has a bit for */
+  FEW = 64,        /* rows, or codes, that a word has a bit for */
   BLOCK = 1 << 15, /* rows of a block; its codes fit in 16 bits */
   SPARSE = 4, /* codes in the range of a node's, over its rows: from there on they are far apart */
   WAITING = 70, /* nodes that may wait: the smaller side is cut first, so log2(rows) + 1 do */
@@ -26,6 +26,7 @@ enum {
 
 typedef struct {
   int32_t offset, bytes;
+  int64_t codes; /* all are below */
 } field;
 
 /* Which codes a record holds, and what is lost by them. Tables over codes are flat, as in mo_rows.
@@ -33,6 +34,7 @@ typedef struct {
 typedef struct {
   int32_t attributes, sensitive, persons;
   int32_t stride; /* bytes of a record, a multiple of 8 */
+  int32_t few; /* attributes of at most FEW codes; these come first, a byte each */
   int32_t number; /* where its number lies, an uint32_t */
   const field *column; /* (attributes + sensitive,) */
   const int64_t *kind, *first;
@@ -84,6 +86,7 @@ typedef struct {
   mo_policy policy;
   int64_t *histogram; /* (codes,), zero between uses */
   uint64_t *bits; /* (codes / 64,), likewise */
+  uint32_t *counts; /* (few attributes, FEW), likewise */
   int64_t *value; /* (codes,): distinct codes of a node in order */
   int64_t *below; /* (codes,): rows of the node at or below each */
   double *right; /* (codes,): loss per row of what lies above each */
@@ -140,6 +143,9 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
                 const mo_criteria *criteria, const mo_policy *policy);
 void close_cutter(cutter *work);
 
+/* threads.c */
+void together(void *(*work)(void *), void *shared, int64_t cores);
+
 /* records.c */
 typedef struct { /* a layout and its tables, and rows of it */
   layout of;
@@ -149,7 +155,7 @@ typedef struct { /* a layout and its tables, and rows of it */
   unsigned char *rows;
 } table;
 
-int pack_rows(table *into, const mo_rows *rows);
+int pack_rows(table *into, const mo_rows *rows, int64_t cores);
 int open_block(table *block, const layout *outer, int64_t rows);
 void fill_block(table *block, node here, cutter *outer);
 void close_table(table *closed);

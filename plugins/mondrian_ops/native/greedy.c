@@ -5,16 +5,16 @@ ALWAYS_INLINE int64_t part_by(node here, int32_t offset, int bytes, size_t strid
                               unsigned char *others) {
   uint64_t span =
       (uint64_t)(by.high - by.low); /* one comparison: what lies below low wraps around */
-  unsigned char *row = here.rows, *left = here.rows, *right = others;
-  for (int64_t i = 0; i < here.count; i++, row += stride) {
+  size_t left = 0; /* of the i rows before */
+  for (size_t i = 0; i < (size_t)here.count; i++) {
+    const unsigned char *row = here.rows + i * stride;
     size_t goes_left = (uint64_t)(read_code(row, offset, bytes) - by.low) <= span;
-    memcpy(right, row, stride);
-    memmove(left, row, stride);
-    left += goes_left ? stride : 0;
-    right += goes_left ? 0 : stride;
+    memcpy(others + (i - left) * stride, row, stride);
+    memmove(here.rows + left * stride, row, stride);
+    left += goes_left;
   }
-  memcpy(left, others, (size_t)(right - others));
-  return (left - here.rows) / (int64_t)stride;
+  memcpy(here.rows + left * stride, others, ((size_t)here.count - left) * stride);
+  return (int64_t)left;
 }
 
 ALWAYS_INLINE int64_t part_wide(node here, field at, size_t stride, cut by, unsigned char *others) {
@@ -94,8 +94,10 @@ double examine(node here, int64_t greedy, int groups, int32_t *missing, cutter *
   int64_t n = here.count, k = work->criteria->k;
   double loss = 0.0;
   *missing = -1;
+  if (!here.members) count_few(here, work);
   for (int32_t a = 0; a < of->attributes; a++) {
-    int64_t d = tally(here, a, work);
+    int counted = !here.members && of->column[a].codes <= FEW;
+    int64_t d = counted ? tally_counted(of->column[a], work) : tally(here, a, work);
     work->best[a].attribute = -1;
     work->distinct[a] = d;
     if (d < 2) {

@@ -7,20 +7,25 @@ int is_few(node here, const cutter *work) {
   return !here.members && here.count <= FEW && here.count >= 2 * work->criteria->k;
 }
 
-/* Make the masks of a column that has few codes. */
-static void mask_few(node here, field at, int64_t codes, masks *made, const layout *of) {
-  uint64_t with[FEW], present = 0, below = 0;
-  memset(with, 0, (size_t)codes * sizeof *with);
-  for (int64_t i = 0; i < here.count; i++) {
-    int64_t v = code_of(here.rows + i * of->stride, at);
-    with[v] |= UINT64_C(1) << i;
-    present |= UINT64_C(1) << v;
+/* Make the masks of a column that has few codes. Two tables are written by turns, as in tally_few.
+ */
+static void mask_few(node here, field at, masks *made, const layout *of) {
+  uint64_t even[FEW], odd[FEW], below = 0;
+  memset(even, 0, (size_t)at.codes * sizeof *even);
+  memset(odd, 0, (size_t)at.codes * sizeof *odd);
+  const unsigned char *code = here.rows + at.offset;
+  int64_t i = 0;
+  for (; i + 2 <= here.count; i += 2, code += 2 * of->stride) {
+    even[*code] |= UINT64_C(1) << i;
+    odd[code[of->stride]] |= UINT64_C(2) << i;
   }
+  if (i < here.count) even[*code] |= UINT64_C(1) << i;
   made->distinct = 0;
-  for (; present; present &= present - 1) {
-    int v = __builtin_ctzll(present);
+  for (int64_t v = 0; v < at.codes; v++) {
+    uint64_t with = even[v] | odd[v];
     made->value[made->distinct] = v;
-    made->at_most[made->distinct++] = below |= with[v];
+    made->at_most[made->distinct] = below |= with;
+    made->distinct += with != 0;
   }
 }
 
@@ -45,9 +50,9 @@ static void mask_any(node here, field at, masks *made, const layout *of) {
 node masked(node here, cutter *work) {
   const layout *of = work->layout;
   for (int32_t a = 0; a < of->attributes + of->sensitive; a++) {
-    int64_t codes = a < of->attributes ? of->first[a + 1] - of->first[a] : INT64_MAX;
-    if (codes <= FEW) mask_few(here, of->column[a], codes, &work->masks[a], of);
-    else mask_any(here, of->column[a], &work->masks[a], of);
+    field at = of->column[a];
+    if (at.codes <= FEW) mask_few(here, at, &work->masks[a], of);
+    else mask_any(here, at, &work->masks[a], of);
   }
   here.members = here.count == FEW ? ~UINT64_C(0) : (UINT64_C(1) << here.count) - 1;
   return here;

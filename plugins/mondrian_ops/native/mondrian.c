@@ -6,11 +6,6 @@
 
 #include "splitting.h"
 
-enum {
-  MOST_CORES = 256,
-  SHARES = 4, /* nodes that each thread cuts, at least, so that none waits long for another */
-};
-
 /* The node's rows in the order of attribute a. */
 static void sort_rows(node here, int32_t a, cutter *work) {
   size_t stride = (size_t)work->layout->stride;
@@ -105,13 +100,24 @@ int64_t most_codes(const int64_t *first, int64_t attributes) {
   return most;
 }
 
+/* Pack rows that nothing is cut with yet. */
+static int pack(rows_of *opened, const mo_rows *rows, int64_t cores) {
+  memset(opened, 0, sizeof *opened);
+  if (pack_rows(&opened->packed, rows, cores)) return MO_NO_MEMORY;
+  opened->whole = (node){.rows = opened->packed.rows, .count = rows->rows};
+  return MO_DONE;
+}
+
+static int open_work(rows_of *packed, const mo_criteria *criteria, const mo_policy *policy) {
+  const layout *of = &packed->packed.of;
+  return open_cutter(&packed->work, of, most_codes(of->first, of->attributes), packed->whole.count,
+                     criteria, policy);
+}
+
 int open_rows_of(rows_of *opened, const mo_rows *rows, const mo_criteria *criteria,
                  const mo_policy *policy) {
-  memset(opened, 0, sizeof *opened);
-  int64_t codes = most_codes(rows->first, rows->attributes);
-  if (pack_rows(&opened->packed, rows)) return MO_NO_MEMORY;
-  opened->whole = (node){.rows = opened->packed.rows, .count = rows->rows};
-  return open_cutter(&opened->work, &opened->packed.of, codes, rows->rows, criteria, policy);
+  if (pack(opened, rows, 1)) return MO_NO_MEMORY;
+  return open_work(opened, criteria, policy);
 }
 
 void close_rows_of(rows_of *closed) {
@@ -148,105 +154,117 @@ void write_block_numbers(node here, const layout *of, const table *block, int32_
   }
 }
 
-/* Cut a node to the end: down to blocks, then each of these by its own numbers. */
+/* Cut a node of at most a block's rows to the end: by its own numbers, but where it lies if codes
+ * are few already. */
 static int finish_node(node here, int32_t *index, uint8_t *marks, cutter *work, blocks *own) {
   const layout *of = work->layout;
-  int status = MO_DONE;
-  cut_down(here, BLOCK, marks, work);
-  for (int64_t start = 0, stop; status == MO_DONE && start < here.count; start = stop) {
-    stop = next_mark(marks, start, here.count);
-    node of_block = part_of(here, start, stop, of);
-    if (of_block.count < 2 * work->criteria->k || of_block.count > BLOCK) {
-      write_numbers(of_block, of, index + start);
-      continue;
-    }
-    if (work->policy.group_rows > 0 && arrange_rows(of_block, work)) return MO_NO_MEMORY;
-    fill_block(&own->block, of_block, work);
-    status = finish_block((node){.rows = own->block.rows, .count = of_block.count}, marks + start,
-                          &own->work);
-    write_block_numbers(of_block, of, &own->block, index + start);
+  if (of->few == of->attributes && !of->persons && work->policy.group_rows == 0) {
+    int status = finish_block(here, marks, work);
+    write_numbers(here, of, index);
+    return status;
   }
+  if (work->policy.group_rows > 0 && arrange_rows(here, work)) return MO_NO_MEMORY;
+  fill_block(&own->block, here, work);
+  int status =
+      finish_block((node){.rows = own->block.rows, .count = here.count}, marks, &own->work);
+  write_block_numbers(here, of, &own->block, index);
   return status;
 }
 
-/* Nodes that threads take in turn, each of which one of them cuts to the end: no row and no mark is
- * anybody else's. */
+/* Nodes that threads take in turn: no row and no mark is in two of them. */
 typedef struct {
-  rows_of *from;
-  int64_t largest; /* rows of the nodes that can be cut: greater ones are final */
+  rows_of packed; /* nothing is cut with these themselves */
+  const mo_criteria *criteria;
+  const mo_policy *policy;
   int32_t *index;
   uint8_t *marks;
-  int64_t next; /* where the first node starts that nobody has taken */
+  node *waiting;
+  int64_t count; /* of these */
+  int64_t taken; /* nodes that threads are at, and may leave sides of */
   int status;
   pthread_mutex_t lock;
+  pthread_cond_t left;
 } queue;
 
-/* The next node that nobody has taken; 0 without one, or after an error. */
-static int take(queue *nodes, int64_t *start, int64_t *stop) {
+/* The next node; 0 after the last one, or after an error. */
+static int take(queue *nodes, node *next) {
   pthread_mutex_lock(&nodes->lock);
-  *start = nodes->next;
-  int taken = nodes->status == MO_DONE && *start < nodes->from->whole.count;
-  if (taken) *stop = nodes->next = next_mark(nodes->marks, *start, nodes->from->whole.count);
+  while (nodes->count == 0 && nodes->taken > 0) pthread_cond_wait(&nodes->left, &nodes->lock);
+  int found = nodes->count > 0 && nodes->status == MO_DONE;
+  if (found) *next = nodes->waiting[--nodes->count];
+  nodes->taken += found;
   pthread_mutex_unlock(&nodes->lock);
-  return taken;
+  return found;
 }
 
-/* Take nodes and cut them to the end until none is left. */
-static void finish_nodes_of(queue *nodes, cutter *work) {
-  const layout *of = &nodes->from->packed.of;
-  int64_t start, stop;
-  blocks own;
-  int status = open_blocks(&own, nodes->from);
-  while (status == MO_DONE && take(nodes, &start, &stop)) {
-    node here = part_of(nodes->from->whole, start, stop, of);
-    if (here.count > nodes->largest) write_numbers(here, of, nodes->index + start);
-    else status = finish_node(here, nodes->index + start, nodes->marks + start, work, &own);
-  }
-  close_blocks(&own);
-  if (status == MO_DONE) return;
+/* Be done with a node: leave the sides of its cut, if it has one (middle -1: none). */
+static void leave(queue *nodes, node here, int64_t middle, int status) {
+  const layout *of = &nodes->packed.packed.of;
   pthread_mutex_lock(&nodes->lock);
-  nodes->status = status;
+  if (middle >= 0)
+    nodes->count = 1 + push_sides(nodes->waiting, nodes->count - 1, part_of(here, 0, middle, of),
+                                  part_of(here, middle, here.count, of));
+  if (status != MO_DONE) nodes->status = status;
+  nodes->taken--;
+  pthread_cond_broadcast(&nodes->left);
   pthread_mutex_unlock(&nodes->lock);
 }
 
-/* The same in a thread that the caller started: with working memory of its own, or not at all. */
-static void *help(void *argument) {
+/* Cut a node once if it is larger than a block (*middle: the rows of its first side, else -1), and
+ * others to the end. */
+static int cut_some(queue *nodes, node here, int64_t *middle, cutter *work, blocks *small) {
+  const layout *of = work->layout;
+  int64_t start = (here.rows - nodes->packed.whole.rows) / of->stride;
+  int can_be_cut = here.count >= 2 * work->criteria->k;
+  *middle = -1;
+  if (can_be_cut && here.count <= BLOCK)
+    return finish_node(here, nodes->index + start, nodes->marks + start, work, small);
+  if (can_be_cut) *middle = middle_of(here, work);
+  if (*middle >= 0) return MO_DONE;
+  nodes->marks[start] = 1;
+  write_numbers(here, of, nodes->index + start);
+  return MO_DONE;
+}
+
+/* Take nodes until none is left: with working memory of one's own, or not at all. */
+static void *work_off(void *argument) {
   queue *nodes = argument;
-  const rows_of *from = nodes->from;
-  cutter work;
-  int64_t codes = most_codes(from->packed.of.first, from->packed.of.attributes);
-  if (open_cutter(&work, &from->packed.of, codes, nodes->largest, from->work.criteria,
-                  &from->work.policy) == MO_DONE)
-    finish_nodes_of(nodes, &work);
-  close_cutter(&work);
+  rows_of own = nodes->packed;
+  blocks small = {0};
+  node here;
+  int status = open_work(&own, nodes->criteria, nodes->policy);
+  if (status == MO_DONE) status = open_blocks(&small, &own);
+  while (status == MO_DONE && take(nodes, &here)) {
+    int64_t middle;
+    status = cut_some(nodes, here, &middle, &own.work, &small);
+    leave(nodes, here, middle, status);
+  }
+  close_blocks(&small);
+  close_cutter(&own.work);
   return NULL;
 }
 
-/* Cut all nodes to the end by at most cores threads, this one among them. */
-static int finish_together(queue *nodes, int64_t cores) {
-  pthread_t helper[MOST_CORES];
-  int64_t helpers = 0;
+/* Cut the packed rows to the end by at most cores threads. */
+static int cut_all(queue *nodes, int64_t cores) {
+  nodes->waiting[nodes->count++] = nodes->packed.whole;
   pthread_mutex_init(&nodes->lock, NULL);
-  while (helpers + 1 < cores && pthread_create(&helper[helpers], NULL, help, nodes) == 0) helpers++;
-  finish_nodes_of(nodes, &nodes->from->work);
-  while (helpers > 0) pthread_join(helper[--helpers], NULL);
+  pthread_cond_init(&nodes->left, NULL);
+  together(work_off, nodes, cores);
+  pthread_cond_destroy(&nodes->left);
   pthread_mutex_destroy(&nodes->lock);
-  return nodes->status;
+  return nodes->count > 0 ? MO_NO_MEMORY : nodes->status; /* nobody could take them */
 }
 
 int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
                int64_t cores, int32_t *index, uint8_t *marks) {
-  rows_of from;
-  cores = cores < MOST_CORES ? cores : MOST_CORES;
-  int64_t share = cores > 1 ? rows->rows / (SHARES * cores) : 0;
-  queue nodes = {.from = &from, .index = index, .marks = marks, .status = MO_DONE};
-  nodes.largest = share > BLOCK ? share : BLOCK;
-  int status = open_rows_of(&from, rows, criteria, policy);
-  if (status == MO_DONE) {
-    cut_down(from.whole, nodes.largest, marks, &from.work);
-    status = finish_together(&nodes, rows->rows > BLOCK ? cores : 1);
-  }
-  close_rows_of(&from);
+  int64_t large = rows->rows / BLOCK; /* nodes larger than a block that share no row, at most */
+  queue nodes = {.criteria = criteria, .policy = policy, .index = index, .marks = marks};
+  cores = cores < large + 1 ? cores : large + 1;
+  nodes.waiting = zeros(2 * large + 1, sizeof *nodes.waiting); /* both sides of each, or all rows */
+  int status = pack(&nodes.packed, rows, cores);
+  if (status == MO_DONE) status = nodes.waiting ? cut_all(&nodes, cores) : MO_NO_MEMORY;
+  close_table(&nodes.packed.packed);
+  free(nodes.waiting);
   return status;
 }
 

@@ -1,7 +1,10 @@
 /* Rows in records: packed from columns, and by themselves, coded anew, in blocks. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "splitting.h"
+
+enum { PACKED = 1 << 10 }; /* rows that are packed at a time */
 
 static int32_t bytes_for(int64_t codes) { return codes <= 1 << 8 ? 1 : codes <= 1 << 16 ? 2 : 4; }
 
@@ -22,10 +25,16 @@ static void write_number(unsigned char *record, const layout *of, int64_t number
   memcpy(record + of->number, &written, sizeof written);
 }
 
-/* Lay the columns side by side, each in the bytes that it has, then the number. */
+/* Lay the columns side by side, each in the bytes that its codes need, then the number. */
 static void lay_out(layout *of, field *column) {
-  int32_t offset = 0;
-  for (int32_t a = 0; a < of->attributes + of->sensitive; a++) {
+  int32_t columns = of->attributes + of->sensitive, offset = 0;
+  of->few = 0;
+  for (int32_t a = 0; a < of->attributes; a++)
+    if (column[a].codes <= FEW) column[a].offset = of->few++;
+  offset = of->few;
+  for (int32_t a = 0; a < columns; a++) {
+    column[a].bytes = bytes_for(column[a].codes);
+    if (a < of->attributes && column[a].codes <= FEW) continue;
     column[a].offset = offset;
     offset += column[a].bytes;
   }
@@ -55,15 +64,46 @@ void close_table(table *closed) {
   memset(closed, 0, sizeof *closed);
 }
 
-ALWAYS_INLINE int64_t column_code(const mo_rows *rows, int64_t a, int64_t i) {
-  const unsigned char *column = rows->codes;
-  int64_t bytes = rows->code_bytes;
-  return read_code(column + (a * rows->rows + i) * bytes, 0, (int)bytes);
+/* Write a column of codes of some bytes each into records. */
+static void pack_column(const unsigned char *codes, int64_t bytes, int64_t count,
+                        unsigned char *record, field at, size_t stride) {
+  for (int64_t i = 0; i < count; i++, record += stride)
+    write_code(record, at, read_code(codes + i * bytes, 0, (int)bytes));
 }
 
-/* All rows in records of their own codes, numbered from 0. The tables over codes stay the caller's.
- */
-int pack_rows(table *into, const mo_rows *rows) {
+/* Write rows start to stop, a column at a time: so few that their records stay in the caches. */
+static void pack_some(table *into, const mo_rows *rows, int64_t start, int64_t stop) {
+  const layout *of = &into->of;
+  size_t stride = (size_t)of->stride;
+  int64_t bytes = rows->code_bytes, count = stop - start;
+  unsigned char *records = into->rows + start * of->stride;
+  for (int32_t a = 0; a < of->attributes; a++)
+    pack_column((const unsigned char *)rows->codes + (a * rows->rows + start) * bytes, bytes, count,
+                records, of->column[a], stride);
+  for (int32_t s = 0; s < of->sensitive; s++)
+    pack_column((const unsigned char *)(rows->sensitive + s * rows->rows + start),
+                sizeof *rows->sensitive, count, records, sensitive_field(of, s), stride);
+  for (int64_t i = 0; i < count; i++) write_number(records + (size_t)i * stride, of, start + i);
+}
+
+/* Rows that threads pack, and the first that nobody has taken. */
+typedef struct {
+  table *into;
+  const mo_rows *rows;
+  _Atomic int64_t next;
+} packing;
+
+static void *pack_share(void *argument) {
+  packing *all = argument;
+  int64_t count = all->rows->rows, start;
+  while ((start = atomic_fetch_add(&all->next, PACKED)) < count)
+    pack_some(all->into, all->rows, start, start + PACKED < count ? start + PACKED : count);
+  return NULL;
+}
+
+/* All rows in records of their own codes, numbered from 0, by at most cores threads. The tables
+ * over codes stay the caller's. */
+int pack_rows(table *into, const mo_rows *rows, int64_t cores) {
   memset(into, 0, sizeof *into);
   layout *of = &into->of;
   *of = (layout){.attributes = (int32_t)rows->attributes,
@@ -79,23 +119,17 @@ int pack_rows(table *into, const mo_rows *rows) {
                  .present = rows->present};
   if (open_columns(into)) return MO_NO_MEMORY;
   for (int32_t a = 0; a < of->attributes; a++)
-    into->column[a].bytes = bytes_for(rows->first[a + 1] - rows->first[a]);
+    into->column[a].codes = rows->first[a + 1] - rows->first[a];
   for (int32_t s = 0; s < of->sensitive; s++) {
     const int32_t *codes = rows->sensitive + s * rows->rows;
     int32_t most = 0;
     for (int64_t i = 0; i < rows->rows; i++) most = codes[i] > most ? codes[i] : most;
-    into->column[of->attributes + s].bytes = bytes_for((int64_t)most + 1);
+    into->column[of->attributes + s].codes = (int64_t)most + 1;
   }
   lay_out(of, into->column);
   if (open_rows(into, rows->rows)) return MO_NO_MEMORY;
-  for (int64_t i = 0; i < rows->rows; i++) {
-    unsigned char *record = into->rows + i * of->stride;
-    for (int32_t a = 0; a < of->attributes; a++)
-      write_code(record, into->column[a], column_code(rows, a, i));
-    for (int32_t s = 0; s < of->sensitive; s++)
-      write_code(record, into->column[of->attributes + s], rows->sensitive[s * rows->rows + i]);
-    write_number(record, of, i);
-  }
+  packing all = {.into = into, .rows = rows};
+  together(pack_share, &all, cores);
   return MO_DONE;
 }
 
@@ -106,17 +140,15 @@ int open_block(table *block, const layout *outer, int64_t rows) {
   if (open_columns(block)) return MO_NO_MEMORY;
   size_t size = 0;
   for (int32_t a = 0; a < outer->attributes; a++) {
-    int64_t codes = outer->first[a + 1] - outer->first[a];
-    codes = (codes < rows ? codes : rows) + 1;
-    block->column[a].bytes = bytes_for(codes);
-    size += (size_t)codes;
+    int64_t codes = outer->column[a].codes;
+    block->column[a].codes = codes <= rows ? codes : rows + 1; /* the missing one is kept */
+    size += (size_t)block->column[a].codes;
   }
   for (int32_t s = 0; s < outer->sensitive; s++)
     block->column[outer->attributes + s] = sensitive_field(outer, s);
   if (outer->persons) {
-    int32_t own = bytes_for(rows);
     field *persons = &block->column[outer->attributes + outer->sensitive - 1];
-    persons->bytes = own < persons->bytes ? own : persons->bytes;
+    persons->codes = rows < persons->codes ? rows : persons->codes;
   }
   lay_out(&block->of, block->column);
   block->first = calloc((size_t)outer->attributes + 1, sizeof *block->first);

@@ -109,6 +109,39 @@ ALWAYS_INLINE int64_t tally_few(node here, int32_t offset, size_t stride, int64_
   return d;
 }
 
+/* Count the codes of all attributes of few in one pass: between two rows of one code those of other
+ * attributes are counted, so that the second does not wait for the first. */
+ALWAYS_INLINE void count_codes(node here, size_t stride, int32_t few, uint32_t *counts) {
+  const unsigned char *record = here.rows;
+  for (int64_t i = 0; i < here.count; i++, record += stride) {
+    int32_t j = 0;
+    for (; j + 4 <= few; j += 4)
+      for (int32_t next = 0; next < 4; next++)
+        counts[(size_t)(j + next) * FEW + record[j + next]]++;
+    for (; j < few; j++) counts[(size_t)j * FEW + record[j]]++;
+  }
+}
+
+static inline void count_few(node here, cutter *work) {
+  const layout *of = work->layout;
+  if (of->stride == 16) count_codes(here, 16, of->few, work->counts);
+  else count_codes(here, (size_t)of->stride, of->few, work->counts);
+}
+
+/* tally, of an attribute whose codes count_few has counted; forgets what it counted. */
+static inline int64_t tally_counted(field at, cutter *work) {
+  uint32_t *counts = work->counts + at.offset * FEW;
+  int64_t d = 0, total = 0;
+  for (int64_t code = 0; code < at.codes; code++) {
+    uint32_t count = counts[code];
+    counts[code] = 0;
+    work->value[d] = code;
+    work->below[d] = total += count;
+    d += count > 0;
+  }
+  return d;
+}
+
 /* Distinct codes of a node in order (work->value), rows at or below each (work->below); how many.
  */
 static inline int64_t tally(node here, int32_t a, cutter *work) {

@@ -452,11 +452,32 @@ def test_more_rows_than_a_block_has():
 )
 @pytest.mark.parametrize("cores", [3, 1 << 40])
 def test_classes_are_the_same_on_any_number_of_cores(policy, rows, cores):
-    """Their rows come in the same order, too. Of 300,000 rows, threads take nodes that are larger
-    than a block."""
+    """Their rows come in the same order, too. Of 300,000 rows, several nodes are larger than a
+    block at once."""
     given = rows_of(rows), criteria_of(), POLICIES[policy]
     index, starts = mondrian.classes(*given)
     its_index, its_starts = mondrian.classes(*given, cores)
+    np.testing.assert_array_equal(its_index, index)
+    np.testing.assert_array_equal(its_starts, starts)
+
+
+def far_apart(rows: Rows, apart: int = 50) -> Rows:
+    """The same rows in codes of which so many less one are left out after each."""
+    tables = {}
+    for name in ("low", "high", "step"):
+        tables[name] = np.zeros(rows.first[-1] * apart)
+        tables[name][::apart] = getattr(rows, name)
+    codes = rows.codes.astype(np.uint16) * np.uint16(apart)
+    return rows._replace(codes=codes, first=rows.first * apart, **tables)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_codes_far_apart_give_the_same_classes(policy, cores):
+    """Few codes are counted together, and may be cut where they lie; others are coded anew."""
+    rows, asked = rows_of(BLOCK + 5000), (criteria_of(), POLICIES[policy])
+    index, starts = mondrian.classes(rows, *asked)
+    its_index, its_starts = mondrian.classes(far_apart(rows), *asked, cores)
     np.testing.assert_array_equal(its_index, index)
     np.testing.assert_array_equal(its_starts, starts)
 
