@@ -17,6 +17,7 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.partition import check_map_length
 from mondrian_ops.operators.records import record_frontier
+from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,6 +57,7 @@ class FrontierSampleOperator(MondrianOperator):
         """Draw, where not all rows are measured; every point carries what was drawn."""
         from mondrian_ops.pipeline import frontier
 
+        leave_pandas_out()
         with final_errors():
             job = read_job(self.job)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
@@ -97,6 +99,7 @@ class FrontierPointOperator(MondrianOperator):
         """Anonymize, measure, throw away."""
         from mondrian_ops.pipeline import frontier
 
+        leave_pandas_out()
         with final_errors():
             if not isinstance(self.point, Mapping):
                 raise JobError(

@@ -18,6 +18,7 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.places import place_of
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
+from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -83,6 +84,7 @@ class PartitionOperator(MondrianOperator):
             return place.partition(job, work, progress, maker, slots)
         from mondrian_ops import pipeline
 
+        leave_pandas_out()
         return pipeline.count(job, work=work, progress=progress, made_by=maker, slots=slots)
 
     def _check_number(self, fragments: list[dict[str, Any]]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mondrian_ops.pandas_later import leave_pandas_out
+
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
@@ -40,12 +42,14 @@ class Here:
         """See :func:`mondrian_ops.pipeline.partition`."""
         from mondrian_ops import pipeline
 
+        leave_pandas_out()
         return pipeline.partition(job, work=work, progress=progress, made_by=made_by, slots=slots)
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""
         from mondrian_ops import pipeline
 
+        leave_pandas_out()
         return pipeline.anonymize_fragment(job, fragment, cores=self._cores)
 
     def stop(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
+from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,6 +42,7 @@ class RecodeOperator(MondrianOperator):
         """Merge the levels of the parts, specialize the whole from there, keep the recoding."""
         from mondrian_ops import pipeline
 
+        leave_pandas_out()
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)

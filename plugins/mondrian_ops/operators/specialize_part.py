@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job
+from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -49,6 +50,7 @@ class SpecializePartOperator(MondrianOperator):
         """Deal the part, specialize it, keep its level; returns a summary."""
         from mondrian_ops import pipeline
 
+        leave_pandas_out()
         with final_errors():
             if not isinstance(self.part, Mapping):
                 raise JobError(

@@ -23,6 +23,7 @@ from mondrian_ops.operators.links import ReleaseLink, release_url
 from mondrian_ops.operators.metrics import count_release, send_figures
 from mondrian_ops.operators.records import record
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told, tell
+from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -80,6 +81,7 @@ class WrapUpOperator(MondrianOperator):
         """Publish the release, or ask whether to; returns its summary."""
         from mondrian_ops import pipeline
 
+        leave_pandas_out()
         summaries = self.summaries[:]  # one request for all of them
         with final_errors():
             told = approval.earlier(context, {each["work"] for each in summaries})
