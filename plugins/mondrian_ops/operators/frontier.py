@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
@@ -17,7 +18,6 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.partition import check_map_length
 from mondrian_ops.operators.records import record_frontier
-from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -55,9 +55,9 @@ class FrontierSampleOperator(MondrianOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Draw, where not all rows are measured; every point carries what was drawn."""
+        import_lean()
         from mondrian_ops.pipeline import frontier
 
-        leave_pandas_out()
         with final_errors():
             job = read_job(self.job)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
@@ -97,9 +97,9 @@ class FrontierPointOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Anonymize, measure, throw away."""
+        import_lean()
         from mondrian_ops.pipeline import frontier
 
-        leave_pandas_out()
         with final_errors():
             if not isinstance(self.point, Mapping):
                 raise JobError(

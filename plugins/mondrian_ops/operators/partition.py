@@ -8,6 +8,7 @@ from airflow.sdk import conf
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines.cores import available_cores
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
@@ -18,7 +19,6 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.places import place_of
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
-from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -82,9 +82,9 @@ class PartitionOperator(MondrianOperator):
         maker, slots = made_by(self, context), slots_of(job, context)
         if not parts:
             return place.partition(job, work, progress, maker, slots)
+        import_lean()
         from mondrian_ops import pipeline
 
-        leave_pandas_out()
         return pipeline.count(job, work=work, progress=progress, made_by=maker, slots=slots)
 
     def _check_number(self, fragments: list[dict[str, Any]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mondrian_ops.pandas_later import leave_pandas_out
+from mondrian_ops.lean_imports import import_lean
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -40,16 +40,16 @@ class Here:
         self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
+        import_lean()
         from mondrian_ops import pipeline
 
-        leave_pandas_out()
         return pipeline.partition(job, work=work, progress=progress, made_by=made_by, slots=slots)
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""
+        import_lean()
         from mondrian_ops import pipeline
 
-        leave_pandas_out()
         return pipeline.anonymize_fragment(job, fragment, cores=self._cores)
 
     def stop(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
-from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -40,9 +40,9 @@ class RecodeOperator(MondrianOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Merge the levels of the parts, specialize the whole from there, keep the recoding."""
+        import_lean()
         from mondrian_ops import pipeline
 
-        leave_pandas_out()
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job
-from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,9 +48,9 @@ class SpecializePartOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Deal the part, specialize it, keep its level; returns a summary."""
+        import_lean()
         from mondrian_ops import pipeline
 
-        leave_pandas_out()
         with final_errors():
             if not isinstance(self.part, Mapping):
                 raise JobError(

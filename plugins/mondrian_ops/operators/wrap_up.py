@@ -10,6 +10,7 @@ from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators import approval
 from mondrian_ops.operators.anonymize_fragment import SUMMARIES
 from mondrian_ops.operators.base import (
@@ -23,7 +24,6 @@ from mondrian_ops.operators.links import ReleaseLink, release_url
 from mondrian_ops.operators.metrics import count_release, send_figures
 from mondrian_ops.operators.records import record
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told, tell
-from mondrian_ops.pandas_later import leave_pandas_out
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -79,9 +79,9 @@ class WrapUpOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish the release, or ask whether to; returns its summary."""
+        import_lean()
         from mondrian_ops import pipeline
 
-        leave_pandas_out()
         summaries = self.summaries[:]  # one request for all of them
         with final_errors():
             told = approval.earlier(context, {each["work"] for each in summaries})

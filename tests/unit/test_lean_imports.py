@@ -1,7 +1,8 @@
-"""pyarrow does without pandas until somebody imports it."""
+"""pyarrow does without pandas until somebody imports it, and OpenBLAS without threads."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -9,10 +10,10 @@ import pytest
 
 LEFT_OUT = """
 import sys
-from mondrian_ops.pandas_later import leave_pandas_out
+from mondrian_ops.lean_imports import import_lean
 finders = list(sys.meta_path)
-leave_pandas_out()
-leave_pandas_out()
+import_lean()
+import_lean()
 assert len(sys.meta_path) == len(finders) + 1
 import numpy as np, pyarrow as pa
 assert pa.array(np.arange(3)).to_pylist() == [0, 1, 2]
@@ -36,8 +37,8 @@ assert pa.table({"a": values}).to_pandas()["a"].isna().tolist() == [False, True]
         f"{LEFT_OUT}\npd = pa.table({{}}).to_pandas() is not None and sys.modules['pandas']\n"
         f"{VALUES}",
         "import pandas as pd, pyarrow as pa\n"
-        "from mondrian_ops.pandas_later import leave_pandas_out\n"
-        f"leave_pandas_out()\n{VALUES}",
+        "from mondrian_ops.lean_imports import import_lean\n"
+        f"import_lean()\n{VALUES}",
     ],
     ids=["nobody does", "imported later", "imported by pyarrow", "imported before"],
 )
@@ -63,3 +64,29 @@ except ModuleNotFoundError:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 7, done.stderr
+
+
+@pytest.mark.parametrize(("told", "threads"), [(None, "1"), ("3", "3")])
+def test_openblas_starts_no_threads_unless_told_to(told: str | None, threads: str) -> None:
+    """As far as the environment says so while numpy is imported, and no longer."""
+    program = """
+import os, sys
+class Watched:
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        if fullname == "numpy._core._multiarray_umath":
+            print(os.environ.get("OPENBLAS_NUM_THREADS"))
+sys.meta_path.insert(0, Watched)
+from mondrian_ops.lean_imports import import_lean
+before = dict(os.environ)
+import_lean()
+assert "numpy" in sys.modules and dict(os.environ) == before
+"""
+    name = "OPENBLAS_NUM_THREADS"
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    if told is not None:
+        environment[name] = told
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stdout.split()) == (0, [threads]), done.stderr

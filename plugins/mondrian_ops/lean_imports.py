@@ -1,25 +1,36 @@
-"""pyarrow without pandas, for as long as nobody else in the process imports it.
+"""numpy and pyarrow without what a process of this package's own has no use for.
+
+For the command line and the tasks of Airflow; not for programs that import this package, which may
+have other work for numpy.
+
+numpy's OpenBLAS starts a thread for every core but one, and each looks out for work as long as it
+takes to import numpy. Nothing here multiplies large matrices.
 
 At the first value that pyarrow is given it imports pandas, to see whether the value is one of
-pandas' own. That takes a fifth of a second, and a task of a few seconds has no such value.
+pandas' own. That takes a fifth of a second, and no value here is.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-__all__ = ["leave_pandas_out"]
+__all__ = ["import_lean"]
+
+_THREADS = "OPENBLAS_NUM_THREADS"
 
 
-def leave_pandas_out() -> None:
-    """Let pyarrow look for pandas now and find none, unless this process has imported it.
+def import_lean() -> None:
+    """Import numpy and pyarrow, unless they are imported already.
 
-    Whoever imports pandas later can give its values to pyarrow as ever: pyarrow looks again then.
+    OpenBLAS has one thread then, if the environment does not say how many. Whoever imports pandas
+    later can give its values to pyarrow as ever: pyarrow looks for it once more then.
     """
+    _import_numpy()
     if "pandas" in sys.modules or any(isinstance(each, _Later) for each in sys.meta_path):
         return
     import pyarrow as pa
@@ -31,6 +42,16 @@ def leave_pandas_out() -> None:
     finally:
         sys.meta_path.remove(hidden)
     sys.meta_path.insert(0, _Later())
+
+
+def _import_numpy() -> None:
+    if "numpy" in sys.modules or _THREADS in os.environ:
+        return
+    os.environ[_THREADS] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[_THREADS]  # programs that this process starts have their own work
 
 
 class _Hidden(MetaPathFinder):
