@@ -30,16 +30,10 @@ from airflow_api import START_S, AirflowApi, AirflowError
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
-# Airflow imports this module of a home's config folder in every process. Tasks are forked from the
-# scheduler's workers, or Celery's: what those have imported, no task need import, which halves a
-# small task. Celery workers on one machine go by the names they were given.
-_LOCAL_SETTINGS = """
+# Celery workers on one machine go by the names they were given. Airflow finds the function in a
+# module of a home's config folder.
+_WORKER_NAMES = """
 import os
-import sys
-
-if {"scheduler", "worker"} & {*sys.argv}:
-    import pandas  # pyarrow imports it at the first value
-    import mondrian_ops.pipeline
 
 
 def worker_name():
@@ -167,9 +161,10 @@ class LocalAirflow(AirflowApi):
 
     def migrate(self) -> None:
         """Make the database, or bring it up to this Airflow's version."""
-        config = self.home / "config"
-        config.mkdir(parents=True, exist_ok=True)
-        (config / "airflow_local_settings.py").write_text(_LOCAL_SETTINGS)
+        if self._broker:
+            config = self.home / "config"
+            config.mkdir(parents=True, exist_ok=True)
+            (config / "airflow_local_settings.py").write_text(_WORKER_NAMES)
         self.command("db", "migrate")
         if self._sqlite is not None:
             # Readers and the writer do not wait for one another, which three processes need.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import __version__
 from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
+from mondrian_ops.lean_imports import import_lean
 
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _survive_odd_terminals()
     try:
         with _SIGNALS.raised():
+            import_lean()
             status = command(options)
             sys.stdout.flush()  # here a reader that has left can still be dealt with
             return status

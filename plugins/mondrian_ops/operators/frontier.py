@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
@@ -54,6 +55,7 @@ class FrontierSampleOperator(MondrianOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Draw, where not all rows are measured; every point carries what was drawn."""
+        import_lean()
         from mondrian_ops.pipeline import frontier
 
         with final_errors():
@@ -95,6 +97,7 @@ class FrontierPointOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Anonymize, measure, throw away."""
+        import_lean()
         from mondrian_ops.pipeline import frontier
 
         with final_errors():

@@ -8,6 +8,7 @@ from airflow.sdk import conf
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines.cores import available_cores
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
@@ -81,6 +82,7 @@ class PartitionOperator(MondrianOperator):
         maker, slots = made_by(self, context), slots_of(job, context)
         if not parts:
             return place.partition(job, work, progress, maker, slots)
+        import_lean()
         from mondrian_ops import pipeline
 
         return pipeline.count(job, work=work, progress=progress, made_by=maker, slots=slots)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mondrian_ops.lean_imports import import_lean
+
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
@@ -38,12 +40,14 @@ class Here:
         self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
     ) -> list[dict[str, Any]]:
         """See :func:`mondrian_ops.pipeline.partition`."""
+        import_lean()
         from mondrian_ops import pipeline
 
         return pipeline.partition(job, work=work, progress=progress, made_by=made_by, slots=slots)
 
     def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
         """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""
+        import_lean()
         from mondrian_ops import pipeline
 
         return pipeline.anonymize_fragment(job, fragment, cores=self._cores)

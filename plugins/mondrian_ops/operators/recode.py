@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
 from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
 
@@ -39,6 +40,7 @@ class RecodeOperator(MondrianOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Merge the levels of the parts, specialize the whole from there, keep the recoding."""
+        import_lean()
         from mondrian_ops import pipeline
 
         with final_errors():

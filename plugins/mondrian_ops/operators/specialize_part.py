@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class SpecializePartOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Deal the part, specialize it, keep its level; returns a summary."""
+        import_lean()
         from mondrian_ops import pipeline
 
         with final_errors():

@@ -10,6 +10,7 @@ from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators import approval
 from mondrian_ops.operators.anonymize_fragment import SUMMARIES
 from mondrian_ops.operators.base import (
@@ -78,6 +79,7 @@ class WrapUpOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish the release, or ask whether to; returns its summary."""
+        import_lean()
         from mondrian_ops import pipeline
 
         summaries = self.summaries[:]  # one request for all of them

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import report as reports
 from mondrian_ops import storage
-from mondrian_ops.core import verification
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.fragment import Summary
+
+if TYPE_CHECKING:
+    from mondrian_ops.core import verification
 
 __all__ = ["Report", "assembled", "partitioning_note"]
 

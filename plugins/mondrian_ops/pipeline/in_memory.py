@@ -21,7 +21,6 @@ from mondrian_ops.algorithms.planning import (
     chosen_rows,
 )
 from mondrian_ops.algorithms.recoding_choice import choose_recoding
-from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
@@ -56,6 +55,8 @@ def anonymize(
     Raises JobError, HierarchyError, InputError, PrivacyError or ApprovalError; then nothing is
     released.
     """
+    from mondrian_ops.core import verification
+
     started = time.perf_counter()
     is_arrow = isinstance(table, pa.Table)
     _refuse_twins(list(table.column_names if is_arrow else table.columns))

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any
 
 from mondrian_ops import storage
-from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine, engine_of
@@ -88,6 +87,8 @@ def verify(job: Job, release: str) -> dict[str, Any]:
     "notes"}``. Where the job counts persons, a release does not hold whose rows its rows are: they
     are counted, and a note says so.
     """
+    from mondrian_ops.core import verification
+
     counter = None
     for name, batches in storage.read_release(release):
         first = next(batches)

@@ -15,11 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mondrian_ops import report as reports
 from mondrian_ops import storage
-from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.fragment import Summary
@@ -31,6 +30,9 @@ from mondrian_ops.pipeline.assembly import Report, assembled
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by, standing_report
 from mondrian_ops.progress import Display, Progress
+
+if TYPE_CHECKING:
+    from mondrian_ops.core import verification
 
 __all__ = ["Checked", "check", "publish", "published_once", "published_report", "wrap_up"]
 
@@ -110,6 +112,8 @@ def check(
     Raises PrivacyError when a class fails, a limit is exceeded or people were released before and
     may not be again; StorageError when a part or the working files vanished.
     """
+    from mondrian_ops.core import verification
+
     progress = progress or Display()
     started = time.perf_counter()
     directory = storage.WorkDir.entered(work)
@@ -233,6 +237,8 @@ def _recounted(
     job: Job, directory: storage.WorkDir, summaries: Sequence[Summary], progress: Progress
 ) -> tuple[verification.ReleaseCount, list[verification.PartCount]]:
     """The release counted from its files, whole and part by part."""
+    from mondrian_ops.core import verification
+
     parts = []
     paths = [directory.part_path(summary["id"]) for summary in summaries]
     staged = directory.staged()

@@ -19,10 +19,17 @@ from mondrian_ops.report import figures, markup
 from mondrian_ops.report.charts import Drawing, Line, Spot, text, ticks
 from mondrian_ops.report.figures import number, percent
 
-__all__ = ["CSV_NAME", "HTML_NAME", "KEPT_NAME", "SVG_NAME", "frontier_files", "frontier_text"]
+__all__ = [
+    "CSV_NAME",
+    "FRONTIER_NAME",
+    "HTML_NAME",
+    "SVG_NAME",
+    "frontier_files",
+    "frontier_text",
+]
 
 CSV_NAME, SVG_NAME, HTML_NAME = "frontier.csv", "frontier.svg", "frontier.html"
-KEPT_NAME = "frontier.json"
+FRONTIER_NAME = "frontier.json"
 """The frontier itself, as the archive of reports keeps it."""
 
 Frontier = Mapping[str, Any]

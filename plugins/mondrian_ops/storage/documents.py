@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import yaml
-
 __all__ = ["DocumentError", "parsed", "parsed_json"]
 
 MOST_ALIASES = 20  # each may double what the others stand for
@@ -15,30 +13,6 @@ MOST_MERGED = 10_000  # keys of a mapping, with those that `<<` takes from other
 
 class DocumentError(Exception):
     """What is wrong, to be put after the name of the file: ``, line 3: not valid YAML``."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key stands once, and few aliases."""
-
-    aliases = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            self.aliases += 1
-            if self.aliases > MOST_ALIASES:
-                raise DocumentError(f": more than {MOST_ALIASES} aliases")
-        return super().compose_node(parent, index)
-
-    def flatten_mapping(self, node: Any) -> None:
-        super().flatten_mapping(node)
-        if len(node.value) > MOST_MERGED:
-            raise DocumentError(f": a mapping of more than {MOST_MERGED:,} keys")
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(set(keys)) < len(keys):
-            raise DocumentError(f", line {node.start_mark.line + 1}: a key is there twice")
-        return super().construct_mapping(node, deep)
 
 
 def parsed(text: str) -> Any:
@@ -52,13 +26,10 @@ def parsed(text: str) -> Any:
         except DocumentError as error:
             if "twice" in str(error):
                 raise
+    from mondrian_ops.storage.yaml_texts import loaded
+
     try:
-        return _no_halves(yaml.load(text, _Loader))  # noqa: S506 - a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise DocumentError(f"{line}: not valid YAML") from None
-    except (yaml.YAMLError, ValueError):  # such as a date of no calendar
-        raise DocumentError(": not valid YAML") from None
+        return _no_halves(loaded(text))
     except RecursionError:
         raise DocumentError(": nested too deeply") from None
 

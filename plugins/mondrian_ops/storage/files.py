@@ -12,14 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.storage.locations import filesystem, is_local, is_s3, local_path
 from mondrian_ops.storage.remote import entries, open_stream, store_errors
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mondrian_ops.storage.hdfs import Hdfs
 
 __all__ = [
@@ -102,6 +102,8 @@ class NewFile:
     """
 
     def __init__(self, url: str, grows_in: str | None = None) -> None:
+        import pyarrow as pa
+
         self._url = url
         if is_local(url):
             path = Path(local_path(url))

@@ -11,10 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.ipc as ipc
+from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.allowed import check_writing
@@ -37,6 +34,9 @@ from mondrian_ops.storage.locations import (
     parent_of,
     shown,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "FREQUENCIES",
@@ -225,6 +225,8 @@ class WorkDir:
         ``digest`` is that of the part: each try at a fragment writes its rows in another order, so
         one that ends late must not put its persons beside another's rows.
         """
+        import pyarrow as pa
+
         self.write_arrow(_persons_name(digest), pa.table({"person": persons}))
 
     def read_persons(self, digest: str) -> pa.ChunkedArray:
@@ -253,6 +255,8 @@ class WorkDir:
 
     def write_arrow(self, name: str, table: pa.Table) -> None:
         """Write a table as an Arrow IPC stream, as a whole or not at all."""
+        import pyarrow.ipc as ipc
+
         self.check_attempt()
         with (
             self.there(),
@@ -263,6 +267,9 @@ class WorkDir:
 
     def read_arrow(self, name: str) -> pa.Table:
         """The table that :meth:`write_arrow` wrote; if it lies here, mapped rather than copied."""
+        import pyarrow as pa
+        import pyarrow.ipc as ipc
+
         path = self.path(name)
         with self.there():
             source = pa.memory_map(path) if is_local(path) else pa.py_buffer(read_file(path))
@@ -273,10 +280,14 @@ class WorkDir:
         """Turn what missing or truncated working files raise into a StorageError."""
         try:
             yield
-        except (FileNotFoundError, pa.ArrowInvalid, json.JSONDecodeError):
+        except (FileNotFoundError, json.JSONDecodeError):
             raise self._vanished() from None
         except OSError as error:
             if error.errno is not None:  # the machine's own error: a retry may cure it
+                raise
+            raise self._vanished() from None
+        except ValueError as error:
+            if not _is_arrows(error):
                 raise
             raise self._vanished() from None
 
@@ -286,6 +297,13 @@ class WorkDir:
             "is not on storage that all workers share; see to that and run again from the "
             "partition task"
         )
+
+
+def _is_arrows(error: ValueError) -> bool:
+    """Whether Arrow raised it, of a file that is none of its own or truncated."""
+    import pyarrow as pa
+
+    return isinstance(error, pa.ArrowInvalid)
 
 
 class FragmentWriter:
@@ -353,6 +371,8 @@ class _Stream:
     """An Arrow IPC stream while it is written, under a temporary name."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
+        import pyarrow.ipc as ipc
+
         self._file = NewFile(path)
         self._writer = ipc.new_stream(self._file.sink, schema)
         self._gathered: list[pa.Table] = []
@@ -376,6 +396,8 @@ class _Stream:
 
     def _flush(self) -> None:
         if self._gathered:
+            import pyarrow as pa
+
             self._writer.write_table(pa.concat_tables(self._gathered).combine_chunks())
         self._gathered.clear()
         self._bytes = 0
@@ -389,6 +411,8 @@ def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
     Raises:
         StorageError: no fragment is there at all, or the files are damaged.
     """
+    import pyarrow as pa
+
     with work.there():
         found = names_in(work.path(_FRAGMENTS))
         names = sorted(name for name in found if not name.startswith("."))

@@ -1,0 +1,127 @@
+"""What the tasks of a run import: each is a process of its own, and imports it all again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TASKS = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
+
+# As under Airflow, every task is forked from a process that has imported Airflow and the DAG file.
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import airflow.sdk.execution_time.task_runner
+from mondrian_ops.operators import (
+    AnonymizeFragmentOperator, CleanUpOperator, PartitionOperator, WrapUpOperator
+)
+
+folder, job = Path(sys.argv[1]), json.loads(sys.argv[2])
+known = set(sys.modules)
+results = {}
+
+def context():
+    run = SimpleNamespace(dag_id="d", run_id="r", start_date=None)
+    instance = SimpleNamespace(
+        id="i", task_id="t", map_index=-1, stats_tags={"dag_id": "d", "task_id": "t"},
+        xcom_push=lambda key, value: None, xcom_pull=lambda task_ids, key: [],
+    )
+    kept = SimpleNamespace(get=lambda key, default=None: default, set=lambda *_, **__: None)
+    with airflow.sdk.DAG("d", schedule=None) as dag:
+        pass
+    return {"dag": dag, "dag_run": run, "ti": instance, "outlet_events": {},
+            "task_state_store": kept}
+
+def run(name, operator, **arguments):
+    if not (child := os.fork()):
+        try:
+            result = operator(task_id=name, job=job, **arguments).execute(context())
+            modules = sorted(set(sys.modules) - known)
+            (folder / name).write_text(json.dumps({"result": result, "modules": modules}))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"{name} failed")
+    told = json.loads((folder / name).read_text())
+    results[name] = told["modules"]
+    return told["result"]
+
+fragments = run("partition", PartitionOperator)
+assert len(fragments) == 2, fragments
+summaries = []
+for fragment in fragments:
+    summaries.append(run("anonymize_fragment", AnonymizeFragmentOperator, fragment=fragment))
+run("wrap_up", WrapUpOperator, summaries=summaries)
+run("clean_up", CleanUpOperator)
+(folder / "modules").write_text(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module", params=["csv", "parquet"])
+def imported(request, tmp_path_factory) -> dict[str, set[str]]:
+    """The modules that each task of a small run has imported, by the task's name."""
+    folder = tmp_path_factory.mktemp("tasks")
+    source = folder / f"in.{request.param}"
+    rows = "".join(f"{n % 50},{n / 4},{'abc'[n % 3]}\n" for n in range(200))
+    (folder / "in.csv").write_text(f"age,income,illness\n{rows}")
+    if request.param == "parquet":
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "in.csv"), source)
+    job = {
+        "input": str(source),
+        "output": str(folder / "out"),
+        "k": 3,
+        "l": 2,
+        "quasi_identifiers": ["age", "income"],
+        "sensitive": ["illness"],
+        "partitioning": {"fragments": 2, "sample": 1.0},
+        "retrieval": "scatter",  # as of files that are read in every task otherwise
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder), json.dumps(job)],
+        env={
+            **os.environ,
+            "AIRFLOW_HOME": str(folder / "home"),
+            "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(folder),
+            "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(folder),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((folder / "out").glob("part-*.parquet"))
+    assert not list(folder.glob(".out*"))  # the working files
+    told = json.loads(Path(folder / "modules").read_text())
+    return {name: set(modules) for name, modules in told.items()}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_task_imports_pandas(imported, task):
+    assert {"pandas", "rich", "pyspark", "fsspec"} & imported[task] == set()
+
+
+def test_a_fragment_imports_no_more_than_its_phase_needs(imported):
+    other = {
+        "mondrian_ops.core.verification",
+        "mondrian_ops.report.page",
+        "mondrian_ops.storage.archive",
+        "mondrian_ops.storage.ledger",
+        "pyarrow.dataset",
+    }
+    assert other & imported["anonymize_fragment"] == set()
+    assert "mondrian_ops.native.mondrian" in imported["anonymize_fragment"]
+
+
+def test_clean_up_imports_neither_numpy_nor_pyarrow(imported):
+    assert "mondrian_ops.storage.workdir" in imported["clean_up"]
+    assert {"numpy", "pyarrow"} & imported["clean_up"] == set()

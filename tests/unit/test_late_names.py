@@ -1,0 +1,36 @@
+"""Every name of a package with late names is there, and no other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+LATE = ["mondrian_ops.report", "mondrian_ops.storage"]
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_every_name_is_there(package: str) -> None:
+    program = f"import {package} as p\nfor name in p.__all__:\n    getattr(p, name)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_no_late_name_is_that_of_a_module(package: str) -> None:
+    """Importing the module would put it in the name's place."""
+    found = import_module(package)
+    modules = {each.name for each in iter_modules(found.__path__)}
+    for name in modules & set(found.__all__):
+        import_module(f"{package}.{name}")
+        assert callable(getattr(found, name)), name
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_what_is_not_there_is_an_attribute_error(package: str) -> None:
+    found = import_module(package)
+    with pytest.raises(AttributeError, match=f"'{package}' has no attribute 'nothing'"):
+        found.nothing  # noqa: B018
+    assert not hasattr(found, "nothing")

@@ -1,0 +1,92 @@
+"""pyarrow does without pandas until somebody imports it, and OpenBLAS without threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+LEFT_OUT = """
+import sys
+from mondrian_ops.lean_imports import import_lean
+import_lean()
+finders = list(sys.meta_path)
+import_lean()
+assert sys.meta_path == finders  # once is enough
+import numpy as np, pyarrow as pa
+assert pa.array(np.arange(3)).to_pylist() == [0, 1, 2]
+assert pa.array(["a", None]).null_count == 1
+assert "pandas" not in sys.modules
+"""
+
+# What pyarrow takes for missing in a Series is a number to it in any other sequence.
+VALUES = """
+values = pa.array(pd.Series([1.0, None]))
+assert values.null_count == 1, values
+assert pa.table({"a": values}).to_pandas()["a"].isna().tolist() == [False, True]
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        LEFT_OUT,
+        f"{LEFT_OUT}\nimport pandas as pd\n{VALUES}",
+        f"{LEFT_OUT}\npd = pa.table({{}}).to_pandas() is not None and sys.modules['pandas']\n"
+        f"{VALUES}",
+        "import pandas as pd, pyarrow as pa\n"
+        "from mondrian_ops.lean_imports import import_lean\n"
+        f"import_lean()\n{VALUES}",
+    ],
+    ids=["nobody does", "imported later", "imported by pyarrow", "imported before"],
+)
+def test_pandas_is_left_out_until_it_is_imported(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_where_there_is_no_pandas_it_stays_away() -> None:
+    program = f"""
+import sys
+class Gone:
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        if fullname == "pandas":
+            raise ModuleNotFoundError("gone", name=fullname)
+{LEFT_OUT}
+sys.meta_path.insert(0, Gone)
+try:
+    import pandas
+except ModuleNotFoundError:
+    sys.exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 7, done.stderr
+
+
+@pytest.mark.parametrize(("told", "threads"), [(None, "1"), ("3", "3")])
+def test_openblas_starts_no_threads_unless_told_to(told: str | None, threads: str) -> None:
+    """As far as the environment says so while numpy is imported, and no longer."""
+    program = """
+import os, sys
+class Watched:
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        if fullname == "numpy._core._multiarray_umath":
+            print(os.environ.get("OPENBLAS_NUM_THREADS"))
+sys.meta_path.insert(0, Watched)
+from mondrian_ops.lean_imports import import_lean
+before = dict(os.environ)
+import_lean()
+assert "numpy" in sys.modules and dict(os.environ) == before
+"""
+    name = "OPENBLAS_NUM_THREADS"
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    if told is not None:
+        environment[name] = told
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stdout.split()) == (0, [threads]), done.stderr
