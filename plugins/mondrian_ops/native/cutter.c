@@ -26,7 +26,7 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   }
   int64_t nested = least_of(rows, policy->nested_rows),
           rollout = least_of(rows, policy->rollout_rows);
-  int64_t known = nested > 0 ? KNOWN : 1;
+  int64_t known = nested > 0 ? KNOWN : 1, most = codes > sensitive ? codes : sensitive;
   int complete = 1;
   memset(work, 0, sizeof *work);
   work->layout = of;
@@ -34,7 +34,8 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   work->policy = *policy;
 #define ALLOCATE(name, count) work->name = zeroed(count, sizeof *work->name, &complete)
   ALLOCATE(histogram, codes);
-  ALLOCATE(bits, codes / 64 + 1);
+  ALLOCATE(bits, most / 64 + 1);
+  ALLOCATE(with, most);
   ALLOCATE(value, codes);
   ALLOCATE(below, codes);
   ALLOCATE(right, codes);
@@ -58,7 +59,9 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   ALLOCATE(known_loss, known);
   ALLOCATE(masks, attributes + of->sensitive);
   ALLOCATE(stack, WAITING);
-  ALLOCATE(widening, least_of(rows, policy->group_rows));
+  ALLOCATE(reaches, attributes);
+  ALLOCATE(widening, (attributes + 1) * least_of(rows, policy->group_rows));
+  ALLOCATE(taken, least_of(rows, policy->group_rows));
   ALLOCATE(left_counts, sensitive);
   ALLOCATE(right_counts, sensitive);
   ALLOCATE(left_seen, sensitive);
@@ -71,13 +74,13 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
 
 void close_cutter(cutter *work) {
   void *const owned[] = {
-      work->histogram, work->bits,        work->value,        work->below,     work->right,
-      work->valid,     work->others,      work->order,        work->score,     work->best,
-      work->distinct,  work->checked,     work->tried,        work->leading,   work->leading_loss,
-      work->before,    work->finalist,    work->final_before, work->open,      work->sum,
-      work->sum_key,   work->known_key,   work->known_loss,   work->stack,     work->widening,
-      work->masks,     work->left_counts, work->right_counts, work->left_seen, work->right_seen,
-      work->surplus,   work->deficit,
+      work->histogram,    work->bits,      work->value,        work->below,   work->right,
+      work->valid,        work->others,    work->order,        work->score,   work->best,
+      work->distinct,     work->checked,   work->tried,        work->leading, work->leading_loss,
+      work->before,       work->finalist,  work->final_before, work->open,    work->sum,
+      work->sum_key,      work->known_key, work->known_loss,   work->stack,   work->widening,
+      work->reaches,      work->taken,     work->with,         work->masks,   work->left_counts,
+      work->right_counts, work->left_seen, work->right_seen,   work->surplus, work->deficit,
   };
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
   memset(work, 0, sizeof *work);

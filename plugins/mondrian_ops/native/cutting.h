@@ -37,6 +37,7 @@ typedef struct {
   const field *column; /* (attributes + sensitive,) */
   const int64_t *kind, *first;
   const double *low, *high, *step, *span, *domain, *present;
+  const int32_t *higher; /* (codes,): the next code of the attribute with a higher step */
 } layout;
 
 /* Rows side by side or, of a node of at most FEW rows whose masks were made, the members among
@@ -66,6 +67,12 @@ typedef struct {
   double fall;
 } candidate;
 
+/* What a class has of an attribute, and loses per row. */
+typedef struct {
+  int64_t low, high, distinct;
+  double loss;
+} reach;
+
 /* How cuts are chosen: greedily, or, in nodes of at most rollout_rows, by looking ahead. */
 typedef struct {
   int64_t greedy; /* also finishes the subtrees that are compared when looking ahead */
@@ -83,7 +90,8 @@ typedef struct {
   const mo_criteria *criteria;
   mo_policy policy;
   int64_t *histogram; /* (codes,), zero between uses */
-  uint64_t *bits; /* (codes / 64,), likewise */
+  uint64_t *bits; /* (codes / 64,), likewise, of the sensitive ones, too */
+  uint64_t *with; /* (codes,), likewise: which of a few rows have a code */
   int64_t *value; /* (codes,): distinct codes of a node in order */
   int64_t *below; /* (codes,): rows of the node at or below each */
   double *right; /* (codes,): loss per row of what lies above each */
@@ -108,7 +116,9 @@ typedef struct {
   masks *masks; /* (attributes + sensitive,): of the node whose rows are members */
   node *stack; /* (WAITING,): nodes that a rollout has to cut */
   uint64_t block; /* tells the blocks whose rows are numbered alike */
-  double *widening; /* (group rows,): loss that a row adds to each of a group */
+  reach *reaches; /* (attributes,): of a group that is topped up */
+  double *widening; /* (attributes + 1, group rows): loss that a row adds to each of it; the sums */
+  uint8_t *taken; /* (group rows,): which rows came into it */
   int64_t *left_counts, *right_counts; /* (sensitive codes,) */
   int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
   int64_t clock; /* the last stamp given out */
@@ -146,6 +156,7 @@ typedef struct { /* a layout and its tables, and rows of it */
   field *column;
   int64_t *first;
   double *low, *high, *step;
+  int32_t *higher;
   unsigned char *rows;
 } table;
 
