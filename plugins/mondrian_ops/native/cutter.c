@@ -24,9 +24,8 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
     sensitive = criteria->codes[j] > sensitive ? criteria->codes[j] : sensitive;
     nodes = tree > nodes ? tree : nodes;
   }
-  int64_t nested = least_of(rows, policy->nested_rows),
-          rollout = least_of(rows, policy->rollout_rows);
-  int64_t known = nested > 0 ? KNOWN : 1, most = codes > sensitive ? codes : sensitive;
+  int64_t rollout = least_of(rows, policy->rollout_rows);
+  int64_t most = codes > sensitive ? codes : sensitive;
   int complete = 1;
   memset(work, 0, sizeof *work);
   work->layout = of;
@@ -47,16 +46,7 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   ALLOCATE(distinct, attributes);
   ALLOCATE(checked, attributes);
   ALLOCATE(tried, 2 * candidates * attributes);
-  ALLOCATE(leading, policy->finalists);
-  ALLOCATE(leading_loss, policy->finalists);
   ALLOCATE(before, rollout * stride);
-  ALLOCATE(finalist, policy->finalists);
-  ALLOCATE(final_before, nested * stride);
-  ALLOCATE(open, WAITING + nested);
-  ALLOCATE(sum, 1 + nested);
-  ALLOCATE(sum_key, 1 + nested);
-  ALLOCATE(known_key, known);
-  ALLOCATE(known_loss, known);
   ALLOCATE(masks, attributes + of->sensitive);
   ALLOCATE(stack, WAITING);
   ALLOCATE(reaches, attributes);
@@ -74,13 +64,12 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
 
 void close_cutter(cutter *work) {
   void *const owned[] = {
-      work->histogram,    work->bits,      work->value,        work->below,   work->right,
-      work->valid,        work->others,    work->order,        work->score,   work->best,
-      work->distinct,     work->checked,   work->tried,        work->leading, work->leading_loss,
-      work->before,       work->finalist,  work->final_before, work->open,    work->sum,
-      work->sum_key,      work->known_key, work->known_loss,   work->stack,   work->widening,
-      work->reaches,      work->taken,     work->with,         work->masks,   work->left_counts,
-      work->right_counts, work->left_seen, work->right_seen,   work->surplus, work->deficit,
+      work->histogram,   work->bits,         work->value,     work->below,      work->right,
+      work->valid,       work->others,       work->order,     work->score,      work->best,
+      work->distinct,    work->checked,      work->tried,     work->before,     work->stack,
+      work->widening,    work->reaches,      work->taken,     work->with,       work->masks,
+      work->left_counts, work->right_counts, work->left_seen, work->right_seen, work->surplus,
+      work->deficit,
   };
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
   memset(work, 0, sizeof *work);
