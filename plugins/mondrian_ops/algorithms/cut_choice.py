@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
-from mondrian_ops.algorithms.mondrian import Cut, better_gain
+from mondrian_ops.algorithms.mondrian import CANDIDATES, Cut, better_gain, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -55,7 +55,9 @@ def choose_cut(
             seconds = _LEAST_LEVELS * level
             why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
         return _described(job.cut, "gain", why, greedy_seconds, **asdict(Cut(greedy)))
-    cut, spent = _lookahead(job, survey, greedy, max(levels, _LEAST_LEVELS))
+    lost = loss(coded, Cut(greedy)) / coded.rows.codes.size
+    many = _many(np.diff(coded.rows.first))
+    cut, spent = _lookahead(job, survey, greedy, lost, many, max(levels, _LEAST_LEVELS))
     why += f"; looks ahead in nodes of up to {cut.rollout_rows:,} rows"
     if cut.group_rows:
         why += f", in those of up to {cut.group_rows:,} at groups too"
@@ -70,32 +72,39 @@ def _described(asked: str, used: str, reason: str, seconds: float, **cut: object
     return {"asked": asked, "used": used, "reason": reason, "seconds": seconds, **cut}
 
 
-def _lookahead(job: Job, survey: Survey, greedy: str, levels: float) -> tuple[Cut, float]:
+def _lookahead(
+    job: Job, survey: Survey, greedy: str, lost: float, many: float, levels: float
+) -> tuple[Cut, float]:
     """What ``levels`` carry, and how many are spent.
 
     First comes looking ahead in small nodes; then groups in them, from ever more candidates, or,
-    where k is large, in the smallest, whose classes are cut anew two by two; then larger nodes;
-    then more classes are cut anew together.
+    where k is large, in the smallest, whose classes are cut anew two by two; then all are; then
+    come larger nodes; then more classes are cut anew together, which takes longer the more classes
+    lose anything. ``lost`` is the share of the information that goes by cutting greedily, ``many``
+    how many times longer than of few values large nodes take.
     """
-    k, rows = job.k, survey.rows
+    k, rows, small = job.k, survey.rows, max(_FEW) * job.k
+    some = (1 + many) / 2  # joined classes, and small nodes cut by groups, have fewer values
     found = [(Cut(greedy, few * k), of_few) for few, of_few in _FEW.items()]
-    groups = _GROUP_LEVELS * k**-0.45
-    small = max(_FEW) * k
+
+    def add(spent: float, reach: int, candidates: int = CANDIDATES, joined: int = 0) -> None:
+        share = _group_rows(job, survey, reach)
+        found.append((Cut(greedy, reach, share, candidates, joined), spent))
+
+    spent = some * _GROUP_LEVELS * k**-0.45
+    of_joined = {each: some * levels * lost * k**-0.45 for each, levels in _JOINED_LEVELS.items()}
     if k < _LARGE_K or rows <= small:
-        for candidates, share in _GROUP_SHARES.items():
-            group_rows = _group_rows(job, survey, small)
-            found.append((Cut(greedy, small, group_rows, candidates), share * groups))
+        for candidates, part in _GROUP_SHARES.items():
+            add(part * spent, small, candidates)
     else:
-        few = _FEW_JOINED * k
-        found.append((Cut(greedy, few, _group_rows(job, survey, few), 1, 2), _FEW_JOINED_LEVELS))
-    spent = groups
+        add(some * _FEW_JOINED_LEVELS, _FEW_JOINED * k, 1, 2)
+    add(spent + of_joined[2], small, joined=2)
     reach = small
     while reach < rows:
-        reach, spent = min(2 * reach, rows), spent + _DOUBLING_LEVELS * k**-0.35
-        found.append((Cut(greedy, reach, _group_rows(job, survey, reach)), spent))
-    for joined, share in _JOINED_LEVELS.items():
-        group_rows = _group_rows(job, survey, reach)
-        found.append((Cut(greedy, reach, group_rows, joined=joined), spent + share * k**-0.3))
+        reach, spent = min(2 * reach, rows), spent + many * _DOUBLING_LEVELS * k**-0.2
+        add(spent + of_joined[2], reach, joined=2)
+    for joined in (3, 4):
+        add(spent + of_joined[joined], reach, joined=joined)
     return [each for each in found if each[1] <= levels][-1]
 
 
@@ -114,6 +123,11 @@ def _level_seconds(distinct: NDArray[np.float64]) -> float:
     return _LEVEL_S * len(distinct) * float(np.sum(1 + 6 * distinct / (distinct + 100)))
 
 
+def _many(distinct: NDArray[np.int64]) -> float:
+    """How many times longer nodes of all sizes take to cut than of few ``distinct`` values."""
+    return 1.0 + _MANY_VALUES * float(np.mean(distinct / (distinct + 1000)))
+
+
 def _group_rows(job: Job, survey: Survey, reach: int) -> int:
     """Rows of the largest nodes that are cut by groups.
 
@@ -130,12 +144,12 @@ _LEVEL_S = 1.2e-8
 _GREEDY_S = 2.5e-8  # a value of a quasi-identifier, where cuts are not looked ahead from
 _FEW = {4: 0.25, 5: 0.4, 6: 0.6, 8: 1.0}
 _LEAST_LEVELS = min(_FEW.values())
-_GROUP_LEVELS = 13.0  # at k = 1, fewer where k is larger, like the others below
+_GROUP_LEVELS = 12.0  # at k = 1, fewer where k is larger, like the others below
 _GROUP_SHARES = {1: 0.48, 2: 0.7, 3: 1.0}  # by candidates
 _LARGE_K = 16
-_FEW_JOINED, _FEW_JOINED_LEVELS = 6, 2.4
-_DOUBLING_LEVELS = 8.0
-_JOINED_LEVELS = {2: 10.0, 3: 20.0, 4: 40.0}  # of classes that are cut anew together
+_FEW_JOINED, _FEW_JOINED_LEVELS = 6, 2.9
+_DOUBLING_LEVELS, _MANY_VALUES = 2.9, 17.0
+_JOINED_LEVELS = {2: 120.0, 3: 300.0, 4: 850.0}  # of classes that are cut anew together
 _GROUPS = 512  # rows, over k, of the largest nodes that groups are tried in
 _SHARES = 4
 
