@@ -375,7 +375,7 @@ static int cut_anew(search *among, int64_t c, const int64_t *others, int64_t cou
   for (int64_t start = 0, stop; start < joint.count; start = stop, classes++) {
     stop = next_mark(among->marks, start, joint.count);
     spared -= loss_of(part_of(joint, start, stop, of), work);
-    if (stop - start > among->most || spared <= LESS) return 0;
+    if (stop - start > among->most || !(spared > LESS)) return 0; /* nor where it is no number */
   }
   if (classes <= count) return 0;
   int64_t next = -1;
