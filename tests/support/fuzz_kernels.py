@@ -158,8 +158,7 @@ def _mondrian(drawn: Bytes) -> None:
         candidates=1 + drawn.below(4),
         rollout_rows=(rollout := drawn.below(70)),
         group_rows=drawn.below(rollout + 1),
-        nested_rows=drawn.below(rollout + 1) // 4,
-        finalists=1 + drawn.below(3),
+        joined=(0, 2, 3, 4)[drawn.below(4)],
     )
     rows, asked, policy = drawn.hostile((*drawn.hostile(_table(drawn)), policy))
     index, starts = mondrian.classes(rows, asked, policy)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.di_mondrian import MultiwayCut
-from mondrian_ops.algorithms.mondrian import Cut, better_gain, loss
+from mondrian_ops.algorithms.mondrian import CANDIDATES, Cut, better_gain, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -56,12 +56,13 @@ def choose_cut(
             why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
         return _described(job.cut, "gain", why, greedy_seconds, **asdict(Cut(greedy)))
     lost = loss(coded, Cut(greedy)) / coded.rows.codes.size
-    cut, spent = _lookahead(job, survey, greedy, lost, max(levels, _LEAST_LEVELS))
+    many = _many(np.diff(coded.rows.first))
+    cut, spent = _lookahead(job, survey, greedy, lost, many, max(levels, _LEAST_LEVELS))
     why += f"; looks ahead in nodes of up to {cut.rollout_rows:,} rows"
     if cut.group_rows:
         why += f", in those of up to {cut.group_rows:,} at groups too"
-    if cut.nested_rows:
-        why += f", in those of up to {cut.nested_rows:,} twice"
+    if cut.joined:
+        why += f", and cuts {cut.joined} classes anew together"
     seconds = level * spent
     why += f", estimated at {seconds:.1f} s of one core (cut_budget_s: {job.cut_budget_s:g})"
     return _described(job.cut, "lookahead", why, seconds, **asdict(cut))
@@ -72,31 +73,39 @@ def _described(asked: str, used: str, reason: str, seconds: float, **cut: object
 
 
 def _lookahead(
-    job: Job, survey: Survey, greedy: str, lost: float, levels: float
+    job: Job, survey: Survey, greedy: str, lost: float, many: float, levels: float
 ) -> tuple[Cut, float]:
     """What ``levels`` carry, and how many are spent.
 
     First comes looking ahead in small nodes; then groups in them, from ever more candidates, or,
-    where k is large, looking ahead twice in them; then larger nodes; then looking ahead twice.
-    ``lost`` is the share of the information that goes by cutting greedily.
+    where k is large, in the smallest, whose classes are cut anew two by two; then all are; then
+    come larger nodes; then more classes are cut anew together, which takes longer the more classes
+    lose anything. ``lost`` is the share of the information that goes by cutting greedily, ``many``
+    how many times longer than of few values large nodes take.
     """
-    if levels < 1.0:
-        few, of_few = max(of for of in _FEW.items() if of[1] <= levels)
-        return Cut(greedy, few * job.k), of_few
-    small, full = max(_FEW) * job.k, _GROUP_LEVELS * job.k**-0.45
-    reach, of_reach = _reach(small, survey.rows, levels - full, _DOUBLING_LEVELS * job.k**-0.35)
-    if levels >= full and (job.k < _LARGE_K or reach > small or small >= survey.rows):
-        spent, nested, of_nested = full + of_reach, 0, 0.0
-        if reach >= survey.rows:  # larger nodes come first
-            nested, of_nested = _nested(job.k, min(reach, BLOCK), lost, levels - spent)
-        return Cut(greedy, reach, _group_rows(job, survey, reach), nested), spent + of_nested
-    if job.k >= _LARGE_K and levels >= _TWICE_LEVELS:
-        return Cut(greedy, small, 0, min(small, BLOCK)), _TWICE_LEVELS
-    for candidates, share in _GROUP_SHARES.items():
-        if job.k < _LARGE_K and share * full <= levels:
-            group_rows = _group_rows(job, survey, small)
-            return Cut(greedy, small, group_rows, candidates=candidates), share * full
-    return Cut(greedy, small), 1.0
+    k, rows, small = job.k, survey.rows, max(_FEW) * job.k
+    some = (1 + many) / 2  # joined classes, and small nodes cut by groups, have fewer values
+    found = [(Cut(greedy, few * k), of_few) for few, of_few in _FEW.items()]
+
+    def add(spent: float, reach: int, candidates: int = CANDIDATES, joined: int = 0) -> None:
+        share = _group_rows(job, survey, reach)
+        found.append((Cut(greedy, reach, share, candidates, joined), spent))
+
+    spent = some * _GROUP_LEVELS * k**-0.45
+    of_joined = {each: some * levels * lost * k**-0.45 for each, levels in _JOINED_LEVELS.items()}
+    if k < _LARGE_K or rows <= small:
+        for candidates, part in _GROUP_SHARES.items():
+            add(part * spent, small, candidates)
+    else:
+        add(some * _FEW_JOINED_LEVELS, _FEW_JOINED * k, 1, 2)
+    add(spent + of_joined[2], small, joined=2)
+    reach = small
+    while reach < rows:
+        reach, spent = min(2 * reach, rows), spent + many * _DOUBLING_LEVELS * k**-0.2
+        add(spent + of_joined[2], reach, joined=2)
+    for joined in (3, 4):
+        add(spent + of_joined[joined], reach, joined=joined)
+    return [each for each in found if each[1] <= levels][-1]
 
 
 def pilot_k(job: Job, survey: Survey, pilot: pa.Table) -> int:
@@ -114,31 +123,9 @@ def _level_seconds(distinct: NDArray[np.float64]) -> float:
     return _LEVEL_S * len(distinct) * float(np.sum(1 + 6 * distinct / (distinct + 100)))
 
 
-def _reach(small: int, rows: int, levels: float, doubling: float) -> tuple[int, float]:
-    """Rows of the largest nodes that ``levels`` carry looking ahead in, and what they spend on it.
-
-    ``small`` ones are paid for; each ``doubling`` takes the same.
-    """
-    reach, spent = small, 0.0
-    while reach < rows and spent + doubling <= levels:
-        reach, spent = 2 * reach, spent + doubling
-    return min(reach, max(small, rows)), spent
-
-
-def _nested(k: int, most: int, lost: float, levels: float) -> tuple[int, float]:
-    """Rows of the largest nodes, no more than ``most``, that ``levels`` carry looking ahead twice
-    in, and what they spend on it.
-
-    It takes longer the more classes there are, and the more cuts a node has: where little is lost,
-    few values differ within it.
-    """
-    doubling = _NESTED_LEVELS * lost * k**-0.45
-    most = min(most, _NESTED_MOST * k)
-    rows, spent = 0, 0.0
-    while rows < most and spent + doubling <= levels:
-        rows = min(most, 2 * rows if rows else max(_FEW) * k)
-        spent, doubling = spent + doubling, _MORE_NESTED * doubling
-    return rows, spent
+def _many(distinct: NDArray[np.int64]) -> float:
+    """How many times longer nodes of all sizes take to cut than of few ``distinct`` values."""
+    return 1.0 + _MANY_VALUES * float(np.mean(distinct / (distinct + 1000)))
 
 
 def _group_rows(job: Job, survey: Survey, reach: int) -> int:
@@ -157,15 +144,13 @@ _LEVEL_S = 1.2e-8
 _GREEDY_S = 2.5e-8  # a value of a quasi-identifier, where cuts are not looked ahead from
 _FEW = {4: 0.25, 5: 0.4, 6: 0.6, 8: 1.0}
 _LEAST_LEVELS = min(_FEW.values())
-_GROUP_LEVELS = 13.0  # at k = 1, fewer where k is larger, like the others below
-_GROUP_SHARES = {2: 0.7, 1: 0.48}  # of fewer candidates
+_GROUP_LEVELS = 12.0  # at k = 1, fewer where k is larger, like the others below
+_GROUP_SHARES = {1: 0.48, 2: 0.7, 3: 1.0}  # by candidates
 _LARGE_K = 16
-_TWICE_LEVELS = 2.4
-_DOUBLING_LEVELS = 8.0
-_NESTED_LEVELS, _MORE_NESTED = 200.0, 1.3
-# Rows, over k, of the largest nodes that are looked at twice (larger ones gain little) ...
-_NESTED_MOST = 256
-_GROUPS = 128  # ... and of those that groups are tried in
+_FEW_JOINED, _FEW_JOINED_LEVELS = 6, 2.9
+_DOUBLING_LEVELS, _MANY_VALUES = 2.9, 17.0
+_JOINED_LEVELS = {2: 120.0, 3: 300.0, 4: 850.0}  # of classes that are cut anew together
+_GROUPS = 512  # rows, over k, of the largest nodes that groups are tried in
 _SHARES = 4
 
 

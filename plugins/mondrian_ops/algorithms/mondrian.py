@@ -37,17 +37,16 @@ class Cut:
     and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
     of at most ``rollout_rows`` rows are cut by looking ahead; those of at most ``group_rows``,
     never more than a block, also by groups: one value or subtree amid the others, or fewer than k
-    rows, topped up with those that fit best; in the end rows change classes within such a node. In
-    those of at most ``nested_rows``, never more than ``rollout_rows`` or a block, the sides of the
-    best few cuts are finished by looking ahead again. It looks ahead from the best ``candidates``
-    cuts of each attribute.
+    rows, topped up with those that fit best; in the end rows change classes within such a node, and
+    the rows of ``joined`` classes that lie near each other are cut anew, as often for each class.
+    It looks ahead from the best ``candidates`` cuts of each attribute.
     """
 
     greedy: str
     rollout_rows: int = 0
     group_rows: int = 0
-    nested_rows: int = 0
     candidates: int = CANDIDATES
+    joined: int = 0
 
     def policy(self) -> native.Policy:
         """The policy as the kernels take it."""
@@ -56,8 +55,7 @@ class Cut:
             self.candidates,
             self.rollout_rows,
             self.group_rows,
-            self.nested_rows,
-            FINALISTS if self.nested_rows else 1,
+            self.joined,
         )
 
     @property
@@ -108,7 +106,6 @@ _POLICIES = {
     "relaxed": native.RELAXED,
 }
 DRAWS = 8  # of the rows of the same quasi-identifiers, for their places
-FINALISTS = 4
 
 
 def better_gain(pilot: CodedRows) -> str:

@@ -22,9 +22,10 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
     sensitive = criteria->codes[j] > sensitive ? criteria->codes[j] : sensitive;
     nodes = tree > nodes ? tree : nodes;
   }
-  int64_t nested = least_of(rows, policy->nested_rows),
-          rollout = least_of(rows, policy->rollout_rows);
-  int64_t known = nested > 0 ? KNOWN : 1;
+  int64_t rollout = least_of(rows, policy->rollout_rows);
+  int64_t most = codes;
+  for (int64_t c = 0; c < attributes + of->sensitive; c++)
+    most = of->column[c].codes > most ? of->column[c].codes : most;
   int complete = 1;
   memset(work, 0, sizeof *work);
   work->layout = of;
@@ -33,7 +34,8 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
 #define ALLOCATE(name, count) work->name = noted(zeros(count, sizeof *work->name), &complete)
 #define ALLOCATE_ROWS(name, bytes) work->name = noted(malloc((size_t)(bytes) + 1), &complete)
   ALLOCATE(histogram, codes);
-  ALLOCATE(bits, codes / 64 + 1);
+  ALLOCATE(bits, most / 64 + 1);
+  ALLOCATE(with, most);
   ALLOCATE(counts, of->few * FEW);
   ALLOCATE(value, codes);
   ALLOCATE(below, codes);
@@ -46,19 +48,12 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   ALLOCATE(distinct, attributes);
   ALLOCATE(checked, attributes);
   ALLOCATE(tried, 2 * candidates * attributes);
-  ALLOCATE(leading, policy->finalists);
-  ALLOCATE(leading_loss, policy->finalists);
   ALLOCATE_ROWS(before, rollout * stride);
-  ALLOCATE(finalist, policy->finalists);
-  ALLOCATE_ROWS(final_before, nested * stride);
-  ALLOCATE(open, WAITING + nested);
-  ALLOCATE(sum, 1 + nested);
-  ALLOCATE(sum_key, 1 + nested);
-  ALLOCATE(known_key, known);
-  ALLOCATE(known_loss, known);
   ALLOCATE(masks, attributes + of->sensitive);
   ALLOCATE(stack, WAITING);
-  ALLOCATE(widening, least_of(rows, policy->group_rows));
+  ALLOCATE(reaches, attributes);
+  ALLOCATE(widening, (attributes + 1) * least_of(rows, policy->group_rows));
+  ALLOCATE(taken, least_of(rows, policy->group_rows));
   ALLOCATE(left_counts, sensitive);
   ALLOCATE(right_counts, sensitive);
   ALLOCATE(left_seen, sensitive);
@@ -72,13 +67,12 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
 
 void close_cutter(cutter *work) {
   void *const owned[] = {
-      work->histogram,    work->bits,     work->counts,      work->value,        work->below,
-      work->right,        work->valid,    work->others,      work->order,        work->score,
-      work->best,         work->distinct, work->checked,     work->tried,        work->leading,
-      work->leading_loss, work->before,   work->finalist,    work->final_before, work->open,
-      work->sum,          work->sum_key,  work->known_key,   work->known_loss,   work->stack,
-      work->widening,     work->masks,    work->left_counts, work->right_counts, work->left_seen,
-      work->right_seen,   work->surplus,  work->deficit,
+      work->histogram, work->bits,        work->with,         work->counts,    work->value,
+      work->below,     work->right,       work->valid,        work->others,    work->order,
+      work->score,     work->best,        work->distinct,     work->checked,   work->tried,
+      work->before,    work->stack,       work->widening,     work->reaches,   work->taken,
+      work->masks,     work->left_counts, work->right_counts, work->left_seen, work->right_seen,
+      work->surplus,   work->deficit,
   };
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
   memset(work, 0, sizeof *work);

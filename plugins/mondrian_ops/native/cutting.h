@@ -11,17 +11,11 @@
 
 #include "kernels.h"
 
-#ifndef MO_KNOWN
-#define MO_KNOWN (1 << 16)
-#endif
-
 enum {
   FEW = 64,        /* rows, or codes, that a word has a bit for */
   BLOCK = 1 << 15, /* rows of a block; its codes fit in 16 bits */
   SPARSE = 4, /* codes in the range of a node's, over its rows: from there on they are far apart */
   WAITING = 70, /* nodes that may wait: the smaller side is cut first, so log2(rows) + 1 do */
-  KNOWN =
-      MO_KNOWN, /* places for losses that are remembered: a megabyte, which stays in the caches */
 };
 
 typedef struct {
@@ -39,6 +33,7 @@ typedef struct {
   const field *column; /* (attributes + sensitive,) */
   const int64_t *kind, *first;
   const double *low, *high, *step, *span, *domain, *present;
+  const int32_t *higher; /* (codes,): the next code of the attribute with a higher step */
 } layout;
 
 /* Rows side by side or, of a node of at most FEW rows whose masks were made, the members among
@@ -68,14 +63,19 @@ typedef struct {
   double fall;
 } candidate;
 
+/* What a class has of an attribute, and loses per row. */
+typedef struct {
+  int64_t low, high, distinct;
+  double loss;
+} reach;
+
 /* How cuts are chosen: greedily, or, in nodes of at most rollout_rows, by looking ahead. */
 typedef struct {
   int64_t greedy; /* also finishes the subtrees that are compared when looking ahead */
   int64_t candidates; /* cuts of each attribute whose subtrees are compared */
   int64_t rollout_rows; /* 0: never look ahead */
   int64_t group_rows; /* nodes of at most these may be cut by groups; never more than above */
-  int64_t nested_rows; /* in these it is looked ahead twice; likewise */
-  int64_t finalists; /* cuts of a node, over all attributes, that the second look compares */
+  int64_t joined; /* classes in these whose rows are cut anew together, and how often; 0: none */
 } mo_policy;
 
 /* Working memory for nodes of a layout, allocated once. Sizes in rows are those of the largest
@@ -85,7 +85,8 @@ typedef struct {
   const mo_criteria *criteria;
   mo_policy policy;
   int64_t *histogram; /* (codes,), zero between uses */
-  uint64_t *bits; /* (codes / 64,), likewise */
+  uint64_t *bits; /* (codes / 64,), likewise, of the sensitive ones, too */
+  uint64_t *with; /* (codes,), likewise: which of a few rows have a code */
   uint32_t *counts; /* (few attributes, FEW), likewise */
   int64_t *value; /* (codes,): distinct codes of a node in order */
   int64_t *below; /* (codes,): rows of the node at or below each */
@@ -98,20 +99,12 @@ typedef struct {
   int64_t *distinct; /* (attributes,) */
   uint8_t *checked; /* (attributes,) */
   candidate *tried; /* (candidates,): cuts that are compared by looking ahead */
-  int64_t *leading; /* (finalists,): places in the above of those that lose least */
-  double *leading_loss; /* (finalists,) */
   unsigned char *before; /* (rollout rows,) records: a node before any cut was tried */
-  cut *finalist; /* (finalists,): the cuts that are compared by looking ahead twice */
-  unsigned char *final_before; /* (nested rows,) records: a node before they were tried */
-  node *open; /* (nodes,): to be cut for them; one without rows closes the node around */
-  double *sum; /* (depth,): loss of the classes so far in each node around the present one */
-  uint64_t *sum_key; /* (depth,): what it is remembered by */
-  uint64_t *known_key; /* (KNOWN,): nodes whose loss is known, and that loss */
-  double *known_loss;
   masks *masks; /* (attributes + sensitive,): of the node whose rows are members */
   node *stack; /* (WAITING,): nodes that a rollout has to cut */
-  uint64_t block; /* tells the blocks whose rows are numbered alike */
-  double *widening; /* (group rows,): loss that a row adds to each of a group */
+  reach *reaches; /* (attributes,): of a group that is topped up */
+  double *widening; /* (attributes + 1, group rows): loss that a row adds to each of it; the sums */
+  uint8_t *taken; /* (group rows,): which rows came into it */
   int64_t *left_counts, *right_counts; /* (sensitive codes,) */
   int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
   int64_t clock; /* the last stamp given out */
@@ -152,6 +145,7 @@ typedef struct { /* a layout and its tables, and rows of it */
   field *column;
   int64_t *first;
   double *low, *high, *step;
+  int32_t *higher;
   unsigned char *rows;
 } table;
 
@@ -189,6 +183,9 @@ int arrange_rows(node here, cutter *work);
 /* lookahead.c */
 int64_t apply_cut(node here, cut by, cutter *work);
 cut chosen_cut(node here, cutter *work);
+
+/* mondrian.c */
+void cut_down(node whole, int64_t floor, uint8_t *marks, cutter *work);
 
 /* exchange.c */
 int exchange_rows(node here, uint8_t *marks, cutter *work);

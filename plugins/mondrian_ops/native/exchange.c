@@ -1,5 +1,8 @@
 /* Rows that change their class: a local search among the classes of one small node.
  *
+ * The rows of classes that lie near each other are put together and cut anew, where that loses
+ * less.
+ *
  * Row by row, a class hands one over, or gives one in exchange for another's, where all classes
  * together lose less afterwards and each still satisfies every criterion. It ends where no row of a
  * class that has changed has a better place. Only classes of k to 2k - 1 rows take part: no cut of
@@ -32,6 +35,11 @@ typedef struct {
   int64_t *size;         /* (classes,) */
   extent *extents;       /* (classes, attributes) */
   uint8_t *open;         /* (classes,): changed since its rows were last looked at */
+  uint8_t *fresh; /* (classes,): changed since it was last cut anew with others */
+  int64_t *near;  /* (joined,): classes that it is cut anew with */
+  double *apart;  /* (joined,): how much more the class and each of them lose as one */
+  unsigned char *joint; /* (joined classes,) records */
+  uint8_t *marks;       /* where their classes start */
   int64_t nearest[NEAREST];
   double costs[NEAREST]; /* how much more they lose with a row */
 } search;
@@ -80,6 +88,11 @@ static void tell(const search *among, int64_t c) {
     told.loss = width(of, a, told.low, told.high, told.distinct);
     *extent_of(among, c, a) = told;
   }
+}
+
+static void changed(const search *among, int64_t c) {
+  among->open[c] = among->fresh[c] = 1;
+  tell(among, c);
 }
 
 /* Distinct codes of a class without the row out, with the row new. */
@@ -243,9 +256,8 @@ static void move(search *among, int64_t c, int64_t j, int64_t to, int64_t place)
     into[among->size[to]++] = row;
     from[j] = from[--among->size[c]];
   }
-  among->open[c] = among->open[to] = 1;
-  tell(among, c);
-  tell(among, to);
+  changed(among, c);
+  changed(among, to);
 }
 
 /* Give the j-th row of a class the best other place that it has; whether there is one: of k = 1
@@ -288,19 +300,136 @@ static void settle(search *among) {
   }
 }
 
+static double lost_by(const search *among, int64_t c) {
+  double loss = 0.0;
+  for (int32_t a = 0; a < among->work->layout->attributes; a++)
+    loss += extent_of(among, c, a)->loss;
+  return loss * (double)among->size[c];
+}
+
+/* How much more two classes would lose as one, of sets at least. */
+static double distance(const search *among, int64_t c, int64_t e) {
+  const layout *of = among->work->layout;
+  double found = 0.0;
+  for (int32_t a = 0; a < of->attributes; a++) {
+    const extent *one = extent_of(among, c, a), *other = extent_of(among, e, a);
+    int64_t low = one->low < other->low ? one->low : other->low;
+    int64_t high = one->high > other->high ? one->high : other->high;
+    int64_t distinct = one->distinct > other->distinct ? one->distinct : other->distinct;
+    found += width(of, a, low, high, distinct);
+  }
+  return found * (double)(among->size[c] + among->size[e]) - lost_by(among, c) - lost_by(among, e);
+}
+
+/* Put the classes nearest to one into near, at most most, the nearest first; returns how many. */
+static int64_t neighbours(search *among, int64_t c, int64_t most) {
+  int64_t count = 0;
+  for (int64_t e = 0; e < among->classes; e++) {
+    if (e == c) continue;
+    double apart = distance(among, c, e);
+    if (count == most && apart >= among->apart[most - 1]) continue;
+    int64_t t = count < most ? count++ : most - 1;
+    for (; t > 0 && among->apart[t - 1] > apart; t--) {
+      among->near[t] = among->near[t - 1];
+      among->apart[t] = among->apart[t - 1];
+    }
+    among->near[t] = e;
+    among->apart[t] = apart;
+  }
+  return count;
+}
+
+/* The rows of a class and of count others, in the order that the node has them in, each numbered by
+ * its place there. */
+static node join(const search *among, int64_t c, const int64_t *others, int64_t count) {
+  const layout *of = among->work->layout;
+  uint32_t *place = among->work->order;
+  node joint = {.rows = among->joint};
+  for (int64_t t = -1; t < count; t++) {
+    int64_t e = t < 0 ? c : others[t];
+    for (int64_t i = 0; i < among->size[e]; i++, joint.count++) {
+      uint32_t row = (uint32_t)members_of(among, e)[i];
+      int64_t at = joint.count;
+      for (; at > 0 && place[at - 1] > row; at--) place[at] = place[at - 1];
+      place[at] = row;
+    }
+  }
+  for (int64_t i = 0; i < joint.count; i++) {
+    unsigned char *record = joint.rows + i * of->stride;
+    memcpy(record, among->here.rows + place[i] * of->stride, (size_t)of->stride);
+    memcpy(record + of->number, &place[i], sizeof place[i]);
+  }
+  return joint;
+}
+
+/* Cut a class and count others anew, all their rows together; whether that loses less. */
+static int cut_anew(search *among, int64_t c, const int64_t *others, int64_t count) {
+  cutter *work = among->work;
+  const layout *of = work->layout;
+  node joint = join(among, c, others, count);
+  double spared = lost_by(among, c);
+  int64_t classes = 0;
+  for (int64_t t = 0; t < count; t++) spared += lost_by(among, others[t]);
+  memset(among->marks, 0, (size_t)joint.count);
+  cut_down(joint, 0, among->marks, work);
+  for (int64_t start = 0, stop; start < joint.count; start = stop, classes++) {
+    stop = next_mark(among->marks, start, joint.count);
+    spared -= loss_of(part_of(joint, start, stop, of), work);
+    if (stop - start > among->most || !(spared > LESS)) return 0; /* nor where it is no number */
+  }
+  if (classes <= count) return 0;
+  int64_t next = -1;
+  for (int64_t start = 0, stop; start < joint.count; start = stop, next++) {
+    stop = next_mark(among->marks, start, joint.count);
+    int64_t to = next < 0 ? c : next < count ? others[next] : among->classes++;
+    among->size[to] = stop - start;
+    for (int64_t i = start; i < stop; i++)
+      members_of(among, to)[i - start] = (int32_t)number_of(joint.rows + i * of->stride, of);
+    changed(among, to);
+  }
+  return 1;
+}
+
+/* Cut each class that has changed anew with those nearest to it, as often as it has to be joined
+ * with one: with the nearest, then with all but the first of them and one more, and so on. Whether
+ * any loses less now. */
+static int cut_all_anew(search *among) {
+  int64_t others = among->work->policy.joined - 1;
+  int found = 0;
+  for (int64_t c = 0; c < among->classes; c++) {
+    if (!among->fresh[c]) continue;
+    among->fresh[c] = 0;
+    if (lost_by(among, c) <= LESS) continue;
+    int64_t count = neighbours(among, c, 2 * others), done = 0;
+    for (int64_t t = 0; !done && t + others <= count; t++)
+      done = cut_anew(among, c, among->near + t, others);
+    found |= done != 0;
+  }
+  return found;
+}
+
 static int open_search(search *among, const uint8_t *marks) {
   int64_t count = among->here.count, attributes = among->work->layout->attributes;
   for (int64_t start = 0, stop; start < count; start = stop) {
     stop = next_mark(marks, start, count);
     among->classes += stop - start <= among->most;
   }
-  size_t classes = (size_t)among->classes + 1;
+  size_t classes = (size_t)(count / among->work->criteria->k) + 1; /* there may be more later */
+  size_t joined = (size_t)among->work->policy.joined, rows = joined * (size_t)among->most + 1;
   among->members = malloc(classes * (size_t)among->most * sizeof *among->members);
   among->size = calloc(classes, sizeof *among->size);
   among->extents = malloc(classes * (size_t)attributes * sizeof *among->extents);
   among->open = malloc(classes);
-  if (!among->members || !among->size || !among->extents || !among->open) return MO_NO_MEMORY;
+  among->fresh = malloc(classes);
+  among->near = malloc((2 * joined + 1) * sizeof *among->near);
+  among->apart = malloc((2 * joined + 1) * sizeof *among->apart);
+  among->joint = malloc(rows * (size_t)among->work->layout->stride);
+  among->marks = malloc(rows);
+  if (!among->members || !among->size || !among->extents || !among->open || !among->fresh ||
+      !among->near || !among->apart || !among->joint || !among->marks)
+    return MO_NO_MEMORY;
   memset(among->open, 1, classes);
+  memset(among->fresh, 1, classes);
   int64_t c = 0;
   for (int64_t start = 0, stop; start < count; start = stop) {
     stop = next_mark(marks, start, count);
@@ -312,31 +441,31 @@ static int open_search(search *among, const uint8_t *marks) {
   return MO_DONE;
 }
 
-/* Lay the classes into the node, each in the place of its like, and mark anew. */
+/* Lay the classes into the node, those that took part first, and mark anew. */
 static void put_back(const search *among, uint8_t *marks) {
   size_t stride = (size_t)among->work->layout->stride;
-  unsigned char *before = among->work->others, *to = among->here.rows;
-  int64_t count = among->here.count, c = 0;
-  uint32_t *stops = among->work->order, classes = 0; /* before marks change */
+  unsigned char *before = among->work->others;
+  int64_t count = among->here.count, larger = 0, placed = 0;
+  uint32_t *start_of = among->work->order; /* and where each ends */
   memcpy(before, among->here.rows, (size_t)count * stride);
   for (int64_t start = 0, stop; start < count; start = stop) {
     stop = next_mark(marks, start, count);
-    stops[classes++] = (uint32_t)stop;
+    if (stop - start <= among->most) continue;
+    start_of[larger++] = (uint32_t)start;
+    start_of[larger++] = (uint32_t)stop;
   }
   for (int64_t i = 0; i < count; i++) marks[i] = 0;
-  int64_t start = 0;
-  for (uint32_t each = 0; each < classes; each++) {
-    int64_t stop = stops[each];
-    marks[(size_t)(to - among->here.rows) / stride] = 1;
-    if (stop - start <= among->most) {
-      for (int64_t i = 0; i < among->size[c]; i++, to += stride)
-        memcpy(to, before + (size_t)members_of(among, c)[i] * stride, stride);
-      c++;
-    } else {
-      memcpy(to, before + (size_t)start * stride, (size_t)(stop - start) * stride);
-      to += (size_t)(stop - start) * stride;
-    }
-    start = stop;
+  for (int64_t c = 0; c < among->classes; c++) {
+    marks[placed] = 1;
+    for (int64_t i = 0; i < among->size[c]; i++, placed++)
+      memcpy(among->here.rows + (size_t)placed * stride,
+             before + (size_t)members_of(among, c)[i] * stride, stride);
+  }
+  for (int64_t i = 0; i < larger; i += 2) {
+    size_t start = start_of[i], rows = start_of[i + 1] - start;
+    marks[placed] = 1;
+    memcpy(among->here.rows + (size_t)placed * stride, before + start * stride, rows * stride);
+    placed += (int64_t)rows;
   }
 }
 
@@ -348,11 +477,17 @@ int exchange_rows(node here, uint8_t *marks, cutter *work) {
   if (status == MO_DONE) {
     for (int64_t c = 0; c < among.classes; c++) tell(&among, c);
     settle(&among);
+    while (work->policy.joined > 1 && among.most > 1 && cut_all_anew(&among)) settle(&among);
     put_back(&among, marks);
   }
   free(among.members);
   free(among.size);
   free(among.extents);
   free(among.open);
+  free(among.fresh);
+  free(among.near);
+  free(among.apart);
+  free(among.joint);
+  free(among.marks);
   return status;
 }

@@ -43,90 +43,92 @@ int arrange_rows(node here, cutter *work) {
   return MO_DONE;
 }
 
-/* right[v] of an MO_TREE for first <= v < low: what v adds to the loss of the group. */
-static void widen_down(const layout *of, int32_t a, int64_t first, int64_t low, int64_t high,
-                       int64_t d, double now, double *right) {
-  const double *step = of->step + of->first[a];
-  double loss = now;
-  for (int64_t v = low - 1; v >= first; v--) {
-    if (v == 0) loss = width(of, a, v, high, d + 1);
-    loss = step[v] > loss ? step[v] : loss;
-    right[v] = loss - now;
-  }
+/* How much a row with code v widens attribute a of a group, where it is new to it. */
+static double widening_by(const layout *of, int32_t a, reach group, int64_t v) {
+  if (of->kind[a] != MO_SET && group.low <= v && v <= group.high && group.low > 0) return 0.0;
+  int64_t low = v < group.low ? v : group.low, high = v > group.high ? v : group.high;
+  return width(of, a, low, high, group.distinct + 1) - group.loss;
 }
 
-/* right[v] of an MO_TREE for high < v <= last: likewise. */
-static void widen_up(const layout *of, int32_t a, int64_t low, int64_t high, int64_t last,
-                     int64_t d, double now, double *right) {
-  const double *step = of->step + of->first[a];
-  double loss = now;
-  for (int64_t v = high + 1; v <= last; v++) {
-    if (low == 0) loss = width(of, a, low, v, d + 1);
-    else loss = step[v - 1] > loss ? step[v - 1] : loss;
-    right[v] = loss - now;
-  }
-}
-
-/* Add to work->widening how much each of the rows rest widens attribute a of a group; work->right
- * holds it by code. */
-static void add_widening(node group, node rest, int32_t a, cutter *work) {
+/* Note what attribute a of a group reaches over, and how much each row of rest widens it. */
+static void open_reach(node group, node rest, int32_t a, cutter *work) {
   const layout *of = work->layout;
   field at = of->column[a];
   int64_t d = tally(group, a, work);
-  int64_t low = work->value[0], high = work->value[d - 1], first = low, last = high;
+  reach *told = &work->reaches[a];
+  double *widening = work->widening + a * rest.count;
+  *told = (reach){work->value[0], work->value[d - 1], d, 0.0};
+  told->loss = width(of, a, told->low, told->high, d);
+  for (int64_t j = 0; j < d; j++) work->histogram[work->value[j]] = 1;
   for (int64_t i = 0; i < rest.count; i++) {
     int64_t v = code_of(rest.rows + i * of->stride, at);
-    first = v < first ? v : first;
-    last = v > last ? v : last;
+    widening[i] = work->histogram[v] ? 0.0 : widening_by(of, a, *told, v);
   }
-  if (first == last) return;
-  double now = width(of, a, low, high, d), *right = work->right;
-  if (of->kind[a] == MO_TREE) {
-    for (int64_t v = low; v <= high; v++) right[v] = 0.0;
-    widen_down(of, a, first, low, high, d, now, right);
-    widen_up(of, a, low, high, last, d, now, right);
-  } else {
-    for (int64_t i = 0; i < rest.count; i++) {
-      int64_t v = code_of(rest.rows + i * of->stride, at);
-      right[v] = width(of, a, v < low ? v : low, v > high ? v : high, d + 1) - now;
-    }
-    for (int64_t j = 0; j < d; j++) right[work->value[j]] = 0.0;
-  }
-  for (int64_t i = 0; i < rest.count; i++)
-    work->widening[i] += right[code_of(rest.rows + i * of->stride, at)];
+  for (int64_t j = 0; j < d; j++) work->histogram[work->value[j]] = 0;
 }
 
-/* Bring the first most rows of the least widening to the front; returns how many they are, one at
- * least: what losses beyond all numbers make no number of is not more. */
-static int64_t take(node rest, double least, int64_t most, cutter *work) {
-  size_t stride = (size_t)work->layout->stride;
-  int64_t taken = 0, left = 0;
+/* The same after a row with code new, which widened the group, came into it. */
+static void widen(node rest, int32_t a, int64_t new, cutter *work) {
+  const layout *of = work->layout;
+  field at = of->column[a];
+  reach *told = &work->reaches[a];
+  double *widening = work->widening + a * rest.count;
+  told->low = new < told->low ? new : told->low;
+  told->high = new > told->high ? new : told->high;
+  told->loss = width(of, a, told->low, told->high, ++told->distinct);
   for (int64_t i = 0; i < rest.count; i++) {
-    const unsigned char *record = rest.rows + (size_t)i * stride;
-    if (taken < most && !(work->widening[i] > least))
-      memmove(rest.rows + (size_t)taken++ * stride, record, stride);
-    else memcpy(work->others + (size_t)left++ * stride, record, stride);
+    if (widening[i] == 0.0) continue;
+    int64_t v = code_of(rest.rows + i * of->stride, at);
+    widening[i] = v == new ? 0.0 : widening_by(of, a, *told, v);
   }
-  memcpy(rest.rows + (size_t)taken * stride, work->others, (size_t)left * stride);
-  return taken;
+}
+
+/* Add up how much each row of rest widens all attributes of the group, and find the least. */
+static double add_up(node rest, const uint8_t *taken, double *total, cutter *work) {
+  double least = INFINITY;
+  memset(total, 0, (size_t)rest.count * sizeof *total);
+  for (int32_t a = 0; a < work->layout->attributes; a++) {
+    const double *widening = work->widening + a * rest.count;
+    for (int64_t i = 0; i < rest.count; i++) total[i] += widening[i];
+  }
+  for (int64_t i = 0; i < rest.count; i++) least = !taken[i] && total[i] < least ? total[i] : least;
+  return least;
 }
 
 /* Bring into the group of the first middle rows those that widen it least, until it has k.
  *
  * One after another, ties by their order; those that widen it no more all at once. Returns how many
- * the group has; the rows left over keep their order. */
+ * the group has; all rows keep their order. */
 int64_t top_up(node here, int64_t middle, cutter *work) {
   const layout *of = work->layout;
   int64_t k = work->criteria->k;
-  while (middle < k) {
-    node group = {.rows = here.rows, .count = middle};
-    node rest = {.rows = here.rows + middle * of->stride, .count = here.count - middle};
-    for (int64_t i = 0; i < rest.count; i++) work->widening[i] = 0.0;
-    for (int32_t a = 0; a < of->attributes; a++) add_widening(group, rest, a, work);
-    double least = INFINITY;
-    for (int64_t i = 0; i < rest.count; i++)
-      least = work->widening[i] < least ? work->widening[i] : least;
-    middle += take(rest, least, least > 0 ? 1 : k - middle, work);
+  if (middle >= k) return middle;
+  node group = part_of(here, 0, middle, of), rest = part_of(here, middle, here.count, of);
+  double *total = work->widening + of->attributes * rest.count;
+  uint8_t *taken = work->taken;
+  memset(taken, 0, (size_t)rest.count);
+  for (int32_t a = 0; a < of->attributes; a++) open_reach(group, rest, a, work);
+  for (int64_t missing = k - middle; missing > 0;) {
+    double least = add_up(rest, taken, total, work);
+    int64_t most = least > 0 ? 1 : missing, last = 0;
+    for (int64_t i = 0; i < rest.count && most > 0; i++) {
+      if (taken[i] || total[i] > least) continue;
+      taken[last = i] = 1;
+      missing--;
+      most--;
+    }
+    for (int32_t a = 0; a < of->attributes; a++)
+      if (work->widening[a * rest.count + last] > 0.0)
+        widen(rest, a, code_of(rest.rows + last * of->stride, of->column[a]), work);
   }
-  return middle;
+  size_t stride = (size_t)of->stride;
+  unsigned char *front = rest.rows, *back = work->others;
+  for (int64_t i = 0; i < rest.count; i++) {
+    const unsigned char *record = rest.rows + (size_t)i * stride;
+    unsigned char **to = taken[i] ? &front : &back;
+    memmove(*to, record, stride);
+    *to += stride;
+  }
+  memcpy(front, work->others, (size_t)(back - work->others));
+  return k;
 }

@@ -1,15 +1,10 @@
-/* The cut of a node whose sides, once finished, lose least: a rollout, and, where asked, a nested
- * one.
+/* The cut of a node whose sides, once finished, lose least: a rollout.
  *
  * A cut parts the rows whose codes of one attribute lie in a range from the others. An ordered cut
  * takes the lowest codes, and leaves k rows on both sides. In small nodes two more are tried: a
  * group amid the others (one value or a subtree of theirs), and a group of fewer than k rows, which
  * top_up fills with those that fit best. */
 #include "splitting.h"
-
-enum { QUICKLY, AHEAD }; /* how a node was finished */
-
-static const double ROUNDING = 1e-9; /* sums of the same losses in another order differ by less */
 
 /* Insert a cut into work->tried from begin, in order, at most most of them; returns how many in
  * all. */
@@ -87,34 +82,6 @@ static int64_t collect_candidates(node here, int groups, cutter *work) {
   return count;
 }
 
-/* 64 bits that tell a node's rows in their order, its block, and how it was finished.
- *
- * Two cuts part the same rows in either order: losses found before are kept in a table of fixed
- * size; of two nodes that fall on one place the later one stays. It saves time and decides nothing.
- */
-static uint64_t key_of(node here, int way, const cutter *work) {
-  uint64_t key = (2 * work->block + (uint64_t)way + 1) * UINT64_C(0x9E3779B97F4A7C15);
-  for (int64_t i = 0; i < here.count; i++) {
-    uint64_t row = number_of(here.rows + i * work->layout->stride, work->layout);
-    key = (key ^ (row + 1)) * UINT64_C(0xD6E8FEB86659FD93);
-    key ^= key >> 32;
-  }
-  return key;
-}
-
-/* The loss that was remembered for a key; infinite without one. */
-static double recall(uint64_t key, const cutter *work) {
-  size_t place = key & (KNOWN - 1);
-  return work->known_key[place] == key ? work->known_loss[place] : INFINITY;
-}
-
-/* Remember the loss of a node; below zero: it loses at least as much. */
-static void keep_in_mind(uint64_t key, double loss, cutter *work) {
-  size_t place = key & (KNOWN - 1);
-  work->known_key[place] = key;
-  work->known_loss[place] = loss;
-}
-
 /* Loss of a node when it is cut greedily to the end; gives up above limit. */
 static double rollout(node here, double limit, cutter *work) {
   double total = 0.0;
@@ -142,18 +109,6 @@ static double rollout(node here, double limit, cutter *work) {
   return total;
 }
 
-/* rollout, remembered where nodes are nested: there the same sides come again. */
-static double rolled_out(node here, double limit, cutter *work) {
-  if (work->policy.nested_rows == 0 || here.count < 2 * work->criteria->k)
-    return rollout(here, limit, work);
-  uint64_t key = key_of(here, QUICKLY, work);
-  double loss = recall(key, work);
-  if ((0 <= loss && loss < INFINITY) || -loss >= limit) return fabs(loss);
-  loss = rollout(here, limit, work);
-  keep_in_mind(key, loss < limit ? loss : -loss, work);
-  return loss;
-}
-
 /* Bring the rows that a cut parts to the front, topped up to k; returns how many they are. */
 int64_t apply_cut(node here, cut by, cutter *work) {
   int64_t middle = part_rows(here, by, work);
@@ -175,41 +130,27 @@ static double loss_ahead(node here, cut by, double limit, cutter *work) {
     holds = cut_holds(here, by, work);
   }
   if (!holds) return INFINITY;
-  double loss = rolled_out(left, limit, work);
-  if (loss < limit) loss += rolled_out(right, limit - loss, work);
+  double loss = rollout(left, limit, work);
+  if (loss < limit) loss += rollout(right, limit - loss, work);
   return loss;
 }
 
-/* Insert a candidate into work->leading, after those of equal loss; returns how many are in. */
-static int64_t rank(int64_t t, double loss, int64_t count, int64_t most, cutter *work) {
-  int64_t at = count < most - 1 ? count : most - 1;
-  for (; at > 0 && work->leading_loss[at - 1] > loss; at--) {
-    work->leading[at] = work->leading[at - 1];
-    work->leading_loss[at] = work->leading_loss[at - 1];
-  }
-  work->leading[at] = t;
-  work->leading_loss[at] = loss;
-  return count + 1 < most ? count + 1 : most;
-}
-
-/* Put the most candidates whose sides, finished greedily, lose least into work->leading, the least
- * first; returns how many hold. */
-static int64_t look_ahead(node here, int64_t most, cutter *work) {
+/* The candidate whose sides, finished greedily, lose least; -1: none holds. */
+static int64_t look_ahead(node here, cutter *work) {
   size_t bytes = (size_t)(here.count * work->layout->stride);
-  int64_t count = collect_candidates(here, here.count <= work->policy.group_rows, work);
+  int64_t count = collect_candidates(here, here.count <= work->policy.group_rows, work), best = -1;
   int ordered = work->policy.group_rows > 0;
   if (ordered) memcpy(work->before, here.rows, bytes);
-  int64_t found = 0;
-  double limit = INFINITY;
-  for (int64_t t = 0; t < count && limit > 0.0; t++) { /* nothing loses less than 0 */
-    double loss = loss_ahead(here, work->tried[t].of, limit, work);
-    if (loss < limit) {
-      found = rank(t, loss, found, most, work);
-      limit = found == most ? work->leading_loss[most - 1] : INFINITY;
+  double least = INFINITY;
+  for (int64_t t = 0; t < count && least > 0.0; t++) { /* nothing loses less than 0 */
+    double loss = loss_ahead(here, work->tried[t].of, least, work);
+    if (loss < least) {
+      best = t;
+      least = loss;
     }
     if (ordered) memcpy(here.rows, work->before, bytes);
   }
-  return found;
+  return best;
 }
 
 /* The best cut of a node without looking ahead. */
@@ -229,102 +170,13 @@ static int32_t missing_first(node here, cutter *work) {
 static cut best_ahead(node here, cutter *work) {
   int32_t a = missing_first(here, work);
   if (a >= 0) return (cut){a, 0, 0};
-  if (look_ahead(here, 1, work) == 0) return cut_by_itself(here, work);
-  return work->tried[work->leading[0]].of;
-}
-
-/* The loss of a node that is known or final, and *middle -1; of others, how many rows the first
- * side has after a cut by looking ahead. */
-static double finish(node here, uint64_t key, int64_t *middle, cutter *work) {
-  *middle = -1;
-  if (here.count < 2 * work->criteria->k) return loss_of(here, work);
-  double loss = recall(key, work);
-  if (loss < INFINITY) return loss;
-  cut by = best_ahead(here, work);
-  if (by.attribute < 0) {
-    loss = loss_of(here, work);
-    keep_in_mind(key, loss, work);
-    return loss;
-  }
-  *middle = apply_cut(here, by, work);
-  return loss;
-}
-
-/* Loss of a node that is cut to the end by looking ahead; infinite where above limit.
- *
- * Losses of nodes are remembered, so they are summed up node by node: work->sum has a place for
- * each that lies around the present one, and a node without rows in work->open, below its sides,
- * closes it. */
-static double finished(node here, double limit, cutter *work) {
-  double most = limit * (1.0 + ROUNDING), total = 0.0; /* of all classes so far */
-  int64_t depth = 0, top = 0;
-  work->sum[0] = 0.0;
-  work->open[0] = here;
-  while (top >= 0 && total <= most) {
-    here = work->open[top--];
-    if (!here.rows) {
-      keep_in_mind(work->sum_key[depth], work->sum[depth], work);
-      depth--;
-      work->sum[depth] += work->sum[depth + 1];
-      continue;
-    }
-    uint64_t key = key_of(here, AHEAD, work);
-    int64_t middle;
-    double loss = finish(here, key, &middle, work);
-    if (middle < 0) {
-      total += loss;
-      work->sum[depth] += loss;
-      continue;
-    }
-    depth++;
-    work->sum[depth] = 0.0;
-    work->sum_key[depth] = key;
-    work->open[++top] = (node){.rows = NULL};
-    top = push_sides(work->open, top, part_of(here, 0, middle, work->layout),
-                     part_of(here, middle, here.count, work->layout));
-  }
-  return top < 0 ? work->sum[0] : INFINITY;
-}
-
-/* Which of count finalists leaves sides that lose least; of equal ones the first. */
-static int64_t best_finalist(node here, int64_t count, cutter *work) {
-  if (count == 1) return 0;
-  size_t bytes = (size_t)(here.count * work->layout->stride);
-  int64_t best = 0;
-  double least = INFINITY;
-  memcpy(work->final_before, here.rows, bytes);
-  for (int64_t t = 0; t < count; t++) {
-    int64_t middle = apply_cut(here, work->finalist[t], work);
-    double loss = finished(part_of(here, 0, middle, work->layout), least, work);
-    if (loss < least)
-      loss += finished(part_of(here, middle, here.count, work->layout), least - loss, work);
-    if (loss < least) {
-      best = t;
-      least = loss;
-    }
-    memcpy(here.rows, work->final_before, bytes);
-  }
-  return best;
-}
-
-/* The cut of a node whose sides, finished by looking ahead, lose least.
- *
- * In the literature of games and planning, a nested rollout. The few cuts that look_ahead finds
- * best are tried, its first choice among them. The finish is what would become of the sides without
- * nesting; where all nodes below are nested as well, no more is lost than without. */
-static cut best_nested(node here, cutter *work) {
-  int32_t a = missing_first(here, work);
-  if (a >= 0) return (cut){a, 0, 0};
-  int64_t count = look_ahead(here, work->policy.finalists, work);
-  if (count == 0) return cut_by_itself(here, work);
-  for (int64_t t = 0; t < count; t++) work->finalist[t] = work->tried[work->leading[t]].of;
-  return work->finalist[best_finalist(here, count, work)];
+  int64_t best = look_ahead(here, work);
+  return best < 0 ? cut_by_itself(here, work) : work->tried[best].of;
 }
 
 /* The cut of a node by the policy; if the rows that it parts are fewer than k, apply_cut tops them
  * up. */
 cut chosen_cut(node here, cutter *work) {
-  if (here.count <= work->policy.nested_rows) return best_nested(here, work);
   if (here.count <= work->policy.rollout_rows) return best_ahead(here, work);
   return cut_by_itself(here, work);
 }

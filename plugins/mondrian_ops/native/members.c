@@ -29,20 +29,27 @@ static void mask_few(node here, field at, masks *made, const layout *of) {
   }
 }
 
-/* Make the masks of a column of any codes: those of the lowest one first, and so on. */
-static void mask_any(node here, field at, masks *made, const layout *of) {
-  int64_t code[FEW];
+/* Make the masks of a column of any codes: bits lead from one to the next, as in tally_sparse. */
+static void mask_any(node here, field at, masks *made, cutter *work) {
+  int64_t low = INT64_MAX, high = 0;
   uint64_t below = 0;
-  for (int64_t i = 0; i < here.count; i++) code[i] = code_of(here.rows + i * of->stride, at);
+  for (int64_t i = 0; i < here.count; i++) {
+    int64_t v = code_of(here.rows + i * work->layout->stride, at);
+    work->with[v] |= UINT64_C(1) << i;
+    work->bits[v >> 6] |= UINT64_C(1) << (v & 63);
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
   made->distinct = 0;
-  for (int64_t last = -1;;) {
-    int64_t next = INT64_MAX;
-    for (int64_t i = 0; i < here.count; i++)
-      next = code[i] > last && code[i] < next ? code[i] : next;
-    if (next == INT64_MAX) return;
-    for (int64_t i = 0; i < here.count; i++) below |= (uint64_t)(code[i] == next) << i;
-    made->value[made->distinct] = last = next;
-    made->at_most[made->distinct++] = below;
+  for (int64_t word = low >> 6; word <= high >> 6; word++) {
+    uint64_t bits = work->bits[word];
+    work->bits[word] = 0;
+    for (; bits; bits &= bits - 1) {
+      int64_t v = (word << 6) + __builtin_ctzll(bits);
+      made->value[made->distinct] = v;
+      made->at_most[made->distinct++] = below |= work->with[v];
+      work->with[v] = 0;
+    }
   }
 }
 
@@ -52,7 +59,7 @@ node masked(node here, cutter *work) {
   for (int32_t a = 0; a < of->attributes + of->sensitive; a++) {
     field at = of->column[a];
     if (at.codes <= FEW) mask_few(here, at, &work->masks[a], of);
-    else mask_any(here, at, &work->masks[a], of);
+    else mask_any(here, at, &work->masks[a], work);
   }
   here.members = here.count == FEW ? ~UINT64_C(0) : (UINT64_C(1) << here.count) - 1;
   return here;

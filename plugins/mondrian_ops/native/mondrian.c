@@ -48,12 +48,11 @@ static int64_t middle_of(node here, cutter *work) {
 /* Whether a node is cut to the end without that the order of its rows, or their numbers, matter. */
 static int by_members(node here, const cutter *work) {
   const mo_policy *policy = &work->policy;
-  return is_few(here, work) && policy->greedy != MO_RELAXED && policy->group_rows == 0 &&
-         policy->nested_rows == 0;
+  return is_few(here, work) && policy->greedy != MO_RELAXED && policy->group_rows == 0;
 }
 
 /* Cut until nodes have at most floor rows or no cut is left; mark where such a node starts. */
-static void cut_down(node whole, int64_t floor, uint8_t *marks, cutter *work) {
+void cut_down(node whole, int64_t floor, uint8_t *marks, cutter *work) {
   int64_t stride = work->layout->stride, k = work->criteria->k;
   node waiting[WAITING];
   int64_t top = 0;
@@ -88,7 +87,6 @@ static int finish_nodes(node whole, uint8_t *marks, cutter *work) {
 
 /* Cut a block to the end. */
 static int finish_block(node whole, uint8_t *marks, cutter *work) {
-  work->block++;
   cut_down(whole, work->policy.group_rows, marks, work);
   return work->policy.group_rows > 0 ? finish_nodes(whole, marks, work) : MO_DONE;
 }

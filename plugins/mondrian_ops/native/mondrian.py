@@ -46,6 +46,9 @@ BLOCK = 1 << 15
 """Rows of the largest nodes that are coded anew, and that rows may change classes in."""
 
 
+MOST_JOINED = 16
+
+
 class Rows(NamedTuple):
     """Coded rows: code 0 is the missing value, codes of an attribute are in its order.
 
@@ -72,8 +75,7 @@ class Policy(NamedTuple):
     candidates: int  # cuts of each attribute whose subtrees are compared
     rollout_rows: int  # 0: never look ahead
     group_rows: int = 0  # nodes of at most these may be cut by groups; never more than above
-    nested_rows: int = 0  # in these it is looked ahead twice; likewise
-    finalists: int = 1  # cuts of a node, over all attributes, that are compared by the second look
+    joined: int = 0  # classes in these whose rows are cut anew together, and how often; 0: none
 
 
 class Multiway(NamedTuple):
@@ -156,12 +158,12 @@ def _tables(rows: Rows, attributes: int) -> dict[str, int]:
 def _policy(policy: Policy) -> _Policy:
     if not 0 <= policy.greedy <= RELAXED or not 0 <= policy.rollout_rows < 1 << 63:
         raise ValueError(f"{policy}: not a policy")
-    if not (1 <= policy.candidates <= BLOCK and 1 <= policy.finalists <= BLOCK):
-        raise ValueError(f"{policy}: from 1 to {BLOCK} candidates and finalists expected")
-    if min(policy.group_rows, policy.nested_rows) < 0:
-        raise ValueError(f"{policy}: rows of a node cannot be fewer than none")
-    if max(policy.group_rows, policy.nested_rows) > min(policy.rollout_rows, BLOCK):
-        raise ValueError(f"{policy}: no more than rollout_rows, or {BLOCK}, in groups or nested")
+    if not 1 <= policy.candidates <= BLOCK:
+        raise ValueError(f"{policy}: from 1 to {BLOCK} candidates expected")
+    if not 0 <= policy.group_rows <= min(policy.rollout_rows, BLOCK):
+        raise ValueError(f"{policy}: no more than rollout_rows, or {BLOCK}, in groups")
+    if not 0 <= policy.joined <= MOST_JOINED or policy.joined == 1:
+        raise ValueError(f"{policy}: 0 or 2 to {MOST_JOINED} joined classes expected")
     return _Policy(*policy)
 
 

@@ -302,7 +302,7 @@ static void cut_into_parts(node whole, int64_t floor, uint8_t *marks, cutter *wo
 }
 
 /* Of the memory that nodes are worked on with. */
-static const mo_policy POLICY = {.greedy = MO_MEDIAN, .finalists = 1};
+static const mo_policy POLICY = {.greedy = MO_MEDIAN};
 
 static int grow_parts(rows_of *from, parts *own, int32_t *index, uint8_t *marks) {
   const layout *of = &from->packed.of;

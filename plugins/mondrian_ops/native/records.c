@@ -60,8 +60,18 @@ void close_table(table *closed) {
   free(closed->low);
   free(closed->high);
   free(closed->step);
+  free(closed->higher);
   free(closed->rows);
   memset(closed, 0, sizeof *closed);
+}
+
+/* Which step is the next that is higher: as many leaps as a tree has levels find the highest. */
+static void note_higher(const double *step, int64_t codes, int32_t *higher) {
+  for (int64_t v = codes - 1; v >= 0; v--) {
+    int64_t next = v + 1;
+    while (next < codes && step[next] <= step[v]) next = higher[next];
+    higher[v] = (int32_t)next;
+  }
 }
 
 /* Write a column of codes of some bytes each into records. */
@@ -118,8 +128,14 @@ int pack_rows(table *into, const mo_rows *rows, int64_t cores) {
                  .domain = rows->domain,
                  .present = rows->present};
   if (open_columns(into)) return MO_NO_MEMORY;
-  for (int32_t a = 0; a < of->attributes; a++)
-    into->column[a].codes = rows->first[a + 1] - rows->first[a];
+  into->higher = calloc((size_t)rows->first[rows->attributes] + 1, sizeof *into->higher);
+  if (!into->higher) return MO_NO_MEMORY;
+  of->higher = into->higher;
+  for (int32_t a = 0; a < of->attributes; a++) {
+    int64_t first = rows->first[a], codes = rows->first[a + 1] - first;
+    into->column[a].codes = codes;
+    note_higher(rows->step + first, codes, into->higher + first);
+  }
   for (int32_t s = 0; s < of->sensitive; s++) {
     const int32_t *codes = rows->sensitive + s * rows->rows;
     int32_t most = 0;
@@ -155,11 +171,14 @@ int open_block(table *block, const layout *outer, int64_t rows) {
   block->low = calloc(size + 1, sizeof *block->low);
   block->high = calloc(size + 1, sizeof *block->high);
   block->step = calloc(size + 1, sizeof *block->step);
-  if (!block->first || !block->low || !block->high || !block->step) return MO_NO_MEMORY;
+  block->higher = calloc(size + 1, sizeof *block->higher);
+  if (!block->first || !block->low || !block->high || !block->step || !block->higher)
+    return MO_NO_MEMORY;
   block->of.first = block->first;
   block->of.low = block->low;
   block->of.high = block->high;
   block->of.step = block->step;
+  block->of.higher = block->higher;
   return open_rows(block, rows);
 }
 
@@ -191,6 +210,7 @@ static void recode(table *block, node here, int32_t a, cutter *outer) {
     block->high[at] = from->high[from->first[a] + v];
     block->step[at] = j + 1 < d ? highest_step(from, a, v, outer->value[j + 1]) : 0.0;
   }
+  note_higher(block->step + block->first[a], d + shift, block->higher + block->first[a]);
   field read = from->column[a], written = to->column[a];
   for (int64_t i = 0; i < here.count; i++)
     write_code(block->rows + i * to->stride, written,

@@ -44,32 +44,33 @@ def test_a_larger_budget_looks_no_less_far(rows):
     for less, more in pairwise(cuts):
         assert less.rollout_rows <= more.rollout_rows
         assert less.group_rows <= more.group_rows
-        assert less.nested_rows <= more.nested_rows
-    assert cuts[0].nested_rows == 0
-    assert cuts[-1].nested_rows == min(rows, BLOCK, 256 * 5)
+        assert less.joined <= more.joined
+    assert cuts[0].joined == 0
+    assert (cuts[-1].rollout_rows, cuts[-1].joined) == (rows, 4)
 
 
 @pytest.mark.parametrize("rows", [3_000, 30_000, 60_000])
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_what_is_looked_at_twice_is_what_the_budget_leaves(rows, budget):
-    """Groups and the largest nodes come first; the estimate keeps within the budget."""
+def test_the_estimate_keeps_within_the_budget(rows, budget):
+    """Groups come before classes that are cut anew, the largest nodes before many of them."""
     resolved = resolved_of(rows, budget, cut="auto")
     cut = cut_of(resolved)
     if resolved["used"] == "gain":
-        assert (cut.rollout_rows, cut.group_rows, cut.nested_rows) == (0, 0, 0)
+        assert (cut.rollout_rows, cut.group_rows, cut.joined) == (0, 0, 0)
         return
     seconds = float(re.search(r"estimated at ([\d.]+) s", resolved["reason"]).group(1))
     assert seconds <= budget + 0.05  # printed with one digit
-    assert cut.nested_rows <= min(cut.rollout_rows, BLOCK)
-    assert ("twice" in resolved["reason"]) == (cut.nested_rows > 0)
-    if cut.nested_rows:
+    assert cut.group_rows <= min(cut.rollout_rows, BLOCK, rows // 4)
+    assert ("anew together" in resolved["reason"]) == (cut.joined > 0)
+    if cut.joined:
         assert cut.group_rows > 0
+    if cut.joined > 2:
         assert cut.rollout_rows == rows
 
 
-def test_the_default_budget_looks_at_few_rows_twice_and_at_many_once():
-    assert resolved_cut(3_000, 5.0).nested_rows > 0
-    assert resolved_cut(1_000_000, 5.0).nested_rows == 0
+def test_the_default_budget_cuts_classes_of_few_rows_anew_and_of_many_none():
+    assert resolved_cut(3_000, 5.0).joined == 4
+    assert resolved_cut(1_000_000, 5.0).joined < 4
 
 
 def test_a_budget_too_small_for_nodes_of_8_k_rows_looks_ahead_in_smaller_ones():
@@ -79,14 +80,11 @@ def test_a_budget_too_small_for_nodes_of_8_k_rows_looks_ahead_in_smaller_ones():
     assert set(reaches) > {4 * 5, 8 * 5}
 
 
-@pytest.mark.parametrize(("k", "looks_twice"), [(5, False), (10, False), (20, True), (100, True)])
-def test_of_many_rows_groups_come_first_where_k_is_small_and_looking_twice_where_it_is_large(
-    k, looks_twice
-):
-    found = [resolved_cut(300_000, budget, k=k) for budget in np.arange(0.05, 0.3, 0.01)]
-    small = [cut for cut in found if cut.rollout_rows == 8 * k]
-    assert any(cut.nested_rows for cut in small) == looks_twice
-    assert any(cut.group_rows for cut in small) != looks_twice
+@pytest.mark.parametrize(("k", "few"), [(5, []), (10, []), (20, [2])])
+def test_where_k_is_large_few_classes_are_cut_anew_instead_of_trying_more_candidates(k, few):
+    found = [resolved_cut(300_000, budget, k=k) for budget in np.arange(0.05, 1.0, 0.05)]
+    assert sorted({cut.joined for cut in found if cut.rollout_rows == 6 * k and cut.joined}) == few
+    assert bool({1, 2} & {cut.candidates for cut in found if not cut.joined}) != bool(few)
 
 
 def test_groups_of_fewer_candidates_come_before_those_of_all():
@@ -102,6 +100,6 @@ def test_a_cut_travels_as_json():
         resolved["greedy"],
         resolved["rollout_rows"],
         resolved["group_rows"],
-        resolved["nested_rows"],
         resolved["candidates"],
+        resolved["joined"],
     )

@@ -32,7 +32,6 @@ from mondrian_ops.algorithms.mondrian import CodedRows, Cut, better_gain
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.survey import Surveyor
-from mondrian_ops.native.mondrian import BLOCK
 
 
 @pytest.mark.parametrize("greedy", ["median", "gain", "widest gain"])
@@ -55,8 +54,8 @@ def test_the_classes_are_those_of_the_brute_force_reference(greedy, table, k, as
 
 
 @pytest.mark.parametrize(
-    ("rollout_rows", "group_rows", "nested_rows"),
-    [(6, 0, 0), (1000, 0, 0), (6, 6, 0), (1000, 1000, 0), (1000, 0, 6), (1000, 6, 1000)],
+    ("rollout_rows", "group_rows", "joined"),
+    [(6, 0, 0), (1000, 0, 0), (6, 6, 0), (1000, 1000, 0), (6, 6, 2), (1000, 1000, 3)],
 )
 @examples(120)
 @given(
@@ -66,14 +65,14 @@ def test_the_classes_are_those_of_the_brute_force_reference(greedy, table, k, as
     st.sampled_from(["gain", "widest gain"]),
 )
 def test_lookahead_gives_final_valid_classes(
-    rollout_rows, group_rows, nested_rows, table, k, asked, greedy
+    rollout_rows, group_rows, joined, table, k, asked, greedy
 ):
     kinds, columns, sensitive = table
     keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
     holds = privacy_of(sensitive, keys).of_rows(sensitive)
     assume(holds(list(range(len(columns[0])))))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
-    cut = Cut(greedy, rollout_rows, group_rows, nested_rows)
+    cut = Cut(greedy, rollout_rows, group_rows, joined=joined)
     classes = classes_of(anonymizer, data, cut)
     assert all(holds(sorted(rows)) for rows in classes)
     assert all(is_final(rows, kinds, columns, holds) for rows in classes)
@@ -88,7 +87,9 @@ def contents(classes, table, kinds) -> Counter:
     return Counter(tuple(sorted((rows[i] for i in each), key=repr)) for each in classes)
 
 
-@pytest.mark.parametrize("cut", [Cut("gain", 100, 100), Cut("gain", 100, 100, 100), Cut("relaxed")])
+@pytest.mark.parametrize(
+    "cut", [Cut("gain", 100, 100), Cut("gain", 100, 100, joined=2), Cut("relaxed")]
+)
 @examples(120)
 @given(tables(max_rows=24), st.integers(2, 5), st.none() | requirements(), st.randoms())
 def test_classes_do_not_depend_on_the_order_of_the_rows(cut, table, k, asked, chance):
@@ -176,94 +177,20 @@ def test_groups_lose_less_than_ordered_cuts_where_values_are_rare(k):
     assert grouped < 0.95 * ordered
 
 
-def loss_ahead(coded, cut, rows) -> float:
-    """Loss of some of the rows, cut by looking ahead once."""
-    return mondrian.loss(coded.taken(np.array(rows)), cut) if rows else 0.0
-
-
-def ordered_cuts(rows, kinds, columns, holds):
-    """Every ordered cut of the rows, attribute and both sides, that holds on both."""
-    attributes = reference_attributes(kinds, columns, "gain")
-    for a, (attribute, column) in enumerate(zip(attributes, columns, strict=True)):
-        is_prefix = isinstance(attribute, brute_force.Prefix)
-        places = {i: column[i] if is_prefix else attribute.place(column[i]) for i in rows}
-        for at in sorted(set(places.values()))[:-1]:
-            left = [i for i in rows if places[i] <= at]
-            right = [i for i in rows if places[i] > at]
-            if holds(left) and holds(right):
-                yield a, left, right
-
-
-@examples(200)
-@given(
-    tables(max_rows=16),
-    st.integers(2, 3),
-    st.none() | requirements(),
-    st.sampled_from(["gain", "widest gain"]),
-)
-def test_the_nested_cut_is_the_best_of_all_that_are_finished_by_looking_ahead(
-    table, k, asked, greedy
-):
-    """With every ordered cut a finalist, the one taken loses least of all that there are."""
-    kinds, columns, sensitive = table
-    assume(not any(None in column for column in columns))  # missing values would be parted first
-    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
-    holds = privacy_of(sensitive, keys).of_rows(sensitive)
-    every = list(range(len(columns[0])))
-    assume(holds(every))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
-    coded = anonymizer.encode(data)
-    ahead, nested = Cut(greedy, 100), Cut(greedy, 100, 0, 100)
-    policy = nested.policy()._replace(candidates=99, finalists=99)
-    once = ahead.policy()._replace(candidates=99)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Cut, "policy", lambda cut: policy if cut.nested_rows else once)
-        a, codes = nested.tree(coded).cut(0, len(every))
-        losses = {
-            (b, frozenset(left)): loss_ahead(coded, ahead, left) + loss_ahead(coded, ahead, right)
-            for b, left, right in ordered_cuts(every, kinds, columns, holds)
-        }
-    if not losses:
-        assert a == -1
-        return
-    left = frozenset(np.flatnonzero(coded.rows.codes[a] <= codes[0]).tolist())
-    assert losses[a, left] == pytest.approx(min(losses.values()), abs=1e-6)
-
-
-@examples(300)
-@given(
-    tables(max_rows=24),
-    st.integers(2, 3),
-    st.none() | requirements(),
-    st.sampled_from(["gain", "widest gain"]),
-)
-def test_nesting_never_loses_more_than_looking_ahead_once(table, k, asked, greedy):
-    """The first choice of looking ahead once is a finalist everywhere, and is finished as it."""
-    kinds, columns, sensitive = table
-    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
-    assume(privacy_of(sensitive, keys).of_rows(sensitive)(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
-    once, nested = (
-        loss_of(classes_of(anonymizer, data, Cut(greedy, 100, 0, rows)), kinds, columns)
-        for rows in (0, 100)
-    )
-    assert nested <= once + 1e-6
-
-
 @pytest.mark.parametrize("k", [2, 5, 20])
-def test_nesting_loses_less_on_real_sizes(k):
+def test_classes_cut_anew_lose_less_on_real_sizes(k):
     losses = []
     for seed in range(3):
         kinds, columns = skewed_table(seed, rows=600)
         anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
         losses.append(
             [
-                loss_of(classes_of(anonymizer, data, Cut("gain", 600, 600, rows)), kinds, columns)
-                for rows in (0, 600)
+                loss_of(classes_of(anonymizer, data, cut), kinds, columns)
+                for cut in (Cut("gain", 600, 600, joined=joined) for joined in (0, 3))
             ]
         )
-    once, nested = np.array(losses).sum(axis=0)
-    assert nested < 0.99 * once
+    exchanged, anew = np.array(losses).sum(axis=0)
+    assert anew < 0.99 * exchanged
 
 
 def test_better_gain_is_the_one_that_loses_less():
@@ -357,13 +284,8 @@ def test_blocks_of_small_nodes_change_nothing():
         generator.choice(sorted(CHAINS), rows).tolist(),
     ]
     kinds = ["interval", "set", "tree"]
-    for greedy, rollout, nested in (
-        ("median", 0, 0),
-        ("gain", 0, 0),
-        ("gain", 3000, 0),
-        ("gain", 3000, 3000),
-    ):
-        cut = Cut(greedy, rollout, 0, nested)
+    for greedy, rollout in (("median", 0), ("gain", 0), ("gain", 3000)):
+        cut = Cut(greedy, rollout)
         anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 800}, greedy)
         assert classes_of(anonymizer, data, cut) == cut_node_by_node(anonymizer.encode(data), cut)
 
@@ -385,24 +307,6 @@ def cut_node_by_node(coded: CodedRows, cut: Cut) -> set[frozenset[int]]:
         assert middle == start + np.count_nonzero(left)
         waiting += [(start, rows[left]), (middle, rows[~left])]
     return found
-
-
-def test_what_is_remembered_of_some_rows_is_not_taken_for_that_of_others():
-    """Two blocks whose rows have the same numbers: one is cut by x, the other by y."""
-    half = 1 << 14
-    number = np.arange(2 * half) % half
-    second = np.arange(2 * half) >= half
-    x, y = number % 2, number // 2 % 10 < 3
-    columns = [
-        np.where(second, 128, 0),
-        np.where(second, 16, 128) * x,
-        np.where(second, 128, 1) * y,
-        np.zeros(2 * half, int),
-    ]
-    more = [[*column.tolist(), *[200] * 10] for column in columns]  # one block would hold both
-    cut = Cut("gain", rollout_rows=BLOCK, nested_rows=10)
-    anonymizer, data = anonymizer_of(["interval"] * 4, more, [], {"k": half // 5}, "gain")
-    assert classes_of(anonymizer, data, cut) == cut_node_by_node(anonymizer.encode(data), cut)
 
 
 # The seed's figure 2: nine tuples, k = 3, l = 2

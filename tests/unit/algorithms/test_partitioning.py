@@ -218,9 +218,9 @@ def test_every_merged_fragment_stands_and_holds_its_rows(fragments, least, data)
 
 @pytest.mark.parametrize("k", [3, 10])
 @pytest.mark.parametrize(
-    ("group_rows", "nested_rows"), [(0, 0), (200, 0), (1500, 0), (0, 900), (200, 100), (200, 1500)]
+    ("group_rows", "joined"), [(0, 0), (200, 0), (1500, 0), (200, 2), (200, 4), (1500, 3)]
 )
-def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, nested_rows, k):
+def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, joined, k):
     """Whatever cuts a class, a group or a topped-up one, it does so within one fragment."""
     generator = np.random.default_rng(4)
     leaves = [leaf for leaf in WORLD.leaves for _ in range(1 + (leaf == "USA") * 30)]
@@ -232,7 +232,7 @@ def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, nested
         }
     )
     anonymizer = anonymizer_of(table, "a", "b", "Country=hierarchy:w.csv", greedy="gain", k=k)
-    cut = Cut("gain", 1500, group_rows, nested_rows)
+    cut = Cut("gain", 1500, group_rows, joined=joined)
     whole = contents_of(anonymizer, table, cut)
     made = []
     for fragments in (2, 3, 7, 20):

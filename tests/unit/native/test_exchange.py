@@ -19,11 +19,11 @@ from mondrian_ops.algorithms.mondrian import CodedRows, Cut
 from native_probes import Opened
 
 
-def after_exchange(coded: CodedRows, classes: list[list[int]]) -> list[list[int]]:
+def after_exchange(coded: CodedRows, classes: list[list[int]], joined: int = 0) -> list[list[int]]:
     index = np.array([row for rows in classes for row in rows], np.int32)
     marks = np.zeros(len(index), np.uint8)
     marks[np.cumsum([0, *map(len, classes[:-1])])] = 1
-    opened = Opened(coded.taken(index).rows, coded.criteria, Cut("gain").policy())
+    opened = Opened(coded.taken(index).rows, coded.criteria, Cut("gain", joined=joined).policy())
     opened.exchange(marks)
     found = index[opened.numbers()]
     return [part.tolist() for part in np.split(found, np.flatnonzero(marks)[1:])]
@@ -41,17 +41,24 @@ def any_classes(count: int, k: int, chance) -> list[list[int]]:
 
 
 @examples(200)
-@given(tables(max_rows=24), st.integers(2, 4), st.none() | requirements(), st.randoms())
-def test_less_is_lost_and_every_criterion_still_holds(table, k, asked, chance):
+@given(
+    tables(max_rows=24),
+    st.integers(2, 4),
+    st.none() | requirements(),
+    st.sampled_from([0, 2, 3]),
+    st.randoms(),
+)
+def test_less_is_lost_and_every_criterion_still_holds(table, k, asked, joined, chance):
     kinds, columns, sensitive = table
     keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
     holds = privacy_of(sensitive, keys).of_rows(sensitive)
     before = any_classes(len(columns[0]), k, chance)
     assume(all(holds(rows) for rows in before))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
-    after = after_exchange(anonymizer.encode(data), before)
+    after = after_exchange(anonymizer.encode(data), before, joined)
     assert sorted(row for rows in after for row in rows) == list(range(data.num_rows))
-    assert len(after) == len(before)
+    assert len(after) >= len(before)
+    assert joined or len(after) == len(before)
     assert all(holds(rows) for rows in after)
     assert [rows for rows in before if len(rows) >= 2 * k] == [
         rows for rows in after if len(rows) >= 2 * k
@@ -89,3 +96,25 @@ def test_no_row_leaves_where_its_sensitive_value_is_needed():
     anonymizer, data = anonymizer_of(["interval"], columns, sensitive, {"k": 2, "l": 2})
     found = after_exchange(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
     assert {*map(frozenset, found)} == {frozenset({0, 1, 2}), frozenset({3, 4})}
+
+
+@pytest.mark.parametrize("kind", ["interval", "set", "tree"])
+def test_classes_are_cut_anew_where_no_exchange_of_two_rows_loses_less(kind):
+    """Two rows of each class belong to the other; one pair exchanged would save nothing."""
+    one, other = {"interval": (1, 9), "set": ("p", "q"), "tree": ("a1", "b1")}[kind]
+    values = [one, one, other, other, one, one, other, other]
+    anonymizer, data = anonymizer_of([kind], [values], [], {"k": 4}, "gain")
+    before = [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert after_exchange(anonymizer.encode(data), before) == before
+    found = after_exchange(anonymizer.encode(data), before, joined=2)
+    assert {*map(frozenset, found)} == {frozenset({0, 1, 4, 5}), frozenset({2, 3, 6, 7})}
+
+
+@pytest.mark.parametrize("joined", [2, 3])
+def test_there_may_be_more_classes_afterwards(joined):
+    values = [1, 1, 5, 5, 9, 1, 5, 9, 9]
+    anonymizer, data = anonymizer_of(["interval"], [values], [], {"k": 3}, "gain")
+    before = [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
+    found = after_exchange(anonymizer.encode(data), before, joined)
+    expected = 3 if joined == 2 else 2  # there are no three classes to be joined
+    assert len(found) == expected

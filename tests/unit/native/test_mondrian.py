@@ -33,7 +33,7 @@ POLICIES = {
     "relaxed": Policy(RELAXED, 3, 0),
     "ahead": Policy(GAIN, 3, 100),
     "groups": Policy(GAIN, 3, 100, 100),
-    "nested": Policy(GAIN, 3, 100, 100, 60, 4),
+    "joined": Policy(GAIN, 3, 100, 100, 3),
 }
 MULTIWAY = Multiway(3, 2)
 HUGE = 1 << 64  # 0 of what 64 bits hold
@@ -80,7 +80,7 @@ class Asked:
 
     rows: Rows
     criteria: Criteria
-    policy: Policy = POLICIES["nested"]
+    policy: Policy = POLICIES["joined"]
     multiway: Multiway = MULTIWAY
 
     def call(self, entrance: str) -> None:
@@ -245,11 +245,11 @@ def test_what_does_not_fit_together_is_refused_by_name(what, entrance):
         Policy(GAIN, 3, HUGE),
         Policy(GAIN, 3, 100, 101),
         Policy(GAIN, 3, 100, -1),
-        Policy(GAIN, 3, 100, 0, 101),
-        Policy(GAIN, 3, 100, 0, -1),
+        Policy(GAIN, 3, 100, 100, -1),
+        Policy(GAIN, 3, 100, 100, 1),
         Policy(GAIN, 3, 1 << 20, BLOCK + 1),
-        Policy(GAIN, 3, 100, 100, 100, 0),
-        Policy(GAIN, 3, 100, 100, 100, HUGE),
+        Policy(GAIN, 3, 100, 100, 17),
+        Policy(GAIN, 3, 100, 100, HUGE),
     ],
 )
 def test_policies_out_of_range_are_refused(policy, entrance):
@@ -356,7 +356,7 @@ def test_the_smallest_rows(policy):
     index, starts = mondrian.multiway_classes(rows_of(0), criteria, MULTIWAY)
     assert (len(index), len(starts)) == (0, 0)
     assert mondrian.loss(rows_of(0), criteria, POLICIES["gain"], index, starts) == 0
-    Tree(rows_of(0), criteria, POLICIES["nested"])
+    Tree(rows_of(0), criteria, POLICIES["joined"])
     MultiwayTree(rows_of(0), criteria, MULTIWAY)
     assert classes_of(rows_of(1), criteria, policy) == [{0}]
     assert len(classes_of(rows_of(2), no_criteria(2), policy)) == 1
@@ -420,7 +420,7 @@ def test_codes_of_any_width_give_the_same_classes(policy):
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("policy", ["median", "gain", "nested", "multiway"])
+@pytest.mark.parametrize("policy", ["median", "gain", "joined", "multiway"])
 def test_losses_beyond_all_numbers_are_no_reason_to_hang(policy):
     """Their differences are no numbers, and order nothing; classes have k rows all the same."""
     rows = rows_of(200)
@@ -492,7 +492,7 @@ def test_threads_do_not_meet():
     """The kernels run without the interpreter's lock, each with memory of its own."""
     asked = [
         Asked(rows_of(1500, seed=seed), criteria_of(3 + seed % 2), POLICIES[policy])
-        for seed, policy in enumerate(["median", "groups", "nested", "relaxed"] * 2)
+        for seed, policy in enumerate(["median", "groups", "joined", "relaxed"] * 2)
     ]
 
     def found(each: Asked) -> list[list[int]]:
