@@ -288,14 +288,15 @@ def test_a_release_that_fails_its_check_is_refused_with_its_figures(job, monkeyp
 def test_a_release_with_small_classes_is_refused_with_its_figures(job, monkeypatch):
     """A part that was changed between the tasks: a row of it is taken for one of another age."""
 
-    def changed(*arguments):
-        name, table, persons = read_part(*arguments)
-        ages = ["?", *table["age"].to_pylist()[1:]]
-        at = table.column_names.index("age")
-        return name, table.set_column(at, "age", pa.array(ages)), persons
+    def changed(path):
+        for name, part in read_release(path):
+            table = pa.Table.from_batches(part)
+            ages = ["?", *table["age"].to_pylist()[1:]]
+            at = table.column_names.index("age")
+            yield name, iter(table.set_column(at, "age", pa.array(ages)).to_batches())
 
-    read_part = wrapping_up._read_part
-    monkeypatch.setattr(wrapping_up, "_read_part", changed)
+    read_release = storage.read_release
+    monkeypatch.setattr(storage, "read_release", changed)
     with pytest.raises(PrivacyError) as caught:
         pipeline.run(pipeline.load_job(job))
     report = caught.value.report
