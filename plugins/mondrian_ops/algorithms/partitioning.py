@@ -72,7 +72,7 @@ def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) 
 
     Raises JobError, naming the largest possible number, when the attribute has too few.
     """
-    distinct = [len(np.unique(column)) for column in coded.rows.codes]
+    distinct = [np.count_nonzero(np.bincount(column)) for column in coded.rows.codes]
     a = int(np.argmax(distinct))
     ranks = np.sort(coded.rows.codes[a])
     cuts = _quantiles(ranks, fragments)

@@ -36,6 +36,7 @@ from mondrian_ops.core.labels import (
     PairTexts,
     dictionary,
     dictionary_of_texts,
+    distinct_pairs,
     edge_text,
     labels_of_pairs,
     starred,
@@ -232,7 +233,8 @@ class IntervalAttribute(Attribute):
         )
 
     def publish(self, encoded: Encoded, classes: Classes) -> Published:
-        low, high = classes.extent(encoded.codes)
+        # Pairs of ends are few beside classes: what follows from them is worked out once for each.
+        low, high, pair_of = distinct_pairs(*classes.extent(encoded.codes), encoded.size)
         star = (low == 0) & (high > 0)
         exact = (low == high) & (self.grid is None)
         loss = np.zeros(len(low))
@@ -241,10 +243,13 @@ class IntervalAttribute(Attribute):
         loss[high == 0] = 0.0
         loss[star] = 1.0
         if self.bounds:
-            columns = self._bounds(encoded, low, high, star)
+            ends = self._bounds(encoded, low, high, star)
+            columns = {name: each.take(pa.array(pair_of)) for name, each in ends.items()}
         else:
-            columns = {self.name: labels_of_pairs(low, high, encoded.size, self._texts(encoded))}
-        return Published(columns, loss, loss, exact | (high == 0), star)
+            labels = labels_of_pairs(low, high, self._texts(encoded))
+            columns = {self.name: dictionary_of_texts(pair_of, labels)}
+        loss, exact, star = loss[pair_of], (exact | (high == 0))[pair_of], star[pair_of]
+        return Published(columns, loss, loss, exact, star)
 
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
         if code == 0 or self.grid is None:

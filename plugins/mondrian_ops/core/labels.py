@@ -14,6 +14,7 @@ __all__ = [
     "PairTexts",
     "dictionary",
     "dictionary_of_texts",
+    "distinct_pairs",
     "edge_text",
     "labels_of_pairs",
     "starred",
@@ -31,10 +32,11 @@ class PairTexts:
     close: str
 
 
-def labels_of_pairs(
-    low: NDArray[np.int64], high: NDArray[np.int64], size: int, texts: PairTexts
-) -> pa.DictionaryArray:
-    """Text of the interval from code ``low`` to code ``high`` of each class, made once per pair."""
+def distinct_pairs(
+    low: NDArray[np.int64], high: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct pairs of codes below ``size``, two arrays (pairs,), and which one each class
+    has, (classes,)."""
     keys = low * size + high
     if size * size <= 1 << 22:
         used = np.zeros(size * size, np.int64)
@@ -44,16 +46,19 @@ def labels_of_pairs(
         inverse = used[keys]
     else:
         unique, inverse = np.unique(keys, return_inverse=True)
-    a, b = unique // size, unique % size
-    first = texts.low.take(pa.array(np.maximum(a - 1, 0), mask=a == 0))
+    return unique // size, unique % size, inverse
+
+
+def labels_of_pairs(low: NDArray[np.int64], high: NDArray[np.int64], texts: PairTexts) -> pa.Array:
+    """Text of the interval from code ``low`` to code ``high``, (pairs,) each."""
+    first = texts.low.take(pa.array(np.maximum(low - 1, 0), mask=low == 0))
     last = (texts.high if texts.high is not None else texts.low).take(
-        pa.array(np.maximum(b - 1, 0), mask=b == 0)
+        pa.array(np.maximum(high - 1, 0), mask=high == 0)
     )
     pair = pc.binary_join_element_wise("[", first, ", ", last, texts.close, "")
-    single = pa.array((a == b) & (texts.high is None))
+    single = pa.array((low == high) & (texts.high is None))
     labels = pc.if_else(single, first, pair)
-    labels = pc.if_else(pa.array((a == 0) & (b > 0)), STAR_TEXT, labels)
-    return dictionary_of_texts(inverse, labels)
+    return pc.if_else(pa.array((low == 0) & (high > 0)), STAR_TEXT, labels)
 
 
 def dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:

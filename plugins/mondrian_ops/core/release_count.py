@@ -37,7 +37,7 @@ Part: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 
 _MISSING = 0
 _KEYS = 1 << 64
-_PENDING = 1_000_000  # classes of parts kept apart before they are merged
+_PENDING = 2_000_000  # classes of parts kept apart before they are merged
 _SLICE = 1 << 17  # rows encoded at once, whose arrays stay in the caches
 _TABLE = 1 << 22  # entries of a table of counts
 
@@ -57,7 +57,7 @@ class SensitiveCount:
 
     ``values`` are the distinct values in no particular order, texts `as_read`; value ``i`` has the
     code ``i + 1``, the missing value 0. ``classes``, ``codes`` and ``counts`` (pairs,) int64 list
-    the pairs of a class and a code that occur, by ascending class and code. ``totals``
+    the pairs of a class and a code that occur, by ascending class. ``totals``
     (values + 1,) int64 are the counts by code over the whole release.
     """
 
@@ -195,7 +195,8 @@ class ReleaseCounter:
             PrivacyError: a column to count is missing, twice there, or of a type whose values
                 cannot be told apart; or persons are not told, or not those of so many rows.
         """
-        rows, runs, columns = 0, list[_Runs](), tuple[str, ...]()
+        rows, pieces, columns = 0, list[_Classes](), tuple[str, ...]()
+        values = [each.anew() for each in self._values]
         identifiers = {column: _Identifier(column) for column in self._identifiers}
         for batch in _batches(part):
             columns = self._checked(batch.schema.names, name)
@@ -206,11 +207,13 @@ class ReleaseCounter:
             if self._persons:
                 counted.append(_persons_of(persons, rows, batch.num_rows, name))
             for piece in pa.table(counted, list(map(str, range(len(counted))))).to_batches(_SLICE):
-                runs.append(self._runs(piece.columns, rows))
+                pieces.append(_classes(values, len(self._quasi), piece.columns, rows))
                 rows += piece.num_rows
         if persons is not None and len(persons) != rows:
             raise _unknown_persons(name)
-        return SeenPart(name, rows, columns, runs, identifiers)
+        classes = self._group(pieces, values) if pieces else self._nothing()
+        count = PartCount(rows, len(classes.sizes), _dp(classes.sizes))
+        return SeenPart(name, count, columns, values, classes, identifiers)
 
     def take(self, part: SeenPart) -> PartCount:
         """Take in what one part holds.
@@ -228,13 +231,11 @@ class ReleaseCounter:
         for name, identifier in part.identifiers.items():
             self._identifiers[name].join(identifier)
         self._parts.append((part.name or f"part {len(self._parts)}", self._rows))
-        pieces = [self._classes(runs, self._rows) for runs in part.runs]
-        self._rows += part.rows
-        classes = self._group(pieces or [self._nothing()])
-        self._pending.append(classes)
+        self._pending.append(self._recoded(part))
+        self._rows += part.count.rows
         if sum(len(each.sizes) for each in self._pending) > max(_PENDING, len(self._merged.sizes)):
             self._merge()
-        return PartCount(part.rows, len(classes.sizes), _dp(classes.sizes))
+        return part.count
 
     def result(self) -> ReleaseCount:
         """The count of all parts so far."""
@@ -284,48 +285,26 @@ class ReleaseCounter:
         pieces = [self._merged, *self._pending]
         del self._merged  # or it would stay in memory beside what takes its place
         self._pending = []
-        self._merged = self._group(pieces)
+        self._merged = self._group(pieces, self._values)
 
-    def _runs(self, columns: list[pa.Array[Any]], first_row: int) -> _Runs:
-        """Some rows as runs of equal neighbours, of which a release sorted by class has few."""
-        rows, quasi = len(columns[0]), len(self._quasi)
-        listed = [
-            values.listed(column) for values, column in zip(self._values, columns, strict=True)
+    def _recoded(self, part: SeenPart) -> _Classes:
+        """The classes of a part in the codes of the counter, and its rows counted on."""
+        of_part = [
+            known.codes_of(each.known)
+            for known, each in zip(self._values, part.values, strict=True)
         ]
-        differs = np.zeros(rows, bool)
-        differs[0] = True
-        for column in listed[:quasi]:
-            places = _places(column)
-            differs[1:] |= places[1:] != places[:-1]
-        starts = np.flatnonzero(differs)
-        sizes = np.diff(starts, append=rows)
-        run_of = np.repeat(np.arange(len(starts)), sizes)
-        return _Runs(
-            [column.take(pa.array(starts)) for column in listed[:quasi]],
-            sizes,
-            first_row + starts,
+        # There the missing value comes last, among codes first.
+        of_part = [np.roll(codes, 1) for codes in of_part]
+        found, quasi = part.classes, len(self._quasi)
+        return _Classes(
+            [codes[each] for codes, each in zip(of_part, found.codes, strict=False)],
+            found.sizes,
+            found.first_rows + self._rows,
             [
-                (
-                    column.dictionary,
-                    _counted_pairs(
-                        run_of, _places(column), None, len(starts), len(column.dictionary) + 1
-                    ),
-                )
-                for column in listed[quasi:]
+                pairs._replace(codes=codes[pairs.codes])
+                for codes, pairs in zip(of_part[quasi:], found.pairs, strict=True)
             ],
         )
-
-    def _classes(self, runs: _Runs, first_row: int) -> _Classes:
-        values = self._values
-        codes = [
-            each.codes_of(column.dictionary).take(_places(column))
-            for each, column in zip(values, runs.columns, strict=False)
-        ]
-        pairs = [
-            pairs._replace(codes=each.codes_of(dictionary).take(pairs.codes))
-            for each, (dictionary, pairs) in zip(values[len(codes) :], runs.pairs, strict=True)
-        ]
-        return _Classes(codes, runs.sizes, first_row + runs.first_rows, pairs)
 
     @property
     def _values(self) -> list[_Values]:
@@ -337,16 +316,9 @@ class ReleaseCounter:
         pairs = len(self._sensitive) + len(self._persons)
         return _Classes([code] * len(self._quasi), none, none, [_Pairs(none, code, none)] * pairs)
 
-    def _group(self, pieces: list[_Classes]) -> _Classes:
-        return _group(pieces, self._radices, self._pair_radices)
-
-    @property
-    def _radices(self) -> list[int]:
-        return [values.size for values in self._quasi.values()]
-
-    @property
-    def _pair_radices(self) -> list[int]:
-        return [values.size for values in (*self._sensitive.values(), *self._persons)]
+    def _group(self, pieces: list[_Classes], values: Sequence[_Values]) -> _Classes:
+        radices = [each.size for each in values]
+        return _group(pieces, radices[: len(self._quasi)], radices[len(self._quasi) :])
 
 
 class _Pairs(NamedTuple):
@@ -357,26 +329,14 @@ class _Pairs(NamedTuple):
     counts: Ints
 
 
-class _Runs(NamedTuple):
-    """Runs of rows with equal values: of the quasi-identifiers, and how often sensitive ones occur.
-
-    ``columns`` has one array (runs,) per quasi-identifier, ``pairs`` one entry per sensitive
-    column: its values, and pairs of a run and the place of one of them.
-    """
-
-    columns: list[pa.DictionaryArray[Any, Any]]
-    sizes: Ints
-    first_rows: Ints
-    pairs: list[tuple[pa.Array[Any], _Pairs]]
-
-
 class SeenPart(NamedTuple):
     """What :meth:`ReleaseCounter.look` found in a part."""
 
     name: str
-    rows: int
+    count: PartCount
     columns: tuple[str, ...]
-    runs: list[_Runs]
+    values: list[_Values]
+    classes: _Classes
     identifiers: dict[str, _Identifier]
 
 
@@ -393,6 +353,39 @@ class _Classes(NamedTuple):
     pairs: list[_Pairs]
 
 
+def _classes(
+    values: Sequence[_Values], quasi: int, columns: Sequence[pa.Array[Any]], first_row: int
+) -> _Classes:
+    """Some rows as runs of equal neighbours, of which a release sorted by class has few.
+
+    The first ``quasi`` of the columns are quasi-identifiers.
+    """
+    rows = len(columns[0])
+    listed = [each.listed(column) for each, column in zip(values, columns, strict=True)]
+    places = [_places(column) for column in listed]
+    differs = np.zeros(rows, bool)
+    differs[0] = True
+    for each in places[:quasi]:
+        differs[1:] |= each[1:] != each[:-1]
+    starts = np.flatnonzero(differs)
+    sizes = np.diff(starts, append=rows)
+    run_of = np.repeat(np.arange(len(starts)), sizes)
+    codes_of = [
+        each.codes_of(column.dictionary) for each, column in zip(values, listed, strict=True)
+    ]
+    return _Classes(
+        [codes[each[starts]] for codes, each in zip(codes_of, places[:quasi], strict=False)],
+        sizes,
+        first_row + starts,
+        [
+            _counted_pairs(run_of, codes[each], None, len(starts), of.size)
+            for codes, each, of in zip(
+                codes_of[quasi:], places[quasi:], values[quasi:], strict=True
+            )
+        ],
+    )
+
+
 def _group(pieces: list[_Classes], radices: Sequence[int], pair_radices: Sequence[int]) -> _Classes:
     """Join the classes whose codes are all equal; they come out by ascending codes.
 
@@ -407,15 +400,11 @@ def _group(pieces: list[_Classes], radices: Sequence[int], pair_radices: Sequenc
     columns = [list(codes) for codes in zip(*of_codes, strict=True)]
     del of_codes
     order, starts = _runs(_keys(map(np.concatenate, columns), radices, int(ends[-1])))
-    class_of = np.empty(len(order), np.int64)
-    class_of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
     first = order[starts]
     codes = [_given_up(column)[first] for column in columns]
     del first
     sizes = _reduced(np.add, _given_up(of_sizes), order, starts)
     first_rows = _reduced(np.minimum, _given_up(of_rows), order, starts)
-    del order
-    places = np.split(class_of, ends[:-1])
     pairs = [list(column) for column in zip(*of_pairs, strict=True)]
     del of_pairs
     return _Classes(
@@ -423,24 +412,39 @@ def _group(pieces: list[_Classes], radices: Sequence[int], pair_radices: Sequenc
         sizes,
         first_rows,
         [
-            _group_pairs(column, places, len(starts), radix)
+            _group_pairs(column, ends, order, starts, radix)
             for column, radix in zip(pairs, pair_radices, strict=True)
         ],
     )
 
 
-def _group_pairs(pieces: list[_Pairs], places: Sequence[Ints], classes: int, radix: int) -> _Pairs:
-    """Join the pairs that are equal when the classes of each piece have their new ``places``.
+def _group_pairs(pieces: list[_Pairs], ends: Ints, order: Ints, starts: Ints, radix: int) -> _Pairs:
+    """The pairs of joined classes; the list is emptied.
 
-    The list is emptied.
+    ``ends`` (pieces,) count the classes of the pieces, one after another; in ``order`` (classes,)
+    they are sorted, and those from one of ``starts`` to the next are joined.
     """
-    class_of = np.concatenate(
-        [place[piece.classes] for place, piece in zip(places, pieces, strict=True)]
+    before = np.concatenate([[0], ends[:-1]])
+    of_class = np.concatenate(
+        [piece.classes + start for piece, start in zip(pieces, before, strict=True)]
     )
     codes = np.concatenate([piece.codes for piece in pieces])
     counts = np.concatenate([piece.counts for piece in pieces])
     pieces.clear()
-    return _counted_pairs(class_of, codes, counts, classes, radix)
+    # Every class has rows, so it has pairs, which stand beside each other.
+    firsts = np.flatnonzero(np.diff(of_class, prepend=-1))
+    del of_class
+    lengths = np.diff(firsts, append=len(codes))[order]
+    moved = np.repeat(firsts[order] - (np.cumsum(lengths) - lengths), lengths)
+    del firsts
+    moved += np.arange(len(codes))
+    codes, counts = codes[moved], counts[moved]
+    del moved
+    joined = np.diff(starts, append=len(order))
+    of_class = np.repeat(np.repeat(np.arange(len(starts)), joined), lengths)
+    if len(starts) == len(order):  # none was joined
+        return _Pairs(of_class, codes, counts)
+    return _counted_pairs(of_class, codes, counts, len(starts), radix)
 
 
 def _counted_pairs(
@@ -523,6 +527,10 @@ class _Values:
         self.known: pa.Array[Any] = pa.nulls(0)
         self._nan_is_missing = nan_is_missing
         self._read = read
+
+    def anew(self) -> _Values:
+        """For the same column, with no values met."""
+        return _Values(self.name, self._nan_is_missing, self._read)
 
     @property
     def size(self) -> int:

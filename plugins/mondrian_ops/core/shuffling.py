@@ -22,4 +22,4 @@ def shuffle_classes(index: NDArray[np.int32], starts: NDArray[np.int64]) -> None
 
     ``index`` (rows,) int32 holds the rows, ``starts`` (classes,) int64 where each class begins.
     """
-    classes.shuffle_classes(index, starts, np.frombuffer(os.urandom(8 * len(index)), np.uint64))
+    classes.shuffle_classes(index, starts, np.frombuffer(os.urandom(4 * len(index)), np.uint32))

@@ -82,10 +82,11 @@ int distinct_per_class(const void *codes, int64_t code_bytes, int64_t size, cons
 }
 
 void shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
-                     const uint64_t *random) {
+                     const uint32_t *random) {
   for (int64_t i = 0; i < classes; i++) {
     for (int64_t j = stop_of(i, starts, classes, rows) - 1; j > starts[i]; j--) { /* Fisher-Yates */
-      int64_t other = starts[i] + (int64_t)(random[j] % (uint64_t)(j - starts[i] + 1));
+      uint64_t choices = (uint64_t)(j - starts[i] + 1); /* at most 2^31, as rows are */
+      int64_t other = starts[i] + (int64_t)(random[j] * choices >> 32);
       int32_t row = index[j];
       index[j] = index[other];
       index[other] = row;

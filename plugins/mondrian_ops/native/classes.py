@@ -71,14 +71,14 @@ def distinct_per_class(
     return members[:total].astype(codes.dtype), ends
 
 
-def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint64]) -> None:
+def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint32]) -> None:
     """Shuffle the rows of every class in place (Fisher-Yates).
 
-    ``random`` (rows,) uint64 has a random number for each place of ``index``.
+    ``random`` (rows,) uint32 has a random number for each place of ``index``.
     """
     arguments = _runs(index, starts, least=0)
     check_writable(index, "index")
-    _shuffle_classes(*arguments, address(random, np.uint64, len(index), what="random"))
+    _shuffle_classes(*arguments, address(random, np.uint32, len(index), what="random"))
 
 
 def route_rows(

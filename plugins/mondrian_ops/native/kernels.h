@@ -101,7 +101,7 @@ MO_API int distinct_per_class(const void *codes, int64_t code_bytes, int64_t siz
                               const int32_t *index, int64_t rows, const int64_t *starts,
                               int64_t classes, uint32_t *members, int64_t *ends);
 MO_API void shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
-                            const uint64_t *random);
+                            const uint32_t *random);
 MO_API int route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
                       const int64_t *column, const int64_t *limit, const int64_t *left,
                       const int64_t *right, const int64_t *leaf, int64_t *found);

@@ -42,7 +42,9 @@ def test_an_interval_is_named_by_the_texts_of_its_ends(unused, data):
             expected.append("*")
         else:
             expected.append(f"[{lower[a - 1]}, {(upper or lower)[b - 1]})")
-    named = labels.labels_of_pairs(low, high, len(lower) + 1 + unused, texts)
+    low, high, pair_of = labels.distinct_pairs(low, high, len(lower) + 1 + unused)
+    assert len({*zip(low.tolist(), high.tolist(), strict=True)}) == len(low)
+    named = labels.dictionary_of_texts(pair_of, labels.labels_of_pairs(low, high, texts))
     assert each_once(named) == expected
 
 
