@@ -79,7 +79,7 @@ def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) 
     if cuts is None:
         possible = next(
             n
-            for n in range(min(fragments - 1, distinct[a]), 0, -1)
+            for n in range(min(fragments - 1, int(distinct[a])), 0, -1)
             if _quantiles(ranks, n) is not None
         )
         raise JobError(

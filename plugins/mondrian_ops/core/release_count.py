@@ -232,10 +232,10 @@ class ReleaseCounter:
             self._identifiers[name].join(identifier)
         self._parts.append((part.name or f"part {len(self._parts)}", self._rows))
         self._pending.append(self._recoded(part))
-        self._rows += part.count.rows
+        self._rows += part.counted.rows
         if sum(len(each.sizes) for each in self._pending) > max(_PENDING, len(self._merged.sizes)):
             self._merge()
-        return part.count
+        return part.counted
 
     def result(self) -> ReleaseCount:
         """The count of all parts so far."""
@@ -333,7 +333,7 @@ class SeenPart(NamedTuple):
     """What :meth:`ReleaseCounter.look` found in a part."""
 
     name: str
-    count: PartCount
+    counted: PartCount
     columns: tuple[str, ...]
     values: list[_Values]
     classes: _Classes
