@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native import classes, counting, criteria, groups, mondrian, specializing
-from mondrian_ops.native.model import T_TREE, Criteria
+from mondrian_ops.native import class_criteria, classes, counting, mondrian, top_down
+from mondrian_ops.native.class_criteria import T_TREE, Criteria
 
 __all__ = ["kernels"]
 
@@ -208,22 +208,22 @@ def _counting(drawn: Bytes) -> None:
     tables = drawn.array("u8", size, columns * size)
     first = np.arange(columns) * size
     rows = 1 + drawn.array("i8", 9, n)
-    counting.recounted(*drawn.hostile((words, rows, places, tables, first)))
+    counting.recode(*drawn.hostile((words, rows, places, tables, first)))
     keys = drawn.array("u8", 256, wide)
-    index, starts = counting.grouped(*drawn.hostile((words, keys)))
+    index, starts = counting.group_by_bits(*drawn.hostile((words, keys)))
     sensitive = drawn.array("i4", 5, 2, n)
     asked = drawn.hostile(_criteria(drawn, 2, 5, persons=False))
-    groups.groups_hold(*drawn.hostile((index, starts, sensitive, rows, asked)))
+    class_criteria.groups_satisfy(*drawn.hostile((index, starts, sensitive, rows, asked)))
 
 
 def _criterion(drawn: Bytes) -> None:
     asked = _criteria(drawn, 1 + drawn.below(2), 5, persons=False)
     counts = drawn.array("i8", 9, 5)
     total, distinct = int(counts.sum()), int(np.count_nonzero(counts))
-    criteria.group_holds(*drawn.hostile((counts, total, distinct, asked, drawn.below(3))))
+    class_criteria.satisfies(*drawn.hostile((counts, total, distinct, asked, drawn.below(3))))
 
 
-def _specializing(drawn: Bytes) -> None:
+def _top_down(drawn: Bytes) -> None:
     """Each attribute's tree has two levels: the codes, and the root."""
     attributes, columns, n = 1 + drawn.below(3), drawn.below(2), 1 + drawn.below(30)
     size = 1 + drawn.below(6)
@@ -232,7 +232,7 @@ def _specializing(drawn: Bytes) -> None:
     attribute = np.repeat(np.arange(attributes), size + 1).astype(np.int32)
     leaf = np.tile(np.arange(size + 1) > 0, attributes)
     member = np.concatenate([[a * size, *range(a * size, (a + 1) * size)] for a in numbers])
-    forest = specializing.Forest(
+    forest = top_down.Forest(
         first=np.arange(attributes + 1) * size,
         attribute=attribute,
         child_first=np.concatenate([[0], np.where(leaf, 0, size).cumsum()]),
@@ -246,7 +246,7 @@ def _specializing(drawn: Bytes) -> None:
     packed = np.zeros(n, np.uint64)
     for at in places:
         packed |= drawn.array("u8", min(size, 5), n) << np.uint64(8 * at)
-    combinations = specializing.Combinations(
+    combinations = top_down.Combinations(
         words=packed[np.newaxis].copy(),
         rows=1 + drawn.array("i8", 5, n),
         word=np.zeros(len(places), np.int64),
@@ -256,15 +256,15 @@ def _specializing(drawn: Bytes) -> None:
     cut = np.repeat(root, size).astype(np.int32)
     asked = _criteria(drawn, columns, 5, persons=False)
     given = (drawn.hostile(combinations), drawn.hostile(forest), cut, drawn.hostile(asked))
-    specializing.specialize(*drawn.hostile(given))
+    top_down.specialize(*drawn.hostile(given))
     part, parts, seed = drawn.below(3), 1 + drawn.below(3), drawn.below(256)
     rows, *given = drawn.hostile((combinations.rows, part, parts, seed))
     if rows.size and abs(rows.sum(dtype="f8")) < 1 << 16:  # each row takes time
-        specializing.dealt(rows, *given)
+        top_down.rows_of_part(rows, *given)
 
 
 _CALLS: tuple[Callable[[Bytes], None], ...] = (
-    _mondrian, _multiway, _classes, _routing, _counting, _criterion, _specializing,
+    _mondrian, _multiway, _classes, _routing, _counting, _criterion, _top_down,
 )  # fmt: skip
 
 

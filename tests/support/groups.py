@@ -27,7 +27,7 @@ _GROUPS = {
     "tests/servers/engines/test_faults.py": FRAGILE,
     "tests/servers/": SPARK,
     "tests/unit/hooks/test_connections.py": SPARK,
-    "tests/unit/native/test_exchange.py": PROBES,
+    "tests/unit/native/test_local_search.py": PROBES,
     "tests/unit/native/test_lookahead.py": PROBES,
     "tests/unit/native/test_splitting.py": PROBES,
     "tests/unit/native/test_validity.py": PROBES,

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.native import build, mondrian
-from mondrian_ops.native.model import Criteria, Ints
+from mondrian_ops.native.arrays import Ints
+from mondrian_ops.native.class_criteria import Criteria
 from sanitized import SANITIZED
 
 __all__ = ["Gain", "Group", "Opened", "Tally", "classes_by", "no_criteria"]

@@ -22,7 +22,7 @@ from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.taxonomy import MISSING, Taxonomy
-from mondrian_ops.native.groups import groups_hold
+from mondrian_ops.native.class_criteria import groups_satisfy
 
 __all__ = ["MAX_NODES", "Lattice", "Levels", "NodeClasses"]
 
@@ -173,7 +173,7 @@ class Lattice:
             return counted, every, every, counted.rows >= self._criteria.k
         index, starts = counted.grouped(len(levels))
         sensitive = counted.codes(len(levels))
-        holds = groups_hold(index, starts, sensitive, counted.rows, self._criteria)
+        holds = groups_satisfy(index, starts, sensitive, counted.rows, self._criteria)
         return counted, index, starts, holds
 
     def _counted(self, levels: Levels) -> FrequencySet:

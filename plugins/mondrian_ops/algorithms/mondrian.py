@@ -19,9 +19,8 @@ from mondrian_ops.core.frequency_set import group, packed
 from mondrian_ops.core.generalization import Classes, Encoded, kernel_rows
 from mondrian_ops.core.shuffling import shuffle_classes
 from mondrian_ops.native import mondrian as native
-from mondrian_ops.native.counting import grouped
-from mondrian_ops.native.groups import groups_hold
-from mondrian_ops.native.model import Criteria
+from mondrian_ops.native.class_criteria import Criteria, groups_satisfy
+from mondrian_ops.native.counting import group_by_bits
 
 __all__ = ["CANDIDATES", "CodedRows", "Cut", "Tree", "anonymize", "better_gain", "loss"]
 
@@ -188,7 +187,7 @@ def _mixed(
     """
     codes, criteria = coded.rows.codes, coded.criteria
     words = packed(codes, [int(column.max(initial=0)) + 1 for column in codes])
-    alike, first = grouped(words, np.full(len(words), np.iinfo(np.uint64).max, np.uint64))
+    alike, first = group_by_bits(words, np.full(len(words), np.iinfo(np.uint64).max, np.uint64))
     place = np.empty(len(index), np.int32)
     place[index] = np.arange(len(index), dtype=np.int32)
     places = place[alike]
@@ -218,5 +217,5 @@ def _broken(
 ) -> NDArray[np.bool_]:
     """The places, (rows,), of the classes that break a criterion."""
     rows = np.ones(len(index), np.int64)
-    holds = groups_hold(index, starts, coded.rows.sensitive, rows, coded.criteria)
+    holds = groups_satisfy(index, starts, coded.rows.sensitive, rows, coded.criteria)
     return np.repeat(~holds, np.diff(starts, append=len(index)))

@@ -14,7 +14,7 @@ from mondrian_ops.algorithms.information_gain import information_gains
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.taxonomy import Nodes, Taxonomy
-from mondrian_ops.native import specializing
+from mondrian_ops.native import top_down
 
 __all__ = ["Cuts", "Level", "specialized", "top"]
 
@@ -85,7 +85,7 @@ def specialized(
     forest = _forest(frequencies, taxonomies, sensitive)
     offsets = _offsets(taxonomies)[:-1]
     cut = np.concatenate([nodes + offset for nodes, offset in zip(start, offsets, strict=True)])
-    found = specializing.specialize(_combinations(frequencies), forest, cut, criteria)
+    found = top_down.specialize(_combinations(frequencies), forest, cut, criteria)
     if not found.classes:
         return None
     nodes = found.steps
@@ -101,11 +101,11 @@ def specialized(
     )
 
 
-def _combinations(frequencies: FrequencySet) -> specializing.Combinations:
+def _combinations(frequencies: FrequencySet) -> top_down.Combinations:
     """A copy, which the kernels permute."""
     word, shift, bits = np.array(frequencies.places(), np.int64).T.copy()
     mask = (np.uint64(1) << bits.astype(np.uint64)) - np.uint64(1)
-    return specializing.Combinations(
+    return top_down.Combinations(
         frequencies.words.copy(), frequencies.rows.copy(), word, shift.astype(np.uint64), mask
     )
 
@@ -117,7 +117,7 @@ def _offsets(taxonomies: Sequence[Taxonomy]) -> Nodes:
 
 def _forest(
     frequencies: FrequencySet, taxonomies: Sequence[Taxonomy], sensitive_columns: int
-) -> specializing.Forest:
+) -> top_down.Forest:
     """The taxonomies as the kernels take them, their nodes numbered through."""
     offsets = _offsets(taxonomies)
     first = np.cumsum([0, *(taxonomy.levels.shape[1] for taxonomy in taxonomies)])
@@ -132,7 +132,7 @@ def _forest(
     below = np.flatnonzero(parent >= 0)
     child = below[np.argsort(parent[below], kind="stable")]
     members, member_first, member_stop = map(np.concatenate, zip(*walks, strict=True))
-    return specializing.Forest(
+    return top_down.Forest(
         first=first,
         attribute=np.repeat(np.arange(len(taxonomies), dtype=np.int32), np.diff(offsets)),
         child_first=np.searchsorted(parent[child], np.arange(len(parent) + 1)),

@@ -20,7 +20,7 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.job import Tds
 from mondrian_ops.core.taxonomy import Nodes, Taxonomy
-from mondrian_ops.native import specializing
+from mondrian_ops.native import top_down
 
 __all__ = [
     "Cuts",
@@ -138,7 +138,7 @@ def intermediate_k(rows: int, partitions: int, privacy: Privacy, asked: int | No
 
 def partition(frequencies: FrequencySet, part: int, parts: int, seed: int) -> FrequencySet:
     """A part of the dataset; every row is in any of the ``parts`` alike (algorithm 2)."""
-    rows = specializing.dealt(frequencies.rows, part, parts, seed)
+    rows = top_down.rows_of_part(frequencies.rows, part, parts, seed)
     present = rows > 0
     words = frequencies.words.compress(present, axis=1)
     return FrequencySet(frequencies.sizes, words, rows[present])

@@ -17,7 +17,7 @@ from mondrian_ops.algorithms.planning import leaf_of
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.plan import Plan
-from mondrian_ops.native.groups import groups_hold
+from mondrian_ops.native.class_criteria import groups_satisfy
 
 __all__ = ["whole_classes"]
 
@@ -46,7 +46,7 @@ def whole_classes(
         place = merging.fragment_of[leaf[published]]
         sizes = [len(classes.starts), plan.leaves]
         index, starts = group(packed([class_of, place], sizes))
-        holds = groups_hold(index.astype(np.int32), starts, sensitive, rows, criteria)
+        holds = groups_satisfy(index.astype(np.int32), starts, sensitive, rows, criteria)
         firsts = index[starts]
         pairs = _partners(class_of[firsts], place[firsts], holds)
         if not merging.merge(pairs, most):

@@ -21,8 +21,8 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.spellings import one_spelling
 from mondrian_ops.core.values import text_of
-from mondrian_ops.native import model
-from mondrian_ops.native.criteria import group_holds
+from mondrian_ops.native import class_criteria
+from mondrian_ops.native.class_criteria import satisfies
 
 __all__ = [
     "Criterion",
@@ -128,7 +128,7 @@ class Criterion:
 class DistinctDiversity(Criterion):
     """At least l distinct sensitive values (Machanavajjhala et al. 2006, section 4.1)."""
 
-    kind = model.DISTINCT
+    kind = class_criteria.DISTINCT
 
     @property
     def min_class_size(self) -> int:
@@ -159,7 +159,7 @@ class DistinctPersons(DistinctDiversity):
 class EntropyDiversity(Criterion):
     """Entropy of at least log(l) (Machanavajjhala et al. 2006, definition 4.1)."""
 
-    kind = model.ENTROPY
+    kind = class_criteria.ENTROPY
 
     @property
     def min_class_size(self) -> int:
@@ -175,7 +175,7 @@ class RecursiveDiversity(Criterion):
 
     ratio: float
 
-    kind = model.RECURSIVE
+    kind = class_criteria.RECURSIVE
 
     @property
     def c(self) -> float:
@@ -211,9 +211,9 @@ class TCloseness(Criterion):
     @property
     def kind(self) -> int:  # type: ignore[override]
         return {
-            "equal": model.T_EQUAL,
-            "ordered": model.T_ORDERED,
-            "hierarchical": model.T_TREE,
+            "equal": class_criteria.T_EQUAL,
+            "ordered": class_criteria.T_ORDERED,
+            "hierarchical": class_criteria.T_TREE,
         }[self.distance]
 
     def __str__(self) -> str:
@@ -285,7 +285,7 @@ class Privacy:
             return False
         criteria = replace(self, persons=None).kernel(domains)
         return all(
-            group_holds(
+            satisfies(
                 counts[criteria.column[j]],
                 rows,
                 int(np.count_nonzero(counts[criteria.column[j]])),
@@ -295,7 +295,7 @@ class Privacy:
             for j in range(len(self.criteria))
         )
 
-    def kernel(self, domains: Sequence[SensitiveDomain]) -> model.Criteria:
+    def kernel(self, domains: Sequence[SensitiveDomain]) -> class_criteria.Criteria:
         """The criteria as the kernels take them; ``domains`` in the columns' order, persons last.
 
         A domain of persons is that of the rows at hand: only whether codes are equal matters.
@@ -313,7 +313,7 @@ class Privacy:
             else (np.zeros(0, np.int32), np.zeros(0))
             for criterion, d in zip(asked, domain_of, strict=True)
         ]
-        return model.Criteria(
+        return class_criteria.Criteria(
             k=self.min_class_size,
             kind=np.array([criterion.kind for criterion in asked], np.int64),
             column=np.array([column[c.column] for c in asked], np.int64),

@@ -98,7 +98,7 @@ class FrequencySet:
         keys = np.zeros(len(self.words), np.uint64)
         for word, shift, bits in _places(self.sizes)[:columns]:
             keys[word] |= _mask(bits) << np.uint64(shift)
-        return counting.grouped(np.ascontiguousarray(self.words), keys)
+        return counting.group_by_bits(np.ascontiguousarray(self.words), keys)
 
     def recoded(self, tables: Mapping[int, NDArray[np.integer[Any]]]) -> FrequencySet:
         """Counted anew with each code of a column replaced by ``tables[column][code]``.
@@ -111,7 +111,7 @@ class FrequencySet:
         where = [
             (word, shift, (1 << bits) - 1) for word, shift, bits in map(places.__getitem__, tables)
         ]
-        words, rows = counting.recounted(
+        words, rows = counting.recode(
             np.ascontiguousarray(self.words),
             self.rows,
             np.array(where, np.uint64).reshape(-1, 3),

@@ -52,8 +52,8 @@ from mondrian_ops.core.values import (
     text_of,
 )
 from mondrian_ops.native import mondrian
+from mondrian_ops.native.arrays import Floats, Ints
 from mondrian_ops.native.classes import distinct_per_class, extents
-from mondrian_ops.native.model import Floats, Ints
 
 __all__ = [
     "Attribute",

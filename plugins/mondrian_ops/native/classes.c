@@ -22,8 +22,8 @@ static inline int64_t code_of(const void *codes, int64_t code_bytes, int64_t row
   }
 }
 
-void extents(const void *codes, int64_t code_bytes, const int32_t *index, int64_t rows,
-             const int64_t *starts, int64_t classes, int64_t *low, int64_t *high) {
+void mo_extents(const void *codes, int64_t code_bytes, const int32_t *index, int64_t rows,
+                const int64_t *starts, int64_t classes, int64_t *low, int64_t *high) {
   for (int64_t i = 0; i < classes; i++) {
     int64_t stop = stop_of(i, starts, classes, rows);
     int64_t least = code_of(codes, code_bytes, index[starts[i]]), greatest = least;
@@ -60,9 +60,9 @@ static void order(uint32_t *codes, int64_t count, const int64_t *seen, int64_t s
     if (seen[code] == i) codes[at++] = (uint32_t)code;
 }
 
-int distinct_per_class(const void *codes, int64_t code_bytes, int64_t size, const int32_t *index,
-                       int64_t rows, const int64_t *starts, int64_t classes, uint32_t *members,
-                       int64_t *ends) {
+int mo_distinct_per_class(const void *codes, int64_t code_bytes, int64_t size, const int32_t *index,
+                          int64_t rows, const int64_t *starts, int64_t classes, uint32_t *members,
+                          int64_t *ends) {
   int64_t *seen = zeros(size, sizeof *seen), total = 0; /* the last class that has a code */
   if (!seen) return MO_NO_MEMORY;
   memset(seen, 0xff, (size_t)size * sizeof *seen);
@@ -81,8 +81,8 @@ int distinct_per_class(const void *codes, int64_t code_bytes, int64_t size, cons
   return MO_DONE;
 }
 
-void shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
-                     const uint32_t *random) {
+void mo_shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
+                        const uint32_t *random) {
   for (int64_t i = 0; i < classes; i++) {
     for (int64_t j = stop_of(i, starts, classes, rows) - 1; j > starts[i]; j--) { /* Fisher-Yates */
       uint64_t choices = (uint64_t)(j - starts[i] + 1); /* at most 2^31, as rows are */
@@ -94,9 +94,9 @@ void shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_
   }
 }
 
-int route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
-               const int64_t *column, const int64_t *limit, const int64_t *left,
-               const int64_t *right, const int64_t *leaf, int64_t *found) {
+int mo_route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
+                  const int64_t *column, const int64_t *limit, const int64_t *left,
+                  const int64_t *right, const int64_t *leaf, int64_t *found) {
   for (int64_t i = 0; i < rows; i++) {
     const int32_t *place = places + i * columns;
     int64_t node = 0;

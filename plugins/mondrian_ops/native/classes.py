@@ -8,9 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.bounds import check_below, check_starts, check_writable
-from mondrian_ops.native.library import address, function
-from mondrian_ops.native.model import Ints
+from mondrian_ops.native.arrays import Ints, address, check_below, check_starts, check_writable
+from mondrian_ops.native.library import function
 
 __all__ = ["distinct_per_class", "extents", "route_rows", "shuffle_classes"]
 
@@ -21,19 +20,19 @@ _POINTER, _INTEGER = ctypes.c_void_p, ctypes.c_int64
 _CODES = tuple(map(np.dtype, (np.uint8, np.uint16, np.uint32, np.int64)))
 
 _extents = function(
-    "extents",
+    "mo_extents",
     *(_POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _POINTER),
     result=None,
 )
 _distinct_per_class = function(
-    "distinct_per_class",
+    "mo_distinct_per_class",
     *(_POINTER, _INTEGER, _INTEGER, _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _POINTER),
 )
 _shuffle_classes = function(
-    "shuffle_classes", _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, result=None
+    "mo_shuffle_classes", _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, result=None
 )
 _route_rows = function(
-    "route_rows",
+    "mo_route_rows",
     *(_POINTER, _INTEGER, _INTEGER, _INTEGER),
     *(_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER),
 )

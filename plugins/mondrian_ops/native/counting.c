@@ -70,7 +70,7 @@ static int replace(hash_table *table, const uint64_t *places, int64_t columns,
   return MO_DONE;
 }
 
-int recounted(const uint64_t *words, int64_t wide, int64_t n, const int64_t *rows,
+int mo_recode(const uint64_t *words, int64_t wide, int64_t n, const int64_t *rows,
               const uint64_t *places, int64_t columns, const uint64_t *tables, const int64_t *first,
               uint64_t *known, int64_t *total, int64_t *distinct) {
   hash_table table = {.known = known, .wide = wide, .n = n};
@@ -101,8 +101,8 @@ static void sort(const int32_t *number, int64_t n, int64_t groups, int64_t *foll
   for (int64_t i = 0; i < n; i++) index[following[number[i]]++] = (int32_t)i;
 }
 
-int grouped(const uint64_t *words, int64_t wide, int64_t n, const uint64_t *keys, int32_t *index,
-            int64_t *starts, int64_t *groups) {
+int mo_group_by_bits(const uint64_t *words, int64_t wide, int64_t n, const uint64_t *keys,
+                     int32_t *index, int64_t *starts, int64_t *groups) {
   hash_table table = {.known = zeros(wide * n, sizeof *words), .wide = wide, .n = n};
   int32_t *number = zeros(n, sizeof *number);
   int status = allocate_slots(&table);

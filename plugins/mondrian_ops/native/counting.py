@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.bounds import check_below, check_count, check_rows, check_starts
-from mondrian_ops.native.library import address, function
-from mondrian_ops.native.model import Ints
+from mondrian_ops.native.arrays import (
+    Ints,
+    Words,
+    address,
+    check_below,
+    check_count,
+    check_rows,
+    check_starts,
+)
+from mondrian_ops.native.library import function
 
-__all__ = ["grouped", "recounted"]
-
-Words: TypeAlias = NDArray[np.uint64]
+__all__ = ["group_by_bits", "recode"]
 
 _POINTER, _INTEGER, _RESULT = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)
 
-_recounted = function(
-    "recounted",
+_recode = function(
+    "mo_recode",
     *(_POINTER, _INTEGER, _INTEGER, _POINTER),
     *(_POINTER, _INTEGER, _POINTER, _POINTER),
     *(_POINTER, _POINTER, _RESULT),
 )
-_grouped = function("grouped", _POINTER, _INTEGER, _INTEGER, _POINTER, _POINTER, _POINTER, _RESULT)
+_group_by_bits = function(
+    "mo_group_by_bits", _POINTER, _INTEGER, _INTEGER, _POINTER, _POINTER, _POINTER, _RESULT
+)
 
 
-def recounted(
+def recode(
     words: Words, rows: Ints, places: Words, tables: Words, first: Ints
 ) -> tuple[Words, Ints]:
     """The distinct combinations when codes are replaced, and how many rows have each.
@@ -56,11 +62,11 @@ def recounted(
     check_starts(starts, len(tables), "first")
     known, total = np.empty((wide, n), np.uint64), np.empty(n, np.int64)
     found = ctypes.c_int64()
-    _recounted(*arguments, known.ctypes.data, total.ctypes.data, ctypes.byref(found))
+    _recode(*arguments, known.ctypes.data, total.ctypes.data, ctypes.byref(found))
     return known[:, : found.value].copy(), total[: found.value].copy()
 
 
-def grouped(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
+def group_by_bits(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
     """An index that brings combinations together which agree in the bits of ``keys`` (words,).
 
     Also where each group begins in it. Groups come in the order of their first combination, and
@@ -75,7 +81,7 @@ def grouped(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
     )
     index, starts = np.empty(n, np.int32), np.empty(n, np.int64)
     found = ctypes.c_int64()
-    _grouped(*arguments, index.ctypes.data, starts.ctypes.data, ctypes.byref(found))
+    _group_by_bits(*arguments, index.ctypes.data, starts.ctypes.data, ctypes.byref(found))
     return index, starts[: found.value].copy()
 
 

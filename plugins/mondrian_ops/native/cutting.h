@@ -187,7 +187,7 @@ cut chosen_cut(node here, cutter *work);
 /* mondrian.c */
 void cut_down(node whole, int64_t floor, uint8_t *marks, cutter *work);
 
-/* exchange.c */
+/* local_search.c */
 int exchange_rows(node here, uint8_t *marks, cutter *work);
 
 #endif

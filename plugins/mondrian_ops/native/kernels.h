@@ -27,7 +27,7 @@ static inline void *zeros(int64_t length, size_t bytes) {
 /* Kinds of attribute: what a set of its codes loses. */
 enum { MO_INTERVAL, MO_TREE, MO_SET };
 
-/* Cut policies; native/model.py says what each does. */
+/* Cut policies; native/mondrian.py says what each does. */
 enum { MO_MEDIAN, MO_GAIN, MO_WIDEST_GAIN, MO_BALANCED, MO_RELAXED };
 
 /* Kinds of privacy criterion on a sensitive attribute. */
@@ -71,15 +71,16 @@ typedef struct {
   const int64_t *parent_first; /* (criteria + 1,) */
 } mo_criteria;
 
-/* criteria.c, for the other files: whether total rows with these sensitive counts (codes,), of
- * which distinct are not zero, satisfy criterion j. surplus and deficit: (nodes of its hierarchy,).
+/* class_criteria.c, for the other files: whether total rows with these sensitive counts (codes,),
+ * of which distinct are not zero, satisfy criterion j. surplus and deficit: (nodes of its
+ * hierarchy,).
  */
-int group_holds(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
-                int64_t j, double *surplus, double *deficit);
+int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
+              int64_t j, double *surplus, double *deficit);
 
 /* The same to Python: 1 or 0, or MO_NO_MEMORY. */
-MO_API int counts_hold(const int64_t *counts, int64_t total, int64_t distinct,
-                       const mo_criteria *criteria, int64_t j);
+MO_API int mo_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
+                        const mo_criteria *criteria, int64_t j);
 
 /* What a group's sensitive values are counted in. */
 typedef struct {
@@ -89,36 +90,36 @@ typedef struct {
   double *deficit;
 } mo_tally;
 
-/* criteria.c: MO_DONE, or MO_NO_MEMORY; to be freed in either case. */
+/* class_criteria.c: MO_DONE, or MO_NO_MEMORY; to be freed in either case. */
 int allocate_tally(mo_tally *tally, const mo_criteria *criteria);
 void free_tally(mo_tally *tally);
 
 /* classes.c: class i of an index of rows is index[starts[i]] to index[starts[i + 1]], the last one
  * goes to the end. Codes are unsigned, of code_bytes 1, 2 or 4, or int64, of 8. */
-MO_API void extents(const void *codes, int64_t code_bytes, const int32_t *index, int64_t rows,
-                    const int64_t *starts, int64_t classes, int64_t *low, int64_t *high);
-MO_API int distinct_per_class(const void *codes, int64_t code_bytes, int64_t size,
-                              const int32_t *index, int64_t rows, const int64_t *starts,
-                              int64_t classes, uint32_t *members, int64_t *ends);
-MO_API void shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
-                            const uint32_t *random);
-MO_API int route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
-                      const int64_t *column, const int64_t *limit, const int64_t *left,
-                      const int64_t *right, const int64_t *leaf, int64_t *found);
+MO_API void mo_extents(const void *codes, int64_t code_bytes, const int32_t *index, int64_t rows,
+                       const int64_t *starts, int64_t classes, int64_t *low, int64_t *high);
+MO_API int mo_distinct_per_class(const void *codes, int64_t code_bytes, int64_t size,
+                                 const int32_t *index, int64_t rows, const int64_t *starts,
+                                 int64_t classes, uint32_t *members, int64_t *ends);
+MO_API void mo_shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
+                               const uint32_t *random);
+MO_API int mo_route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
+                         const int64_t *column, const int64_t *limit, const int64_t *left,
+                         const int64_t *right, const int64_t *leaf, int64_t *found);
 
 /* counting.c: words (wide, n) are packed combinations, known (wide, n) and total (n,) room for the
  * distinct ones, of which there are *distinct. */
-MO_API int recounted(const uint64_t *words, int64_t wide, int64_t n, const int64_t *rows,
+MO_API int mo_recode(const uint64_t *words, int64_t wide, int64_t n, const int64_t *rows,
                      const uint64_t *places, int64_t columns, const uint64_t *tables,
                      const int64_t *first, uint64_t *known, int64_t *total, int64_t *distinct);
-MO_API int grouped(const uint64_t *words, int64_t wide, int64_t n, const uint64_t *keys,
-                   int32_t *index, int64_t *starts, int64_t *groups);
+MO_API int mo_group_by_bits(const uint64_t *words, int64_t wide, int64_t n, const uint64_t *keys,
+                            int32_t *index, int64_t *starts, int64_t *groups);
 
-/* groups.c: group i of combinations is index[starts[i]] to index[starts[i + 1]], the last one goes
- * to the end; sensitive (sensitive columns, combinations). */
-MO_API int groups_hold(const int32_t *index, int64_t length, const int64_t *starts, int64_t groups,
-                       const int32_t *sensitive, int64_t combinations, const int64_t *rows,
-                       const mo_criteria *criteria, uint8_t *holds);
+/* class_criteria.c: group i of combinations is index[starts[i]] to index[starts[i + 1]], the last
+ * one goes to the end; sensitive (sensitive columns, combinations). */
+MO_API int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *starts,
+                             int64_t groups, const int32_t *sensitive, int64_t combinations,
+                             const int64_t *rows, const mo_criteria *criteria, uint8_t *holds);
 
 /* Packed combinations of codes; the quasi-identifier comes first, then sensitive columns. */
 typedef struct {
@@ -146,13 +147,13 @@ typedef struct {
   const double *gain; /* (nodes,): information gain of specializing the node */
 } mo_forest;
 
-/* specializing.c: permutes the combinations and changes cut (codes,), the node of each code. Takes
+/* top_down.c: permutes the combinations and changes cut (codes,), the node of each code. Takes
  * down the nodes specialized in steps (nodes,) and how many those and the classes are; 0 classes
  * where the cut that is started from breaks what is asked. */
-MO_API int specialize(const mo_combinations *combinations, const mo_forest *forest,
-                      const mo_criteria *criteria, int32_t *cut, int32_t *steps,
-                      int64_t *step_count, int64_t *class_count);
-MO_API void dealt(const int64_t *rows, int64_t count, int64_t part, int64_t parts, uint64_t seed,
-                  int64_t *found);
+MO_API int mo_specialize(const mo_combinations *combinations, const mo_forest *forest,
+                         const mo_criteria *criteria, int32_t *cut, int32_t *steps,
+                         int64_t *step_count, int64_t *class_count);
+MO_API void mo_rows_of_part(const int64_t *rows, int64_t count, int64_t part, int64_t parts,
+                            uint64_t seed, int64_t *found);
 
 #endif

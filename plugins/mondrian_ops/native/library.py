@@ -1,4 +1,4 @@
-"""Loads the compiled kernels, and checks what is handed to them."""
+"""Loads the compiled kernels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mondrian_ops.core.errors import KernelsError
 from mondrian_ops.native.build import digest, path
 
-__all__ = ["address", "function"]
+__all__ = ["function"]
 
 _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
 
@@ -75,24 +72,3 @@ def function(name: str, *parameters: Any, result: Any = ctypes.c_int) -> Callabl
         return outcome
 
     return call
-
-
-def address(array: NDArray[Any], dtype: Any, *shape: int | None, what: str = "array") -> int:
-    """Where a C-contiguous array begins. TypeError or ValueError where it is not as it has to be.
-
-    ``shape``: its lengths, None where any will do. The caller keeps the array while C uses it.
-    """
-    if array.dtype != dtype:
-        raise TypeError(f"{what}: {np.dtype(dtype)} expected, got {array.dtype}")
-    flags = array.flags
-    if not (flags.c_contiguous and flags.aligned):
-        raise ValueError(f"{what}: must be C-contiguous, and aligned")
-    if array.shape != shape and not _fits(array.shape, shape):
-        raise ValueError(f"{what}: shape {shape} expected, got {array.shape}")
-    return array.ctypes.data
-
-
-def _fits(lengths: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
-    return len(lengths) == len(shape) and all(
-        asked is None or asked == length for asked, length in zip(shape, lengths, strict=True)
-    )

@@ -119,7 +119,7 @@ int members_hold(uint64_t members, cutter *work) {
       counts[of->value[i]] = below - before;
       before = below;
     }
-    if (!group_holds(counts, before, 0, criteria, j, work->surplus, work->deficit)) return 0;
+    if (!satisfies(counts, before, 0, criteria, j, work->surplus, work->deficit)) return 0;
   }
   return 1;
 }

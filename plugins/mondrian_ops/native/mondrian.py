@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.bounds import check_below, check_starts
-from mondrian_ops.native.library import address, function
-from mondrian_ops.native.model import DISTINCT, Criteria, CriteriaStruct, Floats, Ints
+from mondrian_ops.native.arrays import Floats, Ints, address, check_below, check_starts
+from mondrian_ops.native.class_criteria import DISTINCT, Criteria, CriteriaStruct
+from mondrian_ops.native.library import function
 
 __all__ = [
     "BALANCED",

@@ -199,7 +199,7 @@ static int part_holds(node here, int64_t first, int64_t last, const cutter *work
     for (int64_t i = first; i < last; i++)
       distinct += own->counts[ordered_code(here, i, value, work)]++ == 0;
     int holds =
-        group_holds(own->counts, last - first, distinct, criteria, j, work->surplus, work->deficit);
+        satisfies(own->counts, last - first, distinct, criteria, j, work->surplus, work->deficit);
     for (int64_t i = first; i < last; i++) own->counts[ordered_code(here, i, value, work)] = 0;
     if (!holds) return 0;
   }

@@ -40,9 +40,9 @@ static int sides_hold(node here, cut tried, int64_t j, cutter *work) {
     (goes_left ? work->left_counts : work->right_counts)[code_of(record, value)]++;
     below += goes_left;
   }
-  return group_holds(work->left_counts, below, 0, criteria, j, work->surplus, work->deficit) &&
-         group_holds(work->right_counts, here.count - below, 0, criteria, j, work->surplus,
-                     work->deficit);
+  return satisfies(work->left_counts, below, 0, criteria, j, work->surplus, work->deficit) &&
+         satisfies(work->right_counts, here.count - below, 0, criteria, j, work->surplus,
+                   work->deficit);
 }
 
 /* Whether the rows that a cut parts, and the others, satisfy every criterion on the sensitive ones.
@@ -86,7 +86,7 @@ static int node_holds(node here, int64_t j, cutter *work) {
   forget(counts, here, j, work);
   for (int64_t i = 0; i < here.count; i++)
     distinct += counts[code_of(here.rows + i * of->stride, value)]++ == 0;
-  return group_holds(counts, here.count, distinct, work->criteria, j, work->surplus, work->deficit);
+  return satisfies(counts, here.count, distinct, work->criteria, j, work->surplus, work->deficit);
 }
 
 /* Whether the first middle rows of a node, and the others, satisfy every criterion. */
@@ -130,9 +130,8 @@ static void mark_by(node here, int64_t d, int64_t c, cutter *work) {
     }
     if (work->valid[j])
       work->valid[j] =
-          group_holds(left, below, on_left, criteria, c, work->surplus, work->deficit) &&
-          group_holds(right, here.count - below, on_right, criteria, c, work->surplus,
-                      work->deficit);
+          satisfies(left, below, on_left, criteria, c, work->surplus, work->deficit) &&
+          satisfies(right, here.count - below, on_right, criteria, c, work->surplus, work->deficit);
   }
 }
 

@@ -30,7 +30,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.survey import Surveyor
-from mondrian_ops.native.model import T_TREE
+from mondrian_ops.native.class_criteria import T_TREE
 
 VALUES = st.sampled_from([*DIAGNOSES, None])
 

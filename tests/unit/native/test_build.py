@@ -16,7 +16,7 @@ from mondrian_ops.native import build
 from servers.needs import needs
 
 SOURCES = Path(build.__file__).parent
-KERNEL, NO_KERNEL = "counts_hold", "group_holds"
+KERNEL, NO_KERNEL = "mo_satisfies", "satisfies"
 needs_zig = pytest.mark.usefixtures("zig")
 
 
@@ -28,7 +28,7 @@ def zig() -> None:
 @pytest.fixture
 def native(tmp_path: Path) -> Path:
     """A folder with nothing but some of the sources and `build.py`."""
-    for name in ("build.py", "criteria.c", "kernels.h"):
+    for name in ("build.py", "class_criteria.c", "kernels.h"):
         shutil.copy(SOURCES / name, tmp_path)
     return tmp_path
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import examples
-from mondrian_ops.native.counting import grouped, recounted
+from mondrian_ops.native.counting import group_by_bits, recode
 
 
 @st.composite
@@ -51,7 +51,7 @@ def tables_of(tables, places):
 
 @examples(300)
 @given(combinations(), st.data())
-def test_recounted(given_rows, data):
+def test_recode(given_rows, data):
     codes, rows, places = given_rows
     narrow = [at for at, (_, _, bits) in enumerate(places) if bits <= 8]
     changed = data.draw(st.sets(st.sampled_from(narrow))) if narrow else ()
@@ -67,7 +67,7 @@ def test_recounted(given_rows, data):
         expected[new] = expected.get(new, 0) + count
     words = packed(codes, places)
     before = words.copy()
-    found, totals = recounted(words, rows, *tables_of(tables, places))
+    found, totals = recode(words, rows, *tables_of(tables, places))
     assert found.tolist() == packed(list(expected), places).tolist()
     assert totals.tolist() == list(expected.values())
     assert np.array_equal(words, before)
@@ -75,7 +75,7 @@ def test_recounted(given_rows, data):
 
 @examples(300)
 @given(combinations(), st.data())
-def test_grouped(given_rows, data):
+def test_group_by_bits(given_rows, data):
     codes, _, places = given_rows
     columns = data.draw(st.integers(0, len(places)))
     expected: dict[tuple[int, ...], list[int]] = {}
@@ -84,7 +84,7 @@ def test_grouped(given_rows, data):
     keys = [0] * (places[-1][0] + 1)
     for word, shift, bits in places[:columns]:
         keys[word] |= ((1 << bits) - 1) << shift
-    index, starts = grouped(packed(codes, places), np.array(keys, np.uint64))
+    index, starts = group_by_bits(packed(codes, places), np.array(keys, np.uint64))
     assert (index.dtype, starts.dtype) == (np.int32, np.int64)
     assert [part.tolist() for part in np.split(index, starts)[1:]] == list(expected.values())
 
@@ -93,7 +93,7 @@ def test_many_combinations_of_few_bits():
     """Hashes that share their lower bits, and a table that is as full as it can be."""
     words = np.arange(1 << 14, dtype=np.uint64)[None] << np.uint64(50)
     twice = np.concatenate([words, words[:, ::-1]], axis=1)
-    found, totals = recounted(twice, np.ones(1 << 15, np.int64), *tables_of({}, []))
+    found, totals = recode(twice, np.ones(1 << 15, np.int64), *tables_of({}, []))
     assert np.array_equal(found, words)
     assert (totals == 2).all()
 
@@ -129,13 +129,13 @@ FIRST = np.array([0])
 )  # fmt: skip
 def test_recounted_refuses(arguments, error, text):
     with pytest.raises(error, match=text):
-        recounted(*arguments)
+        recode(*arguments)
 
 
 def test_grouped_refuses():
     with pytest.raises(ValueError, match="keys: shape"):
-        grouped(WORDS, np.zeros(2, np.uint64))
+        group_by_bits(WORDS, np.zeros(2, np.uint64))
     with pytest.raises(TypeError, match="keys: uint64"):
-        grouped(WORDS, np.zeros(1, np.int64))
+        group_by_bits(WORDS, np.zeros(1, np.int64))
     with pytest.raises(ValueError, match="words: shape"):
-        grouped(WORDS[0], np.zeros(1, np.uint64))
+        group_by_bits(WORDS[0], np.zeros(1, np.uint64))

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from mondrian_ops.native import mondrian
-from mondrian_ops.native.model import DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_TREE, Criteria
+from mondrian_ops.native.class_criteria import (
+    DISTINCT,
+    ENTROPY,
+    RECURSIVE,
+    T_EQUAL,
+    T_TREE,
+    Criteria,
+)
 from mondrian_ops.native.mondrian import (
     BLOCK,
     GAIN,

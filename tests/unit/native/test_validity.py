@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 import brute_force
 from examples import examples
-from mondrian_ops.native import model
-from mondrian_ops.native.criteria import group_holds
+from mondrian_ops.native import class_criteria
+from mondrian_ops.native.class_criteria import satisfies
 from mondrian_ops.native.mondrian import SET, Rows
 from native_probes import Opened, no_criteria
 
 LEVELS = {
-    model.DISTINCT: st.integers(1, 4).map(float),
-    model.ENTROPY: st.sampled_from([1.0, 1.5, 2.0, 2.5]),
-    model.RECURSIVE: st.integers(1, 4).map(float),
-    model.T_EQUAL: st.sampled_from([0.1, 0.3, 0.5]),
-    model.T_ORDERED: st.sampled_from([0.1, 0.2, 0.4]),
-    model.T_TREE: st.sampled_from([0.1, 0.3, 0.6]),
+    class_criteria.DISTINCT: st.integers(1, 4).map(float),
+    class_criteria.ENTROPY: st.sampled_from([1.0, 1.5, 2.0, 2.5]),
+    class_criteria.RECURSIVE: st.integers(1, 4).map(float),
+    class_criteria.T_EQUAL: st.sampled_from([0.1, 0.3, 0.5]),
+    class_criteria.T_ORDERED: st.sampled_from([0.1, 0.2, 0.4]),
+    class_criteria.T_TREE: st.sampled_from([0.1, 0.3, 0.6]),
 }
 CODES = 4  # sensitive codes; their tree is ((0, 1), (2, 3))
 PARENT = np.array([4, 4, 5, 5, 6, 6, -1], np.int32)
@@ -48,7 +48,7 @@ def nodes(draw):
     k = draw(st.integers(1, 4))
     shares = [np.bincount(sensitive[at], minlength=CODES) / rows for at in column]
     count = len(kinds)
-    criteria = model.Criteria(
+    criteria = class_criteria.Criteria(
         k=k,
         kind=np.array(kinds, np.int64),
         column=np.array(column, np.int64),
@@ -88,7 +88,7 @@ def side_holds(rows, criteria, members) -> bool:
     """Every criterion on some rows, counted anew."""
     for j in range(len(criteria.kind)):
         counts = np.bincount(rows.sensitive[criteria.column[j], members], minlength=CODES)
-        if not group_holds(counts, len(members), np.count_nonzero(counts), criteria, j):
+        if not satisfies(counts, len(members), np.count_nonzero(counts), criteria, j):
             return False
     return True
 
@@ -100,11 +100,11 @@ def brute_holds(rows, criteria, members) -> bool:
         strict=True,
     ):
         counts = Counter(code for code in rows.sensitive[column, members] if code >= uncounted)
-        if kind == model.DISTINCT and len(counts) < level:
+        if kind == class_criteria.DISTINCT and len(counts) < level:
             return False
-        if kind == model.ENTROPY and brute_force.entropy(counts) < math.log(level) - 1e-9:
+        if kind == class_criteria.ENTROPY and brute_force.entropy(counts) < math.log(level) - 1e-9:
             return False
-        if kind == model.RECURSIVE and level > 1:
+        if kind == class_criteria.RECURSIVE and level > 1:
             diverse = bool(counts) and brute_force.recursive(counts, c, int(level))
             if not diverse:
                 return False
@@ -165,7 +165,7 @@ def test_counts_left_by_others_are_not_taken_for_missing_values():
     """Where values are many, only those of the node's rows are zeroed before they are counted."""
     sensitive, many = [1, 2, 1, 2], 1000
     criteria = no_criteria()._replace(
-        kind=np.array([model.DISTINCT]),
+        kind=np.array([class_criteria.DISTINCT]),
         column=np.zeros(1, np.int64),
         level=np.array([2.0]),
         c=np.zeros(1),

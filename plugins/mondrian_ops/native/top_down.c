@@ -145,7 +145,7 @@ static int criterion_holds(search *s, int64_t j, int64_t start, int64_t stop) {
     counts[code] += rows[i];
     total += rows[i];
   }
-  int holds = group_holds(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
+  int holds = satisfies(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
   for (int64_t i = start; i < stop; i++) counts[code_in(column, i)] = 0;
   return holds;
 }
@@ -178,7 +178,7 @@ static int counts_of_child_hold(search *s, int64_t j, const int64_t *counts) {
     total += counts[code];
     distinct += counts[code] > 0;
   }
-  return group_holds(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
+  return satisfies(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
 }
 
 /* As children_hold, without moving the combinations: all parts are counted in one table. */
@@ -422,9 +422,9 @@ static void free_search(search *s) {
   free_tally(&s->tally);
 }
 
-int specialize(const mo_combinations *combinations, const mo_forest *forest,
-               const mo_criteria *criteria, int32_t *cut, int32_t *steps, int64_t *step_count,
-               int64_t *class_count) {
+int mo_specialize(const mo_combinations *combinations, const mo_forest *forest,
+                  const mo_criteria *criteria, int32_t *cut, int32_t *steps, int64_t *step_count,
+                  int64_t *class_count) {
   search s = {.combinations = combinations, .forest = forest, .criteria = criteria, .cut = cut};
   *step_count = *class_count = 0;
   if (!all_fit(&s)) return MO_OUT_OF_BOUNDS;
@@ -453,8 +453,8 @@ static uint64_t mixed(uint64_t z) {
   return z ^ z >> 31;
 }
 
-void dealt(const int64_t *rows, int64_t count, int64_t part, int64_t parts, uint64_t seed,
-           int64_t *found) {
+void mo_rows_of_part(const int64_t *rows, int64_t count, int64_t part, int64_t parts, uint64_t seed,
+                     int64_t *found) {
   const uint64_t step = 0x9E3779B97F4A7C15u;
   uint64_t state = mixed(seed + step);
   for (int64_t i = 0; i < count; i++) {

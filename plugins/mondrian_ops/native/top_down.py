@@ -8,20 +8,23 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.bounds import (
+from mondrian_ops.native.arrays import (
+    Floats,
+    Ints,
+    Words,
+    address,
     check_below,
     check_count,
     check_rows,
     check_starts,
     check_writable,
 )
-from mondrian_ops.native.library import address, function
-from mondrian_ops.native.model import Criteria, CriteriaStruct, Floats, Ints
+from mondrian_ops.native.class_criteria import Criteria, CriteriaStruct
+from mondrian_ops.native.library import function
 
-__all__ = ["Combinations", "Forest", "Specialized", "dealt", "specialize"]
+__all__ = ["Combinations", "Forest", "Specialized", "rows_of_part", "specialize"]
 
 Nodes: TypeAlias = NDArray[np.int32]
-Words: TypeAlias = NDArray[np.uint64]
 
 _POINTER, _INTEGER = ctypes.c_void_p, ctypes.c_int64
 
@@ -72,15 +75,22 @@ class _ForestStruct(ctypes.Structure):
 
 
 _specialize = function(
-    "specialize",
+    "mo_specialize",
     ctypes.POINTER(_CombinationsStruct),
     ctypes.POINTER(_ForestStruct),
     ctypes.POINTER(CriteriaStruct),
     *(_POINTER, _POINTER),
     *(ctypes.POINTER(_INTEGER), ctypes.POINTER(_INTEGER)),
 )
-_dealt = function(
-    "dealt", _POINTER, _INTEGER, _INTEGER, _INTEGER, ctypes.c_uint64, _POINTER, result=None
+_rows_of_part = function(
+    "mo_rows_of_part",
+    _POINTER,
+    _INTEGER,
+    _INTEGER,
+    _INTEGER,
+    ctypes.c_uint64,
+    _POINTER,
+    result=None,
 )
 
 
@@ -175,7 +185,7 @@ def _check_attributes(forest: Forest) -> None:
         raise ValueError("forest: members and children must be of their node's attribute")
 
 
-def dealt(rows: Ints, part: int, parts: int, seed: int) -> Ints:
+def rows_of_part(rows: Ints, part: int, parts: int, seed: int) -> Ints:
     """How many rows of each combination fall to ``part``, each row to any of ``parts`` alike.
 
     A row's number is hashed (splitmix64): a part is dealt without the others, and the same
@@ -187,5 +197,5 @@ def dealt(rows: Ints, part: int, parts: int, seed: int) -> Ints:
         raise ValueError(f"seed: must be from 0 to less than 2^64, got {seed}")
     where = address(rows, np.int64, None, what="rows")
     found = np.empty(len(rows), np.int64)
-    _dealt(where, len(rows), part, parts, seed, found.ctypes.data)
+    _rows_of_part(where, len(rows), part, parts, seed, found.ctypes.data)
     return found

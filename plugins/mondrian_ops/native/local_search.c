@@ -158,7 +158,7 @@ static int class_holds(const search *among, int64_t c, int32_t out, int32_t new)
       if (members[i] != out)
         distinct += counts[code_of(among->here.rows + members[i] * stride, value)]++ == 0;
     if (new != NOBODY) distinct += counts[code_of(among->here.rows + new * stride, value)]++ == 0;
-    if (!group_holds(counts, total, distinct, criteria, j, work->surplus, work->deficit)) return 0;
+    if (!satisfies(counts, total, distinct, criteria, j, work->surplus, work->deficit)) return 0;
   }
   return 1;
 }

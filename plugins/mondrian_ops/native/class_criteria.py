@@ -1,4 +1,4 @@
-"""What the kernels work on."""
+"""Privacy criteria on classes, as the kernels check them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.library import address
+from mondrian_ops.native.arrays import (
+    Floats,
+    Ints,
+    address,
+    check_below,
+    check_rows,
+    check_starts,
+)
+from mondrian_ops.native.library import function
 
 __all__ = [
     "DISTINCT",
@@ -19,15 +27,12 @@ __all__ = [
     "T_TREE",
     "Criteria",
     "CriteriaStruct",
-    "Floats",
-    "Ints",
+    "groups_satisfy",
+    "satisfies",
 ]
 
 # Kinds of privacy criterion on a sensitive attribute.
 DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE = 0, 1, 2, 3, 4, 5
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Criteria(NamedTuple):
@@ -121,3 +126,76 @@ def _check_within(number: int, least: int, most: int, what: str) -> None:
 def _check_runs(starts: list[int], stop: int, what: str) -> None:
     if not 0 <= starts[0] <= starts[-1] <= stop or starts != sorted(starts):
         raise ValueError(f"criteria: {what} must ascend from 0 to {stop} at most")
+
+
+_satisfies = function(
+    "mo_satisfies",
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.POINTER(CriteriaStruct),
+    ctypes.c_int64,
+)
+_groups_satisfy = function(
+    "mo_groups_satisfy",
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.POINTER(CriteriaStruct),
+    ctypes.c_void_p,
+)
+
+
+def satisfies(counts: Ints, total: int, distinct: int, criteria: Criteria, j: int) -> bool:
+    """Whether ``total`` rows with these sensitive ``counts`` (codes,) satisfy criterion ``j``.
+
+    ``distinct`` of the counts are not zero. Where the missing value is ``uncounted``, l-diversity
+    is asked of the other rows by themselves.
+    """
+    made = CriteriaStruct.made(criteria, int(criteria.column.max(initial=0)) + 1)
+    if not 0 <= j < len(criteria.kind):
+        raise ValueError(f"there are {len(criteria.kind)} criteria, and none of number {j}")
+    where = address(counts, np.int64, int(criteria.codes[j]), what="counts")
+    if not 0 <= total < 1 << 62 or not 0 <= distinct <= len(counts):
+        raise ValueError(f"total, distinct: got {total} rows of {distinct} of {len(counts)} codes")
+    check_below(counts, total + 1, "counts")
+    return bool(_satisfies(where, total, distinct, made, j))
+
+
+def groups_satisfy(
+    index: NDArray[np.int32],
+    starts: Ints,
+    sensitive: NDArray[np.int32],
+    rows: Ints,
+    criteria: Criteria,
+) -> NDArray[np.bool_]:
+    """Whether each group has k rows and satisfies every criterion: (groups,) bool.
+
+    Group i is the combinations ``index[starts[i]:starts[i + 1]]``, the last one to the end of
+    ``index``; ``sensitive`` (sensitive columns, combinations) are their codes and ``rows``
+    (combinations,) how many rows have each.
+    """
+    combinations = len(rows)
+    holds = np.zeros(len(starts), np.bool_)
+    where = address(sensitive, np.int32, None, combinations, what="sensitive")
+    made = CriteriaStruct.made(criteria, len(sensitive))
+    arguments = (
+        address(index, np.int32, None, what="index"),
+        len(index),
+        address(starts, np.int64, None, what="starts"),
+        len(starts),
+        where,
+        combinations,
+        address(rows, np.int64, None, what="rows"),
+    )
+    check_rows(rows)
+    check_below(index, combinations, "index")
+    check_starts(starts, len(index), "starts")
+    for column, codes in zip(criteria.column.tolist(), criteria.codes.tolist(), strict=True):
+        check_below(sensitive[column], codes, "sensitive")
+    _groups_satisfy(*arguments, made, holds.ctypes.data)
+    return holds

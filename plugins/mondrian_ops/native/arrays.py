@@ -1,13 +1,28 @@
-"""Checks of what the kernels follow without looking: indices, codes, and where runs begin."""
+"""The arrays that kernels take: their types, and the checks that C does not make."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_below", "check_count", "check_rows", "check_starts", "check_writable"]
+__all__ = [
+    "Floats",
+    "Ints",
+    "Words",
+    "address",
+    "check_below",
+    "check_count",
+    "check_rows",
+    "check_starts",
+    "check_writable",
+]
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Words: TypeAlias = NDArray[np.uint64]
+"""Packed combinations of codes."""
 
 
 def check_below(array: NDArray[np.integer[Any]], limit: int, what: str) -> None:
@@ -42,3 +57,24 @@ def check_writable(array: NDArray[Any], what: str) -> None:
     """ValueError where an array that is to be changed is read-only."""
     if not array.flags.writeable:
         raise ValueError(f"{what}: must be writable")
+
+
+def address(array: NDArray[Any], dtype: Any, *shape: int | None, what: str = "array") -> int:
+    """Where a C-contiguous array begins. TypeError or ValueError where it is not as it has to be.
+
+    ``shape``: its lengths, None where any will do. The caller keeps the array while C uses it.
+    """
+    if array.dtype != dtype:
+        raise TypeError(f"{what}: {np.dtype(dtype)} expected, got {array.dtype}")
+    flags = array.flags
+    if not (flags.c_contiguous and flags.aligned):
+        raise ValueError(f"{what}: must be C-contiguous, and aligned")
+    if array.shape != shape and not _fits(array.shape, shape):
+        raise ValueError(f"{what}: shape {shape} expected, got {array.shape}")
+    return array.ctypes.data
+
+
+def _fits(lengths: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(lengths) == len(shape) and all(
+        asked is None or asked == length for asked, length in zip(shape, lengths, strict=True)
+    )

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import examples
-from mondrian_ops.native.criteria import group_holds
-from mondrian_ops.native.model import (
+from mondrian_ops.native.class_criteria import (
     DISTINCT,
     ENTROPY,
     RECURSIVE,
     T_EQUAL,
     T_ORDERED,
     Criteria,
+    satisfies,
 )
-from mondrian_ops.native.specializing import Combinations, Forest, Specialized, dealt, specialize
+from mondrian_ops.native.top_down import Combinations, Forest, Specialized, rows_of_part, specialize
 
 
 class Node(NamedTuple):
@@ -187,7 +187,7 @@ def holds(case: Case, rows: Counter[tuple[int, ...]]) -> bool:
         for row, count in rows.items():
             counts[row[len(case.sizes) + column]] += count
         some = np.array(counts, np.int64)
-        if not group_holds(some, rows.total(), np.count_nonzero(some), case.criteria, j):
+        if not satisfies(some, rows.total(), np.count_nonzero(some), case.criteria, j):
             return False
     return True
 
@@ -392,7 +392,7 @@ def test_deals_by_the_hash_of_a_rows_number(rows, seed, data):
     expected = [
         sum((next(drawn) >> 32) * parts >> 32 == part for _ in range(count)) for count in rows
     ]
-    assert dealt(np.array(rows, np.int64), part, parts, seed).tolist() == expected
+    assert rows_of_part(np.array(rows, np.int64), part, parts, seed).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -409,4 +409,4 @@ def test_deals_by_the_hash_of_a_rows_number(rows, seed, data):
 )
 def test_dealing_refuses(rows, part, parts, seed, error, text):
     with pytest.raises(error, match=text):
-        dealt(rows, part, parts, seed)
+        rows_of_part(rows, part, parts, seed)
