@@ -115,16 +115,36 @@ $(BUILDING): requirements-build.txt $(INSTALLED)
 wheels: $(DEVELOPING) $(BUILDING) ## Compile for Linux and macOS, x86-64 and ARM, and check the wheels in dist/
 	@$(RUN) scripts/wheels.py
 
+# actionlint is published for Go only: where there is neither, the schema of workflows has to do.
+ACTIONLINT := $(or $(shell command -v actionlint), \
+	$(if $(shell command -v go),go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12))
+LINTS := lint-python lint-types lint-layers lint-c lint-workflows
+
 .PHONY: lint
-lint: install $(DEVELOPING) ## Check style, types and layers
+lint: $(LINTS) ## Check style, types, layers and workflows
+
+.PHONY: $(LINTS)
+$(LINTS): install $(DEVELOPING)
+
+lint-python:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+
+lint-types:
+	@$(BIN)/mypy
+
+lint-layers:
+	@PYTHONPATH=plugins $(BIN)/lint-imports
+
+lint-c:
 	@$(BIN)/clang-format --dry-run --Werror $(NATIVE)/*.[ch]
 	@printf '%s\n' $(NATIVE)/*.c | xargs -I FILE -P "$$(nproc)" \
 		$(BIN)/clang-tidy --quiet FILE -- -std=c11 '-DMO_SOURCES=""' 2>/dev/null
 	@$(RUN) -m mondrian_ops.native.build --strict
-	@$(BIN)/mypy
-	@PYTHONPATH=plugins $(BIN)/lint-imports
+
+lint-workflows:
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml
+	@$(if $(ACTIONLINT),$(ACTIONLINT) -shellcheck $(BIN)/shellcheck,echo "actionlint: needs Go; skipped")
 
 .PHONY: compose-up
 compose-up: ## Start docker-compose.yaml: Airflow, Celery, Spark and HDFS
