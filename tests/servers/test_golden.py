@@ -1,0 +1,70 @@
+"""The golden set on Spark, HDFS and S3: the releases are those of the local engine and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from golden.figures import figures
+from golden.jobs import BY_LOT, job_of
+from golden.running import expect, run
+from golden.sources import make_sources
+from servers.spark import SparkCluster
+from servers.stores import Store
+
+APPLICATION = {"shape": "application"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources."""
+    folder = tmp_path_factory.mktemp("golden")
+    make_sources(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths of jobs are relative."""
+    monkeypatch.chdir(folder)
+
+
+@pytest.mark.parametrize("name", ["median", "CSV", "pushdown", "scatter", "persons", "tds"])
+def test_a_release_on_a_store(name: str, store: Store, tmp_path: Path) -> None:
+    job = job_of(name)
+    source = Path(job["input"].partition("/")[0])
+    for path in sorted(source.iterdir()) if source.is_dir() else [source]:
+        store.put(str(path), path.read_bytes())
+    report = run({**job, "input": store.url(job["input"]), "output": store.url("out")})
+    table = pq.read_table(store.copy("out", tmp_path / "copy"))
+    expect("releases.json", name, figures(report, table))
+
+
+@pytest.mark.java
+@pytest.mark.parametrize(
+    ("name", "spark"),
+    [
+        ("median", {}),
+        ("lookahead", APPLICATION),
+        ("di_mondrian", {}),
+        ("samarati optimal", {}),
+        ("tds", APPLICATION),
+        ("t hierarchical", {}),
+        ("persons", {}),
+        ("missing values", APPLICATION),
+        ("bounds", {}),
+        ("a small sample", {}),
+        ("another seed", {}),
+        ("merged fragments", APPLICATION),
+        ("CSV", APPLICATION),
+    ],
+)
+def test_a_release_of_spark(
+    name: str, spark: dict[str, str], spark_cluster: SparkCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", spark_cluster.remote)
+    job = {**job_of(name), "engine": "spark", "spark": spark}
+    report = run(job)
+    expect("releases.json", name, figures(report, pq.read_table(job["output"]), name in BY_LOT))

@@ -1,0 +1,1 @@
+"""The golden set: jobs whose releases and refusals may not change unnoticed."""
