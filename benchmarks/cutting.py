@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mondrian_ops.algorithms import mondrian
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 
 
 def main(path: str, rounds: str, cores: str, *policies: str) -> None:
@@ -39,9 +39,9 @@ def _coded(
 ) -> mondrian.CodedRows:
     job = Job.from_dict(described)
     table = pq.read_table(described["input"]).slice(0, rows)
-    surveyor = Surveyor(job, table.schema, {})
-    surveyor.add(table)
-    return Anonymizer(job, surveyor.finish(), {}, cut).encode(table)
+    profiler = Profiler(job, table.schema, {})
+    profiler.add(table)
+    return Anonymizer(job, profiler.finish(), {}, cut).encode(table)
 
 
 def _seconds(coded: mondrian.CodedRows, cut: mondrian.Cut, on: dict[str, int]) -> float:

@@ -80,18 +80,18 @@ class _Enlarged:
         from mondrian_ops import pipeline
         from mondrian_ops.algorithms.anonymizer import Anonymizer
         from mondrian_ops.algorithms.mondrian import Cut
-        from mondrian_ops.core.survey import Surveyor
+        from mondrian_ops.core.profile import Profiler
         from mondrian_ops.pipeline.checks import hierarchies_of
 
         start = time.perf_counter()
         job = pipeline.load_job(self.context.job_file(self.job, self.beside))
         hierarchies = hierarchies_of(job)
         with pq.ParquetFile(self.path) as file:
-            surveyor = Surveyor(job, file.schema_arrow, hierarchies)
+            profiler = Profiler(job, file.schema_arrow, hierarchies)
             for batch in file.iter_batches(1 << 20):
-                surveyor.add(batch)
-        anonymizer = Anonymizer(job, surveyor.finish(), hierarchies, Cut("gain"))
-        frequencies = anonymizer.frequencies(surveyor.combinations)
+                profiler.add(batch)
+        anonymizer = Anonymizer(job, profiler.finish(), hierarchies, Cut("gain"))
+        frequencies = anonymizer.frequencies(profiler.combinations)
         return anonymizer, frequencies, time.perf_counter() - start
 
     def run(self, parts: int, k_intermediate: int | None, seed: int) -> _Run:

@@ -14,7 +14,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import Cut
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 
 # Branches interleave: the order of the file is not that of a walk through the tree.
 CHAINS = {
@@ -129,9 +129,9 @@ def anonymizer_of(kinds, columns, sensitive, keys, greedy="median"):
         {**keys, "quasi_identifiers": listed, "sensitive": extra}, paths_required=False
     )
     trees = {n: TREE for n, k in zip(names, kinds, strict=True) if k == "tree"}
-    surveyor = Surveyor(job, table.schema, trees)
-    surveyor.add(table)
-    return Anonymizer(job, surveyor.finish(), trees, Cut(greedy)), table
+    profiler = Profiler(job, table.schema, trees)
+    profiler.add(table)
+    return Anonymizer(job, profiler.finish(), trees, Cut(greedy)), table
 
 
 def classes_of(anonymizer, table, cut) -> set[frozenset[int]]:

@@ -23,8 +23,8 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.plan import Order, orders_of
+from mondrian_ops.core.profile import Profile
 from mondrian_ops.core.shuffling import shuffle_classes
-from mondrian_ops.core.survey import Survey
 from mondrian_ops.core.taxonomy import Taxonomy
 
 __all__ = ["Anonymizer", "Released", "columns_to_read", "unlisted_columns"]
@@ -57,12 +57,12 @@ class Anonymizer:
     def __init__(
         self,
         job: Job,
-        survey: Survey,
+        profile: Profile,
         hierarchies: Mapping[str, Hierarchy],
         cut: Cut | MultiwayCut,
     ) -> None:
         self.job = job
-        self.survey = survey
+        self.profile = profile
         self.cut = cut
         self.privacy = Privacy.of(job, hierarchies)
         self._hierarchies = hierarchies
@@ -70,7 +70,7 @@ class Anonymizer:
     @cached_property
     def attributes(self) -> list[Attribute]:
         """The quasi-identifiers in the job's order."""
-        return self.survey.attributes(self.job, self._hierarchies, self.cut.tree_order)
+        return self.profile.attributes(self.job, self._hierarchies, self.cut.tree_order)
 
     @property
     def trees(self) -> list[TreeAttribute]:
@@ -85,7 +85,7 @@ class Anonymizer:
     @cached_property
     def domains(self) -> list[SensitiveDomain]:
         """The sensitive columns in the job's order."""
-        return self.survey.sensitive(self.job, self._hierarchies)
+        return self.profile.sensitive(self.job, self._hierarchies)
 
     @cached_property
     def counted_domains(self) -> list[SensitiveDomain]:
@@ -93,7 +93,7 @@ class Anonymizer:
         the sensitive ones and, where they count, the persons."""
         if self.job.entity_id is None:
             return self.domains
-        return [*self.domains, self.survey.persons(self.job)]
+        return [*self.domains, self.profile.persons(self.job)]
 
     @cached_property
     def orders(self) -> dict[str, Order]:

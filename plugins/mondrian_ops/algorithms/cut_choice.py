@@ -16,14 +16,14 @@ from mondrian_ops.algorithms.mondrian import CANDIDATES, Cut, better_gain, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.survey import Survey
+from mondrian_ops.core.profile import Profile
 from mondrian_ops.native.mondrian import BLOCK
 
 __all__ = ["choose_cut", "cut_of", "pilot_k"]
 
 
 def choose_cut(
-    job: Job, survey: Survey, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
+    job: Job, profile: Profile, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
 ) -> dict[str, Any]:
     """The cut policy and why; it depends on the job and the dataset, never on its fragments.
 
@@ -35,7 +35,7 @@ def choose_cut(
     if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
         why = f"algorithm: {job.algorithm}"
         return _described(job.cut, "none", why, 0.0, **asdict(Cut("balanced")))
-    greedy_seconds = survey.rows * len(job.quasi_identifiers) * _GREEDY_S
+    greedy_seconds = profile.rows * len(job.quasi_identifiers) * _GREEDY_S
     if job.algorithm == "di_mondrian":
         points = job.di_mondrian.cut_points
         reason = f"at up to {points} point(s) of an attribute at once"
@@ -44,11 +44,11 @@ def choose_cut(
     if job.relaxed or job.cut == "median":
         used = "relaxed" if job.relaxed else "median"
         return _described(job.cut, used, "asked for", greedy_seconds, **asdict(Cut(used)))
-    anonymizer = Anonymizer(job, survey, hierarchies, Cut("gain"))
-    coded = anonymizer.encode(pilot, Privacy(KAnonymity(pilot_k(job, survey, pilot)), ()))
+    anonymizer = Anonymizer(job, profile, hierarchies, Cut("gain"))
+    coded = anonymizer.encode(pilot, Privacy(KAnonymity(pilot_k(job, profile, pilot)), ()))
     greedy = better_gain(coded)
     why = f"{greedy} lost less on {pilot.num_rows:,} rows"
-    level = survey.rows * _level_seconds(coded.rows.present)
+    level = profile.rows * _level_seconds(coded.rows.present)
     levels = job.cut_budget_s / level
     if job.cut == "gain" or (job.cut == "auto" and levels < _LEAST_LEVELS):
         if job.cut == "auto":
@@ -57,7 +57,7 @@ def choose_cut(
         return _described(job.cut, "gain", why, greedy_seconds, **asdict(Cut(greedy)))
     lost = loss(coded, Cut(greedy)) / coded.rows.codes.size
     many = _many(np.diff(coded.rows.first))
-    cut, spent = _lookahead(job, survey, greedy, lost, many, max(levels, _LEAST_LEVELS))
+    cut, spent = _lookahead(job, profile, greedy, lost, many, max(levels, _LEAST_LEVELS))
     why += f"; looks ahead in nodes of up to {cut.rollout_rows:,} rows"
     if cut.group_rows:
         why += f", in those of up to {cut.group_rows:,} at groups too"
@@ -73,7 +73,7 @@ def _described(asked: str, used: str, reason: str, seconds: float, **cut: object
 
 
 def _lookahead(
-    job: Job, survey: Survey, greedy: str, lost: float, many: float, levels: float
+    job: Job, profile: Profile, greedy: str, lost: float, many: float, levels: float
 ) -> tuple[Cut, float]:
     """What ``levels`` carry, and how many are spent.
 
@@ -83,12 +83,12 @@ def _lookahead(
     lose anything. ``lost`` is the share of the information that goes by cutting greedily, ``many``
     how many times longer than of few values large nodes take.
     """
-    k, rows, small = job.k, survey.rows, max(_FEW) * job.k
+    k, rows, small = job.k, profile.rows, max(_FEW) * job.k
     some = (1 + many) / 2  # joined classes, and small nodes cut by groups, have fewer values
     found = [(Cut(greedy, few * k), of_few) for few, of_few in _FEW.items()]
 
     def add(spent: float, reach: int, candidates: int = CANDIDATES, joined: int = 0) -> None:
-        share = _group_rows(job, survey, reach)
+        share = _group_rows(job, profile, reach)
         found.append((Cut(greedy, reach, share, candidates, joined), spent))
 
     spent = some * _GROUP_LEVELS * k**-0.45
@@ -108,9 +108,9 @@ def _lookahead(
     return [each for each in found if each[1] <= levels][-1]
 
 
-def pilot_k(job: Job, survey: Survey, pilot: pa.Table) -> int:
+def pilot_k(job: Job, profile: Profile, pilot: pa.Table) -> int:
     """The k by which the ``pilot`` rows are cut as deep as all rows are by the job's."""
-    share = int(pilot.num_rows) / survey.rows
+    share = int(pilot.num_rows) / profile.rows
     return max(2, round(job.k * share))
 
 
@@ -128,13 +128,13 @@ def _many(distinct: NDArray[np.int64]) -> float:
     return 1.0 + _MANY_VALUES * float(np.mean(distinct / (distinct + 1000)))
 
 
-def _group_rows(job: Job, survey: Survey, reach: int) -> int:
+def _group_rows(job: Job, profile: Profile, reach: int) -> int:
     """Rows of the largest nodes that are cut by groups.
 
     Such a node stays in one fragment: it is a quarter of the rows at most, and no more than
     ``max_rows``.
     """
-    share = survey.rows // _SHARES
+    share = profile.rows // _SHARES
     return min(_GROUPS * job.k, share, job.partitioning.max_rows, reach, BLOCK)
 
 

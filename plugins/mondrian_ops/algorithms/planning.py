@@ -1,4 +1,4 @@
-"""From the survey and a sample to a draft: the policy of the cuts and the plan of the fragments."""
+"""From a profile and a sample to a draft: the policy of the cuts, the plan of the fragments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.plan import Plan, Router
-from mondrian_ops.core.survey import Survey
+from mondrian_ops.core.profile import Profile
 
 __all__ = [
     "PILOT_ROWS",
@@ -74,7 +74,7 @@ class Draft:
     the plan was made from.
     """
 
-    survey: Survey
+    profile: Profile
     cut: dict[str, Any]
     plan: Plan
     sample_rows: int
@@ -83,11 +83,11 @@ class Draft:
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
         """What turns rows of the dataset into rows of its release."""
-        return Anonymizer(job, self.survey, hierarchies, cut_of(self.cut))
+        return Anonymizer(job, self.profile, hierarchies, cut_of(self.cut))
 
     def to_table(self) -> pa.Table:
-        """The survey's table, the rest as its metadata; `from_table` reads it back."""
-        table = self.survey.to_table()
+        """The profile's table, the rest as its metadata; `from_table` reads it back."""
+        table = self.profile.to_table()
         decided = {
             "cut": self.cut,
             "plan": self.plan.to_json(),
@@ -103,7 +103,7 @@ class Draft:
         """The draft that `to_table` gave."""
         decided = json.loads(table.schema.metadata[b"draft"])
         plan = Plan.from_json(decided.pop("plan"))
-        return cls(survey=Survey.from_table(table), plan=plan, **decided)
+        return cls(profile=Profile.from_table(table), plan=plan, **decided)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
 
 def draft(
     job: Job,
-    survey: Survey,
+    profile: Profile,
     hierarchies: Hierarchies,
     sample: pa.Table,
     pilot: pa.Table,
@@ -183,12 +183,12 @@ def draft(
 
     Raises PrivacyError where the dataset as a whole cannot satisfy what is asked.
     """
-    cut = choose_cut(job, survey, hierarchies, pilot)
-    anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
+    cut = choose_cut(job, profile, hierarchies, pilot)
+    anonymizer = Anonymizer(job, profile, hierarchies, cut_of(cut))
     check_attainable(anonymizer)
-    fragments, reason = worthwhile(job, survey.rows, cut["seconds"], slots)
+    fragments, reason = worthwhile(job, profile.rows, cut["seconds"], slots)
     plan = _planned(anonymizer, sample, pilot, fragments)
-    return Draft(survey, cut, plan, sample.num_rows, fragments, reason)
+    return Draft(profile, cut, plan, sample.num_rows, fragments, reason)
 
 
 def worthwhile(job: Job, rows: int, seconds: float, slots: Slots) -> tuple[int, str]:
@@ -209,7 +209,7 @@ def worthwhile(job: Job, rows: int, seconds: float, slots: Slots) -> tuple[int, 
 
 def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, asked: int) -> Plan:
     """The fragments as the sample shows them."""
-    options, rows = anonymizer.job.partitioning, anonymizer.survey.rows
+    options, rows = anonymizer.job.partitioning, anonymizer.profile.rows
     whole = sample.num_rows == rows
     fragments, most = asked, rows
     if options.max_rows < rows:
@@ -238,7 +238,7 @@ def _drawn(
     most: int,
 ) -> Plan:
     """Fragments of a sample: of about one size or, if that loses less on the ``pilot``, by gain."""
-    job, rows = anonymizer.job, anonymizer.survey.rows
+    job, rows = anonymizer.job, anonymizer.profile.rows
 
     def cut_by(greedy: str, least: int) -> Plan:
         coded = anonymizer.encode(sample, Privacy(KAnonymity(max(1, least)), ()))
@@ -257,7 +257,7 @@ def _drawn(
 
 def _loss_within(anonymizer: Anonymizer, plan: Plan, pilot: pa.Table) -> float:
     """What the ``pilot`` rows lose when the fragments of a plan are cut by gain."""
-    k = pilot_k(anonymizer.job, anonymizer.survey, pilot)
+    k = pilot_k(anonymizer.job, anonymizer.profile, pilot)
     coded = anonymizer.encode(pilot, Privacy(KAnonymity(k), ()))
     leaf = Router(plan, anonymizer.orders).route(pilot)
     parts = (coded.taken(np.flatnonzero(leaf == number)) for number in range(plan.leaves))
@@ -286,14 +286,14 @@ def _combined(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> 
 def known_counts(
     anonymizer: Anonymizer, plan: Plan, frequencies: Callable[[], FrequencySet]
 ) -> LeafCounts | None:
-    """What the leaves of a plan hold, as far as the survey told; None where rows must be read.
+    """What the leaves of a plan hold, as far as the profile told; None where rows must be read.
 
     ``frequencies`` of the whole dataset, where columns are recoded as a whole; they are asked for
     only if they are needed.
     """
     if plan.leaves == 1 and anonymizer.job.entity_id is None:
         return LeafCounts(
-            np.array([anonymizer.survey.rows]),
+            np.array([anonymizer.profile.rows]),
             [domain.counts[None, :].copy() for domain in anonymizer.domains],
         )
     return counts_of(anonymizer, plan, frequencies()) if anonymizer.job.recodes_columns else None
@@ -359,11 +359,11 @@ def check_persons(job: Job, persons: int) -> None:
         )
 
 
-def _check_told_apart(survey: Survey, job: Job) -> None:
+def _check_told_apart(profile: Profile, job: Job) -> None:
     """Refuse quasi-identifiers that are all constant: every k is reached, and protects nobody."""
-    if len(survey.constant) < len(job.quasi_identifiers):
+    if len(profile.constant) < len(job.quasi_identifiers):
         return
-    listed = ", ".join(map(repr, survey.constant))
+    listed = ", ".join(map(repr, profile.constant))
     raise InputError(
         f"quasi_identifiers: all rows have the same value in every one ({listed}), so nobody is "
         "told apart by them and k protects nothing; name the columns that others may know about a "
@@ -377,7 +377,7 @@ def check_attainable(anonymizer: Anonymizer) -> None:
     Raises PrivacyError, or InputError where no quasi-identifier tells any two rows apart.
     """
     job, privacy, domains = anonymizer.job, anonymizer.privacy, anonymizer.domains
-    _check_told_apart(anonymizer.survey, job)
+    _check_told_apart(anonymizer.profile, job)
     remedy = privacy.remedy_for_missing(domains)
     for domain in domains:
         distinct = domain.distinct + (domain.missing and job.missing_sensitive == "value")
@@ -386,10 +386,10 @@ def check_attainable(anonymizer: Anonymizer) -> None:
                 f"l: the sensitive column {domain.name!r} has {distinct} distinct value(s), "
                 f"fewer than l = {job.l:g}; lower l or choose another column{remedy}"
             )
-    if job.suppressible(anonymizer.survey.rows):
+    if job.suppressible(anonymizer.profile.rows):
         return  # without some of its rows it may
     counts = [domain.counts for domain in domains]
-    if not privacy.holds(anonymizer.survey.rows, counts, domains):
+    if not privacy.holds(anonymizer.profile.rows, counts, domains):
         asked = "; ".join(privacy.describe())
         raise PrivacyError(
             f"the dataset as one class does not satisfy what is asked ({asked}), so no release of "

@@ -29,7 +29,7 @@ from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
 from mondrian_ops.core import errors, limits  # noqa: E402
 from mondrian_ops.core.persons import LeafPersons  # noqa: E402
-from mondrian_ops.core.survey import Surveyed, Surveyor, surveyed_columns  # noqa: E402
+from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns  # noqa: E402
 from mondrian_ops.engines import fragment as fragments  # noqa: E402
 from mondrian_ops.engines.counting import Counting  # noqa: E402
 from mondrian_ops.engines.local import Draw  # noqa: E402
@@ -170,7 +170,7 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     }
     for message in splits:
         split = Split.from_json(message.value)
-        surveyor = Surveyor(job, source.schema, run.dataset.hierarchies)
+        profiler = Profiler(job, source.schema, run.dataset.hierarchies)
         draws = {
             kind: Draw(
                 planning.chosen_rows(source.rows, size, job.partitioning.seed),
@@ -179,11 +179,11 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
             )
             for kind, size in sizes.items()
         }
-        for batch in source.batches(surveyed_columns(job), split=split, dictionaries=True):
-            surveyor.add(batch)
+        for batch in source.batches(profiled_columns(job), split=split, dictionaries=True):
+            profiler.add(batch)
             for draw in draws.values():
                 draw.take_from(batch)
-        yield of_table(0, message.number, "survey", surveyor.so_far().to_table())
+        yield of_table(0, message.number, "survey", profiler.so_far().to_table())
         for kind, draw in draws.items():
             if draw.taken:
                 yield of_table(0, message.number, kind, pa.Table.from_batches(draw.taken))
@@ -192,11 +192,11 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
     """Decide on all that the splits hold; the draft goes to the working files."""
     dataset = run.dataset
-    surveyor = Surveyor(dataset.job, dataset.source.schema, dataset.hierarchies)
+    profiler = Profiler(dataset.job, dataset.source.schema, dataset.hierarchies)
     drawn: dict[str, list[Message]] = {"sample": [], "pilot": []}
     for message in found:
         if message.kind == "survey":  # together they can be far more than what they come to
-            surveyor.take(Surveyed.from_table(message.table))
+            profiler.merge(PartialProfile.from_table(message.table))
         else:
             drawn[message.kind].append(message)
     if not drawn["pilot"]:
@@ -206,11 +206,11 @@ def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
         for kind in ("sample", "pilot")
     )
     run.draft = planning.draft(
-        dataset.job, surveyor.finish(), dataset.hierarchies, sample, pilot, dataset.slots
+        dataset.job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
     )
     run.save_draft()
-    if surveyor.combinations is not None:
-        run.save_frequencies(run.anonymizer.frequencies(surveyor.combinations))
+    if profiler.combinations is not None:
+        run.save_frequencies(run.anonymizer.frequencies(profiler.combinations))
     yield of_value(0, "draft", run.draft.sample_rows)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.algorithms.recoding_choice import choose_recoding
-from mondrian_ops.core.survey import Surveyor, surveyed_columns
+from mondrian_ops.core.profile import Profiler, profiled_columns
 from mondrian_ops.engines import fragment as fragments
 from mondrian_ops.engines.cores import available_cores
 from mondrian_ops.engines.counting import Counting
@@ -55,24 +55,24 @@ class LocalEngine:
         """
         dataset = run.dataset
         job, source = dataset.job, dataset.source
-        surveyor = Surveyor(job, source.schema, dataset.hierarchies)
+        profiler = Profiler(job, source.schema, dataset.hierarchies)
         draws = [
             Draw(planning.chosen_rows(source.rows, size, job.partitioning.seed), source.schema)
             for size in (planning.sample_size(job, source.rows), planning.PILOT_ROWS)
         ]
         size = COMBINED_ROWS if job.recodes_columns else BATCH_ROWS
-        batches = source.batches(surveyed_columns(job), dictionaries=True, batch_rows=size)
-        for batch, found in in_threads(lambda batch: (batch, surveyor.look(batch)), batches):
-            surveyor.take(found)
+        batches = source.batches(profiled_columns(job), dictionaries=True, batch_rows=size)
+        for batch, found in in_threads(lambda batch: (batch, profiler.profile(batch)), batches):
+            profiler.merge(found)
             for draw in draws:
                 draw.take_from(batch)
             told(batch.num_rows)
         sample, pilot = (pa.Table.from_batches(draw.taken) for draw in draws)
         run.draft = planning.draft(
-            job, surveyor.finish(), dataset.hierarchies, sample, pilot, dataset.slots
+            job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
         )
-        if surveyor.combinations is not None:
-            run.frequencies = run.anonymizer.frequencies(surveyor.combinations)
+        if profiler.combinations is not None:
+            run.frequencies = run.anonymizer.frequencies(profiler.combinations)
         return run.draft
 
     def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:

@@ -51,7 +51,7 @@ class PartitionOperator(MondrianOperator):
         self.map_first_phase = map_first_phase
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Survey, sample, plan, count, merge and, where it pays, scatter; recode if asked."""
+        """Profile, sample, plan, count, merge and, where it pays, scatter; recode if asked."""
         with final_errors():
             job = read_job(self.job)
             check_fragments(job)

@@ -24,7 +24,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job, Partitioning
-from mondrian_ops.core.survey import surveyed_columns
+from mondrian_ops.core.profile import profiled_columns
 from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.fragment import Summary
 from mondrian_ops.engines.local import Draw, LocalEngine, in_threads
@@ -101,7 +101,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     if not verdict.passed:
         raise PrivacyError("the release would be refused: " + "; ".join(verdict.failures))
     share = len(drawn) / run.state["fragments"]
-    figures = _figures(job, run.draft.survey.rows, summaries, count, verdict)
+    figures = _figures(job, run.draft.profile.rows, summaries, count, verdict)
     return figures | {"GCP_error": _standard_error(job, summaries, share)}
 
 
@@ -137,9 +137,9 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
     """Write the rows of the chosen leaves, and those of the pilot, to the working files."""
     job, source = run.dataset.job, run.dataset.source
     unasked = replace(job, sensitive=())  # nothing of theirs is to be counted
-    columns = surveyed_columns(job)
+    columns = profiled_columns(job)
     counting = Counting(
-        Anonymizer(unasked, run.draft.survey, run.dataset.hierarchies, run.anonymizer.cut),
+        Anonymizer(unasked, run.draft.profile, run.dataset.hierarchies, run.anonymizer.cut),
         run.draft.plan,
         columns,
     )
@@ -167,10 +167,10 @@ def _passing(draw: Draw, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 def _anonymizer(job: Job, run: Run) -> Anonymizer:
     """What a run of ``job`` would anonymize each of its fragments with."""
-    survey, hierarchies = run.draft.survey, run.dataset.hierarchies
+    profile, hierarchies = run.draft.profile, run.dataset.hierarchies
     pilot = run.work.read_arrow(_PILOT)
-    whole = replace(job.partitioning, fragments=1, max_rows=survey.rows)
-    draft = planning.draft(replace(job, partitioning=whole), survey, hierarchies, pilot, pilot)
+    whole = replace(job.partitioning, fragments=1, max_rows=profile.rows)
+    draft = planning.draft(replace(job, partitioning=whole), profile, hierarchies, pilot, pilot)
     return draft.anonymizer(job, hierarchies)
 
 

@@ -24,7 +24,7 @@ from mondrian_ops.algorithms.recoding_choice import choose_recoding
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 from mondrian_ops.engines.cores import available_cores
 from mondrian_ops.engines.local import in_threads
 from mondrian_ops.pipeline.approval import Approve, approved, asks, judge
@@ -69,23 +69,23 @@ def anonymize(
     check_columns(job, source.column_names)
     check_rows(job, source.num_rows)
     hierarchies = hierarchies_of(job)
-    surveyor = Surveyor(job, source.schema, hierarchies)
-    surveyor.add(source)
-    survey = surveyor.finish()
+    profiler = Profiler(job, source.schema, hierarchies)
+    profiler.add(source)
+    profile = profiler.finish()
     pilot = source.take(chosen_rows(source.num_rows, PILOT_ROWS, job.partitioning.seed))
-    cut = choose_cut(job, survey, hierarchies, pilot)
-    anonymizer = Anonymizer(job, survey, hierarchies, cut_of(cut))
+    cut = choose_cut(job, profile, hierarchies, pilot)
+    anonymizer = Anonymizer(job, profile, hierarchies, cut_of(cut))
     check_attainable(anonymizer)
     if job.entity_id is not None:
         persons, _ = persons_of(job.entity_id, source[job.entity_id])
         check_persons(job, len(persons.counts))
     read = source.select(columns_to_read(job, source.column_names))
     recoding = None
-    if surveyor.combinations is not None:
-        frequencies = anonymizer.frequencies(surveyor.combinations)
+    if profiler.combinations is not None:
+        frequencies = anonymizer.frequencies(profiler.combinations)
         recoding = choose_recoding(anonymizer, frequencies, in_parallel=in_threads)
     released, summary, persons_of_rows = anonymizer.release(read, recoding, available_cores())
-    surveyed = time.perf_counter()
+    profiled = time.perf_counter()
     counter = verification.counter_of(job, released.column_names)
     part = counter.add(released, persons=persons_of_rows)
     count = counter.result()
@@ -97,7 +97,7 @@ def anonymize(
     verdict = replace(verdict, passed=not failures, failures=failures)
     state = {
         "rows": source.num_rows,
-        "constant": constant_note(survey.constant),
+        "constant": constant_note(profile.constant),
         "cut": cut,
         "recoding": recoding.told if recoding is not None else {},
         "columns": column_roles(job, source.column_names, index),
@@ -106,11 +106,11 @@ def anonymize(
         "partitioning": partitioning_note(
             job, fragments=1, sample_rows=0, merged=0, reason="in memory", note=""
         ),
-        "timings_s": {"anonymize": surveyed - started},
+        "timings_s": {"anonymize": profiled - started},
         "made_by": None,
     }
     summary = {"id": 0, "where": "", **summary, "equivalence_classes": part.classes, "DP": part.dp}
-    report = assembled(job, state, [summary], count, verdict, surveyed)
+    report = assembled(job, state, [summary], count, verdict, profiled)
     if failures:
         raise PrivacyError("the release is refused: " + "; ".join(failures), report)
     _decide(job, report, approve)

@@ -305,7 +305,7 @@ def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) ->
     return {
         "rows": source.rows,
         "columns": column_roles(job, source.schema.names, source.index),
-        "constant": constant_note(run.draft.survey.constant),
+        "constant": constant_note(run.draft.profile.constant),
         "cut": run.draft.cut,
         "retrieval": {"asked": job.retrieval, "used": retrieval},
         "leaves": [list(leaves) for leaves in merged.fragments],

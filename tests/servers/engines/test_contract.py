@@ -18,7 +18,7 @@ from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.core.plan import Router
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.run import Run
 from reading import KINDS, Column, in_any_order
@@ -39,10 +39,10 @@ def begun(site: Site, here: Path, **keys: Any) -> Run:
 def expected_draft(run: Run, table: pa.Table) -> Draft:
     """The draft of all rows at once."""
     job, hierarchies = run.dataset.job, run.dataset.hierarchies
-    surveyor = Surveyor(job, table.schema, hierarchies)
-    surveyor.add(table)
+    profiler = Profiler(job, table.schema, hierarchies)
+    profiler.add(table)
     chosen = planning.chosen_rows(ROWS, planning.sample_size(job, ROWS), job.partitioning.seed)
-    return planning.draft(job, surveyor.finish(), hierarchies, table.take(chosen), table)
+    return planning.draft(job, profiler.finish(), hierarchies, table.take(chosen), table)
 
 
 def drafted(run: Run, table: pa.Table) -> Run:
@@ -64,12 +64,12 @@ def test_sampling(site: Site, engine: Engine, tmp_path: Path) -> None:
     assert found.plan == expected.plan
     assert found.plan.leaves == 6
     assert found.cut == expected.cut
-    assert found.survey.rows == ROWS == sum(told)
-    assert found.survey.types == expected.survey.types
-    for name, domain in expected.survey.domains.items():
-        assert found.survey.domains[name].equals(domain)
-    for name, counts in expected.survey.counts.items():
-        assert found.survey.counts[name].equals(counts)
+    assert found.profile.rows == ROWS == sum(told)
+    assert found.profile.types == expected.profile.types
+    for name, domain in expected.profile.domains.items():
+        assert found.profile.domains[name].equals(domain)
+    for name, counts in expected.profile.counts.items():
+        assert found.profile.counts[name].equals(counts)
 
 
 def test_counting(site: Site, engine: Engine, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
 from mondrian_ops.algorithms.mondrian import Cut
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 from mondrian_ops.native.mondrian import BLOCK
 
 BUDGETS = [0.001, 0.1, 0.3, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 1000]
@@ -27,9 +27,9 @@ def resolved_of(rows: int, budget: float, **keys: Any) -> dict[str, Any]:
     table = pa.table({name: generator.integers(0, 30, rows) for name in COLUMNS})
     described = {"k": 5, "cut": "lookahead", "quasi_identifiers": COLUMNS, **keys}
     job = Job.from_dict({**described, "cut_budget_s": budget}, paths_required=False)
-    surveyor = Surveyor(job, table.schema, {})
-    surveyor.add(table)
-    return choose_cut(job, surveyor.finish(), {}, table.slice(0, 2000))
+    profiler = Profiler(job, table.schema, {})
+    profiler.add(table)
+    return choose_cut(job, profiler.finish(), {}, table.slice(0, 2000))
 
 
 def resolved_cut(rows: int, budget: float, **keys: Any) -> Cut:

@@ -280,9 +280,9 @@ def test_the_job_decides():
         {**anonymizer.job.to_dict(), "algorithm": "di_mondrian", "di_mondrian": {"cut_points": 7}},
         paths_required=False,
     )
-    resolved = choose_cut(job, anonymizer.survey, {}, data)
+    resolved = choose_cut(job, anonymizer.profile, {}, data)
     assert cut_of(resolved) == MultiwayCut(7)
-    released, summary, _ = Anonymizer(job, anonymizer.survey, {}, cut_of(resolved)).release(data)
+    released, summary, _ = Anonymizer(job, anonymizer.profile, {}, cut_of(resolved)).release(data)
     assert released.num_rows == 64
     assert summary["equivalence_classes"] == 32
-    assert isinstance(cut_of(choose_cut(anonymizer.job, anonymizer.survey, {}, data)), Cut)
+    assert isinstance(cut_of(choose_cut(anonymizer.job, anonymizer.profile, {}, data)), Cut)

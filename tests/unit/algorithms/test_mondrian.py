@@ -31,7 +31,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import CodedRows, Cut, better_gain
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 
 
 @pytest.mark.parametrize("greedy", ["median", "gain", "widest gain"])
@@ -343,9 +343,9 @@ def test_figure_2(greedy):
         },
         paths_required=False,
     )
-    surveyor = Surveyor(job, FIGURE_2.schema, {"Country": WORLD})
-    surveyor.add(FIGURE_2)
-    anonymizer = Anonymizer(job, surveyor.finish(), {"Country": WORLD}, Cut(greedy))
+    profiler = Profiler(job, FIGURE_2.schema, {"Country": WORLD})
+    profiler.add(FIGURE_2)
+    anonymizer = Anonymizer(job, profiler.finish(), {"Country": WORLD}, Cut(greedy))
     assert classes_of(anonymizer, FIGURE_2, Cut(greedy)) == {
         frozenset({0, 1, 2}),
         frozenset({3, 4, 5}),

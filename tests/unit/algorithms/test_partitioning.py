@@ -20,7 +20,7 @@ from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Branch, Leaf, Plan, Router
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 
 WORLD = Hierarchy.from_rows(
     [
@@ -47,9 +47,9 @@ PLAIN = Privacy(KAnonymity(1), ())
 def anonymizer_of(table: pa.Table, *listed: str, greedy: str = "median", k: int = 2) -> Anonymizer:
     job = Job.from_dict({"k": k, "quasi_identifiers": listed}, paths_required=False)
     trees = {"Country": WORLD} if "Country" in table.column_names else {}
-    surveyor = Surveyor(job, table.schema, trees)
-    surveyor.add(table)
-    return Anonymizer(job, surveyor.finish(), trees, Cut(greedy))
+    profiler = Profiler(job, table.schema, trees)
+    profiler.add(table)
+    return Anonymizer(job, profiler.finish(), trees, Cut(greedy))
 
 
 def wheres(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[str]:

@@ -1,4 +1,4 @@
-"""From survey and sample to a draft: how large fragments may be, and what travels between tasks."""
+"""From profile and sample to a draft: how large fragments may be, what travels between tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Router
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 from mondrian_ops.engines.counting import Counting
 from reading import KINDS, TREE_FILE, is_missing
 
@@ -35,11 +35,11 @@ def job_of(listed: list[str], partitioning: dict[str, Any], **keys: Any) -> Job:
 
 def drafted(job: Job, table: pa.Table) -> Draft:
     trees = {q.name: TREES[q.name] for q in job.quasi_identifiers if q.hierarchy is not None}
-    surveyor = Surveyor(job, table.schema, trees)
-    surveyor.add(table)
+    profiler = Profiler(job, table.schema, trees)
+    profiler.add(table)
     rows = table.num_rows
     sample = planning.chosen_rows(rows, planning.sample_size(job, rows), job.partitioning.seed)
-    return planning.draft(job, surveyor.finish(), trees, table.take(sample), table)
+    return planning.draft(job, profiler.finish(), trees, table.take(sample), table)
 
 
 def leaf_of(draft: Draft, job: Job, table: pa.Table) -> np.ndarray:
@@ -150,10 +150,10 @@ def test_a_draft_travels_as_a_table(case, fragments, cut):
         draft.plan,
         draft.sample_rows,
     )
-    assert found.survey.rows == draft.survey.rows
-    assert found.survey.types == draft.survey.types
-    for name, domain in draft.survey.domains.items():
-        assert found.survey.domains[name].equals(domain)
+    assert found.profile.rows == draft.profile.rows
+    assert found.profile.types == draft.profile.types
+    for name, domain in draft.profile.domains.items():
+        assert found.profile.domains[name].equals(domain)
     assert leaf_of(found, job, table).tolist() == leaf_of(draft, job, table).tolist()
 
 

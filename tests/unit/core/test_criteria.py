@@ -29,7 +29,7 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import persons_of
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 from mondrian_ops.native.class_criteria import T_TREE
 
 VALUES = st.sampled_from([*DIAGNOSES, None])
@@ -296,9 +296,9 @@ def test_the_check_of_a_release_agrees(one, other, asked, missing):
     )
     q = [1] * len(one) + [2] * len(other)
     table = pa.table({"q": q, "s": pa.array([*one, *other], pa.string())})
-    surveyor = Surveyor(job, table.schema, {})
-    surveyor.add(table)
-    (domain,) = surveyor.finish().sensitive(job, {})
+    profiler = Profiler(job, table.schema, {})
+    profiler.add(table)
+    (domain,) = profiler.finish().sensitive(job, {})
     codes = domain.encode(table["s"])
     privacy = Privacy.of(job, {})
     cut = [

@@ -22,7 +22,7 @@ from mondrian_ops.core.generalization import (
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.survey import Surveyor
+from mondrian_ops.core.profile import Profiler
 from reading import CHAINS, KINDS, Column, is_missing
 
 TREE = Hierarchy.from_rows([[leaf, *chain] for leaf, chain in CHAINS.items()], "tree.csv")
@@ -32,9 +32,9 @@ def attribute_of(values: pa.Array, way: str, hierarchy: Hierarchy | None = None,
     job = Job.from_dict({"k": 2, "quasi_identifiers": [f"q={way}"], **keys}, paths_required=False)
     trees = {"q": hierarchy} if hierarchy else {}
     table = pa.table({"q": values})
-    surveyor = Surveyor(job, table.schema, trees)
-    surveyor.add(table)
-    (attribute,) = surveyor.finish().attributes(job, trees, tree_order=True)
+    profiler = Profiler(job, table.schema, trees)
+    profiler.add(table)
+    (attribute,) = profiler.finish().attributes(job, trees, tree_order=True)
     return attribute
 
 

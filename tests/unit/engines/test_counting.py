@@ -1,4 +1,4 @@
-"""Survey and counts of the local engine against pandas, for every way a column can be stored."""
+"""Profile and counts of the local engine against pandas, for every way a column can be stored."""
 
 from __future__ import annotations
 
@@ -128,20 +128,20 @@ def test_counts_are_those_of_pandas(tmp_path, write, fragments):
     if write is comma_separated:
         frame["zip"] = "z" + frame["zip"]
     missing_as_none = frame.astype(object).where(frame.notna(), None)
-    survey = run.draft.survey
-    assert survey.rows == ROWS
+    profile = run.draft.profile
+    assert profile.rows == ROWS
     for name in QUASI:
         present = {published(value) for value in missing_as_none[name] if value is not None}
-        domain = survey.domains[name].to_pylist()
+        domain = profile.domains[name].to_pylist()
         assert len(domain) == len(set(domain))
         assert {published(value) for value in domain} == present
     values = missing_as_none["disease"]
-    assert survey.counts["disease"].to_pylist() == [
+    assert profile.counts["disease"].to_pylist() == [
         int(values.isna().sum()), *values.value_counts().sort_index().tolist()
     ]  # fmt: skip
     assert counted(run) == grouped(missing_as_none)
     assert int(counts.rows.sum()) == ROWS
-    assert counts.sensitive[0].sum(axis=0).tolist() == survey.counts["disease"].to_pylist()
+    assert counts.sensitive[0].sum(axis=0).tolist() == profile.counts["disease"].to_pylist()
     known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
     assert np.array_equal(known.rows, counts.rows)
     assert np.array_equal(known.sensitive[0], counts.sensitive[0])

@@ -1,4 +1,4 @@
-"""The survey: domains, ranges and counts of a whole dataset, whatever the batches."""
+"""The profile: domains, ranges and counts of a whole dataset, whatever the batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
-from mondrian_ops.core.survey import Survey, Surveyed, Surveyor, generalization_of
+from mondrian_ops.core.profile import PartialProfile, Profile, Profiler, generalization_of
 from reading import KINDS, TREE_FILE, is_missing, text_of
 
 COUNTRIES = Hierarchy.from_rows([["Italy", "Europe", "*"], ["Japan", "*"]], "countries.csv")
@@ -30,11 +30,11 @@ def a_job(*quasi_identifiers: object, **keys) -> Job:
     )
 
 
-def surveyed(job: Job, *batches: pa.Table, hierarchies=None) -> Survey:
-    surveyor = Surveyor(job, batches[0].schema, hierarchies or {})
+def profiled(job: Job, *batches: pa.Table, hierarchies=None) -> Profile:
+    profiler = Profiler(job, batches[0].schema, hierarchies or {})
     for batch in batches:
-        surveyor.add(batch)
-    return surveyor.finish()
+        profiler.add(batch)
+    return profiler.finish()
 
 
 @st.composite
@@ -56,7 +56,7 @@ def test_domains_and_counts_do_not_depend_on_the_batches(column):
     way = "set" if kind.ways[0] == "interval" else kind.ways[0].partition(":")[0]
     job = a_job("q=prefix" if way == "prefix" else "q=set", sensitive=["s"])
     batches = [table[at : at + size] for at in range(0, len(values), size)]
-    found = surveyed(job, *batches)
+    found = profiled(job, *batches)
     assert found.rows == len(values)
     written = Counter(None if is_missing(v) else text_of(kind, v) for v in values)
     counts = brute_force.of_alike(written)
@@ -80,7 +80,7 @@ def test_a_range_is_that_of_the_present_values(column):
         return
     table = pa.table({"q": pa.array(values, kind.type)})
     batches = [table[at : at + size] for at in range(0, len(values), size)]
-    found = surveyed(a_job("q"), *batches).domains["q"].to_pylist()
+    found = profiled(a_job("q"), *batches).domains["q"].to_pylist()
     present = [value for value in values if not is_missing(value)]
     assert found == ([min(present), max(present)] if present else [])
 
@@ -90,8 +90,8 @@ def test_a_range_is_that_of_the_present_values(column):
 def test_a_survey_survives_its_file(column):
     kind, values, _ = column
     array = pa.array(values, kind.type)
-    found = surveyed(a_job("q", sensitive=["s"]), pa.table({"q": array, "s": array}))
-    again = Survey.from_table(found.to_table())
+    found = profiled(a_job("q", sensitive=["s"]), pa.table({"q": array, "s": array}))
+    again = Profile.from_table(found.to_table())
     assert again.rows == found.rows
     assert again.types == found.types
     for name in ("q", "s"):
@@ -102,7 +102,7 @@ def test_a_survey_survives_its_file(column):
 @examples(150)
 @given(columns(), st.data())
 def test_surveys_of_parts_are_the_survey_of_the_whole(column, data):
-    """However the rows are divided among surveyors, and those among batches."""
+    """However the rows are divided among profilers, and those among batches."""
     kind, values, size = column
     array = pa.array(values, kind.type)
     table = pa.table({"q": array, "s": array})
@@ -116,13 +116,13 @@ def test_surveys_of_parts_are_the_survey_of_the_whole(column, data):
         job = a_job(f"q={way}", sensitive=["s"])
         places = data.draw(st.lists(st.integers(1, len(values)), max_size=4, unique=True))
         ends = sorted({*places, len(values)})
-        whole = Surveyor(job, table.schema, hierarchies)
+        whole = Profiler(job, table.schema, hierarchies)
         for start, end in zip([0, *ends], ends, strict=False):
-            part = Surveyor(job, table.schema, hierarchies)
+            part = Profiler(job, table.schema, hierarchies)
             for at in range(start, end, size):
                 part.add(table[at : min(at + size, end)])
-            whole.take(Surveyed.from_table(sent(part.so_far().to_table())))
-        assert_same(whole.finish(), surveyed(job, table, hierarchies=hierarchies))
+            whole.merge(PartialProfile.from_table(sent(part.so_far().to_table())))
+        assert_same(whole.finish(), profiled(job, table, hierarchies=hierarchies))
 
 
 @examples(100)
@@ -135,12 +135,12 @@ def test_where_combinations_are_counted_the_domains_are_theirs(column, data):
     table = pa.table({"q": array.take(pa.array(shuffled)), "s": array})
     job = a_job("q=prefix" if kind.ways[0] == "prefix" else "q=set", sensitive=["s"])
     recoded = replace(job, algorithm="samarati")
-    whole = Surveyor(recoded, table.schema, {})
+    whole = Profiler(recoded, table.schema, {})
     for at in range(0, len(values), size):
-        part = Surveyor(recoded, table.schema, {})
+        part = Profiler(recoded, table.schema, {})
         part.add(table[at : at + size])
-        whole.take(Surveyed.from_table(sent(part.so_far().to_table())))
-    assert_same(whole.finish(), surveyed(job, table))
+        whole.merge(PartialProfile.from_table(sent(part.so_far().to_table())))
+    assert_same(whole.finish(), profiled(job, table))
     found = whole.combinations
     named = [found.values[name].take(pa.array(found.indices(name))) for name in ("q", "s")]
     rows = Counter()
@@ -158,12 +158,12 @@ def test_where_combinations_are_counted_the_domains_are_theirs(column, data):
 def test_many_parts_are_merged_on_the_way():
     table = pa.table({"q": pa.array([str(at % 7) for at in range(700)]), "x": range(700)})
     job = a_job("q", "x")
-    whole = Surveyor(job, table.schema, {})
+    whole = Profiler(job, table.schema, {})
     for at in range(0, 700, 5):
-        part = Surveyor(job, table.schema, {})
+        part = Profiler(job, table.schema, {})
         part.add(table[at : at + 5])
-        whole.take(Surveyed.from_table(sent(part.so_far().to_table())))
-    assert_same(whole.finish(), surveyed(job, table))
+        whole.merge(PartialProfile.from_table(sent(part.so_far().to_table())))
+    assert_same(whole.finish(), profiled(job, table))
 
 
 def sent(table: pa.Table) -> pa.Table:
@@ -174,7 +174,7 @@ def sent(table: pa.Table) -> pa.Table:
     return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
-def assert_same(found: Survey, expected: Survey) -> None:
+def assert_same(found: Profile, expected: Profile) -> None:
     assert found.rows == expected.rows
     assert found.types == expected.types
     for some, others in ((found.domains, expected.domains), (found.counts, expected.counts)):
@@ -184,7 +184,7 @@ def assert_same(found: Survey, expected: Survey) -> None:
 
 def test_many_batches_are_merged_on_the_way():
     table = pa.table({"q": pa.array([str(at % 7) for at in range(700)]), "x": range(700)})
-    found = surveyed(a_job("q", "x"), *[table[at : at + 5] for at in range(0, 700, 5)])
+    found = profiled(a_job("q", "x"), *[table[at : at + 5] for at in range(0, 700, 5)])
     assert found.domains["q"].to_pylist() == list("0123456")
     assert found.domains["x"].to_pylist() == [0, 699]
 
@@ -193,7 +193,7 @@ def test_values_that_are_no_leaf_are_counted_not_shown():
     table = pa.table({"country": ["Italy", "Atlantis", "Mu", "Atlantis", None]})
     job = a_job("country=hierarchy:countries.csv")
     with pytest.raises(HierarchyError) as caught:
-        surveyed(job, table, hierarchies={"country": COUNTRIES})
+        profiled(job, table, hierarchies={"country": COUNTRIES})
     message = str(caught.value)
     assert "'country': 3 row(s) hold 2 value(s)" in message
     assert "countries.csv" in message
@@ -211,7 +211,7 @@ def test_numbers_are_leaves_by_their_text():
         sensitive_hierarchy={"s": "numbers.csv"},
     )
     trees = {"q": tree, "s": tree}
-    found = surveyed(job, table, hierarchies=trees)
+    found = profiled(job, table, hierarchies=trees)
     (domain,) = found.sensitive(job, trees)
     assert domain.values.to_pylist() == ["1", "2"]
     assert domain.counts.tolist() == [2, 1, 1]
@@ -223,14 +223,14 @@ def test_numbers_are_leaves_by_their_text():
 def test_a_ladder_over_floats_finds_its_own_leaves():
     table = pa.table({"q": [38.0, 0.1, 1e20 / 1e18, None]})
     job = a_job("q=ladder:50/100")
-    (attribute,) = surveyed(job, table).attributes(job, {}, tree_order=False)
+    (attribute,) = profiled(job, table).attributes(job, {}, tree_order=False)
     assert attribute.leaves.to_pylist() == ["0.1", "38", "100"]
     assert attribute.encode(table["q"]).codes.tolist() == [2, 1, 3, 0]
 
 
 def test_infinite_values_of_an_interval():
     with pytest.raises(InputError, match="'q': 1 infinite"):
-        surveyed(a_job("q"), pa.table({"q": [1.0, -math.inf]}))
+        profiled(a_job("q"), pa.table({"q": [1.0, -math.inf]}))
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_types_that_cannot_be_generalized_so(quasi, type_, says):
 def test_sensitive_values_that_cannot_be_counted(type_):
     schema = pa.schema([("q", pa.int64()), ("s", type_)])
     with pytest.raises(JobError, match="'s' of type"):
-        Surveyor(a_job("q", sensitive=["s"]), schema, {})
+        Profiler(a_job("q", sensitive=["s"]), schema, {})
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_sensitive_values_that_cannot_be_counted(type_):
 def test_leaves_that_are_no_files_are_not_to_be_told(quasi, algorithm, named):
     table = pa.table({"q": ["Italy", "Japan", "Italy"], "n": [1, 2, 3]})
     job = a_job(quasi, algorithm=algorithm)
-    (attribute,) = surveyed(job, table, hierarchies={"q": COUNTRIES}).attributes(
+    (attribute,) = profiled(job, table, hierarchies={"q": COUNTRIES}).attributes(
         job, {"q": COUNTRIES} if named else {}, tree_order=False
     )
     assert attribute.named is named
@@ -320,17 +320,17 @@ def hierarchical(**keys) -> Job:
 def test_leaves_of_sensitive_values_are_found_in_any_spelling(algorithm):
     table = pa.table({"q": [1] * 5, "s": [" Italy", "Japan\u00a0", "Italy", "", None]})
     job, trees = hierarchical(algorithm=algorithm), {"s": COUNTRIES}
-    (domain,) = surveyed(job, table, hierarchies=trees).sensitive(job, trees)
+    (domain,) = profiled(job, table, hierarchies=trees).sensitive(job, trees)
     assert domain.counts.tolist() == [2, 2, 1]
     assert domain.encode(table["s"]).tolist() == [1, 2, 1, 0, 0]
     with pytest.raises(HierarchyError, match="'s': 1 row"):
-        surveyed(job, pa.table({"q": [1], "s": ["Mu "]}), hierarchies=trees)
+        profiled(job, pa.table({"q": [1], "s": ["Mu "]}), hierarchies=trees)
 
 
 def test_leaves_of_quasi_identifiers_are_found_as_they_are_written():
     job = a_job("country=hierarchy:countries.csv")
     with pytest.raises(HierarchyError, match="'country': 1 row"):
-        surveyed(job, pa.table({"country": [" Italy"]}), hierarchies={"country": COUNTRIES})
+        profiled(job, pa.table({"country": [" Italy"]}), hierarchies={"country": COUNTRIES})
 
 
 def test_leaves_that_are_one_sensitive_value_are_refused():
@@ -340,11 +340,11 @@ def test_leaves_that_are_one_sensitive_value_are_refused():
     )
     table = pa.table({"q": [1], "s": ["Mu"]})
     with pytest.raises(HierarchyError, match=r"'twins\.csv' has 1 leaves .*; keep one") as caught:
-        surveyed(hierarchical(), table, hierarchies={"s": twins})
+        profiled(hierarchical(), table, hierarchies={"s": twins})
     assert "Italy" not in str(caught.value)
     blank = Hierarchy.from_rows([["Mu", "*"], ["\t", "*"], [" ", "*"]], "blank.csv")
     job, trees = hierarchical(), {"s": blank}
-    (domain,) = surveyed(
+    (domain,) = profiled(
         job, pa.table({"q": [1, 1], "s": ["Mu", " "]}), hierarchies=trees
     ).sensitive(job, trees)
     assert domain.counts.tolist() == [1, 1, 0, 0]
@@ -358,12 +358,12 @@ def test_sensitive_text_that_is_no_utf_8_is_refused(algorithm):
     )
     job = a_job("q", sensitive=["s"], algorithm=algorithm)
     with pytest.raises(InputError, match="'s': holds text that is not UTF-8"):
-        surveyed(job, pa.table({"q": [1], "s": broken}))
+        profiled(job, pa.table({"q": [1], "s": broken}))
 
 
 def test_persons_are_as_they_are_written():
     table = pa.table({"q": [1] * 4, "p": ["1", " 1", "", None]})
     job = a_job("q", entity_id="p", algorithm="samarati")
-    domain = surveyed(job, table).persons(job)
+    domain = profiled(job, table).persons(job)
     assert domain.counts.tolist() == [1, 1, 1, 1]
     assert sorted(domain.encode(table["p"]).tolist()) == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""The survey: what one pass over the whole dataset finds out before anything is cut.
+"""The profile: what one pass over the whole dataset finds out before anything is cut.
 
 Fragments are anonymized alone, but on the scale of the whole: its spans, its domains, its
 distribution of sensitive values (design, invariants 5 and 7).
@@ -31,14 +31,14 @@ from mondrian_ops.core.job import Job, QuasiIdentifier
 from mondrian_ops.core.spellings import one_spelling
 from mondrian_ops.core.values import text_of, writable
 
-__all__ = ["Survey", "Surveyed", "Surveyor"]
+__all__ = ["PartialProfile", "Profile", "Profiler"]
 
 Hierarchies = Mapping[str, Hierarchy]
 """Hierarchies read from files, by column."""
 
 
 @dataclass(frozen=True)
-class Survey:
+class Profile:
     """Rows, and each column's domain; ``domains`` by column: distinct values in order, or a range.
 
     ``counts`` by sensitive column: occurrences of the missing value (if any), then of each value.
@@ -134,8 +134,8 @@ class Survey:
         return pa.table(columns).replace_schema_metadata(meta)
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> Survey:
-        """The survey that `to_table` gave."""
+    def from_table(cls, table: pa.Table) -> Profile:
+        """The profile that `to_table` gave."""
         schema = pa.ipc.read_schema(
             pa.py_buffer(bytes.fromhex(table.schema.metadata[b"types"].decode()))
         )
@@ -149,7 +149,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Surveyed:
+class PartialProfile:
     """What some rows of a dataset hold: each column's ends or values, or their combinations.
 
     ``ends`` by column, (2,) each; ``missing``: those of them with missing values; ``counted`` by
@@ -175,7 +175,7 @@ class Surveyed:
         return pa.table(lists).replace_schema_metadata(meta)
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> Surveyed:
+    def from_table(cls, table: pa.Table) -> PartialProfile:
         """What `to_table` gave."""
         values, counts = _with_prefix(table, "values:"), _with_prefix(table, "counts:")
         combined = _with_prefix(table, "combined:")
@@ -188,8 +188,8 @@ class Surveyed:
         )
 
 
-class Surveyor:
-    """Collects a `Survey` from batches; memory follows the distinct values, not the rows."""
+class Profiler:
+    """Collects a `Profile` from batches; memory follows the distinct values, not the rows."""
 
     def __init__(self, job: Job, schema: pa.Schema, hierarchies: Hierarchies) -> None:
         self._hierarchies = hierarchies
@@ -218,8 +218,8 @@ class Surveyor:
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted if self._combined is None}
 
-    def look(self, batch: pa.RecordBatch | pa.Table) -> Surveyed:
-        """What some rows hold, with at least `surveyed_columns`; the surveyor stays as it is."""
+    def profile(self, batch: pa.RecordBatch | pa.Table) -> PartialProfile:
+        """What some rows hold, with at least `profiled_columns`; the profiler stays as it is."""
         arrays = {name: as_array(batch.column(name)) for name in self._ranges}
         for name, array in arrays.items():
             _check_moments(name, array)
@@ -231,41 +231,41 @@ class Surveyor:
             if name not in ends
         }
         if self._combined is not None:
-            return Surveyed(batch.num_rows, ends, {}, Combinations.of(columns))
+            return PartialProfile(batch.num_rows, ends, {}, Combinations.of(columns))
         counted = {name: each.counted() for name, each in columns.items()}
-        return Surveyed(batch.num_rows, ends, counted, missing=missing)
+        return PartialProfile(batch.num_rows, ends, counted, missing=missing)
 
-    def take(self, found: Surveyed) -> None:
+    def merge(self, part: PartialProfile) -> None:
         """Take in what other rows of the dataset hold."""
-        self._rows += found.rows
-        self._missing |= found.missing
+        self._rows += part.rows
+        self._missing |= part.missing
         for name, ends in self._ranges.items():
-            ends.append(found.ends[name])
+            ends.append(part.ends[name])
             if len(ends) > 64:
                 ends[:] = [_ends(pa.concat_arrays(ends))]
         for name, tally in self._tallies.items():
-            tally.add(*found.counted[name])
-        if self._combined is not None and found.combinations is not None:
-            self._combined.add(found.combinations)
+            tally.add(*part.counted[name])
+        if self._combined is not None and part.combinations is not None:
+            self._combined.add(part.combinations)
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take in some rows with at least `surveyed_columns`."""
-        self.take(self.look(batch))
+        """Take in some rows with at least `profiled_columns`."""
+        self.merge(self.profile(batch))
 
-    def so_far(self) -> Surveyed:
+    def so_far(self) -> PartialProfile:
         """All that was taken in."""
         ends = {name: _ends(pa.concat_arrays(each)) for name, each in self._ranges.items()}
         counted = {name: tally.so_far() for name, tally in self._tallies.items()}
         missing = frozenset(self._missing)
-        return Surveyed(self._rows, ends, counted, self.combinations, missing)
+        return PartialProfile(self._rows, ends, counted, self.combinations, missing)
 
     @property
     def combinations(self) -> Combinations | None:
         """The combinations of the columns' values, where columns are recoded as a whole."""
         return self._combined.result() if self._combined is not None and self._rows else None
 
-    def finish(self) -> Survey:
-        """The survey; raises InputError or HierarchyError where the dataset cannot be coded."""
+    def finish(self) -> Profile:
+        """The profile; raises InputError or HierarchyError where the dataset cannot be coded."""
         domains: dict[str, pa.Array] = {}
         counts: dict[str, pa.Array] = {}
         distinct: dict[str, int] = {}
@@ -284,7 +284,7 @@ class Surveyor:
             if name not in self._quasi:
                 counts[name] = occurrences
         constant = tuple(name for name in self._quasi if distinct[name] == 1)
-        return Survey(self._rows, self._types, domains, counts, constant)
+        return Profile(self._rows, self._types, domains, counts, constant)
 
     def _finished_tallies(self) -> dict[str, _Tally]:
         """The counts of single columns."""
@@ -346,8 +346,8 @@ class _Tally:
         return values.drop_null(), counts.take(order)
 
 
-def surveyed_columns(job: Job) -> list[str]:
-    """The columns a survey's pass reads: quasi-identifiers, sensitive ones, and the persons that
+def profiled_columns(job: Job) -> list[str]:
+    """The columns a profile's pass reads: quasi-identifiers, sensitive ones, and the persons that
     samples are cut by."""
     persons = [] if job.entity_id is None else [job.entity_id]
     return [*job.quasi_identifier_names, *job.sensitive, *persons]
@@ -356,7 +356,7 @@ def surveyed_columns(job: Job) -> list[str]:
 def _domain_columns(job: Job) -> list[str]:
     """The columns whose domain has to be known. Persons may be as many as rows: theirs only where
     combinations of all columns are counted."""
-    columns = surveyed_columns(job)
+    columns = profiled_columns(job)
     return [name for name in columns if name != job.entity_id or job.recodes_columns]
 
 
