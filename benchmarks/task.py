@@ -13,10 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mondrian_ops.lean_imports import import_lean
+
 Task = dict[str, Any]
 
 
 def main() -> None:
+    import_lean()  # as the operators do, before numpy is imported
     task: Task = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     answer = _PHASES[task["phase"]](task)
     Path(task["answer"]).write_text(json.dumps(answer), "utf-8")
