@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.storage.locations import is_local, local_path, remote_parts, shown
+from mondrian_ops.storage.locations import check_path, is_local, local_path, remote_parts, shown
 
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
@@ -128,13 +128,11 @@ def check_job(job: Job) -> None:
 
     Nothing of what it names is looked at before, but where symbolic links lead.
     """
-    allowed = limits()
-    if allowed is None:
-        return
     check_given("input", job.input)
     check_given("output", job.output, writing=True)
     check_given("ledger", job.ledger, writing=True)
-    if job.engine != "spark":
+    allowed = limits()
+    if allowed is None or job.engine != "spark":
         return
     if job.spark.connection not in allowed.connections:
         raise _refused(
@@ -148,13 +146,16 @@ def check_job(job: Job) -> None:
 def check_given(
     option: str, url: str | None, *, writing: bool = False, exact: bool = False
 ) -> None:
-    """Raise JobError where ``option`` names a location that is not allowed, or a hidden one.
+    """Raise JobError where ``option`` names a hidden location, one not allowed, or none at all.
 
     Hidden names are those of working files and of archives, which are nobody's input or output.
     What is read is a pattern, unless it is ``exact``; what is written never is.
     """
+    if url is None:
+        return
+    check_path(option, url)
     allowed = limits()
-    if allowed is None or url is None:
+    if allowed is None:
         return
     if _climbs(url):
         raise JobError(f"{option}: {shown(url)} holds '..'; give the location without it")

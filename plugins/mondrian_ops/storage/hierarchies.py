@@ -11,6 +11,7 @@ from typing import TextIO
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.storage.files import content_within
+from mondrian_ops.storage.locations import check_path
 
 __all__ = ["find_hierarchy", "read_hierarchy"]
 
@@ -30,7 +31,9 @@ def find_hierarchy(name: str, beside: str | None) -> str:
 
     Raises:
         HierarchyError: it is in none of them.
+        JobError: no file can have this name.
     """
+    check_path("hierarchy", name)
     places = ([beside] if beside else []) + _shared_places()
     for place in places:
         root = Path(place).resolve()

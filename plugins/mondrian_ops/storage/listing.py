@@ -14,7 +14,14 @@ from typing import Literal
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.allowed import check_found, check_reading
 from mondrian_ops.storage.files import is_there
-from mondrian_ops.storage.locations import is_local, joined, local_path, remote_parts, shown
+from mondrian_ops.storage.locations import (
+    check_path,
+    is_local,
+    joined,
+    local_path,
+    remote_parts,
+    shown,
+)
 from mondrian_ops.storage.remote import Entry, entries, entry, open_stream
 
 __all__ = [
@@ -72,8 +79,10 @@ def data_files(url: str) -> list[DataFile]:
     Raises:
         InputError: nothing is there, or a directory is Hive-partitioned (its columns would be
             lost without notice).
-        JobError: a symbolic link leads to where nothing may be read, or to a hidden name.
+        JobError: no file can have the path, or a symbolic link leads to where nothing may be read
+            or to a hidden name.
     """
+    check_path("input", url)
     try:
         found = _local_files(url) if is_local(url) else _remote_files(url)
     except FileNotFoundError as error:

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
-from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.errors import InputError, JobError
 from mondrian_ops.storage import connections
 
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
 __all__ = [
+    "check_path",
     "filesystem",
     "is_local",
     "is_s3",
@@ -39,6 +40,9 @@ __all__ = [
 ]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
+_MAX_NAME_BYTES = 255  # of the file systems of Linux, and of HDFS
+_MAX_PATH_BYTES = 4095
+_MAX_KEY_BYTES = 1024  # of S3, where a name has no limit of its own
 
 
 def is_local(url: str) -> bool:
@@ -72,6 +76,30 @@ def local_path(url: str) -> str:
     if not is_local(url):
         raise InputError(f"{shown(url)}: not on the local file system; give a local path")
     return unquote(urlsplit(url).path) if _URL.match(url) else os.fspath(url)
+
+
+def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
+    """Raise JobError where no file can have this path, whatever store it is on.
+
+    ``suffix_bytes`` is what the names of working files add to the last name.
+    """
+    path = local_path(url) if is_local(url) else remote_parts(url)[1]
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise JobError(f"{option}: the path holds half of a character; write it again") from None
+    if b"\0" in encoded:
+        raise JobError(f"{option}: the path holds a NUL byte, which no file name may; remove it")
+    names = encoded.rstrip(b"/").split(b"/")
+    longest = max(len(names[-1]) + suffix_bytes, *map(len, names))
+    if longest > _MAX_NAME_BYTES and not is_s3(url):
+        raise JobError(
+            f"{option}: a name in the path is longer than {_MAX_NAME_BYTES - suffix_bytes} bytes; "
+            "choose a shorter one"
+        )
+    most = (_MAX_KEY_BYTES if is_s3(url) else _MAX_PATH_BYTES) - suffix_bytes
+    if len(encoded) > most:
+        raise JobError(f"{option}: the path is longer than {most:,} bytes; choose a shorter one")
 
 
 def shown(url: str) -> str:

@@ -41,6 +41,7 @@ from mondrian_ops.storage.files import (
 )
 from mondrian_ops.storage.listing import data_file, data_files, file_format, source_root
 from mondrian_ops.storage.locations import (
+    check_path,
     is_local,
     is_s3,
     joined,
@@ -136,8 +137,10 @@ def check_output(input_url: str, output: str) -> None:
     Raises:
         StorageError: it would be read as part of the input, the input lies in it, it is not a
             release of this project, or its directory is not writable.
-        JobError: nothing may be written there.
+        JobError: nothing may be written there, or one of the two can be no path.
     """
+    check_path("input", input_url)
+    check_path("output", output)
     target = _target(output)
     way = _way(target)
     with way.alone(target):

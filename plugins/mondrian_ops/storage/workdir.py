@@ -26,6 +26,7 @@ from mondrian_ops.storage.files import (
     write_file,
 )
 from mondrian_ops.storage.locations import (
+    check_path,
     filesystem,
     is_local,
     joined,
@@ -64,7 +65,11 @@ _PERSONS = "persons-"
 
 
 def work_path(output: str, run_id: str) -> str:
-    """The working directory of a run: hidden, beside the output and so on its file system."""
+    """The working directory of a run: hidden, beside the output and so on its file system.
+
+    Raises JobError where the output's path can be none, or is too long for that.
+    """
+    check_path("output", output, len(f".{_ending(run_id)}"))
     if is_local(output):
         target = Path(local_path(output)).resolve()
         return str(target.with_name(f".{target.name}{_ending(run_id)}"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mondrian_ops.core.errors import InputError
+from mondrian_ops import storage
+from mondrian_ops.core.errors import InputError, JobError
 from mondrian_ops.storage import locations
 
 
@@ -58,3 +59,57 @@ def test_a_local_location_is_a_path_or_a_file_url(tmp_path):
 )
 def test_only_s3_is_an_object_store(url, is_s3):
     assert locations.is_s3(url) == is_s3
+
+
+LONG = "x" * 256
+NO_PATHS = {
+    "a\0b.csv": "the path holds a NUL byte, which no file name may; remove it",
+    "file:///tmp/a%00b.csv": "the path holds a NUL byte",
+    "s3://bucket/a\0b": "the path holds a NUL byte",
+    "a\ud800b.csv": "the path holds half of a character; write it again",
+    LONG: "a name in the path is longer than 255 bytes; choose a shorter one",
+    f"{LONG}/*.csv": "a name in the path is longer than 255 bytes",
+    f"hdfs://namenode/{LONG}": "a name in the path is longer than 255 bytes",
+    "ä" * 128: "a name in the path is longer than 255 bytes",
+    "/".join(["y" * 200] * 30): "the path is longer than 4,095 bytes; choose a shorter one",
+    "s3://bucket/" + "z" * 1100: "the path is longer than 1,024 bytes",
+}
+
+
+@pytest.mark.parametrize("path", NO_PATHS, ids=range(len(NO_PATHS)))
+def test_a_path_that_no_file_can_have_is_refused_with_the_option_and_the_remedy(path):
+    with pytest.raises(JobError) as caught:
+        locations.check_path("input", path)
+    assert str(caught.value).startswith(f"input: {NO_PATHS[path]}")
+    assert "/" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["", "/", "a" * 255, "/" + "b" * 255 + "/", "s3://b/" + LONG])
+def test_a_path_that_a_file_can_have_passes(path):
+    locations.check_path("input", path)
+
+
+def test_what_working_files_add_to_a_name_has_to_fit_too():
+    locations.check_path("output", "a/" + "b" * 235 + "/", 20)
+    locations.check_path("output", "a" * 255 + "/b", 20)
+    with pytest.raises(JobError, match="output: a name in the path is longer than 235 bytes"):
+        locations.check_path("output", "a/" + "b" * 236, 20)
+
+
+@pytest.mark.parametrize("path", ["a\0b", LONG, "/".join(["y" * 200] * 30)], ids=range(3))
+def test_every_way_into_a_run_refuses_such_a_path(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    job = {"input": "in.csv", "output": "out", "k": 2, "quasi_identifiers": ["a"]}
+    for key in ("input", "output", "ledger"):
+        with pytest.raises(JobError, match=f"^{key}: "):
+            storage.check_job(storage.load_job({**job, key: path}))
+    for work in (
+        lambda: storage.work_path(path, "run"),
+        lambda: storage.check_output(path, "out"),
+        lambda: storage.check_output("in.csv", path),
+        lambda: storage.open_source(path),
+        lambda: storage.find_hierarchy(path, str(tmp_path)),
+        lambda: storage.read_job(path),
+    ):
+        with pytest.raises(JobError, match=r"longer than|NUL byte"):
+            work()
