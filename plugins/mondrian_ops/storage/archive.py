@@ -27,6 +27,7 @@ from threading import Lock
 from typing import Any
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import names_in, read_file, remove_file, write_file
 from mondrian_ops.storage.keys import KEY_BYTES, make_key
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
@@ -164,7 +165,7 @@ class Archive:
     def _read_entries(self, name: str) -> list[Entry] | None:
         try:
             content = read_file(self._inside(_INDEX, name))
-            found = [json.loads(line) for line in content.splitlines()]
+            found = [json_value(line) for line in content.splitlines()]
         except FileNotFoundError:  # a segment stands for it by now
             return None
         except (StorageError, ValueError):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Protocol
 
+from mondrian_ops.storage.locations import is_local, local_path
 from mondrian_ops.storage.remote import open_stream, store_errors
 
 __all__ = ["DigestingSink", "digest_of"]
-
-_CHUNK_BYTES = 1 << 20
 
 
 class _Sink(Protocol):
@@ -48,8 +48,8 @@ class DigestingSink:
 
 def digest_of(url: str) -> str:
     """The SHA-256 of a file's content, in hexadecimal; raises FileNotFoundError."""
-    digest = hashlib.sha256()
-    with store_errors(url), open_stream(url) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+    if is_local(url):
+        with Path(local_path(url)).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    with store_errors(url), open_stream(url) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

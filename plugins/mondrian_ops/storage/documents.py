@@ -1,11 +1,11 @@
-"""YAML and JSON texts that a person wrote, read with limits and without surprises."""
+"""YAML and JSON that somebody else may have written, read with limits and without surprises."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-__all__ = ["DocumentError", "parsed", "parsed_json"]
+__all__ = ["DocumentError", "json_value", "parsed", "parsed_json"]
 
 MOST_ALIASES = 20  # each may double what the others stand for
 MOST_MERGED = 10_000  # keys of a mapping, with those that `<<` takes from others
@@ -13,6 +13,14 @@ MOST_MERGED = 10_000  # keys of a mapping, with those that `<<` takes from other
 
 class DocumentError(Exception):
     """What is wrong, to be put after the name of the file: ``, line 3: not valid YAML``."""
+
+
+def json_value(content: str | bytes) -> Any:
+    """The value of a JSON text, which a program wrote; raises ValueError where it is none."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
 
 
 def parsed(text: str) -> Any:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.storage.allowed import check_given
+from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import make_private, names_in, read_file, remove_file, write_file
 from mondrian_ops.storage.keys import KEY_BYTES, make_key
 from mondrian_ops.storage.locations import filesystem, joined, shown
@@ -169,7 +170,7 @@ class Ledger:
     def _read(self, name: str) -> Noted:
         path = joined(self.url, _RELEASES, name)
         try:
-            found = json.loads(read_file(path))
+            found = json_value(read_file(path))
         except FileNotFoundError:  # its release was refused meanwhile
             return Noted([], [])
         except ValueError:

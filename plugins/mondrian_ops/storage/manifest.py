@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import read_file
 from mondrian_ops.storage.locations import joined
 
@@ -27,7 +28,7 @@ def build(token: str, files: Sequence[tuple[str, int, int]]) -> bytes:
 def read(release: str) -> Mapping[str, Any] | None:
     """What the manifest in a directory says; None where there is none, or one of others."""
     try:
-        told = json.loads(read_file(joined(release, NAME)))
+        told = json_value(read_file(joined(release, NAME)))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return told if isinstance(told, dict) and {"token", "files"} <= told.keys() else None

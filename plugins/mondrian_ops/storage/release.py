@@ -9,7 +9,6 @@ next :func:`check_output` or :func:`publish` puts in order.
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from mondrian_ops.storage import (
 )
 from mondrian_ops.storage.allowed import check_writing
 from mondrian_ops.storage.digest import DigestingSink
+from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
     is_there,
     names_in,
@@ -324,7 +324,7 @@ def _names_in(target: str) -> list[str] | None:
 
 def _is_release(target: str) -> bool:
     try:
-        report = json.loads(read_file(joined(target, REPORT)))
+        report = json_value(read_file(joined(target, REPORT)))
         read_file(joined(target, manifest.NAME))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, ValueError):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 from mondrian_ops.storage.digest import digest_of
@@ -26,5 +27,6 @@ def seal_of(directory: str) -> str:
     names = sorted(fnmatch.filter(names_in(directory), PART_PATTERN))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         digests = pool.map(digest_of, [joined(directory, name) for name in names])
-        lines = [f"{name} {digest}\n" for name, digest in zip(names, digests, strict=True)]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+        sealed = list(zip(names, digests, strict=True))
+    # As JSON: a name may hold any character, a line break too, but not end early.
+    return hashlib.sha256(json.dumps(sealed).encode()).hexdigest()

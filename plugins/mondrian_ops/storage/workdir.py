@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.allowed import check_writing
+from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
     NewFile,
     make_private,
@@ -245,7 +246,7 @@ class WorkDir:
     def read_json(self, name: str) -> Any:
         """The value that :meth:`write_json` wrote."""
         with self.there():
-            return json.loads(self.read_bytes(name))
+            return json_value(self.read_bytes(name))
 
     def write_bytes(self, name: str, content: bytes) -> None:
         """Write a file as a whole or not at all."""

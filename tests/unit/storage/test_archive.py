@@ -106,7 +106,7 @@ def test_a_damaged_file_is_read_and_told_of_once(tmp_path, caplog, monkeypatch):
     archive = Archive(str(tmp_path))
     archive.keep(entry(1), {})
     damaged = tmp_path / "index" / f"0000001-{'0' * 32}.jsonl"
-    damaged.write_text("{")
+    damaged.write_text("[" * 50_000)
     reads = []
     read_file = archive_module.read_file
     monkeypatch.setattr(

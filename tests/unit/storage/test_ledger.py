@@ -63,3 +63,10 @@ def test_remote_places_are_compared_too(monkeypatch, ledger, refused):
     with pytest.raises(JobError, match=r"^ledger: ") as error:
         storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
     assert "else" not in str(error.value)
+
+
+def test_an_entry_nested_without_end_is_damaged(tmp_path):
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases" / "a.json").write_text("[" * 50_000)
+    noted = storage.Ledger(str(tmp_path)).noted()
+    assert noted == ([], [str(tmp_path / "releases" / "a.json")])

@@ -50,7 +50,10 @@ def test_a_manifest_is_one_json_value_of_ascii_lines():
         b'["token", "files"]',
         b'{"token": 1}',
         b'{"files": []}',
+        b"[" * 50_000 + b"]" * 50_000,
+        b'{"token": ' * 50_000,
     ],
+    ids=range(10),
 )
 def test_the_mark_of_another_program_is_no_manifest(tmp_path, content):
     (tmp_path / "_SUCCESS").write_bytes(content)

@@ -233,3 +233,11 @@ def test_a_part_left_unfinished_by_a_killed_attempt_is_not_published(tmp_path):
     publish(str(staging), str(tmp_path / "out"))
     assert all(name.startswith(("part-", "_")) for name in names(tmp_path / "out"))
     assert version_of(tmp_path / "out") == 1
+
+
+def test_a_report_nested_without_end_is_none_of_ours(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "_SUCCESS").touch()
+    (tmp_path / "out" / "_report.json").write_text("[" * 50_000)
+    with pytest.raises(StorageError, match="holds something that is not a release; choose another"):
+        check_output("in", str(tmp_path / "out"))

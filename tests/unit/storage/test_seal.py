@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import pytest
@@ -58,6 +59,32 @@ def test_two_releases_have_one_seal_if_they_have_the_same_parts(tmp_path_factory
     place = tmp_path_factory.mktemp("releases")
     seals = [seal_of(release(place / name, parts)) for name, parts in (("a", one), ("b", other))]
     assert (seals[0] == seals[1]) == (one == other)
+
+
+def test_a_name_cannot_pass_for_two_parts_and_the_digest_of_one(tmp_path):
+    """On a local disk a name may hold a line break: sealed line by line, both were one text."""
+    one, other = "part-0.parquet", "part-1.parquet"
+    digest = hashlib.sha256(b"x").hexdigest()
+    two = release(tmp_path / "a", {one: b"x", other: b"y"})
+    forged = release(tmp_path / "b", {f"{one} {digest}\n{other}": b"y"})
+    assert seal_of(two) != seal_of(forged)
+
+
+@pytest.mark.parametrize("name", ["part-\n.parquet", "part-\\n.parquet", 'part-", "\t.parquet'])
+def test_odd_names_are_sealed_too(tmp_path, name):
+    seals = {
+        seal_of(release(tmp_path / "a", {name: b"x"})),
+        seal_of(release(tmp_path / "b", {f"{name}.parquet": b"x"})),
+        seal_of(release(tmp_path / "c", {"part-.parquet": b"x"})),
+    }
+    assert len(seals) == 3
+
+
+def test_a_name_that_is_no_utf8_is_sealed_too(tmp_path):
+    place = tmp_path / "a"
+    place.mkdir()
+    (place / os.fsdecode(b"part-\xff.parquet")).write_bytes(b"x")
+    assert seal_of(str(place)) != seal_of(release(tmp_path / "b", {"part-.parquet": b"x"}))
 
 
 def test_reports_marks_and_hidden_files_are_not_sealed(tmp_path):

@@ -220,3 +220,10 @@ def test_an_obsolete_attempt_writes_nothing_into_its_successors_files(work):
     assert {path.name for path in Path(work.root).rglob("*")} == {
         *("attempt", "part-key", "fragments", "release")
     }
+
+
+def test_a_working_file_nested_without_end_is_damaged(tmp_path):
+    work = WorkDir(str(tmp_path))
+    (tmp_path / "run.json").write_text("[" * 50_000)
+    with pytest.raises(StorageError, match="vanished or are damaged"):
+        work.read_json("run.json")
