@@ -14,7 +14,7 @@ from mondrian_ops.core.job import Job
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def mondrian_ops(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
