@@ -51,6 +51,8 @@ __all__ = [
 ]
 
 FLUSH_BYTES = 1 << 20
+# Arrow takes longer to count the bytes of a table than to gather it: one table stands for some.
+_MEASURED_ONE_IN = 16
 
 _BEGUN: set[str] = set()  # the attempts of this process
 
@@ -382,11 +384,14 @@ class _Stream:
         self._file = NewFile(path)
         self._writer = ipc.new_stream(self._file.sink, schema)
         self._gathered: list[pa.Table] = []
-        self._bytes = 0
+        self._bytes = 0.0
+        self._row_bytes = 0.0
 
     def append(self, table: pa.Table) -> None:
+        if len(self._gathered) % _MEASURED_ONE_IN == 0:
+            self._row_bytes = table.nbytes / max(1, table.num_rows)
         self._gathered.append(table)
-        self._bytes += table.nbytes
+        self._bytes += self._row_bytes * table.num_rows
         if self._bytes >= FLUSH_BYTES:
             self._flush()
 
@@ -406,7 +411,7 @@ class _Stream:
 
             self._writer.write_table(pa.concat_tables(self._gathered).combine_chunks())
         self._gathered.clear()
-        self._bytes = 0
+        self._bytes = 0.0
 
 
 def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
