@@ -83,22 +83,22 @@ def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
 
 
 def _encoded(rows: Sequence[Mapping[str, str]], hierarchies: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The frequency set of some columns, and their taxonomies."""
+    """The frequency set of some columns, and their hierarchies."""
     import numpy as np
 
     from mondrian_ops.core.frequency_set import FrequencySet
-    from mondrian_ops.core.taxonomy import Taxonomy
+    from mondrian_ops.core.hierarchy import CodedHierarchy
 
     columns = []
     for name, hierarchy in hierarchies.items():
         code = {leaf: at for at, leaf in enumerate(hierarchy.leaves, start=1)}
         columns.append(np.array([code[row[name]] for row in rows]))
     leaves = [len(hierarchy.leaves) for hierarchy in hierarchies.values()]
-    taxonomies = [
-        Taxonomy.of(each, np.arange(count))
+    hierarchies = [
+        CodedHierarchy.of(each, np.arange(count))
         for each, count in zip(hierarchies.values(), leaves, strict=True)
     ]
-    return FrequencySet.of(columns, [count + 1 for count in leaves]), taxonomies
+    return FrequencySet.of(columns, [count + 1 for count in leaves]), hierarchies
 
 
 def _searched(encoded: tuple[Any, Any], k: int, max_suppressed: int, choice: str) -> Any:

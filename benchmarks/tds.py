@@ -100,7 +100,7 @@ class _Enlarged:
         from mondrian_ops.core.job import Tds
 
         anonymizer, frequencies, _ = self.counted
-        asked = anonymizer.taxonomies, anonymizer.privacy, anonymizer.domains
+        asked = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.domains
         search = TwoPhase(*asked, Tds(parts, k_intermediate), seed)
         levels, taken = [], []
         for part in search.asked.parts:

@@ -17,15 +17,14 @@ from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.combinations import Combinations
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.encoding import encode_ranks, without_dictionaries
+from mondrian_ops.core.entities import entities_of
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
-from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.plan import Order, orders_of
 from mondrian_ops.core.profile import Profile
-from mondrian_ops.core.shuffling import shuffle_classes
-from mondrian_ops.core.taxonomy import Taxonomy
+from mondrian_ops.native.classes import shuffle_classes
 
 __all__ = ["Anonymizer", "Released", "columns_to_read", "unlisted_columns"]
 
@@ -78,9 +77,9 @@ class Anonymizer:
         return [each for each in self.attributes if isinstance(each, TreeAttribute)]
 
     @property
-    def taxonomies(self) -> list[Taxonomy]:
-        """Their taxonomies."""
-        return [each.taxonomy for each in self.trees]
+    def coded_hierarchies(self) -> list[CodedHierarchy]:
+        """Their hierarchies over codes."""
+        return [each.coded_hierarchy for each in self.trees]
 
     @cached_property
     def domains(self) -> list[SensitiveDomain]:
@@ -108,7 +107,7 @@ class Anonymizer:
         sensitive = [each.encode(table[each.name]) for each in domains]
         if privacy.persons is not None:
             column = privacy.persons.column
-            persons, codes = persons_of(column, table[column])
+            persons, codes = entities_of(column, table[column])
             domains.append(persons)
             sensitive.append(codes)
         return CodedRows.of(encoded, sensitive, domains, privacy)

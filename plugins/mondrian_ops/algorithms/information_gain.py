@@ -1,4 +1,4 @@
-"""What is learnt of the sensitive values where a node of a taxonomy is specialized (two-phase TDS,
+"""What is learnt of the sensitive values where a node of a hierarchy is specialized (two-phase TDS,
 equations 2 and 3).
 
 It depends on the dataset alone and not on how its attributes are generalized.
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.taxonomy import Taxonomy
+from mondrian_ops.core.hierarchy import CodedHierarchy
 
 __all__ = ["information_gains"]
 
@@ -23,7 +23,7 @@ DIGITS = 9  # gains that differ by rounding alone are to be equal
 
 
 def information_gains(
-    frequencies: FrequencySet, at: int, taxonomy: Taxonomy, sensitive: range
+    frequencies: FrequencySet, at: int, hierarchy: CodedHierarchy, sensitive: range
 ) -> Floats:
     """(nodes,) IG of specializing each node of column ``at``, in bits; 0 for leaves.
 
@@ -31,17 +31,17 @@ def information_gains(
     every row counts as if it had a sensitive value of its own, so that the gain is the entropy of
     the split itself.
     """
-    parent = taxonomy.parents()
+    parent = hierarchy.parents()
     child = np.flatnonzero(parent >= 0)
     above = parent[child]
-    total = np.zeros(taxonomy.nodes)
+    total = np.zeros(hierarchy.nodes)
     for column in sensitive or [None]:
         code, label, rows = _pairs(frequencies, at, column)
-        count, entropy = _entropies(taxonomy, code, label, rows)
+        count, entropy = _entropies(hierarchy, code, label, rows)
         share = count[child] / np.maximum(1.0, count[above])
-        has_child = np.bincount(above, minlength=taxonomy.nodes) > 0
+        has_child = np.bincount(above, minlength=hierarchy.nodes) > 0
         total += entropy * has_child
-        total -= np.bincount(above, share * entropy[child], taxonomy.nodes)
+        total -= np.bincount(above, share * entropy[child], hierarchy.nodes)
     return np.round(np.maximum(total, 0.0), DIGITS)
 
 
@@ -60,19 +60,19 @@ def _pairs(
 
 
 def _entropies(
-    taxonomy: Taxonomy, code: Ints, label: Ints | None, rows: Floats
+    hierarchy: CodedHierarchy, code: Ints, label: Ints | None, rows: Floats
 ) -> tuple[Floats, Floats]:
     """Rows under each node, and the entropy of their labels."""
-    count, entropy = np.zeros(taxonomy.nodes), np.zeros(taxonomy.nodes)
+    count, entropy = np.zeros(hierarchy.nodes), np.zeros(hierarchy.nodes)
     size = 1 if label is None else int(label.max(initial=0)) + 1
-    for level in taxonomy.levels:
+    for level in hierarchy.levels:
         node = level[code]
-        found, below = _summed(node, rows, taxonomy.nodes)
+        found, below = _summed(node, rows, hierarchy.nodes)
         count[found] = below
         entropy[found] = np.log2(below)
         if label is not None:
-            keys, counts = _summed(node * np.int64(size) + label, rows, taxonomy.nodes * size)
-            known = np.bincount(keys // size, counts * np.log2(counts), taxonomy.nodes)
+            keys, counts = _summed(node * np.int64(size) + label, rows, hierarchy.nodes * size)
+            known = np.bincount(keys // size, counts * np.log2(counts), hierarchy.nodes)
             entropy[found] -= known[found] / below
     return count, entropy
 

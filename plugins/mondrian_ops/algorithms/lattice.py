@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.taxonomy import MISSING, Taxonomy
+from mondrian_ops.core.hierarchy import MISSING, CodedHierarchy
 from mondrian_ops.native.class_criteria import groups_satisfy
 
 __all__ = ["MAX_NODES", "Lattice", "Levels", "NodeClasses"]
@@ -43,7 +43,7 @@ class NodeClasses:
     """The equivalence classes of one node.
 
     nodes
-        (attributes, classes) int32, the taxonomy nodes that each class is generalized to.
+        (attributes, classes) int32, the hierarchy nodes that each class is generalized to.
     rows
         (classes,) int64, rows of each class.
     holds
@@ -57,7 +57,7 @@ class NodeClasses:
 
 @dataclass(frozen=True)
 class _Level:
-    """One level of a taxonomy: its nodes numbered from 0 in the order of their first code."""
+    """One level of a hierarchy: its nodes numbered from 0 in the order of their first code."""
 
     number: NDArray[np.int64]  # (codes,)
     node: NDArray[np.int32]  # (numbers,)
@@ -76,7 +76,7 @@ class _Level:
 
 
 class Lattice:
-    """All levels that the ``taxonomies`` of a dataset's quasi-identifiers can be generalized to.
+    """All levels that the ``hierarchies`` of a dataset's quasi-identifiers can be generalized to.
 
     Raises JobError when there are more than `MAX_NODES` of them.
     """
@@ -84,11 +84,11 @@ class Lattice:
     def __init__(
         self,
         frequencies: FrequencySet,
-        taxonomies: Sequence[Taxonomy],
+        hierarchies: Sequence[CodedHierarchy],
         privacy: Privacy,
         domains: Sequence[SensitiveDomain],
     ) -> None:
-        self.shape = tuple(taxonomy.height + 1 for taxonomy in taxonomies)
+        self.shape = tuple(hierarchy.height + 1 for hierarchy in hierarchies)
         if self.size > MAX_NODES:
             raise JobError(
                 f"quasi_identifiers: their levels can be combined in {self.size} ways, and at most "
@@ -98,12 +98,12 @@ class Lattice:
         self.counted_nodes = 0
         self._criteria = privacy.kernel(domains)
         if not self._criteria.kind.size:
-            frequencies = _insensitive(frequencies, len(taxonomies))
+            frequencies = _insensitive(frequencies, len(hierarchies))
         self._frequencies = frequencies
-        self._taxonomies = taxonomies
-        self._levels = [[_Level.of(above) for above in each.levels] for each in taxonomies]
+        self._hierarchies = hierarchies
+        self._levels = [[_Level.of(above) for above in each.levels] for each in hierarchies]
         # What is generalized first shrinks the counts most.
-        self._order = sorted(range(len(taxonomies)), key=lambda a: -frequencies.sizes[a])
+        self._order = sorted(range(len(hierarchies)), key=lambda a: -frequencies.sizes[a])
         self._kept = _Kept(max(_KEPT, 2 * len(frequencies.rows)))
 
     @property
@@ -144,10 +144,10 @@ class Lattice:
 
     def _attribute_losses(self) -> list[NDArray[np.float64]]:
         counted, found = self._frequencies, []
-        for a, taxonomy in enumerate(self._taxonomies):
-            codes = taxonomy.levels.shape[1]
+        for a, hierarchy in enumerate(self._hierarchies):
+            codes = hierarchy.levels.shape[1]
             share = np.bincount(counted.column(a), counted.rows, codes) / counted.total
-            lost = taxonomy.lm[taxonomy.levels]
+            lost = hierarchy.lm[hierarchy.levels]
             if share[MISSING]:
                 lost[-1] = 1.0  # a root over missing values is published "*"
             found.append(lost @ share)

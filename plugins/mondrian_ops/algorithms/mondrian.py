@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.frequency_set import group, packed
 from mondrian_ops.core.generalization import Classes, Encoded, kernel_rows
-from mondrian_ops.core.shuffling import shuffle_classes
 from mondrian_ops.native import mondrian as native
 from mondrian_ops.native.class_criteria import Criteria, groups_satisfy
+from mondrian_ops.native.classes import shuffle_classes
 from mondrian_ops.native.counting import group_by_bits
 
 __all__ = ["CANDIDATES", "CodedRows", "Cut", "Tree", "anonymize", "better_gain", "loss"]

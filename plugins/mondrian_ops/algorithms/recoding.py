@@ -1,6 +1,6 @@
 """Global recoding: every value of a column generalized alike in all rows.
 
-What full-domain levels and cuts through taxonomies come to: a node for each code, and the
+What full-domain levels and cuts through hierarchies come to: a node for each code, and the
 combinations of nodes whose rows are suppressed. Rows then become classes by looking them up, in any
 part of the dataset and without regard to the others.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.encoding import Codes
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Classes
-from mondrian_ops.core.taxonomy import MISSING, STAR, Taxonomy
+from mondrian_ops.core.hierarchy import MISSING, STAR, CodedHierarchy
 
 __all__ = ["Recoding"]
 
@@ -31,7 +31,7 @@ class Recoding:
     """What each code is published as.
 
     nodes
-        by attribute: (codes,) int32, node of its taxonomy, or STAR.
+        by attribute: (codes,) int32, node of its hierarchy, or STAR.
     suppressed
         (attributes, combinations) int32, nodes that rows are not published with.
     told
@@ -46,19 +46,19 @@ class Recoding:
     def of(
         cls,
         frequencies: FrequencySet,
-        taxonomies: Sequence[Taxonomy],
+        hierarchies: Sequence[CodedHierarchy],
         nodes: Sequence[Nodes],
         suppressed: Nodes,
         told: dict[str, Any],
     ) -> Recoding:
-        """A recoding to nodes of the taxonomies; a root over missing values is published "*"."""
+        """A recoding to nodes of the hierarchies; a root over missing values is published "*"."""
         nodes, suppressed = [each.copy() for each in nodes], suppressed.copy()
-        for a, (taxonomy, codes) in enumerate(
-            zip(taxonomies, frequencies.codes(), strict=False)  # sensitive columns follow
+        for a, (hierarchy, codes) in enumerate(
+            zip(hierarchies, frequencies.codes(), strict=False)  # sensitive columns follow
         ):
             if (codes == MISSING).any():
-                nodes[a][nodes[a] == taxonomy.root] = STAR
-                suppressed[a][suppressed[a] == taxonomy.root] = STAR
+                nodes[a][nodes[a] == hierarchy.root] = STAR
+                suppressed[a][suppressed[a] == hierarchy.root] = STAR
         return cls(tuple(nodes), suppressed, told)
 
     def classes(self, codes: Sequence[Codes]) -> tuple[Classes, Nodes]:

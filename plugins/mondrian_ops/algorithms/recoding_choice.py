@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.hierarchy import CodedHierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.specialization import Level
@@ -58,7 +58,7 @@ def _two_phase(anonymizer: Anonymizer) -> TwoPhase:
     from mondrian_ops.algorithms.tds import TwoPhase
 
     job = anonymizer.job
-    asked = anonymizer.taxonomies, anonymizer.privacy, anonymizer.counted_domains
+    asked = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.counted_domains
     return TwoPhase(*asked, job.tds, job.partitioning.seed)
 
 
@@ -66,10 +66,10 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
     from mondrian_ops.algorithms import samarati
 
     options = anonymizer.job.samarati
-    taxonomies = anonymizer.taxonomies
+    hierarchies = anonymizer.coded_hierarchies
     found = samarati.search(
         frequencies,
-        taxonomies,
+        hierarchies,
         anonymizer.privacy,
         anonymizer.counted_domains,
         options.suppressible(frequencies.total),
@@ -86,13 +86,13 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
         f"classes of {found.checked:,} were counted; height {found.height}",
     }
     nodes = [
-        taxonomy.levels[level] for taxonomy, level in zip(taxonomies, found.levels, strict=True)
+        hierarchy.levels[level] for hierarchy, level in zip(hierarchies, found.levels, strict=True)
     ]
-    return Recoding.of(frequencies, taxonomies, nodes, found.suppressed, told)
+    return Recoding.of(frequencies, hierarchies, nodes, found.suppressed, told)
 
 
 def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, found: Found) -> Recoding:
-    taxonomies = anonymizer.taxonomies
+    hierarchies = anonymizer.coded_hierarchies
     k, first = found.k_intermediate, [len(level.steps) for level in found.partitions]
     second = len(found.final.steps)
     summary = f"{second} specialization{'s' * (second != 1)}"
@@ -107,9 +107,9 @@ def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, found: Found) -
         "specializations": {"parts": first, "whole": second},
         "summary": summary,
     }
-    return Recoding.of(frequencies, taxonomies, found.cuts, _none(taxonomies), told)
+    return Recoding.of(frequencies, hierarchies, found.cuts, _none(hierarchies), told)
 
 
-def _none(taxonomies: Sequence[Taxonomy]) -> NDArray[np.int32]:
+def _none(hierarchies: Sequence[CodedHierarchy]) -> NDArray[np.int32]:
     """No combination is suppressed."""
-    return np.zeros((len(taxonomies), 0), np.int32)
+    return np.zeros((len(hierarchies), 0), np.int32)

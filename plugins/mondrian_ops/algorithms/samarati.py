@@ -21,7 +21,7 @@ from mondrian_ops.algorithms.lattice import Lattice, Levels
 from mondrian_ops.core.criteria import DistinctDiversity, Privacy, SensitiveDomain
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.taxonomy import Taxonomy
+from mondrian_ops.core.hierarchy import CodedHierarchy
 
 __all__ = ["Found", "search"]
 
@@ -40,7 +40,7 @@ class Found:
     levels
         One per quasi-identifier; 0 are the values themselves.
     suppressed
-        (attributes, classes) int32, the taxonomy nodes of the classes that are not published.
+        (attributes, classes) int32, the hierarchy nodes of the classes that are not published.
     suppressed_rows, classes
         Rows in those; classes that are published.
     loss
@@ -62,7 +62,7 @@ class Found:
 
 def search(
     frequencies: FrequencySet,
-    taxonomies: Sequence[Taxonomy],
+    hierarchies: Sequence[CodedHierarchy],
     privacy: Privacy,
     domains: Sequence[SensitiveDomain],
     max_suppressed: int,
@@ -75,7 +75,7 @@ def search(
 
     Raises PrivacyError when no node is good, JobError when the lattice is too large to search.
     """
-    lattice = Lattice(frequencies, taxonomies, privacy, domains)
+    lattice = Lattice(frequencies, hierarchies, privacy, domains)
     allowed = min(max_suppressed, frequencies.total - 1)
     nodes = _Nodes(lattice, frequencies.total, allowed, _is_monotone(privacy, allowed))
     levels = _CHOICES[choice](nodes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mondrian_ops.algorithms.information_gain import information_gains
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.taxonomy import Nodes, Taxonomy
+from mondrian_ops.core.hierarchy import CodedHierarchy, Nodes
 from mondrian_ops.native import top_down
 
 __all__ = ["Cuts", "Level", "specialized", "top"]
@@ -57,14 +57,14 @@ class Level:
         return cls(counts[b"rows"], tuple(cuts), steps.reshape(-1, 2), counts[b"classes"])
 
 
-def top(taxonomies: Sequence[Taxonomy]) -> Cuts:
+def top(hierarchies: Sequence[CodedHierarchy]) -> Cuts:
     """The most general level, every attribute at its root (AL^0)."""
-    return tuple(taxonomy.levels[-1] for taxonomy in taxonomies)
+    return tuple(hierarchy.levels[-1] for hierarchy in hierarchies)
 
 
 def specialized(
     frequencies: FrequencySet,
-    taxonomies: Sequence[Taxonomy],
+    hierarchies: Sequence[CodedHierarchy],
     privacy: Privacy,
     domains: Sequence[SensitiveDomain],
     k: int,
@@ -82,8 +82,8 @@ def specialized(
     if frequencies.total < criteria.k:
         return None
     sensitive = len(domains) - (privacy.persons is not None)  # of persons nothing is learnt
-    forest = _forest(frequencies, taxonomies, sensitive)
-    offsets = _offsets(taxonomies)[:-1]
+    forest = _forest(frequencies, hierarchies, sensitive)
+    offsets = _offsets(hierarchies)[:-1]
     cut = np.concatenate([nodes + offset for nodes, offset in zip(start, offsets, strict=True)])
     found = top_down.specialize(_combinations(frequencies), forest, cut, criteria)
     if not found.classes:
@@ -110,31 +110,31 @@ def _combinations(frequencies: FrequencySet) -> top_down.Combinations:
     )
 
 
-def _offsets(taxonomies: Sequence[Taxonomy]) -> Nodes:
-    """(attributes + 1,): how many nodes come before those of each taxonomy."""
-    return np.cumsum([0, *(taxonomy.nodes for taxonomy in taxonomies)], dtype=np.int32)
+def _offsets(hierarchies: Sequence[CodedHierarchy]) -> Nodes:
+    """(attributes + 1,): how many nodes come before those of each hierarchy."""
+    return np.cumsum([0, *(hierarchy.nodes for hierarchy in hierarchies)], dtype=np.int32)
 
 
 def _forest(
-    frequencies: FrequencySet, taxonomies: Sequence[Taxonomy], sensitive_columns: int
+    frequencies: FrequencySet, hierarchies: Sequence[CodedHierarchy], sensitive_columns: int
 ) -> top_down.Forest:
-    """The taxonomies as the kernels take them, their nodes numbered through."""
-    offsets = _offsets(taxonomies)
-    first = np.cumsum([0, *(taxonomy.levels.shape[1] for taxonomy in taxonomies)])
-    sensitive = range(len(taxonomies), len(taxonomies) + sensitive_columns)
+    """The hierarchies as the kernels take them, their nodes numbered through."""
+    offsets = _offsets(hierarchies)
+    first = np.cumsum([0, *(hierarchy.levels.shape[1] for hierarchy in hierarchies)])
+    sensitive = range(len(hierarchies), len(hierarchies) + sensitive_columns)
     parents, walks, gains = [], [], []
-    for at, taxonomy in enumerate(taxonomies):
-        parent = taxonomy.parents()
+    for at, hierarchy in enumerate(hierarchies):
+        parent = hierarchy.parents()
         parents.append(np.where(parent < 0, parent, parent + offsets[at]))
-        walks.append(_walk(taxonomy, int(first[at])))
-        gains.append(information_gains(frequencies, at, taxonomy, sensitive))
+        walks.append(_walk(hierarchy, int(first[at])))
+        gains.append(information_gains(frequencies, at, hierarchy, sensitive))
     parent = np.concatenate(parents)
     below = np.flatnonzero(parent >= 0)
     child = below[np.argsort(parent[below], kind="stable")]
     members, member_first, member_stop = map(np.concatenate, zip(*walks, strict=True))
     return top_down.Forest(
         first=first,
-        attribute=np.repeat(np.arange(len(taxonomies), dtype=np.int32), np.diff(offsets)),
+        attribute=np.repeat(np.arange(len(hierarchies), dtype=np.int32), np.diff(offsets)),
         child_first=np.searchsorted(parent[child], np.arange(len(parent) + 1)),
         children=child.astype(np.int32),
         member_first=member_first,
@@ -145,14 +145,14 @@ def _forest(
 
 
 def _walk(
-    taxonomy: Taxonomy, offset: int
+    hierarchy: CodedHierarchy, offset: int
 ) -> tuple[Nodes, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
     """The codes in the order of a walk through the tree, and from where to where each node has its
     own; all counted from ``offset``."""
-    order = np.lexsort(taxonomy.levels)
-    first = np.zeros(taxonomy.nodes, np.int64)
-    stop = np.zeros(taxonomy.nodes, np.int64)
-    for level in taxonomy.levels[:, order]:
+    order = np.lexsort(hierarchy.levels)
+    first = np.zeros(hierarchy.nodes, np.int64)
+    stop = np.zeros(hierarchy.nodes, np.int64)
+    for level in hierarchy.levels[:, order]:
         heads = np.flatnonzero(np.diff(level, prepend=-1))
         first[level[heads]] = heads
         stop[level[heads]] = np.append(heads[1:], len(level))

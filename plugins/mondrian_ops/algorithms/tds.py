@@ -1,6 +1,6 @@
 """Two-phase top-down specialization (Zhang, Yang, Liu and Chen, TPDS 2014: "the source").
 
-Every attribute is generalized by a cut through its taxonomy, the same for all rows. From the
+Every attribute is generalized by a cut through its hierarchy, the same for all rows. From the
 topmost values on, the valid specialization of greatest IGPL is performed until none is left. In the
 first phase random parts of the dataset do so by themselves, with a larger k; the second goes on
 from the most specific level that all of them allow. See docs/algorithms.md.
@@ -18,8 +18,8 @@ from mondrian_ops.algorithms.specialization import Cuts, Level, specialized, top
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.hierarchy import CodedHierarchy, Nodes
 from mondrian_ops.core.job import Tds
-from mondrian_ops.core.taxonomy import Nodes, Taxonomy
 from mondrian_ops.native import top_down
 
 __all__ = [
@@ -86,7 +86,7 @@ class TwoPhase:
     asked.
     """
 
-    taxonomies: Sequence[Taxonomy]
+    hierarchies: Sequence[CodedHierarchy]
     privacy: Privacy
     domains: Sequence[SensitiveDomain]
     asked: Tds
@@ -105,7 +105,7 @@ class TwoPhase:
         """The first phase on one part; anywhere, and in any order."""
         dealt = partition(frequencies, part, self.asked.partitions, self.seed)
         k = self._k(frequencies)
-        return partition_level(dealt, self.taxonomies, self.privacy, self.domains, k)
+        return partition_level(dealt, self.hierarchies, self.privacy, self.domains, k)
 
     def second(self, frequencies: FrequencySet, levels: Sequence[Level]) -> Found:
         """The second phase: merge the ``levels`` of the parts and specialize the whole from there.
@@ -114,7 +114,7 @@ class TwoPhase:
         top does: unless it is the top, its classes are unions of classes of the parts, which hold
         k^I rows and every criterion, and so do their unions (lemma 1).
         """
-        trees, privacy = self.taxonomies, self.privacy
+        trees, privacy = self.hierarchies, self.privacy
         start = merged([level.cuts for level in levels], trees) if levels else top(trees)
         k = privacy.min_class_size
         final = specialize(frequencies, trees, privacy, self.domains, k, start)
@@ -146,7 +146,7 @@ def partition(frequencies: FrequencySet, part: int, parts: int, seed: int) -> Fr
 
 def partition_level(
     part: FrequencySet,
-    taxonomies: Sequence[Taxonomy],
+    hierarchies: Sequence[CodedHierarchy],
     privacy: Privacy,
     domains: Sequence[SensitiveDomain],
     k_intermediate: int,
@@ -155,15 +155,15 @@ def partition_level(
 
     A part that breaks what is asked even as one class, for it has too few rows, stays at the top.
     """
-    start = top(taxonomies)
-    return specialized(part, taxonomies, privacy, domains, k_intermediate, start) or Level(
+    start = top(hierarchies)
+    return specialized(part, hierarchies, privacy, domains, k_intermediate, start) or Level(
         part.total, start, np.zeros((0, 2), np.int32), 1
     )
 
 
 def specialize(
     frequencies: FrequencySet,
-    taxonomies: Sequence[Taxonomy],
+    hierarchies: Sequence[CodedHierarchy],
     privacy: Privacy,
     domains: Sequence[SensitiveDomain],
     k: int,
@@ -173,7 +173,7 @@ def specialize(
 
     As `specialized`, but raises PrivacyError where a class of ``start`` breaks what is asked.
     """
-    level = specialized(frequencies, taxonomies, privacy, domains, k, start)
+    level = specialized(frequencies, hierarchies, privacy, domains, k, start)
     if level is None:
         raise PrivacyError(
             f"k: {frequencies.total} rows in classes of at least {k}, generalized as far as they "
@@ -183,30 +183,30 @@ def specialize(
     return level
 
 
-def merged(levels: Sequence[Cuts], taxonomies: Sequence[Taxonomy]) -> Cuts:
+def merged(levels: Sequence[Cuts], hierarchies: Sequence[CodedHierarchy]) -> Cuts:
     """The more general node of every code among the ``levels`` (section 4.3)."""
     return tuple(
-        _more_general(cuts, taxonomy)
-        for cuts, taxonomy in zip(zip(*levels, strict=True), taxonomies, strict=True)
+        _more_general(cuts, hierarchy)
+        for cuts, hierarchy in zip(zip(*levels, strict=True), hierarchies, strict=True)
     )
 
 
-def _more_general(cuts: Sequence[Nodes], taxonomy: Taxonomy) -> Nodes:
-    height = np.zeros(taxonomy.nodes, np.int32)
-    for level in range(taxonomy.height, -1, -1):  # a leaf is on several: the lowest counts
-        height[taxonomy.levels[level]] = level
+def _more_general(cuts: Sequence[Nodes], hierarchy: CodedHierarchy) -> Nodes:
+    height = np.zeros(hierarchy.nodes, np.int32)
+    for level in range(hierarchy.height, -1, -1):  # a leaf is on several: the lowest counts
+        height[hierarchy.levels[level]] = level
     general = cuts[0]
     for cut in cuts[1:]:
         general = np.where(height[cut] > height[general], cut, general)
     return general
 
 
-def loss(frequencies: FrequencySet, taxonomies: Sequence[Taxonomy], cuts: Cuts) -> float:
+def loss(frequencies: FrequencySet, hierarchies: Sequence[CodedHierarchy], cuts: Cuts) -> float:
     """ILoss (Xiao and Tao 2006): leaves under the published node less one over all leaves, averaged
     over rows and attributes. A missing value published as missing loses nothing."""
     total = 0.0
-    for at, (taxonomy, cut) in enumerate(zip(taxonomies, cuts, strict=True)):
+    for at, (hierarchy, cut) in enumerate(zip(hierarchies, cuts, strict=True)):
         rows = np.bincount(frequencies.column(at), frequencies.rows, len(cut))
-        lost = np.maximum(taxonomy.leaves[cut] - 1, 0) / taxonomy.leaves[taxonomy.root]
+        lost = np.maximum(hierarchy.leaves[cut] - 1, 0) / hierarchy.leaves[hierarchy.root]
         total += float(rows @ lost)
-    return total / max(1, frequencies.total) / len(taxonomies)
+    return total / max(1, frequencies.total) / len(hierarchies)

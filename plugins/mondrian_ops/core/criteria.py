@@ -19,8 +19,7 @@ from mondrian_ops.core.encoding import Column, encode_known, indexed
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.spellings import one_spelling
-from mondrian_ops.core.values import text_of
+from mondrian_ops.core.values import one_spelling, text_of
 from mondrian_ops.native import class_criteria
 from mondrian_ops.native.class_criteria import satisfies
 

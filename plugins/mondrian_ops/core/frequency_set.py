@@ -1,6 +1,6 @@
 """The frequency set: every distinct combination of codes in a dataset, and how many rows have it.
 
-What generalizes a whole column alike (full-domain levels, cuts through taxonomies) depends on the
+What generalizes a whole column alike (full-domain levels, cuts through hierarchies) depends on the
 rows only through it (LeFevre, DeWitt and Ramakrishnan 2005, section 1.1), so that once it is
 counted the cost of a search hardly depends on the number of rows.
 """

@@ -30,7 +30,8 @@ from mondrian_ops.core.encoding import (
     positions,
 )
 from mondrian_ops.core.errors import HierarchyError, InputError
-from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.exact_intervals import DecimalUnits
+from mondrian_ops.core.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
 from mondrian_ops.core.labels import (
     STAR_TEXT,
     PairTexts,
@@ -42,8 +43,6 @@ from mondrian_ops.core.labels import (
     starred,
 )
 from mondrian_ops.core.rounding import Round, round_between
-from mondrian_ops.core.scale import Scale
-from mondrian_ops.core.taxonomy import MISSING, STAR, Taxonomy
 from mondrian_ops.core.values import (
     date_or_number,
     greatest_below,
@@ -157,8 +156,8 @@ class Grid:
     origin: float
 
     @cached_property
-    def _scale(self) -> Scale:
-        return Scale([self.step, self.origin])
+    def _decimals(self) -> DecimalUnits:
+        return DecimalUnits([self.step, self.origin])
 
     def line(self, values: pa.Array, name: str) -> Floats:
         """Where values lie: numbers themselves, days.
@@ -180,17 +179,17 @@ class Grid:
 
     def cells(self, line: Floats, name: str) -> NDArray[np.int64]:
         """The cell that each position lies in; raises InputError where edges cannot be exact."""
-        if not self._scale.holds(line):
+        if not self._decimals.holds(line):
             raise InputError(
                 f"column {name!r}: numbers too large for a grid as narrow as {self.step}; widen it"
             )
-        scale = self._scale
-        return scale.bins(line, scale.units(self.step), scale.units(self.origin))
+        decimals = self._decimals
+        return decimals.bins(line, decimals.units(self.step), decimals.units(self.origin))
 
     def edges(self, cells: NDArray[np.int64]) -> Floats:
         """Where each cell begins."""
-        scale = self._scale
-        return scale.floats(scale.units(self.origin) + cells * scale.units(self.step))
+        decimals = self._decimals
+        return decimals.floats(decimals.units(self.origin) + cells * decimals.units(self.step))
 
 
 @dataclass(frozen=True)
@@ -322,9 +321,9 @@ class TreeAttribute(Attribute):
         return self.generalization == "prefix"
 
     @cached_property
-    def taxonomy(self) -> Taxonomy:
+    def coded_hierarchy(self) -> CodedHierarchy:
         """The nodes above the codes."""
-        return Taxonomy.of(self.hierarchy, self.order)
+        return CodedHierarchy.of(self.hierarchy, self.order)
 
     @cached_property
     def leaves(self) -> pa.Array:
@@ -371,10 +370,13 @@ class TreeAttribute(Attribute):
         """None: leaves have an order, but no distances."""
 
     def publish_nodes(self, nodes: NDArray[np.int32]) -> Published:
-        """The value of each class where it is given: (classes,) nodes of `taxonomy`, or STAR."""
+        """The value of each class by ``nodes`` (classes,), those of `coded_hierarchy` or STAR."""
         star, present = nodes == STAR, nodes > MISSING
         at = np.maximum(nodes, MISSING)
-        ncp, lm = (np.where(star, 1.0, loss[at]) for loss in (self.taxonomy.ncp, self.taxonomy.lm))
+        ncp, lm = (
+            np.where(star, 1.0, loss[at])
+            for loss in (self.coded_hierarchy.ncp, self.coded_hierarchy.lm)
+        )
         texts = pa.array(self._wildcard_labels if self.prefix else self.hierarchy.labels)
         labels = dictionary(np.where(present, at - 1, -1), texts)
         exact = ~star & (at <= len(self.order))

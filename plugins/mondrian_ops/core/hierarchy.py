@@ -17,12 +17,17 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import HierarchyError
-from mondrian_ops.core.scale import Scale
+from mondrian_ops.core.exact_intervals import DecimalUnits
 
-__all__ = ["Hierarchy"]
+__all__ = ["MISSING", "STAR", "CodedHierarchy", "Hierarchy", "Nodes"]
 
 Nodes = NDArray[np.int32]
 Floats = NDArray[np.float64]
+
+MISSING = 0
+"""The node of the missing value."""
+STAR = -1
+"""Published "*": a value that is missing in some rows and present in others."""
 
 _TOP = "*"
 _COMPARED_LETTERS = 1 << 24  # at once, so that one long text does not make all others as long
@@ -165,12 +170,12 @@ class Hierarchy:
             raise HierarchyError(f"{name}: has no value to build a ladder over")
         if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
             raise HierarchyError(f"{name}: a ladder needs finite numbers; use another hierarchy")
-        scale = Scale([*ladder, origin])
-        if not scale.holds(values):
+        decimals = DecimalUnits([*ladder, origin])
+        if not decimals.holds(values):
             raise HierarchyError(
                 f"{name}: the numbers are too large for intervals this narrow; use wider ones"
             )
-        return _laddered(values, ladder, origin, name, scale)
+        return _laddered(values, ladder, origin, name, decimals)
 
     @classmethod
     def flat(cls, values: Sequence[str], name: str) -> Hierarchy:
@@ -230,6 +235,66 @@ class Hierarchy:
             below = group
         inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
         return _assembled(name, list(values), labels, child_of[0], inner_parent)
+
+
+@dataclass(frozen=True)
+class CodedHierarchy:
+    """A hierarchy over the codes of one quasi-identifier, as recoding whole columns needs it.
+
+    The missing value stands beside all others under the root.
+
+    Node 0 is the missing value; node n + 1 is node n of the hierarchy.
+
+    levels
+        (depth, codes) int32, the node above each code: row 0 holds the code's own leaf, the last
+        row the root. Where a branch is shorter its leaf is repeated from below, as the missing
+        value is, so that an inner node is on one row only and its children are on the row before.
+    ncp, lm
+        (nodes,) float64, loss of publishing the node: NCP and Iyengar's. A leaf loses nothing.
+    leaves
+        (nodes,) int64, leaves under the node; 0 for the missing value.
+    """
+
+    levels: Nodes
+    ncp: Floats
+    lm: Floats
+    leaves: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, order: NDArray[np.int64]) -> CodedHierarchy:
+        """The hierarchy over codes 1, 2, ..., the leaves of ``hierarchy`` in this ``order``."""
+        above = hierarchy.ancestors[:, order] + 1
+        missing = np.zeros((len(above), 1), np.int32)
+        missing[-1] = hierarchy.root + 1
+        ncp, lm = hierarchy.losses()
+        return cls(
+            levels=np.ascontiguousarray(np.hstack([missing, above]), np.int32),
+            ncp=np.concatenate([[0.0], ncp]),
+            lm=np.concatenate([[0.0], lm]),
+            leaves=np.concatenate([[0], hierarchy.leaf_count]).astype(np.int64),
+        )
+
+    def parents(self) -> Nodes:
+        """(nodes,) the node above each; -1 above the root and above nodes that no code is under."""
+        parent = np.full(self.nodes, -1, np.int32)
+        for child, above in zip(self.levels[:-1], self.levels[1:], strict=True):
+            parent[child] = np.where(child == above, parent[child], above)
+        return parent
+
+    @property
+    def height(self) -> int:
+        """The level of the root; levels count from 0, the values themselves."""
+        return len(self.levels) - 1
+
+    @property
+    def root(self) -> int:
+        """The node above all others."""
+        return int(self.levels[-1, 0])
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.leaves)
 
 
 def _shared_prefixes(values: Sequence[str]) -> NDArray[np.int64]:
@@ -435,12 +500,12 @@ def _ancestors(parent: Nodes, leaves: int, name: str) -> Nodes:
 
 
 def _laddered(
-    values: NDArray[Any], ladder: Sequence[float], origin: float, name: str, scale: Scale
+    values: NDArray[Any], ladder: Sequence[float], origin: float, name: str, decimals: DecimalUnits
 ) -> Hierarchy:
-    whole = values.dtype.kind in "iu" and scale.digits == 0
-    start = scale.units(origin)
-    widths = [scale.units(width) for width in ladder]
-    bins = _finest_bins(values, widths[0], start, scale, whole)
+    whole = values.dtype.kind in "iu" and decimals.digits == 0
+    start = decimals.units(origin)
+    widths = [decimals.units(width) for width in ladder]
+    bins = _finest_bins(values, widths[0], start, decimals, whole)
     child_of: list[Nodes] = []
     labels: list[str] = []
     spans = [np.zeros(len(values))]
@@ -452,7 +517,7 @@ def _laddered(
         finest = width
         bins, index = np.unique(bins, return_inverse=True)
         child_of.append((index + offset).astype(np.int32))
-        labels += _interval_labels(bins, width, start, scale, whole)
+        labels += _interval_labels(bins, width, start, decimals, whole)
         is_value = whole and width == 1
         spans.append(np.full(len(bins), 0.0 if is_value else float(width)))
         offset += len(bins)
@@ -465,21 +530,21 @@ def _laddered(
 
 
 def _finest_bins(
-    values: NDArray[Any], width: int, start: int, scale: Scale, whole: bool
+    values: NDArray[Any], width: int, start: int, decimals: DecimalUnits, whole: bool
 ) -> NDArray[np.int64]:
     """The number of the finest interval each value lies in; interval 0 begins at the origin."""
     if whole:
         return (values.astype(np.int64) - start) // width
-    return scale.bins(values.astype(np.float64), width, start)
+    return decimals.bins(values.astype(np.float64), width, start)
 
 
 def _interval_labels(
-    bins: NDArray[np.int64], width: int, start: int, scale: Scale, whole: bool
+    bins: NDArray[np.int64], width: int, start: int, decimals: DecimalUnits, whole: bool
 ) -> list[str]:
     low = start + bins * width
     high = low + width
     if not whole:
-        edges = zip(scale.floats(low).tolist(), scale.floats(high).tolist(), strict=True)
+        edges = zip(decimals.floats(low).tolist(), decimals.floats(high).tolist(), strict=True)
         return [f"[{a}, {b})" for a, b in edges]
     if width == 1:
         return [str(a) for a in low.tolist()]

@@ -28,8 +28,7 @@ from mondrian_ops.core.generalization import (
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
-from mondrian_ops.core.spellings import one_spelling
-from mondrian_ops.core.values import text_of, writable
+from mondrian_ops.core.values import one_spelling, text_of, writable
 
 __all__ = ["PartialProfile", "Profile", "Profiler"]
 

@@ -1,4 +1,4 @@
-"""Values of any type a column may have: as text, as JSON, and back."""
+"""Values of any type a column may have: as text, in one spelling, as JSON, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,25 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.encoding import ticks_per_day
 
-__all__ = ["date_or_number", "greatest_below", "json_value", "read_value", "text_of", "writable"]
+__all__ = [
+    "date_or_number",
+    "greatest_below",
+    "json_value",
+    "one_spelling",
+    "read_value",
+    "text_of",
+    "writable",
+]
+
+# Format characters (zero-width spaces, joiners, marks of direction), and those letters, marks and
+# symbols that show nothing: the grapheme joiner, fillers of Hangul, inherent vowels of Khmer,
+# selectors of variants, the blank of Braille; and what Unicode has set aside to show nothing.
+_UNSEEN = (
+    r"[\p{Cf}\x{034F}\x{115F}\x{1160}\x{3164}\x{FFA0}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{2800}"
+    r"\x{2065}\x{FE00}-\x{FE0F}\x{FFF0}-\x{FFF8}\x{E0000}-\x{E0FFF}]+"
+)
+_BLANKS = r"[\p{Z}\p{Cc}]+"
+_PLAIN = "^[!-~]+( [!-~]+)*$"  # ASCII without a blank too many: in the form already
 
 
 def text_of(values: pa.Array) -> pa.Array:
@@ -22,6 +40,29 @@ def text_of(values: pa.Array) -> pa.Array:
     if pa.types.is_float16(values.type):
         values = values.cast(pa.float32())
     return values.cast(pa.string())
+
+
+def one_spelling(values: pa.Array) -> pa.Array:
+    """The values, with one spelling for all texts that a reader cannot tell apart.
+
+    Sensitive values are compared in it, so that several spellings of one value do not pass for
+    diverse values; they are published as they are in the source. Empty and blank texts become
+    missing.
+
+    Characters that show nothing are left out, the rest is brought into Unicode's form NFKC
+    (characters composed, compatibility forms replaced by what they stand for), and blanks of any
+    kind become one space between words. Upper and lower case remain different.
+    """
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.string())
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return values
+    if pc.all(pc.match_substring_regex(values, _PLAIN)).as_py() in (True, None):
+        return values
+    seen = pc.replace_substring_regex(values, _UNSEEN, "")
+    composed = pc.utf8_normalize(seen, "NFKC")
+    spaced = pc.utf8_trim(pc.replace_substring_regex(composed, _BLANKS, " "), " ")
+    return pc.if_else(pc.equal(spaced, ""), pa.scalar(None, spaced.type), spaced)
 
 
 def json_value(value: pa.Scalar) -> int | float | str | bool:

@@ -28,7 +28,7 @@ from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized  # noqa: E402
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
 from mondrian_ops.core import errors, limits  # noqa: E402
-from mondrian_ops.core.persons import LeafPersons  # noqa: E402
+from mondrian_ops.core.entities import LeafEntities  # noqa: E402
 from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns  # noqa: E402
 from mondrian_ops.engines import fragment as fragments  # noqa: E402
 from mondrian_ops.engines.counting import Counting  # noqa: E402
@@ -310,7 +310,10 @@ def add_counts(total: LeafCounts, table: pa.Table) -> None:
     here = column == -3
     total.cells[leaf[here]] += found[here]
     in_leaves, in_cells = (
-        [LeafPersons(met.enough, leaf[column == number], code[column == number]) for met in persons]
+        [
+            LeafEntities(met.enough, leaf[column == number], code[column == number])
+            for met in persons
+        ]
         for number, persons in ((-2, total.persons), (-4, total.cell_persons))
     )
     total.meet(in_leaves, in_cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -70,11 +71,16 @@ def distinct_per_class(
     return members[:total].astype(codes.dtype), ends
 
 
-def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint32]) -> None:
-    """Shuffle the rows of every class in place (Fisher-Yates).
+def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint32] | None = None) -> None:
+    """Shuffle the rows of every class in place (Fisher-Yates), into another order with every call.
 
-    ``random`` (rows,) uint32 has a random number for each place of ``index``.
+    ``random`` (rows,) uint32 has a random number for each place of ``index``. By default the
+    numbers come from the operating system and are kept nowhere: whoever could compute the order of
+    a release's rows, from their codes, the job or a seed, could run the job again over stand-ins
+    for what is published, lay the two releases side by side, and read off whose row each one is.
     """
+    if random is None:
+        random = np.frombuffer(os.urandom(4 * len(index)), np.uint32)
     arguments = _runs(index, starts, least=0)
     check_writable(index, "index")
     _shuffle_classes(*arguments, address(random, np.uint32, len(index), what="random"))

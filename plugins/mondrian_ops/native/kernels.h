@@ -133,7 +133,7 @@ typedef struct {
   const uint64_t *mask; /* (columns,) */
 } mo_combinations;
 
-/* The taxonomies of all attributes, their nodes numbered through. */
+/* The hierarchies of all attributes, their nodes numbered through. */
 typedef struct {
   int64_t attributes;
   int64_t nodes;

@@ -2,7 +2,7 @@
  *
  * The classes of a vector of cuts lie contiguous in the combinations, which are moved themselves
  * and not an index of them: a class is read from the first to the last, however finely it was cut.
- * Nodes of all taxonomies are numbered through.
+ * Nodes of all hierarchies are numbered through.
  *
  * A specialization that is invalid stays so. Whatever is specialized meanwhile only parts classes,
  * and a class that some part of it would have been too small for, or would break a criterion in,

@@ -40,7 +40,7 @@ class Combinations(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The taxonomies of all attributes. The codes of attribute a start at ``first[a]``."""
+    """The hierarchies of all attributes. The codes of attribute a start at ``first[a]``."""
 
     first: Ints  # (attributes + 1,)
     attribute: Nodes  # (nodes,)

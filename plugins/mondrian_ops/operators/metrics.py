@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import conf
 
-from mondrian_ops.core.series import undated
+from mondrian_ops.core.dataset_name import dataset_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -72,7 +72,7 @@ def _tags(context: Context, job: Job) -> dict[str, str]:
 
 def _dataset(job: Job) -> str:
     """The name of what is released again and again: of the output, but no date."""
-    parts = [part for part in re.split(r"[/\\]", undated(str(job.output))) if part]
+    parts = [part for part in re.split(r"[/\\]", dataset_name(str(job.output))) if part]
     named = [part.replace("*", "").strip("-_. ") for part in parts]
     # Of `day=2025-06-01` only the key is left, which is no name either.
     return ([part for part in named if part and not part.endswith("=")] or parts)[-1]

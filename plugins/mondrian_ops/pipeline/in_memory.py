@@ -21,9 +21,9 @@ from mondrian_ops.algorithms.planning import (
     chosen_rows,
 )
 from mondrian_ops.algorithms.recoding_choice import choose_recoding
+from mondrian_ops.core.entities import entities_of
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError, PrivacyError
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.persons import persons_of
 from mondrian_ops.core.profile import Profiler
 from mondrian_ops.engines.cores import available_cores
 from mondrian_ops.engines.local import in_threads
@@ -77,7 +77,7 @@ def anonymize(
     anonymizer = Anonymizer(job, profile, hierarchies, cut_of(cut))
     check_attainable(anonymizer)
     if job.entity_id is not None:
-        persons, _ = persons_of(job.entity_id, source[job.entity_id])
+        persons, _ = entities_of(job.entity_id, source[job.entity_id])
         check_persons(job, len(persons.counts))
     read = source.select(columns_to_read(job, source.column_names))
     recoding = None

@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mondrian_ops import storage
+from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.series import undated
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.core.values import text_of
 from mondrian_ops.pipeline.approval import now
@@ -427,7 +427,7 @@ def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:
         "run": _run_of(work),
         "work": work.root,
         "time": now(),
-        "dataset": undated(storage.shown(output)),
+        "dataset": dataset_name(storage.shown(output)),
         "output": os.path.abspath(storage.local_path(output))
         if storage.is_local(output)
         else output,

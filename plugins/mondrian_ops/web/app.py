@@ -28,7 +28,15 @@ from mondrian_ops.report import figures
 from mondrian_ops.storage import Archive
 from mondrian_ops.web import comparison, details, links
 from mondrian_ops.web.reader import Listing, Reader
-from mondrian_ops.web.releases import NIGHTS, SORTS, Choice, Release, nights_of, page_of, undated
+from mondrian_ops.web.releases import (
+    NIGHTS,
+    SORTS,
+    Choice,
+    Release,
+    dataset_name,
+    nights_of,
+    page_of,
+)
 
 __all__ = ["create"]
 
@@ -286,7 +294,7 @@ def _warning(report: details.Report) -> str:
 
 def _frontier(reader: Reader, at: dict[str, Release]) -> details.Section | None:
     """The frontier of the input that these releases have in common, if somebody measured it."""
-    inputs = {undated(release.input) for release in at.values()}
+    inputs = {dataset_name(release.input) for release in at.values()}
     told = reader.frontier(*inputs) if len(inputs) == 1 else None
     try:
         return details.frontier(told, at) if told else None

@@ -15,7 +15,7 @@ from mondrian_ops import report as reports
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage import Archive
 from mondrian_ops.web.access import readable_dags
-from mondrian_ops.web.releases import Release, undated
+from mondrian_ops.web.releases import Release, dataset_name
 
 __all__ = ["Listing", "Reader"]
 
@@ -80,7 +80,7 @@ class Reader:
     def frontier(self, location: str) -> Mapping[str, Any] | None:
         """The newest frontier that there is of an input, given without its date."""
         for each in self._readable:
-            if each.state == _FRONTIER and undated(each.input) == location:
+            if each.state == _FRONTIER and dataset_name(each.input) == location:
                 return _object(self._file(each.id, reports.FRONTIER_NAME))
         return None
 

@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
-from mondrian_ops.core.series import undated
+from mondrian_ops.core.dataset_name import dataset_name
 
-__all__ = ["SORTS", "Choice", "Drift", "Page", "Release", "nights_of", "page_of", "undated"]
+__all__ = ["SORTS", "Choice", "Drift", "Page", "Release", "dataset_name", "nights_of", "page_of"]
 
 PAGE_ROWS = 50
 NIGHTS = 60
@@ -69,7 +69,7 @@ class Release:
     @cached_property
     def series(self) -> str:
         """What the releases of a dataset have in common: the dataset without the night's date."""
-        return undated(self.dataset)
+        return dataset_name(self.dataset)
 
     @property
     def when(self) -> datetime | None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adversary import ALGORITHMS, Release, name_of, population, released
-from mondrian_ops.core import shuffling
+from mondrian_ops.native import classes as native_classes
 
 CANARY = "Zyxwvut"
 KEYS = {"sensitive": ["diagnosis"], "l": 2, **ALGORITHMS[0]}
@@ -122,7 +122,7 @@ def test_dictionaries_do_not_lie_in_the_order_of_the_sources_rows(tmp_path):
 
 def test_how_a_source_was_written_cannot_be_told_from_its_release(tmp_path, monkeypatch):
     """The bytes are the same for rows in one order, whatever dictionaries the source had."""
-    monkeypatch.setattr(shuffling.os, "urandom", bytes)
+    monkeypatch.setattr(native_classes.os, "urandom", bytes)
     coded = PEOPLE["diagnosis"].combine_chunks().dictionary_encode()
     turned = pa.DictionaryArray.from_arrays(
         pa.array(len(coded.dictionary) - 1 - coded.indices.fill_null(0).to_numpy(), pa.int32(),

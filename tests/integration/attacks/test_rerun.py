@@ -18,7 +18,7 @@ import pytest
 
 from adversary import ALGORITHMS, QUASI, Release, name_of, population, released
 from mondrian_ops import anonymize
-from mondrian_ops.core import shuffling
+from mondrian_ops.native import classes as native_classes
 
 PEOPLE = population(1200)
 RERUN = (*ALGORITHMS, {"algorithm": "mondrian", "cut": "lookahead"})
@@ -80,7 +80,7 @@ def test_nor_does_one_in_memory(keys):
 @pytest.mark.parametrize("keys", [RERUN[0], RERUN[2], RERUN[4], RERUN[6]], ids=name_of)
 def test_without_secrecy_a_rerun_names_them_all(tmp_path, monkeypatch, keys):
     """So that the tests above can fail."""
-    monkeypatch.setattr(shuffling.os, "urandom", lambda size: b"\x17" * size)
+    monkeypatch.setattr(native_classes.os, "urandom", lambda size: b"\x17" * size)
     job = {"unlisted": "publish", **keys}
     release = released(tmp_path / "real", PEOPLE, **job)
     again = released(tmp_path / "again", stand_ins(PEOPLE, ()), **job)

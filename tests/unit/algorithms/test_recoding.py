@@ -10,32 +10,31 @@ from hypothesis import strategies as st
 
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.taxonomy import STAR, Taxonomy
+from mondrian_ops.core.hierarchy import STAR, CodedHierarchy, Hierarchy
 
-HIERARCHIES = [
+FILES = [
     Hierarchy.from_rows([["a", "x", "*"], ["b", "x", "*"], ["c", "*"]], "letters"),
     Hierarchy.from_order(["1", "2", "3", "4", "5"], np.array([1.0, 2, 3, 4, 5]), "numbers"),
 ]
-TAXONOMIES = [Taxonomy.of(each, np.arange(len(each.leaves))) for each in HIERARCHIES]
-SIZES = [taxonomy.levels.shape[1] for taxonomy in TAXONOMIES]
+HIERARCHIES = [CodedHierarchy.of(each, np.arange(len(each.leaves))) for each in FILES]
+SIZES = [hierarchy.levels.shape[1] for hierarchy in HIERARCHIES]
 
 ROWS = st.lists(st.tuples(*(st.integers(0, size - 1) for size in SIZES)), min_size=1, max_size=40)
-LEVELS = st.tuples(*(st.integers(0, taxonomy.height) for taxonomy in TAXONOMIES))
+LEVELS = st.tuples(*(st.integers(0, hierarchy.height) for hierarchy in HIERARCHIES))
 
 
 def recoding(rows, levels, gone=()):
     frequencies = FrequencySet.of([np.array(column) for column in zip(*rows, strict=True)], SIZES)
-    nodes = [each.levels[level] for each, level in zip(TAXONOMIES, levels, strict=True)]
+    nodes = [each.levels[level] for each, level in zip(HIERARCHIES, levels, strict=True)]
     suppressed = np.array(list(gone), np.int32).reshape(-1, len(SIZES)).T
-    return Recoding.of(frequencies, TAXONOMIES, nodes, suppressed, {"height": sum(levels)})
+    return Recoding.of(frequencies, HIERARCHIES, nodes, suppressed, {"height": sum(levels)})
 
 
 def nodes_of(rows, levels):
     found = [
         tuple(
             int(each.levels[level][code])
-            for each, level, code in zip(TAXONOMIES, levels, row, strict=True)
+            for each, level, code in zip(HIERARCHIES, levels, row, strict=True)
         )
         for row in rows
     ]
@@ -43,7 +42,7 @@ def nodes_of(rows, levels):
     return found, [
         tuple(
             STAR if star and node == each.root else node
-            for node, star, each in zip(nodes, stars, TAXONOMIES, strict=True)
+            for node, star, each in zip(nodes, stars, HIERARCHIES, strict=True)
         )
         for nodes in found
     ]

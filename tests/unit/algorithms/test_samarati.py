@@ -26,9 +26,8 @@ from mondrian_ops.algorithms.samarati import search
 from mondrian_ops.core.criteria import KAnonymity, Privacy, SensitiveDomain
 from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.taxonomy import Taxonomy
 from shared_data import shared_data
 
 CHOICES = ("first", "minimal", "optimal")
@@ -55,8 +54,8 @@ def tree(chains) -> Hierarchy:
     return Hierarchy.from_rows([[leaf, *above] for leaf, above in chains.items()], "tree")
 
 
-def taxonomy(hierarchy: Hierarchy) -> Taxonomy:
-    return Taxonomy.of(hierarchy, np.arange(len(hierarchy.leaves)))
+def over_codes(hierarchy: Hierarchy) -> CodedHierarchy:
+    return CodedHierarchy.of(hierarchy, np.arange(len(hierarchy.leaves)))
 
 
 def coded(hierarchy: Hierarchy, column) -> np.ndarray:
@@ -87,7 +86,7 @@ def searched(trees, columns, sensitive, k, asked, max_suppressed, choice):
     sizes = [len(h.leaves) + 1 for h in hierarchies] + [len(d.counts) for d in domains]
     return search(
         FrequencySet.of(codes, sizes),
-        [taxonomy(hierarchy) for hierarchy in hierarchies],
+        [over_codes(hierarchy) for hierarchy in hierarchies],
         privacy_of(k, asked, len(sensitive)),
         domains,
         max_suppressed,
@@ -302,7 +301,7 @@ def adult():
     texts = [*column.values(), [str(age) for age in ages]]
     codes = [coded(h, values) for h, values in zip(hierarchies, texts, strict=True)]
     sizes = [len(hierarchy.leaves) + 1 for hierarchy in hierarchies]
-    return FrequencySet.of(codes, sizes), [taxonomy(each) for each in hierarchies]
+    return FrequencySet.of(codes, sizes), [over_codes(each) for each in hierarchies]
 
 
 # k, MaxSup, choice; levels, loss, suppressed rows, published classes; "cluster number" if printed

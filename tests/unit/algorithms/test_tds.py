@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import brute_force
+from coded_hierarchies import HIERARCHIES, TREES
 from examples import examples
 from mondrian_ops.algorithms import tds
 from mondrian_ops.algorithms.information_gain import information_gains
@@ -29,7 +30,6 @@ from mondrian_ops.core.criteria import (
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.job import Tds
-from taxonomies import TAXONOMIES, TREES
 
 CRITERIA = [
     lambda c: DistinctDiversity(c, 2),
@@ -48,7 +48,7 @@ class Data:
 
     def __init__(self, names, rows, criteria, k, codes=4):
         self.whole = rows
-        self.taxonomies = [TAXONOMIES[name] for name in names]
+        self.hierarchies = [HIERARCHIES[name] for name in names]
         self.quasi = len(names)
         self.rows = rows
         self.labels = len(rows[0]) - len(names)
@@ -59,7 +59,7 @@ class Data:
             for j, counts in enumerate(self.shares())
         ]
         self.privacy = Privacy(KAnonymity(k), tuple(criteria))
-        sizes = [*(t.levels.shape[1] for t in self.taxonomies), *[codes] * self.labels]
+        sizes = [*(t.levels.shape[1] for t in self.hierarchies), *[codes] * self.labels]
         self.frequencies = FrequencySet.of(
             [np.array(column) for column in zip(*rows, strict=True)], sizes
         )
@@ -70,7 +70,7 @@ class Data:
 
     @property
     def asked(self):
-        return self.taxonomies, self.privacy, self.domains
+        return self.hierarchies, self.privacy, self.domains
 
     def two_phase(self, partitions, k_intermediate, seed=0, in_parallel=map):
         return self.search(partitions, k_intermediate, seed)(self.frequencies, in_parallel)
@@ -95,7 +95,7 @@ def datasets(draw, max_rows=30, least_k=1):
     # Few values of each column: else hardly anything can be specialized.
     columns = []
     for name in names:
-        codes = TAXONOMIES[name].levels.shape[1]
+        codes = HIERARCHIES[name].levels.shape[1]
         values = draw(st.lists(st.integers(0, codes - 1), min_size=1, max_size=4))
         columns.append(draw(st.lists(st.sampled_from(values), min_size=count, max_size=count)))
     codes, values = draw(st.sampled_from([(4, [0, 1, 2, 3]), (60, [0, 1, 30, 59])]))
@@ -183,7 +183,7 @@ def gain(data, a, tree, node):
 def candidates(data, cuts, k):
     """Every valid specialization of a level: IGPL, attribute, node, the level after it."""
     anonymity = min(map(len, classes(data, cuts)))
-    for a, tree in enumerate(data.taxonomies):
+    for a, tree in enumerate(data.hierarchies):
         for node in set(cuts[a]):
             if not children(tree, node):
                 continue
@@ -218,7 +218,7 @@ def is_cut(tree, cut):
 @examples(300)
 @given(datasets())
 def test_specializes_as_the_definitions_say(data):
-    start = tds.top(data.taxonomies)
+    start = tds.top(data.hierarchies)
     assume(holds(data, data.rows, 1))
     expected, steps = by_definition(data, as_lists(start), 1)
     found = tds.specialize(data.frequencies, *data.asked, 1, start)
@@ -232,11 +232,11 @@ def test_long_ways_as_the_definitions_say(seed):
     """Few drawn datasets are large enough for their order to depend on every term of the IGPL."""
     rng = np.random.default_rng(seed)
     names = ["uneven", "line", "flat", "chain"]
-    sizes = [TAXONOMIES[name].levels.shape[1] for name in names]
+    sizes = [HIERARCHIES[name].levels.shape[1] for name in names]
     codes = [np.minimum(rng.geometric(0.35, 150), size - 1) for size in sizes]
     label = (codes[0] + codes[1] * rng.integers(0, 2, 150)) % 3 + 1
     data = Data(names, list(zip(*(c.tolist() for c in [*codes, label]), strict=True)), (), 2)
-    start = tds.top(data.taxonomies)
+    start = tds.top(data.hierarchies)
     _, steps = by_definition(data, as_lists(start), 1)
     found = tds.specialize(data.frequencies, *data.asked, 1, start)
     assert list(map(tuple, found.steps.tolist())) == steps
@@ -248,11 +248,11 @@ def test_long_ways_as_the_definitions_say(seed):
 def test_two_phases_by_the_definitions(data, partitions, k_intermediate, seed):
     assume(holds(data, data.rows, 1))
     found = data.two_phase(partitions, k_intermediate, seed)
-    assert all(is_cut(t, c) for t, c in zip(data.taxonomies, as_lists(found.merged), strict=True))
+    assert all(is_cut(t, c) for t, c in zip(data.hierarchies, as_lists(found.merged), strict=True))
     expected, steps = by_definition(data, as_lists(found.merged), 1)
     assert as_lists(found.cuts) == expected
     assert list(map(tuple, found.final.steps.tolist())) == steps
-    assert all(is_cut(t, c) for t, c in zip(data.taxonomies, expected, strict=True))
+    assert all(is_cut(t, c) for t, c in zip(data.hierarchies, expected, strict=True))
     assert all(holds(data, group, 1) for group in classes(data, expected))
     assert not list(candidates(data, expected, 1))
     assert sum(level.rows for level in found.partitions) in (0, len(data.rows))
@@ -266,7 +266,7 @@ def test_no_valid_specialization_is_left_in_any_part(data, partitions, k_interme
     """The first phase is the whole way of the definitions for the rows of a part and k^I."""
     search = data.search(partitions, k_intermediate, seed)
     k = max(k_intermediate, data.privacy.min_class_size)
-    start = as_lists(tds.top(data.taxonomies))
+    start = as_lists(tds.top(data.hierarchies))
     dealt = []
     for number in range(partitions):
         part = data.part(number, partitions, seed)
@@ -289,7 +289,7 @@ def test_no_valid_specialization_is_left_in_any_part(data, partitions, k_interme
 
 def more_general(data, cuts, others):
     """Whether every node of a level is the other's own or above it."""
-    for tree, cut, other in zip(data.taxonomies, as_lists(cuts), as_lists(others), strict=True):
+    for tree, cut, other in zip(data.hierarchies, as_lists(cuts), as_lists(others), strict=True):
         for code, (node, below) in enumerate(zip(cut, other, strict=True)):
             way = tree.levels[:, code].tolist()
             if node not in way[way.index(below) :]:
@@ -301,7 +301,7 @@ def more_general(data, cuts, others):
 @given(st.data())
 def test_the_merged_level_is_the_lowest_that_is_nowhere_more_specific(data):
     names = data.draw(st.lists(st.sampled_from(sorted(TREES)), min_size=1, max_size=3))
-    trees = [TAXONOMIES[name] for name in names]
+    trees = [HIERARCHIES[name] for name in names]
     levels = []
     for _ in range(data.draw(st.integers(1, 4))):
         level = []
@@ -325,7 +325,7 @@ def test_the_merged_level_is_the_lowest_that_is_nowhere_more_specific(data):
 @given(datasets(), st.integers(2, 4), st.integers(0, 5))
 def test_one_part_or_a_k_of_all_rows_is_the_centralized_result(data, partitions, seed):
     assume(holds(data, data.rows, 1))
-    start = tds.top(data.taxonomies)
+    start = tds.top(data.hierarchies)
     centralized = tds.specialize(data.frequencies, *data.asked, 1, start)
     rows = len(data.rows)
     for found in (
@@ -379,7 +379,7 @@ def test_parts_are_alike_and_differ_from_seed_to_seed():
 def test_a_part_with_too_few_rows_stays_at_the_top():
     data = Data(["flat"], [(1,), (1,), (2,), (2,), (3,), (3,)], (), 2)
     level = tds.partition_level(data.frequencies, *data.asked, 7)
-    assert as_lists(level.cuts) == as_lists(tds.top(data.taxonomies))
+    assert as_lists(level.cuts) == as_lists(tds.top(data.hierarchies))
     assert len(level.steps) == 0
     assert tds.partition_level(data.frequencies, *data.asked, 2).classes == 3
 
@@ -390,7 +390,7 @@ def test_a_part_without_rows_stays_at_the_top():
     empty = [tds.partition(whole, part, 3, 0) for part in range(3)]
     levels = [tds.partition_level(part, *data.asked, 1) for part in empty]
     assert sorted(level.rows for level in levels) == [0, 0, 1]
-    assert as_lists(data.two_phase(3, 1).merged) == as_lists(tds.top(data.taxonomies))
+    assert as_lists(data.two_phase(3, 1).merged) == as_lists(tds.top(data.hierarchies))
 
 
 def test_what_even_the_top_breaks_is_refused():
@@ -403,7 +403,7 @@ def test_what_even_the_top_breaks_is_refused():
 
 def test_a_start_that_is_too_specific_is_refused():
     data = Data(["flat", "flat"], [(1, 1), (1, 2), (2, 1), (2, 2)], (), 2)
-    leaves = tuple(t.levels[0] for t in data.taxonomies)
+    leaves = tuple(t.levels[0] for t in data.hierarchies)
     with pytest.raises(PrivacyError):
         tds.specialize(data.frequencies, *data.asked, 2, leaves)
 
@@ -413,7 +413,7 @@ def test_the_gain_of_the_source_per_row_lost():
     rows = [(1 + i % 2, 1 + i // 4, 1 + i // 4) for i in range(8)]
     data = Data(["flat", "flat"], rows, (), 4)
     found = data.two_phase(1, None)
-    assert found.final.steps.tolist() == [[1, data.taxonomies[1].root]]
+    assert found.final.steps.tolist() == [[1, data.hierarchies[1].root]]
     assert found.final.classes == 2
 
 
@@ -436,7 +436,7 @@ def test_many_sensitive_values_count_the_same_as_few():
     """Pairs of codes and sensitive values are counted in a table or, where it is sparse, sorted."""
     rng = np.random.default_rng(0)
     code, label = rng.integers(0, 8, 200), rng.integers(0, 5, 200)
-    tree = TAXONOMIES["uneven"]
+    tree = HIERARCHIES["uneven"]
     gains = [
         information_gains(FrequencySet.of([code, label * step], [8, size]), 0, tree, range(1, 2))
         for step, size in ((1, 5), (10**6, 5 * 10**6))
@@ -448,15 +448,15 @@ def test_many_sensitive_values_count_the_same_as_few():
 def test_iloss():
     """Xiao and Tao 2006: leaves under the published value, less one, over all leaves."""
     data = Data(["uneven", "flat"], [(1, 1), (3, 1), (4, 2), (0, 0)], (), 1)
-    uneven, flat = data.taxonomies
+    uneven, flat = data.hierarchies
     cuts = (uneven.levels[1], flat.levels[-1])
     # A over a1, a2, a3; c; B over b1, b2; missing; the root of 4 over all four values.
     levels = {int(code): int(uneven.levels[1][code]) for code in (1, 3, 4, 0)}
     leaves = [int(uneven.leaves[node]) for node in levels.values()]
     first = sum(max(0, n - 1) / 7 for n in leaves) / 4
-    assert tds.loss(data.frequencies, data.taxonomies, cuts) == pytest.approx((first + 3 / 4) / 2)
-    assert tds.loss(data.frequencies, data.taxonomies, tds.top(data.taxonomies)) == pytest.approx(
+    assert tds.loss(data.frequencies, data.hierarchies, cuts) == pytest.approx((first + 3 / 4) / 2)
+    assert tds.loss(data.frequencies, data.hierarchies, tds.top(data.hierarchies)) == pytest.approx(
         (6 / 7 + 3 / 4) / 2
     )
-    exact = tuple(t.levels[0] for t in data.taxonomies)
-    assert tds.loss(data.frequencies, data.taxonomies, exact) == 0
+    exact = tuple(t.levels[0] for t in data.hierarchies)
+    assert tds.loss(data.frequencies, data.hierarchies, exact) == 0

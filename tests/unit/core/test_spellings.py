@@ -10,7 +10,7 @@ import pytest
 
 from mondrian_ops.core import release_count
 from mondrian_ops.core.release_count import as_read
-from mondrian_ops.core.spellings import one_spelling
+from mondrian_ops.core.values import one_spelling
 
 
 def characters() -> list[str]:

@@ -16,8 +16,8 @@ from limited_runs import limited_run
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.core import errors, limits
+from mondrian_ops.core.entities import LeafEntities
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.spark import SparkEngine
@@ -37,12 +37,12 @@ def leaf_counts(draw: st.DrawFn) -> LeafCounts:
     cells = draw(st.integers(0, 9))
     counts_persons = draw(st.booleans())
 
-    def persons(leaves: int) -> list[LeafPersons]:
+    def persons(leaves: int) -> list[LeafEntities]:
         if not counts_persons or not leaves:
             return []
         pairs = draw(st.sets(st.tuples(st.integers(0, leaves - 1), st.integers(-9, 9)), max_size=9))
         leaf, person = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
-        return [LeafPersons.nobody(3).added([LeafPersons(3, leaf, person)])]
+        return [LeafEntities.nobody(3).added([LeafEntities(3, leaf, person)])]
 
     return LeafCounts(
         drawn(leaves),
@@ -58,9 +58,9 @@ def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
     total = LeafCounts(
         np.zeros_like(counts.rows),
         [np.zeros_like(each) for each in counts.sensitive],
-        [LeafPersons.nobody(3) for _ in counts.persons],
+        [LeafEntities.nobody(3) for _ in counts.persons],
         np.zeros_like(counts.cells),
-        [LeafPersons.nobody(3) for _ in counts.cell_persons],
+        [LeafEntities.nobody(3) for _ in counts.cell_persons],
     )
     message = executor.of_table(0, 0, "counts", executor.table_of_counts(counts))
     for _ in range(times):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mondrian_ops.web.releases import SORTS, Choice, Release, nights_of, page_of, undated
+from mondrian_ops.web.releases import SORTS, Choice, Release, dataset_name, nights_of, page_of
 from releases import entry
 
 
@@ -44,7 +44,7 @@ def test_whatever_an_entry_holds_it_can_be_listed(changed):
     ],
 )
 def test_the_releases_of_a_dataset_go_by_a_name_without_the_night(location, name):
-    assert undated(location) == name
+    assert dataset_name(location) == name
 
 
 def test_what_is_asked_for_is_shown():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import examples
-from mondrian_ops.core.scale import Scale
+from mondrian_ops.core.exact_intervals import DecimalUnits
 
 WIDTHS = st.sampled_from([1, 5, 0.1, 0.3, 0.25, 1e-6, 2.5, 1e4, 7])
 ORIGINS = st.sampled_from([0, 0.05, -3, 1e-6, 0.7, 16])
@@ -33,7 +33,7 @@ def test_every_number_lies_in_the_interval_of_exact_arithmetic(width, origin, nu
     edges = [float(exact(origin) + step * exact(width)) for step in steps]
     beside = [math.nextafter(edge, side) for edge in edges for side in (-math.inf, math.inf)]
     line = np.array([*numbers, *edges, *beside])
-    scale = Scale([width, origin])
+    scale = DecimalUnits([width, origin])
     line = line[[scale.holds(line[at : at + 1]) for at in range(len(line))]]
     found = scale.bins(line, scale.units(width), scale.units(origin))
     expected = [math.floor((exact(number) - exact(origin)) / exact(width)) for number in line]
@@ -43,7 +43,7 @@ def test_every_number_lies_in_the_interval_of_exact_arithmetic(width, origin, nu
 @examples(100)
 @given(width=WIDTHS, origin=ORIGINS, steps=st.lists(st.integers(-(10**6), 10**6)))
 def test_edges_are_the_floats_nearest_to_the_exact_ones(width, origin, steps):
-    scale = Scale([width, origin])
+    scale = DecimalUnits([width, origin])
     edges = scale.floats(scale.units(origin) + np.array(steps, np.int64) * scale.units(width))
     assert edges.tolist() == [float(exact(origin) + step * exact(width)) for step in steps]
 
@@ -61,7 +61,7 @@ def test_edges_are_the_floats_nearest_to_the_exact_ones(width, origin, steps):
     ],
 )
 def test_units_are_whole_and_as_large_as_they_can_be(numbers, digits, units):
-    scale = Scale(numbers)
+    scale = DecimalUnits(numbers)
     assert scale.digits == digits
     assert [scale.units(number) for number in numbers] == units
 
@@ -84,10 +84,10 @@ def test_units_are_whole_and_as_large_as_they_can_be(numbers, digits, units):
     ],
 )
 def test_edges_are_exact_up_to_the_whole_numbers_that_a_float_holds(numbers, values, held):
-    assert Scale(numbers).holds(np.array(values, np.float64)) == held
+    assert DecimalUnits(numbers).holds(np.array(values, np.float64)) == held
 
 
 def test_whole_numbers_of_any_type_are_held():
     for type_ in (np.int8, np.uint64, np.int64):
-        assert Scale([1, 0]).holds(np.array([0, 127], type_))
-    assert Scale([1, 0]).holds(np.array([-(2**63)])) is False
+        assert DecimalUnits([1, 0]).holds(np.array([0, 127], type_))
+    assert DecimalUnits([1, 0]).holds(np.array([-(2**63)])) is False

@@ -1,13 +1,12 @@
-"""Taxonomies of every shape."""
+"""Coded hierarchies of every shape."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.taxonomy import Taxonomy
+from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
 
-__all__ = ["TAXONOMIES", "TREES", "taxonomy"]
+__all__ = ["HIERARCHIES", "TREES", "coded_hierarchy"]
 
 TREES = {
     "uneven": ["a1;A;*", "b1;B;BB;*", "a2;A;*", "c;*", "b2;B;BB;*", "b3;BC;BB;*", "a3;A;*"],
@@ -18,13 +17,13 @@ TREES = {
 }
 
 
-def taxonomy(name):
+def coded_hierarchy(name):
     if name == "line":
         texts = [str(n) for n in range(9)]
         hierarchy = Hierarchy.from_order(texts, np.arange(9.0), name)
     else:
         hierarchy = Hierarchy.from_rows([row.split(";") for row in TREES[name]], name)
-    return Taxonomy.of(hierarchy, np.arange(len(hierarchy.leaves)))
+    return CodedHierarchy.of(hierarchy, np.arange(len(hierarchy.leaves)))
 
 
-TAXONOMIES = {name: taxonomy(name) for name in TREES}
+HIERARCHIES = {name: coded_hierarchy(name) for name in TREES}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.core.series import undated
+from mondrian_ops.core.dataset_name import dataset_name
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from mondrian_ops.core.series import undated
     ],
 )
 def test_a_date_is_left_out(location, name):
-    assert undated(location) == name
+    assert dataset_name(location) == name
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_a_date_is_left_out(location, name):
     ],
 )
 def test_a_number_is_not(location):
-    assert undated(location) == location
+    assert dataset_name(location) == location
 
 
 @given(st.datetimes(datetime(1900, 1, 1), datetime(2099, 12, 31)), st.sampled_from("-/._"))
 def test_every_night_of_a_data_set_has_its_name(moment, sign):
     for pattern in ("%Y-%m-%d", "%Y%m%d", "%Y-%m-%dT%H:%M:%S", "%Y%m%d_%H%M", "%Y-%m-%d-%H%M%S"):
-        assert undated(f"out/a/{moment.strftime(pattern)}/b") == "out/a/*/b"
-    assert undated(moment.strftime(f"%Y{sign}%m{sign}%d")) == "*"
+        assert dataset_name(f"out/a/{moment.strftime(pattern)}/b") == "out/a/*/b"
+    assert dataset_name(moment.strftime(f"%Y{sign}%m{sign}%d")) == "*"

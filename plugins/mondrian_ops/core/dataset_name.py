@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["undated"]
+__all__ = ["dataset_name"]
 
 # 2025-06-01, 20250601, 2025/06/01 and their like, and a time of day after it. Other digits beside
 # it make it a number, and what is no month or day makes it one, too.
@@ -17,6 +17,6 @@ _DATE = re.compile(
 )
 
 
-def undated(location: str) -> str:
+def dataset_name(location: str) -> str:
     """A location with ``*`` in place of dates, and of times after them."""
     return _DATE.sub("*", location)

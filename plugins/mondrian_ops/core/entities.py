@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import as_array, encode_ranks
 
-__all__ = ["LeafPersons", "persons_of"]
+__all__ = ["LeafEntities", "entities_of"]
 
 Ints = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ _FIRST_ROWS = 1 << 12
 
 
 @dataclass(frozen=True)
-class LeafPersons:
+class LeafEntities:
     """Persons met in each leaf of a plan, up to ``enough`` of them.
 
     ``leaf`` and ``person`` (pairs,) int64 list the pairs, each once, by ascending leaf. A person is
@@ -43,12 +43,12 @@ class LeafPersons:
     person: Ints
 
     @classmethod
-    def nobody(cls, enough: int) -> LeafPersons:
+    def nobody(cls, enough: int) -> LeafEntities:
         """No person met yet."""
         return cls(enough, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
-    def of(cls, enough: int, leaf: Ints, column: pa.Array) -> LeafPersons:
+    def of(cls, enough: int, leaf: Ints, column: pa.Array) -> LeafEntities:
         """The persons of some rows, each in its ``leaf``."""
         return next(cls.of_each(enough, [leaf], column))
 
@@ -63,7 +63,7 @@ class LeafPersons:
             met, place = np.unique(pairs % size, return_inverse=True)
             yield cls(enough, pairs // size, _digests(encoded.dictionary, met)[place])
 
-    def added(self, others: Sequence[LeafPersons]) -> LeafPersons:
+    def added(self, others: Sequence[LeafEntities]) -> LeafEntities:
         """The persons met here or in others."""
         leaf = np.concatenate([self.leaf, *(other.leaf for other in others)])
         person = np.concatenate([self.person, *(other.person for other in others)])
@@ -73,7 +73,7 @@ class LeafPersons:
         is_new[1:] = (leaf[1:] != leaf[:-1]) | (person[1:] != person[:-1])
         leaf, person = leaf[is_new], person[is_new]
         kept = _first(leaf, self.enough)
-        return LeafPersons(self.enough, leaf[kept], person[kept])
+        return LeafEntities(self.enough, leaf[kept], person[kept])
 
     def between(self, first: int, stop: int) -> int:
         """Persons whose rows lie in leaves ``first`` to ``stop`` - 1; as exact as `within`."""
@@ -85,7 +85,7 @@ class LeafPersons:
         return len(np.unique(self.person[np.isin(self.leaf, list(leaves))]))
 
 
-def persons_of(
+def entities_of(
     name: str, column: pa.ChunkedArray | pa.Array
 ) -> tuple[SensitiveDomain, NDArray[np.int32]]:
     """The persons of some rows by column ``name``, and the code of each row's, (rows,) int32.

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scale"]
+__all__ = ["DecimalUnits"]
 
 
-class Scale:
+class DecimalUnits:
     """Decimal fractions as whole numbers of their smallest unit, so that edges are exact.
 
     ``numbers`` are the widths and the origin that are to be whole.
