@@ -146,6 +146,10 @@ lint-workflows:
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml
 	@$(if $(ACTIONLINT),$(ACTIONLINT) -shellcheck $(BIN)/shellcheck,echo "actionlint: needs Go; skipped")
 
+.PHONY: docs
+docs: install ## Write the tables of docs/job.md and docs/job.schema.json from core/job.py
+	@$(RUN) scripts/job_docs.py
+
 .PHONY: compose-up
 compose-up: ## Start docker-compose.yaml: Airflow, Celery, Spark and HDFS
 	@docker compose up --build --detach --wait

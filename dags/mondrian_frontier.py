@@ -13,29 +13,53 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Param
 
-from mondrian_ops.core import job as options
-from mondrian_ops.forms import Answer, choice, columns, text
+from mondrian_ops.forms import Answer, columns, job_answers, job_form
 from mondrian_ops.task_groups import frontier_tasks
 
 HOME = Path(__file__).resolve().parents[1]
 
-# Sections of the form, closed at first; what has none is open.
-MORE = "More"
+# A section of the form, closed at first.
+MEASURED = "What is measured"
 
+GRID = {
+    "k": columns(
+        ["2", "5", "10", "25", "50", "100"],
+        "The minimum number of rows per equivalence class. One value per line.",
+        title="Values of k",
+        minItems=1,
+    ),
+    "l": columns(
+        ["1", "2", "3"],
+        "The minimum number of different sensitive values per equivalence class. One value per "
+        "line; 1 sets no requirement, others need sensitive columns.",
+        title="Values of l",
+        minItems=1,
+    ),
+    "rows": Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        section=MEASURED,
+        title="Rows",
+        description_md="About this number of rows is measured, in whole fragments. "
+        "Empty: 200,000, or all rows if there are fewer.",
+    ),
+    "sample": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        maximum=1,
+        section=MEASURED,
+        title="Share of the rows",
+        description_md="In place of a number of rows; 1 measures all of them. "
+        "Empty: the number of rows decides.",
+    ),
+}
 FORM = {
-    "input": text(
-        str(HOME / "include" / "examples" / "people.csv"),
-        title="Input",
-        description="Path or URL of the data: a file, a directory or a glob; Parquet or CSV.",
-    ),
-    "output": text(
-        str(HOME / "out" / "people_frontier"),
-        title="Output",
-        description="Directory of `frontier.csv`, `frontier.svg` and `frontier.html`; those that "
-        "are there are replaced. Working files lie beside it meanwhile.",
-    ),
-    "quasi_identifiers": columns(
-        [
+    **job_form(
+        *("input", "quasi_identifiers", "sensitive", "algorithm", "cut", "cut_budget_s", "seed"),
+        input=str(HOME / "include" / "examples" / "people.csv"),
+        quasi_identifiers=[
             "age",
             "sex",
             "zip=prefix",
@@ -43,79 +67,18 @@ FORM = {
             "occupation=hierarchy:occupations.csv",
             "visit_date",
         ],
-        title="Quasi-identifiers",
-        description="Columns that others know too, one a line: `age` (interval for numbers and "
-        "dates, set for text), `zip=prefix`, `country=hierarchy:countries.csv`, `job=set`, "
-        "`age=ladder:5/10/20@16`.",
-        minItems=1,
+        sensitive=["diagnosis", "income"],
     ),
-    "sensitive": columns(
-        ["diagnosis", "income"],
-        title="Sensitive columns",
-        description="Columns nobody shall learn of a person. Needed for an l above 1.",
+    "output": Param(
+        str(HOME / "out" / "people_frontier"),
+        type="string",
+        minLength=1,
+        title="Output",
+        description_md="The directory of `frontier.csv`, `frontier.svg` and `frontier.html`. "
+        "Earlier ones are replaced.",
     ),
-    "k": columns(
-        ["2", "5", "10", "25", "50", "100"],
-        title="Values of k",
-        description="The least rows that share a combination of quasi-identifiers; one a line.",
-        minItems=1,
-    ),
-    "l": columns(
-        ["1", "2", "3"],
-        title="Values of l",
-        description="The least well-represented sensitive values among them; one a line. 1: not "
-        "asked for.",
-        minItems=1,
-    ),
-    "rows": Param(
-        None,
-        type=["null", "integer"],
-        minimum=1,
-        section=MORE,
-        title="Rows to measure",
-        description="About so many, in whole fragments. Empty: 200,000. All of them, if there are "
-        "not more.",
-    ),
-    "sample": Param(
-        None,
-        type=["null", "number"],
-        exclusiveMinimum=0,
-        maximum=1,
-        section=MORE,
-        title="Share of the rows to measure",
-        description="Instead of a number of rows; 1 measures all of them.",
-    ),
-    "algorithm": choice(
-        options.ALGORITHMS,
-        section=MORE,
-        title="Algorithm",
-        description="How equivalence classes are found.",
-    ),
-    "cut": choice(
-        options.Cut,
-        section=MORE,
-        title="Cut",
-        description="median: classic. gain: the cut that saves most information. lookahead: "
-        "saves yet more, slower. auto: the best that the time budget allows.",
-    ),
-    "cut_budget_s": Param(
-        5,
-        type="number",
-        exclusiveMinimum=0,
-        section=MORE,
-        title="Time budget (s)",
-        description="Seconds of one core that `cut: auto` may plan for, on all rows.",
-    ),
-    "seed": Param(
-        0,
-        type="integer",
-        minimum=0,
-        section=MORE,
-        title="Seed",
-        description="Of the draw. The same data, job and seed give the same figures.",
-    ),
+    **GRID,
 }
-OF_THE_GRID = ("k", "l", "rows", "sample")
 
 with DAG(
     dag_id="mondrian_frontier",
@@ -129,10 +92,9 @@ with DAG(
 ) as dag:
     frontier_tasks(
         {
-            **{name: Answer(dag, name) for name in FORM if name not in (*OF_THE_GRID, "seed")},
-            "k": 2,  # each point has its own
-            "partitioning": {"seed": Answer(dag, "seed")},
-        },
-        **{name: Answer(dag, name) for name in OF_THE_GRID},
+            **job_answers(dag, (name for name in FORM if name not in GRID)),
+            "k": 2,
+        },  # each point has a k of its own
+        **{name: Answer(dag, name) for name in GRID},
         folder=Answer(dag, "output"),
     )

@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, frontier, generate.
+"""The command line: run, plan, verify, frontier, schema, generate.
 
 Results go to standard output, progress and errors to standard error. Exit status: 0 when what was
 asked for is done (`run`: published; `verify`: passed), 1 when it is refused or fails, 2 for a
@@ -107,6 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     verify.set_defaults(command=_verify)
 
     _add_frontier(commands)
+
+    schema = commands.add_parser("schema", help="print the JSON Schema of a job, for editors")
+    schema.set_defaults(command=_schema)
 
     generate = commands.add_parser("generate", help="make synthetic data")
     generate.add_argument("kind", choices=("poker", "people"), help="poker hands, or a population")
@@ -309,6 +312,13 @@ def _frontier(options: argparse.Namespace) -> int:
     elif not options.quiet:
         _write(frontier_text(found, shutil.get_terminal_size().columns))
         _write("\n" + "\n".join(written))
+    return 0
+
+
+def _schema(_options: argparse.Namespace) -> int:
+    from mondrian_ops.core.job_schema import job_schema
+
+    _write_json(job_schema())
     return 0
 
 

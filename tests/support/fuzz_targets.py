@@ -12,8 +12,8 @@ from fuzz_kernels import kernels
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.plan import Plan
-from mondrian_ops.overrides import with_overrides
 from mondrian_ops.storage import load_job, open_source, read_hierarchy
+from mondrian_ops.storage.jobs import with_overrides
 
 __all__ = ["TARGETS"]
 

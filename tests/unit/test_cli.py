@@ -435,3 +435,9 @@ class TestLimitsOfTheEnvironment:
         assert cli.main(["plan", str(job)]) == 0
         assert cli.main(["verify", str(job.parent / "out"), "--job", str(job)]) == 0
         assert cli.main(["frontier", str(job), "--k", "5", "--quiet"]) == 0
+
+
+def test_the_schema_is_printed() -> None:
+    printed = mondrian_ops("schema")
+    assert printed.returncode == 0
+    assert json.loads(printed.stdout)["properties"]["k"]["minimum"] == 2

@@ -1,43 +1,22 @@
 """The job: one description of an anonymization, checked before any data is touched.
 
 The operators, the command line and ``anonymize()`` all take it, as a mapping from YAML, JSON or
-Python. DAG files import this module, so it needs the standard library only.
+Python. An option is added here and nowhere else: :mod:`mondrian_ops.core.options` says what is made
+of its description. DAG files import this module, so it needs the standard library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_args
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
-from mondrian_ops.core.job_sections import (
-    MOST_CUT_POINTS,
-    DiMondrian,
-    LatticeChoice,
-    Partitioning,
-    Samarati,
-    Spark,
-    SparkShape,
-    Strategy,
-    Tds,
-    names_of,
-    read_di_mondrian,
-    read_partitioning,
-    read_rows_or_share,
-    read_samarati,
-    read_spark,
-    read_tds,
-    rows_of,
-)
-from mondrian_ops.core.options import Options
-from mondrian_ops.core.quasi_identifier import (
-    Generalization,
-    QuasiIdentifier,
-    read_quasi_identifier,
-)
+from mondrian_ops.core.errors import JobError, did_you_mean
+from mondrian_ops.core.options import Options, option, options_of, wrong
+from mondrian_ops.core.quasi_identifier import Generalization, QuasiIdentifier
 
 __all__ = [
-    "MOST_CUT_POINTS",
     "DiMondrian",
     "Generalization",
     "Job",
@@ -58,80 +37,562 @@ Distance = Literal["equal", "ordered", "hierarchical"]
 IdentifierPolicy = Literal["drop", "redact"]
 Unlisted = Literal["drop", "publish"]
 Replace = Literal["same", "any"]
+Algorithm = Literal["mondrian", "di_mondrian", "samarati", "tds"]
 Cut = Literal["auto", "median", "gain", "lookahead"]
 IntervalStyle = Literal["text", "bounds"]
 Retrieval = Literal["auto", "pushdown", "scatter"]
+Engine = Literal["local", "spark"]
 OnExceeded = Literal["refuse", "ask"]
 Overlap = Literal["warn", "refuse"]
+Strategy = Literal["multidimensional", "quantile"]
+LatticeChoice = Literal["first", "minimal", "optimal"]
+SparkShape = Literal["fragments", "application"]
 
-ALGORITHMS = ("mondrian", "di_mondrian", "samarati", "tds")
-RECODING_ALGORITHMS = ("samarati", "tds")
-ENGINES = ("local", "spark")
-MOST_APPROVAL_HOURS = 365 * 24
+# Sections of the trigger form. They are closed at first; what has none is always in view.
+_PRIVACY = "More on privacy"
+_APPROVAL = "Approval and limits"
+_ALGORITHM = "Algorithm"
+_PARTITIONING = "Partitioning"
+_SPARK = "Spark"
+
+_ROWS_OR_SHARE = "a number of rows, or a share of them below 1"
+
+
+def rows_of(limit: float, rows: int) -> int:
+    """How many of ``rows`` rows a limit allows: a number of them or, below 1, a share."""
+    return math.floor(limit * rows + 1e-9) if limit < 1 else int(limit)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Partitioning(Options):
+    """How the rows are divided into fragments before they are anonymized."""
+
+    strategy: Strategy = option(
+        "multidimensional",
+        title="Strategy",
+        text="How the rows are divided into fragments.",
+        choices={
+            "multidimensional": "by cuts, as Mondrian chooses them",
+            "quantile": "by the quantiles of one quasi-identifier",
+        },
+        form=_PARTITIONING,
+    )
+    fragments: int | Literal["auto"] = option(
+        "auto",
+        title="Fragments",
+        text="The number of fragments. In Airflow each fragment is a mapped task. A fragment that "
+        "is too small to stand alone is merged with others.",
+        choices={"auto": "as many as have enough work for a task each"},
+        details="There are fewer if the data does not allow as many, or if `samarati` or `tds` "
+        "would leave too few rows of a class in one file; the report says so.",
+        see="[How many fragments](#how-many-fragments)",
+        minimum=1,
+        limit="fragments",
+        form=_PARTITIONING,
+    )
+    sample: float = option(
+        0.001,
+        title="Sample",
+        text="The share of the rows on which the division into fragments is decided.",
+        noun="a rate",
+        above=0,
+        maximum=1,
+        form=_PARTITIONING,
+    )
+    seed: int = option(
+        0,
+        title="Seed",
+        text="The seed of the sample. The same input, job and seed give the same classes; the "
+        "order of the rows is random each time.",
+        minimum=0,
+        form=_PARTITIONING,
+    )
+    min_sample: int = option(
+        1000,
+        text="The minimum number of rows in the sample; all rows if there are fewer. With 0 "
+        "`sample` alone decides.",
+        minimum=0,
+        form=None,
+    )
+    max_rows: int = option(
+        10_000_000,
+        title="Maximum rows of a fragment",
+        text="A fragment of more rows is divided further, so that it fits into a worker's memory. "
+        "Ten million rows of ten columns take about 1.5 GB.",
+        details="This holds for any number of fragments; the sample grows as far as it has to.",
+        minimum=1,
+        form=_PARTITIONING,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spark(Options):
+    """How the Spark engine is reached and used."""
+
+    connection: str = option(
+        "spark_connect_default",
+        title="Connection",
+        text="The id of the Airflow connection. Its type is Spark Connect, for a server that runs "
+        "already, or Spark, for applications started by spark-submit.",
+        details="Outside Airflow Spark's own environment decides: `SPARK_REMOTE`, or what "
+        "spark-submit set.",
+        see="[On Spark](airflow.md#on-spark)",
+        form=_SPARK,
+    )
+    shape: SparkShape = option(
+        "fragments",
+        title="Work of one application",
+        text="What one Spark application (or session) anonymizes.",
+        choices={
+            "fragments": "the fragment of one mapped task",
+            "application": "all fragments, in one task; for the largest data",
+        },
+        details="As `application` Spark has one task of its own per fragment, and its shuffle "
+        "brings each task its rows.",
+        form=_SPARK,
+    )
+    conf: Mapping[str, str] = option(
+        {},
+        title="Properties",
+        text="Spark properties.",
+        details="A mapping, or a list of `name=value`. A Spark Connect server takes those of a "
+        "session (`spark.sql.…`), spark-submit takes any. In Airflow an administrator says which "
+        "are allowed.",
+        see="[Security](security.md)",
+        noun="a property",
+        examples=({"spark.sql.shuffle.partitions": "64"},),
+        form=_SPARK,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DiMondrian(Options):
+    """Options of `algorithm: di_mondrian`."""
+
+    cut_points: int = option(
+        2,
+        title="DI-Mondrian: cut points",
+        text="The maximum number of points at which `di_mondrian` cuts a node in one step.",
+        minimum=1,
+        maximum=100,
+        form=_ALGORITHM,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Samarati(Options):
+    """Options of `algorithm: samarati`, full-domain generalization."""
+
+    max_suppressed: float = option(
+        0,
+        title="Samarati: suppressed rows",
+        text="The maximum number of rows that `samarati` leaves out of the release.",
+        noun=_ROWS_OR_SHARE,
+        minimum=0,
+        whole_from=1,
+        form=_ALGORITHM,
+    )
+    choice: LatticeChoice = option(
+        "minimal",
+        title="Samarati: choice of the generalization",
+        text="Which of the generalizations that meet the requirements `samarati` takes.",
+        choices={
+            "first": "the first one found at the minimum height of the lattice",
+            "minimal": "the one of least loss at the minimum height",
+            "optimal": "the one of least loss in the whole lattice",
+        },
+        form=_ALGORITHM,
+    )
+
+    def suppressible(self, rows: int) -> int:
+        """How many of ``rows`` rows may be suppressed."""
+        return rows_of(self.max_suppressed, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Tds(Options):
+    """Options of `algorithm: tds`, two-phase top-down specialization."""
+
+    partitions: int = option(
+        4,
+        title="TDS: partitions",
+        text="The number of random parts of the rows that the first phase of `tds` specializes "
+        "side by side.",
+        minimum=1,
+        limit="fragments",
+        form=_ALGORITHM,
+    )
+    k_intermediate: int | None = option(
+        None,
+        title="TDS: k of the first phase",
+        text="The k of the first phase of `tds`, at least `k`. With a smaller one the first phase "
+        "does more of the work, and may lose more information.",
+        unset="a fifth of the rows of a part",
+        minimum=2,
+        form=_ALGORITHM,
+    )
+
+    @property
+    def parts(self) -> range:
+        """The parts of the first phase. One is not specialized twice: for p = 1 the source has the
+        result of the second phase alone."""
+        return range(self.partitions if self.partitions > 1 else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Options):
     """A checked anonymization job; build it with :meth:`from_dict`.
 
-    ``k`` counts rows or, with ``entity_id``, the persons whose rows share a value of that column;
-    the column is one of the ``identifiers``, whether it is listed there or not.
-    ``l`` with ``diversity`` (and ``c``, for recursive (c, l)-diversity) and ``t`` with
-    ``t_distance`` are requirements on the ``sensitive`` columns, None where there is none.
-    ``sensitive_hierarchy`` names the hierarchy file of each sensitive column for the hierarchical
-    distance. ``missing_sensitive`` says whether l counts the missing value of such a column as one.
-    ``max_gcp``, ``max_risk`` and ``max_suppressed`` (a number of rows or, below 1, a
-    share of them) are limits on the release; one beyond them is refused, or waits for a steward's
-    approval (``on_exceeded``), for ``approval_hours`` at most. ``ledger`` is where releases are
-    noted; people who are in one already are an ``overlap``. ``replace``: which earlier release this
-    one may take the place of. ``input`` and ``output`` are None for a
-    job on a table in memory. ``base_dir`` is not part of the description: the directory of
-    the job's file, where its hierarchies may lie.
+    ``input`` and ``output`` are None for a job on a table in memory. ``entity_id`` is one of the
+    ``identifiers``. ``base_dir`` is not part of the description: the directory of the job's file,
+    where its hierarchies may lie.
     """
 
-    input: str | None
-    output: str | None
-    k: int
-    entity_id: str | None = None
-    l: float | None = None  # noqa: E741 - the name of the parameter in every paper
-    diversity: Diversity = "distinct"
-    c: float | None = None
-    missing_sensitive: MissingSensitive = "no_value"
-    t: float | None = None
-    t_distance: Distance = "equal"
-    sensitive_hierarchy: Mapping[str, str] = field(default_factory=dict, hash=False)
-    identifiers: tuple[str, ...] = ()
-    identifier_policy: IdentifierPolicy = "drop"
-    quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
-    sensitive: tuple[str, ...] = ()
-    unlisted: Unlisted = "drop"
-    replace: Replace = "same"
-    require_approval: bool = False
-    approval_hours: float = 72
-    max_gcp: float | None = None
-    max_risk: float | None = None
-    max_suppressed: float | None = None
-    on_exceeded: OnExceeded = "refuse"
-    ledger: str | None = None
-    overlap: Overlap = "warn"
-    algorithm: str = "mondrian"
-    cut: Cut = "auto"
-    relaxed: bool = False
-    cut_budget_s: float = 5.0
-    interval_style: IntervalStyle = "text"
-    partitioning: Partitioning = Partitioning()
-    retrieval: Retrieval = "auto"
-    engine: str = "local"
-    spark: Spark = Spark()
-    samarati: Samarati = Samarati()
-    tds: Tds = Tds()
-    di_mondrian: DiMondrian = DiMondrian()
+    input: str | None = option(
+        title="Input",
+        text="The data: the path or URL of a file, a directory or a glob; Parquet or CSV.",
+        details="All files have the same columns and types. In CSV an empty field is a missing "
+        "value, and a column of times has a time zone in all of its values or in none.",
+        see="[Storage](storage.md), [limits](security.md#limits)",
+        examples=("data/people.parquet",),
+    )
+    output: str | None = option(
+        title="Output",
+        text="The directory of the release, a path or a URL. The release appears there whole or "
+        "not at all.",
+        details="It does not exist yet, is empty, or holds an earlier release, which is replaced "
+        "if `replace` allows it. It may not lie inside `input`, nor `input` inside it.",
+        examples=("out/people",),
+    )
+    k: int = option(
+        title="k",
+        text="k-anonymity: the minimum number of rows per equivalence class. The rows of a class "
+        "are published with the same quasi-identifiers.",
+        minimum=2,
+        hint="a class of one row hides nobody",
+        examples=(5,),
+        always=True,
+    )
+    identifiers: tuple[str, ...] = option(
+        (),
+        title="Direct identifiers",
+        text="Columns that name a person directly.",
+        noun="a column name",
+        limit="columns",
+        examples=(("name", "email"),),
+        always=True,
+    )
+    quasi_identifiers: tuple[QuasiIdentifier, ...] = option(
+        (),
+        required=True,
+        title="Quasi-identifiers",
+        text="Columns that others may know about a person. Their values are generalized.",
+        details="Each is a mapping or a short form.",
+        see="[Quasi-identifiers](#quasi-identifiers)",
+        limit="quasi_identifiers",
+        examples=(
+            ("age", "sex=set", "zip=prefix", "country=hierarchy:countries.csv", "income=grid:1000"),
+        ),
+        always=True,
+    )
+    sensitive: tuple[str, ...] = option(
+        (),
+        title="Sensitive columns",
+        text="Columns that nobody should be able to link to a person. They are published as they "
+        "are.",
+        see="[Sensitive values](#sensitive-values)",
+        noun="a column name",
+        limit="sensitive",
+        examples=(("diagnosis",),),
+        always=True,
+    )
+    entity_id: str | None = option(
+        None,
+        title="Column that tells persons apart",
+        text="Needed where a person may have several rows: `k` then counts persons instead of "
+        "rows. The column is treated as a direct identifier.",
+        see="[Several rows per person](#several-rows-per-person)",
+        unset="every row is a person",
+        examples=("patient_no",),
+    )
+    l: float | None = option(  # noqa: E741 - the name of the parameter in every paper
+        None,
+        title="l",
+        text="l-diversity: the minimum diversity of the values of each sensitive column in an "
+        "equivalence class.",
+        unset="no requirement",
+        minimum=2,
+        examples=(2,),
+        always=True,
+    )
+    diversity: Diversity = option(
+        "distinct",
+        title="Kind of l-diversity",
+        text="What `l` measures in an equivalence class.",
+        choices={
+            "distinct": "the number of different values",
+            "entropy": "at least as diverse as l values of equal frequency; l may be a fraction",
+            "recursive": "(c, l)-diversity: the most frequent value is not too frequent; needs c",
+        },
+        form=_PRIVACY,
+    )
+    c: float | None = option(
+        None,
+        title="c",
+        text="The c of recursive (c, l)-diversity: the most frequent value occurs less than c "
+        "times as often as the l-th most frequent and all rarer values together.",
+        unset="not needed",
+        hint="diversity: recursive needs it, the others do not",
+        above=0,
+        examples=(3,),
+        form=_PRIVACY,
+    )
+    missing_sensitive: MissingSensitive = option(
+        "no_value",
+        title="Missing sensitive values",
+        text="How `l` counts missing sensitive values, and empty or blank texts.",
+        choices={
+            "no_value": "they do not count",
+            "value": "all of them count as one value",
+        },
+        see="[Sensitive values](#sensitive-values)",
+        form=_PRIVACY,
+    )
+    t: float | None = option(
+        None,
+        title="t",
+        text="t-closeness: the maximum distance between the distribution of a sensitive column in "
+        "an equivalence class and in the whole release.",
+        unset="no requirement",
+        above=0,
+        maximum=1,
+        examples=(0.3,),
+        form=_PRIVACY,
+    )
+    t_distance: Distance = option(
+        "equal",
+        title="Distance of t-closeness",
+        text="How `t` measures the distance between two distributions.",
+        choices={
+            "equal": "any two values are equally far apart",
+            "ordered": "values are as far apart as their ranks",
+            "hierarchical": "values are as far apart as in a hierarchy, whose file you name",
+        },
+        form=_PRIVACY,
+    )
+    sensitive_hierarchy: Mapping[str, str] = option(
+        {},
+        title="Hierarchies of sensitive columns",
+        text="The hierarchy file of each sensitive column, for `t_distance: hierarchical`.",
+        noun="a column and its file",
+        examples=({"diagnosis": "diagnoses.csv"},),
+        form=_PRIVACY,
+    )
+    identifier_policy: IdentifierPolicy = option(
+        "drop",
+        title="Treatment of direct identifiers",
+        text="What happens to direct identifiers.",
+        choices={
+            "drop": "leave the columns out of the release",
+            "redact": "keep the columns, with * in place of every value",
+        },
+        form=_PRIVACY,
+    )
+    unlisted: Unlisted = option(
+        "drop",
+        title="Other columns",
+        text="What happens to columns that the job does not name. The report lists them.",
+        choices={
+            "drop": "leave them out of the release",
+            "publish": "publish them unchanged; nothing protects them",
+        },
+        see="[Columns that the job does not name](#columns-that-the-job-does-not-name)",
+        form=_PRIVACY,
+        always=True,
+    )
+    replace: Replace = option(
+        "same",
+        title="Replace an earlier release",
+        text="Which earlier release at `output` may be replaced.",
+        choices={
+            "same": "one of the same DAG that promises no more than this one",
+            "any": "any release",
+        },
+        see="[What replaces a release](#what-replaces-a-release)",
+        form=_PRIVACY,
+    )
+    require_approval: bool = option(
+        False,
+        title="Require approval",
+        text="The verified release waits until a person approves or rejects it. A rejected release "
+        "is discarded.",
+        see="[Approval and limits](approval.md)",
+        form=_APPROVAL,
+    )
+    approval_hours: float = option(
+        72,
+        title="Hours to wait for approval",
+        text="A release that nobody has approved by then is discarded.",
+        noun="hours",
+        above=0,
+        maximum=365 * 24,
+        hint="a year is the maximum",
+        form=_APPROVAL,
+    )
+    max_gcp: float | None = option(
+        None,
+        title="Maximum information loss (GCP)",
+        text="The maximum information loss of the release, measured as GCP.",
+        noun="a share",
+        minimum=0,
+        maximum=1,
+        unset="no limit",
+        examples=(0.3,),
+        form=_APPROVAL,
+    )
+    max_risk: float | None = option(
+        None,
+        title="Maximum risk",
+        text="The maximum risk of re-identifying a person of the smallest equivalence class.",
+        noun="a share",
+        minimum=0,
+        maximum=1,
+        unset="no limit",
+        examples=(0.1,),
+        form=_APPROVAL,
+    )
+    max_suppressed: float | None = option(
+        None,
+        title="Maximum suppressed rows",
+        text="The maximum number of rows that may be missing from the release.",
+        noun=_ROWS_OR_SHARE,
+        minimum=0,
+        whole_from=1,
+        unset="no limit",
+        examples=(0.05,),
+        form=_APPROVAL,
+    )
+    on_exceeded: OnExceeded = option(
+        "refuse",
+        title="If a limit is exceeded",
+        text="What happens to a release that exceeds one of the three limits: `max_gcp`, "
+        "`max_risk`, `max_suppressed`.",
+        choices={
+            "refuse": "nothing is published",
+            "ask": "the release waits for an approval",
+        },
+        form=_APPROVAL,
+    )
+    ledger: str | None = option(
+        None,
+        text="A directory, a path or a URL, where published releases are noted, to find people who "
+        "are in several of them.",
+        see="[The ledger](ledger.md)",
+        examples=("out/ledger",),
+        form=None,
+    )
+    overlap: Overlap = option(
+        "warn",
+        text="What happens to a release with people who are in the ledger already. Needs `ledger`.",
+        choices={
+            "warn": "log and report say so",
+            "refuse": "nothing is published, nor while the ledger cannot be read in full",
+        },
+        form=None,
+    )
+    algorithm: Algorithm = option(
+        "mondrian",
+        title="Algorithm",
+        text="How equivalence classes are formed.",
+        choices={
+            "mondrian": "cuts rows into classes and generalizes each by itself; loses least",
+            "di_mondrian": "the same, with cuts at several points at once",
+            "samarati": "one level of its hierarchy for each column; may suppress rows",
+            "tds": "one cut through its hierarchy for each column",
+        },
+        see="[Which algorithm](algorithms.md#which-algorithm)",
+        form=_ALGORITHM,
+        always=True,
+    )
+    cut: Cut = option(
+        "auto",
+        title="Cut",
+        text="How `mondrian` chooses a cut.",
+        choices={
+            "auto": "the best way that the time budget affords",
+            "median": "at the median; fastest",
+            "gain": "where the cut saves most information",
+            "lookahead": "where this cut and the next ones save most; slowest",
+        },
+        see="[Algorithms](algorithms.md)",
+        form=_ALGORITHM,
+        always=True,
+    )
+    relaxed: bool = option(
+        False,
+        title="Relaxed",
+        text="Rows of equal values may be in different classes, so that a class has between k and "
+        "2k − 1 rows.",
+        form=_ALGORITHM,
+    )
+    cut_budget_s: float = option(
+        5.0,
+        title="Time budget (s)",
+        text="The time of one core that `cut: auto` may spend.",
+        noun="seconds",
+        above=0,
+        form=_ALGORITHM,
+    )
+    interval_style: IntervalStyle = option(
+        "text",
+        title="Style of intervals",
+        text="How intervals are published.",
+        choices={
+            "text": "as text, such as [25, 30]",
+            "bounds": "as two typed columns, such as age_min and age_max",
+        },
+        form=_ALGORITHM,
+    )
+    partitioning: Partitioning = option(
+        Partitioning(),
+        text="How the rows are divided into fragments.",
+        flat=True,
+        always=True,
+    )
+    retrieval: Retrieval = option(
+        "auto",
+        title="Retrieval",
+        text="How a task gets the rows of its fragment.",
+        choices={
+            "auto": "by the size and layout of the input",
+            "pushdown": "each task reads them from the input, with a filter",
+            "scatter": "one pass over the input writes a private file per fragment",
+        },
+        details="Where one Spark application has all fragments, Spark's shuffle brings the rows.",
+        form=_PARTITIONING,
+        always=True,
+    )
+    engine: Engine = option(
+        "local",
+        title="Engine",
+        text="Where the work runs. The classes are the same.",
+        choices={
+            "local": "in the task, or the command, itself",
+            "spark": "on a Spark cluster",
+        },
+        form=_ALGORITHM,
+        always=True,
+    )
+    spark: Spark = option(Spark(), text="How Spark is reached and used.")
+    samarati: Samarati = option(Samarati(), text="Options of that algorithm.")
+    tds: Tds = option(Tds(), text="Options of that algorithm.")
+    di_mondrian: DiMondrian = option(DiMondrian(), text="Options of that algorithm.")
     base_dir: str | None = field(default=None, compare=False)
 
     @property
     def recodes_columns(self) -> bool:
         """Whether a value is generalized alike in all rows, not class by class."""
-        return self.algorithm in RECODING_ALGORITHMS
+        return self.algorithm in ("samarati", "tds")
 
     def suppressible(self, rows: int) -> int:
         """How many of ``rows`` rows may be left out of the release."""
@@ -161,309 +622,174 @@ class Job:
         Raises JobError on an unknown key, a wrong type or an impossible combination; the message
         starts with the key's path and names the value and the remedy.
         """
-        options = Options(
-            mapping,
-            path="",
-            known=_KEYS,
-            source="" if where == "job" else where,
-            moved=_FLATTENED,
-        )
-        return _read(options, paths_required)
+        try:
+            return cls.read(mapping, optional=() if paths_required else ("input", "output"))
+        except JobError as error:
+            if where == "job":
+                raise
+            raise JobError(f"{error} (in {where})") from None
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-able description: what defines the release, and whatever is not a default.
 
         ``Job.from_dict(job.to_dict()) == job``.
         """
-        described: dict[str, Any] = {}
-        for each in fields(self):
-            if not each.compare:
-                continue
-            value = getattr(self, each.name)
-            if each.name in _ALWAYS_DESCRIBED or value != getattr(_DEFAULTS, each.name):
-                described[each.name] = _plain(value)
-        return described
+        return {
+            name: _plain(value)
+            for name, each in options_of(Job).items()
+            if (value := getattr(self, name)) != each.default or each.always
+        }
 
-
-def _read(options: Options, paths_required: bool) -> Job:
-    source, output = options.text("input"), options.text("output")
-    if paths_required and source is None:
-        raise options.error("input", "is required: the path or URL of a Parquet or CSV data set")
-    if paths_required and output is None:
-        raise options.error("output", "is required: the directory of the release")
-    k = options.whole("k", least=2, why="a class of one row hides nobody")
-    if k is None:
-        raise options.error("k", "is required: the least rows that share a combination of values")
-    for key, limit in _COUNTED.items():
-        options.check_count(key, limit)
-    identifiers = options.columns("identifiers")
-    entity_id = options.text("entity_id")
-    if entity_id is not None:
-        identifiers.setdefault(entity_id, "entity_id")
-    attributes = _quasi_identifiers(options)
-    sensitive = options.columns("sensitive")
-    _check_one_role_each(options, identifiers, attributes, sensitive)
-    algorithm = options.choice("algorithm", ALGORITHMS, ALGORITHMS[0])
-    cut = options.choice("cut", get_args(Cut), "auto")
-    relaxed = options.flag("relaxed", False)
-    _check_cut_goes_with(options, algorithm, cut, relaxed)
-    if relaxed and cut not in ("auto", "median"):
-        raise options.error("relaxed", f"goes with cut: median, not {cut}; change one of them")
-    style = options.choice("interval_style", get_args(IntervalStyle), "text")
-    if algorithm in RECODING_ALGORITHMS:
-        _check_recoding(options, algorithm, attributes, style)
-    diversity = options.choice("diversity", get_args(Diversity), "distinct")
-    distance = options.choice("t_distance", get_args(Distance), "equal")
-    return Job(
-        **_release_limits(options),
-        **_ledger(options),
-        input=source,
-        output=output,
-        k=k,
-        entity_id=entity_id,
-        l=_l(options, diversity, bool(sensitive)),
-        diversity=diversity,
-        c=_c(options, diversity),
-        missing_sensitive=options.choice(
-            "missing_sensitive", get_args(MissingSensitive), "no_value"
-        ),
-        t=_t(options, distance, bool(sensitive)),
-        t_distance=distance,
-        sensitive_hierarchy=_sensitive_hierarchy(options, distance, tuple(sensitive)),
-        identifiers=tuple(identifiers),
-        identifier_policy=options.choice("identifier_policy", get_args(IdentifierPolicy), "drop"),
-        quasi_identifiers=tuple(attributes.values()),
-        sensitive=tuple(sensitive),
-        unlisted=options.choice("unlisted", get_args(Unlisted), "drop"),
-        replace=options.choice("replace", get_args(Replace), "same"),
-        algorithm=algorithm,
-        cut=cut,
-        relaxed=relaxed,
-        cut_budget_s=_cut_budget(options),
-        interval_style=style,
-        partitioning=read_partitioning(options),
-        retrieval=options.choice("retrieval", get_args(Retrieval), "auto"),
-        engine=options.choice("engine", ENGINES, ENGINES[0]),
-        spark=read_spark(options),
-        samarati=read_samarati(options, algorithm),
-        tds=read_tds(options, k),
-        di_mondrian=read_di_mondrian(options),
-    )
-
-
-def _quasi_identifiers(options: Options) -> dict[str, QuasiIdentifier]:
-    """Path of the item -> quasi-identifier; at least one, none twice."""
-    attributes: dict[str, QuasiIdentifier] = {}
-    seen: set[str] = set()
-    for path, item in options.items("quasi_identifiers", blanks=True):
-        attribute = read_quasi_identifier(options, path, item)
-        if attribute.name in seen:
-            raise options.error(path, f"column {attribute.name!r} is listed twice; remove one")
-        seen.add(attribute.name)
-        attributes[path] = attribute
-    if not attributes:
-        raise options.error(
-            "quasi_identifiers", "is required: name the columns that other sources know too"
-        )
-    return attributes
-
-
-def _check_one_role_each(
-    options: Options,
-    identifiers: Mapping[str, str],
-    attributes: Mapping[str, QuasiIdentifier],
-    sensitive: Mapping[str, str],
-) -> None:
-    taken = dict(identifiers)
-    quasi = {attribute.name: path for path, attribute in attributes.items()}
-    for role in (quasi, sensitive):
-        for name, path in role.items():
-            if name in taken:
-                raise options.error(
-                    path,
-                    f"column {name!r} is listed already, at {taken[name]}; a column is either an "
-                    "identifier, a quasi-identifier or sensitive, remove it from one of them",
-                )
-        taken.update(role)
-
-
-def _check_recoding(
-    options: Options,
-    algorithm: str,
-    attributes: Mapping[str, QuasiIdentifier],
-    style: IntervalStyle,
-) -> None:
-    """Refuse what only algorithms that cut classes can do."""
-    if style != "text":
-        raise options.error(
-            "interval_style", f"{style} cannot be had with algorithm: {algorithm}; remove it"
-        )
-    for path, attribute in attributes.items():
-        if attribute.grid is not None:
-            raise options.error(
-                path, f"a grid cannot be had with algorithm: {algorithm}; use a ladder"
-            )
-
-
-def _l(options: Options, diversity: Diversity, sensitive: bool) -> float | None:
-    value = options.number("l")
-    if value is None:
-        if diversity != "distinct":
-            raise options.error("diversity", f"{diversity} diversity needs l; set l, such as l: 2")
-        return None
-    if value < 2:
-        raise options.error(
-            "l", f"must be at least 2, not {value}; leave it out to ask for no diversity"
-        )
-    if not sensitive:
-        raise options.error("l", "needs sensitive: name the columns whose values must be diverse")
-    if diversity == "entropy":
-        return value
-    if value != int(value):
-        raise options.error(
-            "l", f"must be a whole number for {diversity} diversity, not {value}; or use entropy"
-        )
-    return int(value)
-
-
-def _c(options: Options, diversity: Diversity) -> float | None:
-    value = options.number("c")
-    if value is None:
-        if diversity == "recursive":
-            raise options.error("c", "is required by recursive diversity, such as c: 3")
-        return None
-    if diversity != "recursive":
-        raise options.error("c", f"goes with diversity: recursive, not {diversity}; remove it")
-    if value <= 0:
-        raise options.error("c", f"must be above 0, not {value}")
-    return value
-
-
-def _t(options: Options, distance: Distance, sensitive: bool) -> float | None:
-    value = options.number("t")
-    if value is None:
-        if distance != "equal":
-            raise options.error(
-                "t_distance", f"the {distance} distance needs t; set t or remove it"
-            )
-        return None
-    if not 0 < value <= 1:
-        raise options.error(
-            "t", f"must be above 0 and at most 1, not {value}; leave it out to ask for none"
-        )
-    if not sensitive:
-        raise options.error("t", "needs sensitive: name the columns whose distribution must stay")
-    return value
-
-
-def _sensitive_hierarchy(
-    options: Options, distance: Distance, sensitive: tuple[str, ...]
-) -> dict[str, str]:
-    section = options.section("sensitive_hierarchy", known=sensitive)
-    files = {name: file for name in sensitive if (file := section.text(name)) is not None}
-    if files and distance != "hierarchical":
-        raise options.error(
-            "sensitive_hierarchy",
-            f"goes with t_distance: hierarchical, not {distance}; change one or remove it",
-        )
-    for name in sensitive:
-        if distance == "hierarchical" and name not in files:
-            raise section.error(name, "is required by t_distance: hierarchical; name its file")
-    return files
-
-
-def _check_cut_goes_with(options: Options, algorithm: str, cut: str, relaxed: bool) -> None:
-    if algorithm == "mondrian":
-        return
-    if cut != "auto":
-        raise options.error("cut", f"goes with algorithm: mondrian, not {algorithm}; remove it")
-    if relaxed:
-        raise options.error("relaxed", f"goes with algorithm: mondrian, not {algorithm}; remove it")
-
-
-def _cut_budget(options: Options) -> float:
-    value = options.number("cut_budget_s")
-    if value is None:
-        return _DEFAULTS.cut_budget_s
-    if value <= 0:
-        raise options.error("cut_budget_s", f"must be seconds above 0, not {value}")
-    return float(value)
-
-
-def _release_limits(options: Options) -> dict[str, Any]:
-    """The options that decide whether a verified release is published, refused or asked about."""
-    hours = options.number("approval_hours")
-    if hours is not None and not 0 < hours <= MOST_APPROVAL_HOURS:
-        raise options.error(
-            "approval_hours",
-            f"must be hours above 0 and at most {MOST_APPROVAL_HOURS}, a year, not {hours}",
-        )
-    limits = {
-        "max_gcp": _share(options, "max_gcp"),
-        "max_risk": _share(options, "max_risk"),
-        "max_suppressed": read_rows_or_share(options, "max_suppressed"),
-    }
-    on_exceeded = options.choice("on_exceeded", get_args(OnExceeded), "refuse")
-    if on_exceeded == "ask" and not any(limit is not None for limit in limits.values()):
-        raise options.error(
-            "on_exceeded",
-            f"ask needs a limit; set {', '.join(limits)}, or require_approval: true to be asked "
-            "about every release",
-        )
-    return {
-        "require_approval": options.flag("require_approval", False),
-        "approval_hours": _DEFAULTS.approval_hours if hours is None else hours,
-        **limits,
-        "on_exceeded": on_exceeded,
-    }
-
-
-def _ledger(options: Options) -> dict[str, Any]:
-    ledger = options.text("ledger")
-    if ledger is None and options.get("overlap") is not None:
-        raise options.error("overlap", "needs ledger: name the directory where releases are noted")
-    return {"ledger": ledger, "overlap": options.choice("overlap", get_args(Overlap), "warn")}
-
-
-def _share(options: Options, key: str) -> float | None:
-    value = options.number(key)
-    if value is not None and not 0 <= value <= 1:
-        raise options.error(
-            key, f"must be a share from 0 to 1, not {value}; leave it out to set no limit"
-        )
-    return value
+    def checked(self, path: str) -> Self:
+        """The job, completed, once its options go together; JobError if they do not."""
+        job = self
+        if job.entity_id is not None and job.entity_id not in job.identifiers:
+            job = replace(job, identifiers=(*job.identifiers, job.entity_id))
+        if job.l is not None and job.diversity != "entropy" and job.l == int(job.l):
+            job = replace(job, l=int(job.l))
+        for check in _CHECKS:
+            check(job)
+        return job
 
 
 def _plain(value: Any) -> Any:
     """``value`` made of JSON's types."""
-    if isinstance(value, (Partitioning, Spark, Samarati, Tds, DiMondrian)):
-        return {name: each for name, each in asdict(value).items() if each is not None}
     if isinstance(value, QuasiIdentifier):
         return value.to_dict()
+    if isinstance(value, Options):
+        return {name: each for name in options_of(type(value))
+                if (each := getattr(value, name)) is not None}  # fmt: skip
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_KEYS = tuple(name for name in names_of(Job) if name != "base_dir")
-# The trigger form has these at its top level; in a job they have a section.
-_FLATTENED = {name: f"partitioning.{name}" for name in names_of(Partitioning)} | {
-    f"{prefix}_{name}": f"{prefix}.{name}"
-    for prefix, section in (
-        ("spark", Spark),
-        ("di_mondrian", DiMondrian),
-        ("samarati", Samarati),
-        ("tds", Tds),
-    )
-    for name in names_of(section)
-}
-_COUNTED = {
-    "identifiers": "columns",
-    "quasi_identifiers": "quasi_identifiers",
-    "sensitive": "sensitive",
-}
-_DEFAULTS = Job(input=None, output=None, k=0)
-_ALWAYS_DESCRIBED = {
-    *("k", "l", "identifiers", "quasi_identifiers", "sensitive", "unlisted"),
-    *("algorithm", "cut", "partitioning", "retrieval", "engine"),
-}
+def _columns(job: Job) -> Iterator[tuple[str, str, str]]:
+    """(path, name, role) of every column that the job names."""
+    for at, name in enumerate(job.identifiers):
+        is_added = name == job.entity_id and at == len(job.identifiers) - 1
+        yield "entity_id" if is_added else f"identifiers[{at}]", name, "identifier"
+    for at, attribute in enumerate(job.quasi_identifiers):
+        yield f"quasi_identifiers[{at}]", attribute.name, "quasi-identifier"
+    for at, name in enumerate(job.sensitive):
+        yield f"sensitive[{at}]", name, "sensitive"
+
+
+def _check_columns(job: Job) -> None:
+    """Refuse a column that is named twice."""
+    seen: dict[str, tuple[str, str]] = {}
+    for path, name, role in _columns(job):
+        earlier, earlier_role = seen.setdefault(name, (path, role))
+        if earlier == path:
+            continue
+        if earlier_role == role:
+            raise wrong(path, f"column {name!r} is listed twice; remove one")
+        raise wrong(
+            path,
+            f"column {name!r} is listed already, at {earlier}; a column is either an "
+            "identifier, a quasi-identifier or sensitive, remove it from one of them",
+        )
+
+
+def _check_diversity(job: Job) -> None:
+    if job.l is None and job.diversity != "distinct":
+        raise wrong("diversity", f"{job.diversity} diversity needs l; set l, such as l: 2")
+    if job.l is not None and not job.sensitive:
+        raise wrong("l", "needs sensitive: name the columns whose values must be diverse")
+    if job.l is not None and job.diversity != "entropy" and job.l != int(job.l):
+        raise wrong(
+            "l",
+            f"must be a whole number for {job.diversity} diversity, not {job.l}; or use entropy",
+        )
+    if job.c is None and job.diversity == "recursive":
+        raise wrong("c", "is required by recursive diversity, such as c: 3")
+    if job.c is not None and job.diversity != "recursive":
+        raise wrong("c", f"goes with diversity: recursive, not {job.diversity}; remove it")
+
+
+def _check_closeness(job: Job) -> None:
+    hierarchical = job.t_distance == "hierarchical"
+    if job.t is None and job.t_distance != "equal":
+        raise wrong("t_distance", f"the {job.t_distance} distance needs t; set t or remove it")
+    if job.t is not None and not job.sensitive:
+        raise wrong("t", "needs sensitive: name the columns whose distribution must stay")
+    for name in job.sensitive_hierarchy:
+        if name not in job.sensitive:
+            hint = did_you_mean(name, job.sensitive) or "; name it there, or remove it here"
+            raise wrong(f"sensitive_hierarchy.{name}", f"is no column of sensitive{hint}")
+    if job.sensitive_hierarchy and not hierarchical:
+        raise wrong(
+            "sensitive_hierarchy",
+            f"goes with t_distance: hierarchical, not {job.t_distance}; change one or remove it",
+        )
+    for name in job.sensitive if hierarchical else ():
+        if not job.sensitive_hierarchy.get(name):
+            raise wrong(
+                f"sensitive_hierarchy.{name}",
+                "is required by t_distance: hierarchical; name its file",
+            )
+
+
+def _check_cut(job: Job) -> None:
+    given = {"cut": job.cut != "auto", "relaxed": job.relaxed}
+    for key in (key for key, is_given in given.items() if is_given):
+        if job.algorithm != "mondrian":
+            raise wrong(key, f"goes with algorithm: mondrian, not {job.algorithm}; remove it")
+    if job.relaxed and job.cut not in ("auto", "median"):
+        raise wrong("relaxed", f"goes with cut: median, not {job.cut}; change one of them")
+
+
+def _check_recoding(job: Job) -> None:
+    """Refuse what only algorithms can do that generalize class by class."""
+    if not job.recodes_columns:
+        return
+    if job.interval_style != "text":
+        raise wrong(
+            "interval_style",
+            f"{job.interval_style} cannot be had with algorithm: {job.algorithm}; remove it",
+        )
+    for at, attribute in enumerate(job.quasi_identifiers):
+        if attribute.grid is not None:
+            raise wrong(
+                f"quasi_identifiers[{at}]",
+                f"a grid cannot be had with algorithm: {job.algorithm}; use a ladder",
+            )
+    if job.algorithm == "samarati" and job.samarati.max_suppressed and job.t is not None:
+        raise wrong(
+            "samarati.max_suppressed",
+            "cannot be had with t, which compares each class with the release as a whole: "
+            "without some of its rows it is another; set 0, or remove t",
+        )
+
+
+def _check_first_phase(job: Job) -> None:
+    least = job.tds.k_intermediate
+    if least is not None and least < job.k:
+        raise wrong(
+            "tds.k_intermediate",
+            f"must be a whole number of at least {job.k}, not {least}; the first phase may not be "
+            "less strict than k",
+        )
+
+
+def _check_publication(job: Job) -> None:
+    limits = ("max_gcp", "max_risk", "max_suppressed")
+    if job.on_exceeded == "ask" and all(getattr(job, name) is None for name in limits):
+        raise wrong(
+            "on_exceeded",
+            f"ask needs a limit; set {', '.join(limits)}, or require_approval: true to be asked "
+            "about every release",
+        )
+    if job.ledger is None and job.overlap != "warn":
+        raise wrong("overlap", "needs ledger: name the directory where releases are noted")
+
+
+_CHECKS = (
+    _check_columns,
+    _check_diversity,
+    _check_closeness,
+    _check_cut,
+    _check_recoding,
+    _check_first_phase,
+    _check_publication,
+)

@@ -1,7 +1,12 @@
-"""Reading one section of a job description: typed, and precise about what is wrong where.
+"""Options, each described once, in a field of a frozen dataclass.
+
+A model is a subclass of :class:`Options` whose fields are made by :func:`option`. From the same
+description :meth:`Options.read` reads a mapping, :mod:`mondrian_ops.core.job_schema` writes the
+JSON Schema and the tables of the documentation, and :mod:`mondrian_ops.forms` the trigger form.
 
 Values come from YAML, JSON, a Python dict, the trigger form or a rendered template. So a missing
-key, ``None`` and an empty text all mean "not given", and a number may arrive as its text.
+key, ``None`` and an empty text all mean "not given", and a number may arrive as its text. Reading
+raises JobError, which names the path of the key, the value and the remedy.
 """
 
 from __future__ import annotations
@@ -9,29 +14,354 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import TypeVar
+from types import NoneType, UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError, did_you_mean
 
-__all__ = ["Options", "as_number", "shown"]
-
-Choice = TypeVar("Choice", bound=str)
+__all__ = [
+    "Option",
+    "Options",
+    "as_number",
+    "expected",
+    "flat_options",
+    "option",
+    "options_of",
+    "shown",
+    "wrong",
+]
 
 _SHOWN_CHARACTERS = 60
 _LARGEST_WHOLE = 2**63 - 1
 
-# What refers to itself again and again is not written out before it is cut.
+# A value that contains itself, or is huge, is cut before it is written out.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 2 * _SHOWN_CHARACTERS
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHOWN_CHARACTERS
 _SHORT.maxlevel = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option: what its declaration says, and what the field and its annotation add.
+
+    Declared are ``text``, what the option is for, in Markdown; ``title``, its label in the trigger
+    form; ``details`` and ``see``, what only the documentation adds; ``choices``, what each word
+    means, in plain text; ``unset``, what holds where nothing is given; ``hint``, what an error
+    adds; ``noun``, what a number or an item of a list is; ``minimum``, ``above`` and ``maximum`` of
+    a number; ``whole_from``, from where on it is whole; ``limit``, the name of a limit on it or on
+    the length of a list; ``form``, the section of the form, None to leave it out; ``flat``, whether
+    the options of a section keep their names in the form; ``always``, whether a description of the
+    job has it even where it is the default; ``blank``, whether an empty text is a value;
+    ``required``, which an option without a default is, too.
+
+    The field adds ``name`` and ``default``; its annotation adds ``kind``, the type of
+    a value or item (None: words only), ``words``, the literals that it may be, ``shape`` and
+    ``nullable``.
+    """
+
+    text: str
+    title: str = ""
+    details: str = ""
+    see: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    unset: str = "none"
+    hint: str = ""
+    noun: str = ""
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    whole_from: float | None = None
+    limit: str = ""
+    examples: tuple[Any, ...] = ()
+    form: str | None = ""
+    flat: bool = False
+    always: bool = False
+    blank: bool = False
+    required: bool = False
+    name: str = ""
+    default: Any = None
+    kind: type | None = None
+    words: tuple[str, ...] = ()
+    shape: Literal["one", "list", "mapping"] = "one"
+    nullable: bool = False
+
+    @property
+    def model(self) -> type[Options] | None:
+        """The model of a section, or of the items of a list; None for plain values."""
+        return self.kind if self.kind is not None and issubclass(self.kind, Options) else None
+
+
+def option(default: Any = MISSING, *, text: str, **described: Any) -> Any:
+    """A field of a model, described; without a default it is required. See :class:`Option`."""
+    metadata = {"option": Option(text, **described)}
+    if isinstance(default, dict):
+        return field(default_factory=dict, hash=False, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+_OPTIONS: dict[type[Options], Mapping[str, Option]] = {}
+
+
+def options_of(model: type[Options]) -> Mapping[str, Option]:
+    """The options of a model by name, in its order."""
+    if model not in _OPTIONS:
+        hints = get_type_hints(model)
+        _OPTIONS[model] = {
+            each.name: _completed(each, hints[each.name])
+            for each in fields(model)  # type: ignore[arg-type]
+            if "option" in each.metadata
+        }
+    return _OPTIONS[model]
+
+
+def _completed(of: Field[Any], hint: Any) -> Option:
+    """The option that a field declares, with what the field and its annotation say."""
+    declared: Option = of.metadata["option"]
+    default = of.default if of.default_factory is MISSING else of.default_factory()
+    return replace(
+        declared,
+        name=of.name,
+        required=declared.required or default is MISSING,
+        default=None if default is MISSING else default,
+        **_annotated(hint),
+    )
+
+
+def _annotated(hint: Any) -> dict[str, Any]:
+    """What an annotation says: the type, its words, the shape, and whether it may be None."""
+    described: dict[str, Any] = {}
+    for part in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        origin = get_origin(part)
+        if part is NoneType:
+            described["nullable"] = True
+        elif origin is Literal:
+            described["words"] = get_args(part)
+        elif origin is tuple:
+            described |= {"shape": "list", "kind": get_args(part)[0]}
+        elif origin is Mapping:
+            described |= {"shape": "mapping", "kind": str}
+        else:
+            described["kind"] = part
+    return described
+
+
+def flat_options(model: type[Options]) -> Mapping[str, tuple[str, Option]]:
+    """The options of a model and of its sections, in one namespace, as a form has them.
+
+    Returns:
+        name -> (path, option), such as ``spark_conf`` -> (``spark.conf``, …).
+    """
+    found: dict[str, tuple[str, Option]] = {}
+    for name, of_model in options_of(model).items():
+        if of_model.model is None or of_model.shape != "one":
+            found[name] = (name, of_model)
+            continue
+        prefix = "" if of_model.flat else f"{name}_"
+        for inner, of_section in options_of(of_model.model).items():
+            found[prefix + inner] = (f"{name}.{inner}", of_section)
+    return found
+
+
+class Options:
+    """Base of the models: frozen dataclasses whose fields are options."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, values: object, path: str = "", optional: Collection[str] = ()) -> Self:
+        """The model that a mapping describes, or a text where the model has a short form.
+
+        ``path`` is where the mapping stands in the job, ``optional`` names required options that
+        may be missing here. Raises JobError.
+        """
+        if isinstance(values, str):
+            values = cls.expanded(values, path)
+        if not isinstance(values, Mapping):
+            raise wrong(path or "job", f"must be {cls.described()}, not {shown(values)}")
+        options = options_of(cls)
+        for key in values:
+            if key not in options:
+                raise _unknown(cls, key, path)
+        given: dict[str, Any] = {}
+        for name, each in options.items():
+            where = f"{path}.{name}" if path else name
+            value = _read(each, values.get(name), where)
+            if value is not None:
+                given[name] = value
+            elif each.required and name not in optional:
+                raise wrong(where, f"is required{_such_as(each)}")
+            elif each.required and each.default is None:
+                given[name] = None
+        return cls(**given).checked(path)
+
+    @classmethod
+    def described(cls) -> str:
+        """What the model is read from, for messages."""
+        return "a mapping of options"
+
+    @classmethod
+    def expanded(cls, text: str, path: str) -> object:
+        """The mapping that a short form stands for; ``text`` itself where there are none."""
+        return text
+
+    def checked(self, path: str) -> Self:
+        """The model, completed, once its options go together; JobError if they do not."""
+        return self
+
+
+def wrong(path: str, problem: str) -> JobError:
+    """The error about the option at ``path``; ``problem`` says the value and the remedy."""
+    return JobError(f"{path}: {problem}")
+
+
+def expected(option: Option) -> str:
+    """What a number may be: ``a whole number of at least 2``, ``a share from 0 to 1``."""
+    noun = option.noun or ("a whole number" if option.kind is int else "a number")
+    return noun + _bounds(option) + "".join(f" or `{word}`" for word in option.words)
+
+
+def _bounds(option: Option) -> str:
+    minimum, above, maximum = option.minimum, option.above, option.maximum
+    if option.whole_from is not None:
+        return ""  # the noun says it
+    if minimum is not None:
+        return f" of at least {minimum}" if maximum is None else f" from {minimum} to {maximum}"
+    if above is not None:
+        return f" above {above}" + ("" if maximum is None else f" and at most {maximum}")
+    return ""
+
+
+def _such_as(option: Option) -> str:
+    if not option.examples:
+        return ""
+    example = option.examples[0]
+    return f"; write it as {option.name}: {list(example) if option.shape == 'list' else example}"
+
+
+def _unknown(model: type[Options], key: object, path: str) -> JobError:
+    where = f"{path}.{key}" if path else str(key)
+    known, flat = options_of(model), flat_options(model)
+    if str(key) in flat:
+        return wrong(where, f"is not a top-level option; use {flat[str(key)][0]}")
+    hint = did_you_mean(str(key), known) or f"; known here: {', '.join(known)}"
+    return wrong(where, f"unknown option{hint}")
+
+
+def _read(option: Option, value: object, path: str) -> Any:
+    """The value of an option; None where it was not given."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if value is None or (isinstance(value, str) and not value.strip() and not option.blank):
+        return None
+    if option.shape == "list":
+        return _read_list(option, value, path)
+    if option.shape == "mapping":
+        return dict(_read_pairs(option, value, path))
+    return _read_one(option, value, path)
+
+
+def _read_list(option: Option, value: object, path: str) -> tuple[Any, ...] | None:
+    """A list; None where it is empty."""
+    items = _items(value, path)
+    if option.limit and len(items) > limits.limit(option.limit):
+        met = f"lists {len(items):,} of them"
+        raise wrong(path, limits.exceeded(option.limit, met, "name fewer"))
+    return tuple(_read_one(option, item, f"{path}[{at}]") for at, item in enumerate(items)) or None
+
+
+def _items(value: object, path: str) -> Sequence[object]:
+    """The items of a list, or of a text that separates them by commas."""
+    if isinstance(value, str):
+        if value.strip()[:1] in ("[", "("):
+            raise wrong(path, f"{shown(value)} is the text of a list; pass the list itself")
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return value
+    raise wrong(path, f"must be a list, not {shown(value)}; write it as [a, b]")
+
+
+def _read_pairs(option: Option, value: object, path: str) -> Iterator[tuple[str, str]]:
+    """Names and their texts: a mapping, or a list of texts ``name=value``."""
+    if isinstance(value, Mapping):
+        for name, text in value.items():
+            if text is not None:
+                yield str(name), _scalar_text(text, f"{path}.{name}")
+        return
+    for at, item in enumerate(_items(value, path)):
+        name, equals, text = item.partition("=") if isinstance(item, str) else ("", "", "")
+        if not (name.strip() and equals):
+            raise wrong(f"{path}[{at}]", f"must be {option.noun}, name=value, not {shown(item)}")
+        yield name.strip(), text.strip()
+
+
+def _scalar_text(value: object, path: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) or as_number(value) is not None:
+        return str(value)
+    raise wrong(path, f"must be text, not {shown(value)}; put it in quotes")
+
+
+def _read_one(option: Option, value: object, path: str) -> Any:
+    """One value, or one item of a list."""
+    for word in option.words:
+        if isinstance(value, str) and value == word:
+            return word
+    if option.kind is None:
+        hint = did_you_mean(value, option.words) if isinstance(value, str) else ""
+        raise wrong(path, f"{shown(value)} is not one of {', '.join(option.words)}{hint}")
+    if option.model is not None:
+        return option.model.read(value, path)
+    if option.kind is str:
+        if isinstance(value, str):
+            return value
+        raise wrong(path, f"must be {option.noun or 'text'}, not {shown(value)}; put it in quotes")
+    return _flag(value, path) if option.kind is bool else _number(option, value, path)
+
+
+def _flag(value: object, path: str) -> bool:
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.strip().lower(), value)
+    if isinstance(value, bool):
+        return value
+    raise wrong(path, f"must be true or false, not {shown(value)}")
+
+
+def _number(option: Option, value: object, path: str) -> int | float:
+    number = as_number(value)
+    if number is None or not _fits(option, number):
+        remedy = option.hint or (f"leave it out for {option.unset}" if option.nullable else "")
+        raise wrong(
+            path,
+            f"must be {expected(option)}, not {shown(value)}" + (f"; {remedy}" if remedy else ""),
+        )
+    if option.limit and option.shape == "one" and number > limits.limit(option.limit):
+        met = f"asks for {number:,}"
+        raise wrong(path, limits.exceeded(option.limit, met, "ask for fewer"))
+    return int(number) if _is_whole(option, number) else number
+
+
+def _fits(option: Option, number: float) -> bool:
+    return (
+        (option.minimum is None or number >= option.minimum)
+        and (option.above is None or number > option.above)
+        and (option.maximum is None or number <= option.maximum)
+        and (not _is_whole(option, number) or number == int(number))
+    )
+
+
+def _is_whole(option: Option, number: float) -> bool:
+    """Whether a number of this size has to be whole."""
+    return option.kind is int or (option.whole_from is not None and number >= option.whole_from)
+
+
 def shown(value: object) -> str:
-    """An option's value for an error message, cut to a readable length."""
+    """A value for an error message, cut to a readable length."""
     try:
         text = _SHORT.repr(value)
     except ValueError:  # a number of more digits than Python writes
@@ -60,166 +390,3 @@ def _spelled_number(text: str) -> int | float | None:
         except ValueError:
             continue
     return None
-
-
-class Options:
-    """A mapping of options at ``path`` ("" for the top level); every reader checks one of them.
-
-    ``known`` are the keys this section may have, ``source`` names the file in messages.
-    ``moved`` maps keys of other sections to where they belong. Raises JobError when ``values`` is
-    no mapping or has a key that is not known.
-    """
-
-    def __init__(
-        self,
-        values: object,
-        *,
-        path: str,
-        known: Sequence[str],
-        source: str = "",
-        moved: Mapping[str, str] | None = None,
-    ) -> None:
-        self._path = path
-        self.source = source
-        if not isinstance(values, Mapping):
-            raise self.error(None, f"must be a mapping of options, not {shown(values)}")
-        self._values = values
-        for key in values:
-            if key not in known:
-                raise self._unknown(key, known, moved or {})
-
-    def _unknown(self, key: object, known: Sequence[str], moved: Mapping[str, str]) -> JobError:
-        if str(key) in moved:
-            return self.error(str(key), f"does not stand here; write it as {moved[str(key)]}")
-        hint = did_you_mean(str(key), known) or f"; known here: {', '.join(known)}"
-        return self.error(str(key), f"unknown option{hint}")
-
-    def path(self, key: str | None) -> str:
-        """The path of ``key`` from the top of the job; of this section when None."""
-        if key is None:
-            return self._path or "job"
-        return f"{self._path}.{key}" if self._path else key
-
-    def error(self, key: str | None, problem: str) -> JobError:
-        """The error to raise about ``key``; the caller says the problem and the remedy."""
-        source = f" (in {self.source})" if self.source else ""
-        return JobError(f"{self.path(key)}: {problem}{source}")
-
-    def get(self, key: str) -> object:
-        """The raw value; None when it was not given."""
-        value = self._values.get(key)
-        return None if isinstance(value, str) and not value.strip() else value
-
-    def section(
-        self, key: str, known: Sequence[str], moved: Mapping[str, str] | None = None
-    ) -> Options:
-        """The section under ``key``, empty when it was not given."""
-        value = self.get(key)
-        return Options(
-            {} if value is None else value,
-            path=self.path(key),
-            known=known,
-            source=self.source,
-            moved=moved,
-        )
-
-    def text(self, key: str, blank: bool = False) -> str | None:
-        """A text (or a path object); None when it is blank (unless ``blank``) or was not given."""
-        value = self._values.get(key) if blank else self.get(key)
-        if isinstance(value, os.PathLike):
-            value = os.fspath(value)
-        if value is None or isinstance(value, str):
-            return value
-        raise self.error(key, f"must be text, not {shown(value)}; put it in quotes")
-
-    def choice(self, key: str, among: Sequence[Choice], default: Choice) -> Choice:
-        """One of the words ``among``."""
-        value = self.get(key)
-        if value is None:
-            return default
-        for word in among:
-            if value == word:
-                return word
-        hint = did_you_mean(value, among) if isinstance(value, str) else ""
-        raise self.error(key, f"{shown(value)} is not one of {', '.join(among)}{hint}")
-
-    def flag(self, key: str, default: bool) -> bool:
-        """A boolean; the texts "true" and "false" are read as one."""
-        value = self.get(key)
-        if value is None:
-            return default
-        if isinstance(value, str):
-            value = {"true": True, "false": False}.get(value.strip().lower(), value)
-        if isinstance(value, bool):
-            return value
-        raise self.error(key, f"must be true or false, not {shown(value)}")
-
-    def number(self, key: str) -> int | float | None:
-        """A finite number; None when it was not given."""
-        value = self.get(key)
-        if value is None:
-            return None
-        number = as_number(value)
-        if number is None:
-            raise self.error(key, f"must be a number, not {shown(value)}")
-        return number
-
-    def whole(self, key: str, *, least: int, why: str = "") -> int | None:
-        """A whole number of at least ``least``; None when it was not given."""
-        value = self.get(key)
-        if value is None:
-            return None
-        number = as_number(value)
-        if number is None or number != int(number) or number < least:
-            remedy = f"; {why}" if why else ""
-            raise self.error(
-                key, f"must be a whole number of at least {least}, not {shown(value)}{remedy}"
-            )
-        return int(number)
-
-    def items(self, key: str, blanks: bool = False) -> Iterator[tuple[str, object]]:
-        """(path of the item, item) of a list; a text is read as a list separated by commas.
-
-        Blank texts are left out; with ``blanks``, for a column may bear such a name, only those
-        between commas.
-        """
-        value = self.get(key)
-        if value is None:
-            return
-        keep = blanks and not isinstance(value, str)
-        for at, item in enumerate(self._as_list(key, value)):
-            if keep or not (isinstance(item, str) and not item.strip()):
-                yield f"{key}[{at}]", item
-
-    def _as_list(self, key: str, value: object) -> Sequence[object]:
-        if isinstance(value, str):
-            if value.strip()[:1] in ("[", "("):
-                raise self.error(key, f"{shown(value)} is the text of a list; pass the list itself")
-            return [part.strip() for part in value.split(",")]
-        if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-            return value
-        raise self.error(key, f"must be a list, not {shown(value)}; write it as [a, b]")
-
-    def check_count(self, key: str, limit: str) -> None:
-        """Raise JobError where a list has more items than a limit of :mod:`core.limits`."""
-        value = self.get(key)
-        items = () if value is None else self._as_list(key, value)
-        if len(items) > limits.limit(limit):
-            met = f"lists {len(items):,} of them"
-            raise self.error(key, limits.exceeded(limit, met, "name fewer"))
-
-    def columns(self, key: str) -> dict[str, str]:
-        """A list of column names: each name's own path, in the order given.
-
-        Raises JobError on a name that is no text or stands in the list twice.
-        """
-        paths: dict[str, str] = {}
-        for path, item in self.items(key, blanks=True):
-            if not isinstance(item, str):
-                raise self.error(
-                    path, f"must be a column name, not {shown(item)}; put it in quotes"
-                )
-            if item in paths:
-                raise self.error(path, f"column {item!r} is listed twice; remove one")
-            paths[item] = self.path(path)
-        return paths

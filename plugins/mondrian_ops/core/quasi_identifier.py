@@ -17,21 +17,23 @@ A column whose name holds ``=`` needs the mapping. One without a name is ``""``:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from mondrian_ops.core.errors import did_you_mean
-from mondrian_ops.core.options import Options, as_number, shown
+from mondrian_ops.core.options import Options, option, shown, wrong
 
-__all__ = ["Generalization", "QuasiIdentifier", "read_quasi_identifier"]
+__all__ = ["Generalization", "QuasiIdentifier"]
 
 Generalization = Literal["interval", "hierarchy", "prefix", "set"]
 
-_GENERALIZATIONS: tuple[Generalization, ...] = get_args(Generalization)
-_GOES_WITH = {"hierarchy": "hierarchy", "ladder": "hierarchy", "grid": "interval"}
-_KEYS = ("name", "generalization", "hierarchy", "ladder", "origin", "grid")
+_GOES_WITH: Mapping[str, Generalization] = {
+    "hierarchy": "hierarchy",
+    "ladder": "hierarchy",
+    "grid": "interval",
+}
 _SHORT_FORMS = (
     "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, "
     "NAME=ladder:5/10/20@ORIGIN or NAME=grid:STEP@ORIGIN"
@@ -39,21 +41,44 @@ _SHORT_FORMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class QuasiIdentifier:
-    """A column that could be linked with other sources, and how its values are generalized.
+class QuasiIdentifier(Options):
+    """A column that could be linked with other sources, and how its values are generalized."""
 
-    ``generalization`` None means the default of the column's type: interval for numbers, dates
-    and timestamps, set for text and booleans. ``hierarchy`` is a file's name. ``ladder`` are the
-    widths of its levels, finest first, each a multiple of the one before; ``grid`` is the step to
-    which intervals are widened. Both count from ``origin``.
-    """
-
-    name: str
-    generalization: Generalization | None = None
-    hierarchy: str | None = None
-    ladder: tuple[float, ...] | None = None
-    origin: float = 0
-    grid: float | None = None
+    name: str = option(text="The column.", blank=True, examples=("age",))
+    generalization: Generalization | None = option(
+        None,
+        text="How the values of an equivalence class are generalized.",
+        choices={
+            "interval": "the interval from the lowest to the highest value",
+            "hierarchy": "the lowest common ancestor in a generalization hierarchy",
+            "prefix": "the common prefix of the texts",
+            "set": "the set of the values",
+        },
+        unset="interval for numbers, dates and timestamps; set for texts and booleans",
+    )
+    hierarchy: str | None = option(
+        None, text="The file of the generalization hierarchy.", examples=("countries.csv",)
+    )
+    ladder: tuple[float, ...] | None = option(
+        None,
+        text="A hierarchy of intervals instead of a file: the widths of its levels, finest first. "
+        "Each width is a multiple of the one before.",
+        noun="a width",
+        above=0,
+        limit="hierarchy_levels",
+        examples=((5, 10, 20),),
+    )
+    origin: float = option(
+        0, text="Where a ladder or a grid starts. For dates: a day counted from 1970-01-01."
+    )
+    grid: float | None = option(
+        None,
+        text="The step of the grid to which intervals are widened. For dates: a number of days.",
+        noun="a step",
+        above=0,
+        unset="tight intervals",
+        see="[Grids](#grids)",
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """The mapping form, JSON-able, without what was not given."""
@@ -70,110 +95,70 @@ class QuasiIdentifier:
             given["grid"] = self.grid
         return given
 
+    @classmethod
+    def described(cls) -> str:
+        """What it is read from, for messages."""
+        return "a mapping with a name, or a short form"
 
-def read_quasi_identifier(job: Options, path: str, item: object) -> QuasiIdentifier:
-    """The quasi-identifier that ``item``, a mapping or a short form, describes.
+    @classmethod
+    def expanded(cls, text: str, path: str) -> Mapping[str, object]:
+        """The mapping that a short form stands for; JobError where it is none."""
+        name, equals, how = text.partition("=")
+        if not equals:
+            return {"name": name}
+        name, how = name.strip(), how.strip()
+        word, _, argument = how.partition(":")
+        word, argument = word.strip(), argument.strip()
+        if word == "hierarchy" and argument:
+            return {"name": name, "generalization": "hierarchy", "hierarchy": argument}
+        if word in ("ladder", "grid") and argument:
+            steps, _, origin = argument.partition("@")
+            widths = [step for step in steps.split("/") if step.strip()]
+            return {
+                "name": name,
+                "generalization": _GOES_WITH[word],
+                word: steps if word == "grid" else widths,
+                "origin": origin,
+            }
+        words = get_args(Generalization)
+        if how in words:
+            return {"name": name, "generalization": how}
+        hint = did_you_mean(word, (*words, "ladder", "grid"))
+        hint = "" if hint.endswith(f"{word!r}?)") else hint
+        raise wrong(path, f"{shown(text)} is no short form{hint}; write {_SHORT_FORMS}")
 
-    Raises JobError naming ``path`` and the option, its value and the remedy.
-    """
-    if isinstance(item, str):
-        item = _expand(job, path, item)
-    if not isinstance(item, Mapping):
-        raise job.error(path, f"must be a mapping with a name, or a short form, not {shown(item)}")
-    options = Options(item, path=job.path(path), known=_KEYS, source=job.source)
-    return _checked(options)
-
-
-def _expand(job: Options, path: str, short: str) -> Mapping[str, object]:
-    """The mapping that a short form stands for."""
-    name, equals, how = short.partition("=")
-    if not equals:
-        return {"name": name}
-    name, how = name.strip(), how.strip()
-    word, _, argument = how.partition(":")
-    word, argument = word.strip(), argument.strip()
-    if word == "hierarchy" and argument:
-        return {"name": name, "generalization": "hierarchy", "hierarchy": argument}
-    if word == "ladder" and argument:
-        steps, _, origin = argument.partition("@")
-        return {
-            "name": name,
-            "generalization": "hierarchy",
-            "ladder": steps.split("/"),
-            "origin": origin,
-        }
-    if word == "grid" and argument:
-        step, _, origin = argument.partition("@")
-        return {"name": name, "generalization": "interval", "grid": step, "origin": origin}
-    if how in _GENERALIZATIONS:
-        return {"name": name, "generalization": how}
-    hint = did_you_mean(word, (*_GENERALIZATIONS, "ladder", "grid"))
-    hint = "" if hint.endswith(f"{word!r}?)") else hint
-    raise job.error(path, f"{shown(short)} is no short form{hint}; write {_SHORT_FORMS}")
-
-
-def _checked(options: Options) -> QuasiIdentifier:
-    name = options.text("name", blank=True)
-    if name is None:
-        raise options.error("name", "is required: the column of this quasi-identifier")
-    hierarchy, ladder = options.text("hierarchy"), _ladder(options)
-    grid, origin = options.number("grid"), options.number("origin")
-    generalization = _generalization(options)
-    if generalization is None and (hierarchy is not None or ladder is not None):
-        generalization = "hierarchy"
-    if generalization is None and grid is not None:
-        generalization = "interval"
-    given = {"hierarchy": hierarchy, "ladder": ladder, "grid": grid}
-    for key, wanted in _GOES_WITH.items():
-        if given[key] is not None and generalization != wanted:
-            raise options.error(
-                key,
-                f"goes with generalization: {wanted}, not {generalization}; "
-                f"change one or remove {key}",
+    def checked(self, path: str) -> Self:
+        """The same with its generalization, where a hierarchy, ladder or grid implies one."""
+        implied = (word for key, word in _GOES_WITH.items() if getattr(self, key) is not None)
+        generalization = self.generalization or next(implied, None)
+        for key, wanted in _GOES_WITH.items():
+            if getattr(self, key) is not None and generalization != wanted:
+                raise wrong(
+                    f"{path}.{key}",
+                    f"goes with generalization: {wanted}, not {generalization}; "
+                    f"change one or remove {key}",
+                )
+        if generalization == "hierarchy":
+            self._check_one_tree(path)
+        if self.origin and self.grid is None and self.ladder is None:
+            raise wrong(
+                f"{path}.origin", "says where a ladder or a grid starts; give one, or remove it"
             )
-    if generalization == "hierarchy":
-        _check_one_tree(options, name, hierarchy, ladder)
-    if grid is not None and grid <= 0:
-        raise options.error("grid", f"must be a step above 0, not {shown(grid)}")
-    if origin and grid is None and ladder is None:
-        raise options.error(
-            "origin", "says where a ladder or a grid starts; give one, or remove it"
-        )
-    return QuasiIdentifier(name, generalization, hierarchy, ladder, origin or 0, grid)
+        return replace(self, generalization=generalization)
 
-
-def _check_one_tree(
-    options: Options, name: str, hierarchy: str | None, ladder: tuple[float, ...] | None
-) -> None:
-    if hierarchy is None and ladder is None:
-        raise options.error(
-            "hierarchy",
-            f"is required by generalization: hierarchy of column {name!r}; name a file, "
-            "or for numbers give a ladder such as [5, 10, 20]",
-        )
-    if hierarchy is not None and ladder is not None:
-        raise options.error("ladder", "stands in for a hierarchy file; remove one of the two")
-
-
-def _generalization(options: Options) -> Generalization | None:
-    if options.get("generalization") is None:
-        return None
-    return options.choice("generalization", _GENERALIZATIONS, "interval")
-
-
-def _ladder(options: Options) -> tuple[float, ...] | None:
-    options.check_count("ladder", "hierarchy_levels")
-    widths: list[float] = []
-    for path, item in options.items("ladder"):
-        width = as_number(item)
-        if width is None or width <= 0:
-            raise options.error(path, f"must be a width above 0, not {shown(item)}")
-        widths.append(width)
-    for at, (fine, coarse) in enumerate(pairwise(widths), start=1):
-        if coarse <= fine or Fraction(str(coarse)) % Fraction(str(fine)):
-            raise options.error(
-                f"ladder[{at}]",
-                f"{coarse} is not a larger multiple of the width before it, {fine}; "
-                "intervals must nest, such as [5, 10, 20]",
+    def _check_one_tree(self, path: str) -> None:
+        if self.hierarchy is None and self.ladder is None:
+            raise wrong(
+                f"{path}.hierarchy",
+                f"is required by generalization: hierarchy of column {self.name!r}; name a file, "
+                "or for numbers give a ladder such as [5, 10, 20]",
             )
-    return tuple(widths) or None
+        if self.hierarchy is not None and self.ladder is not None:
+            raise wrong(f"{path}.ladder", "stands in for a hierarchy file; remove one of the two")
+        for at, (fine, coarse) in enumerate(pairwise(self.ladder or ()), start=1):
+            if coarse <= fine or Fraction(str(coarse)) % Fraction(str(fine)):
+                raise wrong(
+                    f"{path}.ladder[{at}]",
+                    f"{coarse} is not a larger multiple of the width before it, {fine}; "
+                    "intervals must nest, such as [5, 10, 20]",
+                )

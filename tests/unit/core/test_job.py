@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from jobs import minimal, with_sensitive
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import DiMondrian, Job, Partitioning, QuasiIdentifier, Samarati, Tds
+from mondrian_ops.core.job import (
+    DiMondrian,
+    Job,
+    Partitioning,
+    QuasiIdentifier,
+    Samarati,
+    Tds,
+    rows_of,
+)
 
 DESIGN_EXAMPLE = """
 input: data/adult.parquet
@@ -173,7 +181,7 @@ WRONG = [
     ({"input": 7}, "input: must be text, not 7", ["quotes"]),
     ({"sensitiv": ["x"]}, "sensitiv: unknown option", ["did you mean 'sensitive'?"]),
     ({"zzz": 1}, "zzz: unknown option", ["known here: input, output, k"]),
-    ({"fragments": 8}, "fragments: does not stand here", ["partitioning.fragments"]),
+    ({"fragments": 8}, "fragments: is not a top-level option", ["use partitioning.fragments"]),
     ({"k": None}, "k: is required", []),
     ({"k": 1}, "k: must be a whole number of at least 2, not 1", []),
     ({"k": 2.5}, "k: must be a whole number", ["2.5"]),
@@ -184,9 +192,9 @@ WRONG = [
     ({"k": "1" * 400}, "k: must be a whole number", []),
     ({"k": [5]}, "k: must be a whole number", ["[5]"]),
     ({"l": 2}, "l: needs sensitive", []),
-    ({"l": 1, "sensitive": ["s"]}, "l: must be at least 2, not 1", ["leave it out"]),
+    ({"l": 1, "sensitive": ["s"]}, "l: must be a number of at least 2, not 1", ["leave it out"]),
     ({"l": 2.5, "sensitive": ["s"]}, "l: must be a whole number", ["2.5", "entropy"]),
-    ({"l": "many", "sensitive": ["s"]}, "l: must be a number, not 'many'", []),
+    ({"l": "many", "sensitive": ["s"]}, "l: must be a number of at least 2, not 'many'", []),
     ({"diversity": "entropy"}, "diversity: entropy diversity needs l", []),
     (
         {"l": 2, "sensitive": ["s"], "diversity": "distnct"},
@@ -201,7 +209,7 @@ WRONG = [
     ({"l": 2, "sensitive": ["s"], "c": 3}, "c: goes with diversity: recursive", []),
     (
         {"l": 2, "sensitive": ["s"], "diversity": "recursive", "c": 0},
-        "c: must be above 0, not 0",
+        "c: must be a number above 0, not 0",
         [],
     ),
     (
@@ -210,7 +218,7 @@ WRONG = [
         [],
     ),
     ({"t": 0.2}, "t: needs sensitive", []),
-    ({"t": 1.5, "sensitive": ["s"]}, "t: must be above 0 and at most 1, not 1.5", []),
+    ({"t": 1.5, "sensitive": ["s"]}, "t: must be a number above 0 and at most 1, not 1.5", []),
     ({"t_distance": "ordered"}, "t_distance: the ordered distance needs t", []),
     (
         {"t": 0.2, "t_distance": "hierarchical", "sensitive": ["s"]},
@@ -224,7 +232,7 @@ WRONG = [
     ),
     (
         {"sensitive": ["salary"], "sensitive_hierarchy": {"salry": "s.csv"}},
-        "sensitive_hierarchy.salry: unknown option",
+        "sensitive_hierarchy.salry: is no column of sensitive",
         ["did you mean 'salary'?"],
     ),
     ({"identifiers": ["n", "n"]}, "identifiers[1]: column 'n' is listed twice", []),
@@ -282,7 +290,7 @@ WRONG = [
     ({"samarati": {"max_suppressed": -1}}, "samarati.max_suppressed: must be", []),
     ({"max_gcp": 1.5}, "max_gcp: must be a share from 0 to 1, not 1.5", ["leave it out"]),
     ({"max_risk": -0.1}, "max_risk: must be a share from 0 to 1", []),
-    ({"max_risk": "low"}, "max_risk: must be a number", ["'low'"]),
+    ({"max_risk": "low"}, "max_risk: must be a share from 0 to 1, not 'low'", []),
     ({"max_suppressed": -1}, "max_suppressed: must be a number of rows, or a share", ["-1"]),
     ({"max_suppressed": 2.5}, "max_suppressed: must be a number of rows, or a share", []),
     ({"approval_hours": 0}, "approval_hours: must be hours above 0", ["not 0"]),
@@ -306,10 +314,14 @@ WRONG = [
     ({"tds": {"partitions": 0}}, "tds.partitions: must be a whole number", []),
     ({"tds": {"k_intermediate": 4}}, "tds.k_intermediate: must be", ["at least 5"]),
     ({"di_mondrian": {"cut_points": 0}}, "di_mondrian.cut_points: must be", []),
-    ({"di_mondrian": {"cut_points": 101}}, "di_mondrian.cut_points: must be at most 100", []),
+    (
+        {"di_mondrian": {"cut_points": 101}},
+        "di_mondrian.cut_points: must be",
+        ["1 to 100, not 101"],
+    ),
     (
         {"di_mondrian_cut_points": 3},
-        "di_mondrian_cut_points: does not stand here",
+        "di_mondrian_cut_points: is not a top-level option",
         ["di_mondrian.cut_points"],
     ),
     (
@@ -407,3 +419,27 @@ def test_the_limits_of_a_release_are_read_and_described() -> None:
 )
 def test_a_job_knows_whether_it_may_ask(asked: dict[str, Any], may_ask: bool) -> None:
     assert Job.from_dict(minimal(**asked)).may_ask is may_ask
+
+
+def test_what_makes_tasks_has_a_limit() -> None:
+    for section, key in (("partitioning", "fragments"), ("tds", "partitions")):
+        assert Job.from_dict(minimal(**{section: {key: 10_000}}))
+        with pytest.raises(JobError, match=f"^{section}.{key}: asks for 10,001; the limit 'frag"):
+            Job.from_dict(minimal(**{section: {key: 10_001}}))
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(0, 0), (0.25, 2), (0.99, 9), (1, 1), (20, 20)])
+def test_a_limit_is_a_number_of_rows_or_a_share_of_them(limit: float, rows: int) -> None:
+    assert rows_of(limit, 10) == rows
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"), [(0.29, 29), (0.57, 57), (0.2, 20), (0.999, 99), (0, 0), (7, 7)]
+)
+def test_a_share_of_rows_is_not_one_row_short(asked: float, rows: int) -> None:
+    keys = {"algorithm": "samarati", "samarati": {"max_suppressed": asked}}
+    assert Job.from_dict(minimal(**keys)).suppressible(100) == rows
+
+
+def test_only_samarati_suppresses() -> None:
+    assert Job.from_dict(minimal(samarati={"max_suppressed": 7})).suppressible(100) == 0

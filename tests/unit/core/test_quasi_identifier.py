@@ -82,7 +82,7 @@ WRONG_ATTRIBUTES = [
     ("zip=hierarchy:", "quasi_identifiers[0]: 'zip=hierarchy:' is no short form", ["FILE"]),
     ("zip=prefix:2", "quasi_identifiers[0]: 'zip=prefix:2' is no short form", []),
     ("age=ladder:5/x", "quasi_identifiers[0].ladder[1]: must be a width above 0, not 'x'", []),
-    ("age=grid:x", "quasi_identifiers[0].grid: must be a number, not 'x'", []),
+    ("age=grid:x", "quasi_identifiers[0].grid: must be a step above 0, not 'x'", []),
     ("age=grid:5@x", "quasi_identifiers[0].origin: must be a number, not 'x'", []),
     ({"name": "a", "generalisation": "set"}, "quasi_identifiers[0].generalisation", ["mean"]),
     ({"name": "a", "generalization": "sett"}, "quasi_identifiers[0].generalization", ["'set'?"]),

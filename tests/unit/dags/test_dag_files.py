@@ -6,13 +6,14 @@ import json
 import runpy
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.job import DiMondrian, Job, Partitioning, Samarati, Spark, Tds
+from mondrian_ops.core.job import Job, Samarati, Spark, Tds
+from mondrian_ops.core.options import flat_options
+from mondrian_ops.forms import Answer
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -78,35 +79,20 @@ def test_the_three_phases_have_the_promised_ids(anonymize):
     assert dag.get_task("clean_up").is_teardown
 
 
-def test_the_form_has_every_key_of_the_job_but_those_that_no_form_can_hold(anonymize):
+def test_the_form_has_every_option_of_the_job_but_those_that_are_no_matter_of_one_run(anonymize):
     _dag, form, _found = anonymize
-    keys = {each.name for each in fields(Job)} | {each.name for each in fields(Partitioning)}
-    flattened = {"spark": Spark, "di_mondrian": DiMondrian, "samarati": Samarati, "tds": Tds}
-    keys |= {f"{name}_{each.name}" for name, of in flattened.items() for each in fields(of)}
-    not_in_a_form = {
-        "base_dir",  # where a job file lies
-        *("partitioning", *flattened),
-        "min_sample",
-        "sensitive_hierarchy",  # a file per column
-        *("ledger", "overlap"),  # a matter of the deployment, not of one run
-    }
-    assert set(form) == keys - not_in_a_form
+    assert set(flat_options(Job)) - set(form) == {"min_sample", "ledger", "overlap"}
 
 
-def test_every_field_of_the_form_explains_itself(anonymize):
-    _dag, form, _found = anonymize
-    for name, param in form.items():
+@pytest.mark.parametrize("name", ["mondrian_anonymize", "mondrian_frontier"])
+def test_every_field_of_a_form_explains_itself(name):
+    _dag, found = load(name)
+    for field, param in found["FORM"].items():
         schema = param.schema
-        assert schema["title"], name
-        assert param.description.endswith((".", "`")), name
-        sections = ("More on privacy", "Approval and limits", "Algorithm", "Partitioning", "Spark")
-        assert schema.get("section") in (None, *sections), name
-        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        assert not {"object"} & set(types), name
-        if "number" in types or "integer" in types:
-            assert {"minimum", "exclusiveMinimum"} & set(schema), name
-        if "array" in types:
-            assert schema["items"] == {"type": "string"}
+        assert schema["title"], field
+        assert schema["description_md"].endswith("."), field
+        assert {*schema.get("enum", ())} == {*schema.get("values_display", ())}, field
+        assert schema["type"] != "object", field
 
 
 @pytest.mark.parametrize(
@@ -150,12 +136,16 @@ def test_the_form_refuses_what_the_job_would(anonymize, name, value):
         form[name].resolve(value)
 
 
+def values_of(job, form):
+    """The job of a task, with the defaults of the form in place of its answers."""
+    if isinstance(job, Answer):
+        return form[job._name].resolve()
+    return {key: values_of(of, form) for key, of in job.items()} if isinstance(job, dict) else job
+
+
 def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
-    _dag, form, found = anonymize
-    values = {name: param.resolve() for name, param in form.items()}
-    for section, (prefix, names) in found["SECTIONS"].items():
-        values[section] = {name: values.pop(prefix + name) for name in names}
-    job = Job.from_dict(values)
+    dag, form, _found = anonymize
+    job = Job.from_dict(values_of(dag.get_task("partition").job, form))
     assert (job.spark, job.samarati, job.tds) == (Spark(), Samarati(), Tds())
     assert Path(job.input).is_file()
     named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]
@@ -175,19 +165,12 @@ def test_the_frontier_maps_over_its_grid_and_cleans_up():
     assert dag.get_task("clean_up").is_teardown
 
 
-def test_the_form_of_the_frontier_explains_itself_and_is_a_job_over_data_that_is_there():
+def test_the_form_of_the_frontier_is_a_job_over_data_that_is_there():
     dag, found = load("mondrian_frontier")
-    for name, param in found["FORM"].items():
-        assert param.schema["title"], name
-        assert param.description.endswith((".", "`")), name
-        assert param.schema.get("section") in (None, "More"), name
-    values = {name: param.resolve() for name, param in found["FORM"].items()}
-    in_job = {name: values[name] for name in dag.get_task("sample").job if name in values}
-    job = Job.from_dict({**in_job, "k": 2, "partitioning": {"seed": values["seed"]}})
+    job = Job.from_dict(values_of(dag.get_task("sample").job, found["FORM"]))
     assert Path(job.input).is_file()
     header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
     assert {*job.quasi_identifier_names, *job.sensitive} <= set(header)
-    assert set(values) == {*in_job, *found["OF_THE_GRID"], "k", "seed"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.job import Partitioning, QuasiIdentifier
 from mondrian_ops.core.limits import LIMITS
 from mondrian_ops.storage.jobs import load_job, read_job
 
@@ -52,8 +53,47 @@ def test_overrides_change_the_job_but_not_the_mapping_nor_the_file(tmp_path):
         assert (job.k, job.partitioning.fragments) == (7, 3)
     assert mapping == {**JOB, "partitioning": {"seed": 1}}
     assert path.read_bytes() == AS_YAML
-    with pytest.raises(JobError, match=r"--set 'k': must be KEY=VALUE"):
-        load_job(path, ["k"])
+
+
+def test_an_override_is_read_as_yaml():
+    job = load_job(
+        {**JOB, "sensitive": ["income"], "l": 2},
+        [
+            "k=10",
+            "l=null",
+            "partitioning.fragments=4",
+            "partitioning.sample=1e-2",
+            "quasi_identifiers=[age=ladder:5/10@16, zip=prefix, c=hierarchy:c.csv]",
+            "output=out/a=b",
+        ],
+    )
+    assert (job.k, job.l, job.output) == (10, None, "out/a=b")
+    assert job.partitioning == Partitioning(fragments=4, sample=0.01)
+    assert job.quasi_identifiers == (
+        QuasiIdentifier("age", "hierarchy", ladder=(5, 10), origin=16),
+        QuasiIdentifier("zip", "prefix"),
+        QuasiIdentifier("c", "hierarchy", "c.csv"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "start"),
+    [
+        ("k", "--set 'k': must be KEY=VALUE"),
+        ("=3", "--set '=3': must be KEY=VALUE"),
+        ("k=1", "k: must be a whole number of at least 2"),
+        ("kk=1", "kk: unknown option"),
+        ("kk.x=1", "kk: unknown option"),
+        ("partitioning.fragmnts=1", "partitioning.fragmnts: unknown option"),
+        ("k.x=1", "k.x: k has no options of its own"),
+        ("cut.x=1", "cut.x: cut has no options of its own"),
+        ("k=[1", "k: '[1' is not valid YAML"),
+    ],
+)
+def test_an_override_that_is_wrong_is_refused(setting, start):
+    with pytest.raises(JobError) as caught:
+        load_job(JOB, [setting])
+    assert str(caught.value).startswith(start)
 
 
 @pytest.mark.parametrize(
