@@ -33,7 +33,9 @@ __all__ = [
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
-_TICKS_PER_DAY = {unit: 86_400 * 1000**power for power, unit in enumerate(("s", "ms", "us", "ns"))}
+_TICKS_PER_DAY = {
+    "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000
+}  # fmt: skip
 _UNSIGNED = (np.uint8, np.uint16, np.uint32)
 _NARROW = 1 << 12  # whole numbers of so many are listed, not looked for
 
@@ -204,9 +206,11 @@ def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
 
 def days(values: pa.Array) -> NDArray[np.float64]:
     """The day of each date or timestamp, counted from 1970-01-01, in UTC where it has a zone."""
+    ticks: NDArray[np.integer]
     if pa.types.is_date32(values.type):
-        return values.cast(pa.int32()).to_numpy(zero_copy_only=False).astype(np.float64)
-    ticks: NDArray[np.int64] = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        ticks = values.cast(pa.int32()).to_numpy(zero_copy_only=False)
+        return ticks.astype(np.float64)
+    ticks = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return (ticks // ticks_per_day(values.type)).astype(np.float64)
 
 

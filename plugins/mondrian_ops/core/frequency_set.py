@@ -84,7 +84,8 @@ class FrequencySet:
     def column(self, at: int) -> NDArray[np.int32]:
         """(m,): the codes of one column."""
         word, shift, bits = self.places()[at]
-        return ((self.words[word] >> np.uint64(shift)) & _mask(bits)).astype(np.int32)
+        codes: NDArray[np.uint64] = (self.words[word] >> np.uint64(shift)) & _mask(bits)
+        return codes.astype(np.int32)
 
     def places(self) -> list[tuple[int, int, int]]:
         """Where each column lies: word, bits to shift it down by, and bits it has."""

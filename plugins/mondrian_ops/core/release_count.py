@@ -647,7 +647,8 @@ def _places(column: pa.DictionaryArray[Any, Any]) -> NDArray[Any]:
     indices = column.indices
     if indices.null_count:
         indices = indices.cast(pa.int64()).fill_null(len(column.dictionary))
-    return indices.to_numpy()
+    places: NDArray[Any] = indices.to_numpy()
+    return places
 
 
 def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:
