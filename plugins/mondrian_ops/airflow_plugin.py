@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from mondrian_ops.web.links import PREFIX, VIEW
+from mondrian_ops.links import PREFIX, VIEW
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

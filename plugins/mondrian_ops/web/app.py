@@ -22,11 +22,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from mondrian_ops import links
 from mondrian_ops import report as reports
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.report import figures
 from mondrian_ops.storage import Archive
-from mondrian_ops.web import comparison, details, links
+from mondrian_ops.web import comparison, details
 from mondrian_ops.web.reader import Listing, Reader
 from mondrian_ops.web.releases import (
     NIGHTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mondrian_ops.web import links
+from mondrian_ops import links
 
 
 def test_a_release_has_an_address_in_the_frame_of_airflow():
