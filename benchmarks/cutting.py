@@ -27,7 +27,7 @@ def main(path: str, rounds: str, cores: str, *policies: str) -> None:
     for policy in policies:
         name, _, options = policy.partition("=")
         greedy, *numbers = options.split(",")
-        cut = mondrian.Cut(greedy, *map(int, numbers))
+        cut = mondrian.CutPolicy(greedy, *map(int, numbers))
         _seconds(_coded(described, cut, 1000), cut, on)  # what is loaded once is not measured
         coded = _coded(described, cut)
         found[name] = [_seconds(coded, cut, on) for _ in range(int(rounds))]
@@ -35,7 +35,7 @@ def main(path: str, rounds: str, cores: str, *policies: str) -> None:
 
 
 def _coded(
-    described: dict[str, Any], cut: mondrian.Cut, rows: int | None = None
+    described: dict[str, Any], cut: mondrian.CutPolicy, rows: int | None = None
 ) -> mondrian.CodedRows:
     job = Job.from_dict(described)
     table = pq.read_table(described["input"]).slice(0, rows)
@@ -44,7 +44,7 @@ def _coded(
     return Anonymizer(job, profiler.finish(), {}, cut).encode(table)
 
 
-def _seconds(coded: mondrian.CodedRows, cut: mondrian.Cut, on: dict[str, int]) -> float:
+def _seconds(coded: mondrian.CodedRows, cut: mondrian.CutPolicy, on: dict[str, int]) -> float:
     start = time.perf_counter()
     mondrian.anonymize(coded, cut, **on)
     return time.perf_counter() - start

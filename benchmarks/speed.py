@@ -67,11 +67,11 @@ def cutting(context: Context) -> Iterator[Table]:
 
 def _auto(context: Context) -> str:
     """What the pipeline makes of `cut: auto` for that many rows."""
-    from mondrian_ops.algorithms.cut_choice import cut_of
+    from mondrian_ops.algorithms.policy_selection import policy_of
 
     job = context.job(context.rows, cut="auto", partitioning={"fragments": 1})
     shutil.rmtree(job["output"], ignore_errors=True)
-    return ",".join(map(str, astuple(cut_of(context.report(job)["cut"]))))
+    return ",".join(map(str, astuple(policy_of(context.report(job)["cut"]))))
 
 
 def _alternated(

@@ -79,7 +79,7 @@ class _Enlarged:
 
         from mondrian_ops import pipeline
         from mondrian_ops.algorithms.anonymizer import Anonymizer
-        from mondrian_ops.algorithms.mondrian import Cut
+        from mondrian_ops.algorithms.mondrian import CutPolicy
         from mondrian_ops.core.profile import Profiler
         from mondrian_ops.pipeline.checks import hierarchies_of
 
@@ -90,7 +90,7 @@ class _Enlarged:
             profiler = Profiler(job, file.schema_arrow, hierarchies)
             for batch in file.iter_batches(1 << 20):
                 profiler.add(batch)
-        anonymizer = Anonymizer(job, profiler.finish(), hierarchies, Cut("gain"))
+        anonymizer = Anonymizer(job, profiler.finish(), hierarchies, CutPolicy("gain"))
         frequencies = anonymizer.frequencies(profiler.combinations)
         return anonymizer, frequencies, time.perf_counter() - start
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import brute_force
 from mondrian_ops.algorithms import mondrian
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.algorithms.mondrian import CutPolicy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
@@ -131,7 +131,7 @@ def anonymizer_of(kinds, columns, sensitive, keys, greedy="median"):
     trees = {n: TREE for n, k in zip(names, kinds, strict=True) if k == "tree"}
     profiler = Profiler(job, table.schema, trees)
     profiler.add(table)
-    return Anonymizer(job, profiler.finish(), trees, Cut(greedy)), table
+    return Anonymizer(job, profiler.finish(), trees, CutPolicy(greedy)), table
 
 
 def classes_of(anonymizer, table, cut) -> set[frozenset[int]]:

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.algorithms.di_mondrian import MultiwayCut
-from mondrian_ops.algorithms.mondrian import CodedRows, Cut
+from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.combinations import Combinations
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
@@ -58,7 +58,7 @@ class Anonymizer:
         job: Job,
         profile: Profile,
         hierarchies: Mapping[str, Hierarchy],
-        cut: Cut | MultiwayCut,
+        cut: CutPolicy | MultiwayPolicy,
     ) -> None:
         self.job = job
         self.profile = profile

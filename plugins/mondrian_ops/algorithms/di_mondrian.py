@@ -18,11 +18,11 @@ from mondrian_ops.algorithms.mondrian import CodedRows
 from mondrian_ops.core.generalization import Classes
 from mondrian_ops.native import mondrian
 
-__all__ = ["MultiwayCut"]
+__all__ = ["MultiwayPolicy"]
 
 
 @dataclass(frozen=True)
-class MultiwayCut:
+class MultiwayPolicy:
     """Cuts at up to ``cut_points`` points of one attribute at once.
 
     At several only where the parts have ``room`` times k rows on average: further down, every cut
@@ -32,7 +32,7 @@ class MultiwayCut:
     cut_points: int
     room: int = 16
 
-    tree_order: ClassVar[bool] = True  # of a hierarchy's leaves; see mondrian.Cut
+    tree_order: ClassVar[bool] = True  # of a hierarchy's leaves; see mondrian.CutPolicy
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
         """The equivalence classes of the rows; no valid cut is left in any of them."""

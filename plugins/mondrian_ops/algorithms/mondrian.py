@@ -22,13 +22,13 @@ from mondrian_ops.native.class_criteria import Criteria, groups_satisfy
 from mondrian_ops.native.classes import shuffle_classes
 from mondrian_ops.native.counting import group_by_bits
 
-__all__ = ["CANDIDATES", "CodedRows", "Cut", "Tree", "anonymize", "better_gain", "loss"]
+__all__ = ["CANDIDATES", "CodedRows", "CutPolicy", "Tree", "anonymize", "better_gain", "loss"]
 
 CANDIDATES = 3
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutPolicy:
     """How cuts are chosen.
 
     ``greedy`` is ``median``, ``gain``, ``widest gain`` or, for fragments drawn from a sample,
@@ -47,7 +47,7 @@ class Cut:
     candidates: int = CANDIDATES
     joined: int = 0
 
-    def policy(self) -> native.Policy:
+    def kernel(self) -> native.Policy:
         """The policy as the kernels take it."""
         return native.Policy(
             _POLICIES[self.greedy],
@@ -77,7 +77,7 @@ class Cut:
 
     def tree(self, coded: CodedRows) -> Tree:
         """The rows, to be cut node by node."""
-        return Tree(coded, self.policy())
+        return Tree(coded, self.kernel())
 
 
 class Tree:
@@ -109,12 +109,12 @@ DRAWS = 8  # of the rows of the same quasi-identifiers, for their places
 
 def better_gain(pilot: CodedRows) -> str:
     """``gain`` or ``widest gain``, whichever loses less on a pilot sample of the dataset."""
-    return min(("gain", "widest gain"), key=lambda greedy: loss(pilot, Cut(greedy)))
+    return min(("gain", "widest gain"), key=lambda greedy: loss(pilot, CutPolicy(greedy)))
 
 
-def loss(coded: CodedRows, cut: Cut) -> float:
+def loss(coded: CodedRows, cut: CutPolicy) -> float:
     """Information lost by the rows, in attributes."""
-    policy = cut.policy()
+    policy = cut.kernel()
     found = native.classes(coded.rows, coded.criteria, policy)
     return native.loss(coded.rows, coded.criteria, policy, *found)
 
@@ -152,7 +152,7 @@ class CodedRows:
         return CodedRows(self.encoded, rows, self.criteria)
 
 
-def anonymize(coded: CodedRows, cut: Cut, cores: int = 1) -> Classes:
+def anonymize(coded: CodedRows, cut: CutPolicy, cores: int = 1) -> Classes:
     """The equivalence classes of the rows; no valid cut is left in any of them.
 
     The rows as a whole must satisfy the criteria. The same codes give the same published classes on
@@ -160,9 +160,9 @@ def anonymize(coded: CodedRows, cut: Cut, cores: int = 1) -> Classes:
     a draw decides which row comes into which class.
     """
     if not cut.parts_equal_rows:
-        return Classes(*native.classes(coded.rows, coded.criteria, cut.policy(), cores))
+        return Classes(*native.classes(coded.rows, coded.criteria, cut.kernel(), cores))
     order = _by_codes(coded) if cut.greedy == "relaxed" else np.arange(coded.count, dtype=np.int32)
-    index, starts = native.classes(coded.taken(order).rows, coded.criteria, cut.policy(), cores)
+    index, starts = native.classes(coded.taken(order).rows, coded.criteria, cut.kernel(), cores)
     index = order[index]
     return Classes(_mixed(coded, index, starts), starts)
 

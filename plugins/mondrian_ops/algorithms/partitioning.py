@@ -1,4 +1,4 @@
-"""Partitioning a sample into fragments (seed, section 4), and making every fragment stand.
+"""Partitioning a sample into fragments (seed, section 4).
 
 Quantile partitioning cuts one attribute at the quantiles of its ranks (Q_PARTITION, figure 4);
 multidimensional partitioning cuts as Mondrian does (M_PARTITION, figure 5). Where the source
@@ -9,18 +9,18 @@ sample is cut next: the same fragments for powers of two, better balance for oth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.algorithms.di_mondrian import MultiwayCut
-from mondrian_ops.algorithms.mondrian import CodedRows, Cut
+from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.generalization import Attribute, Encoded
 from mondrian_ops.core.plan import Branch, Leaf, Plan
 
-__all__ = ["merge_small", "multidimensional", "quantile", "single"]
+__all__ = ["multidimensional", "quantile", "single"]
 
 
 def single() -> Plan:
@@ -32,7 +32,7 @@ def multidimensional(
     coded: CodedRows,
     attributes: Sequence[Attribute],
     fragments: int,
-    cut: Cut | MultiwayCut,
+    cut: CutPolicy | MultiwayPolicy,
     most: int | None = None,
 ) -> Plan:
     """M_PARTITION: ``fragments`` fragments, and more until none holds over ``most`` rows.
@@ -128,39 +128,3 @@ def _numbered(nodes: Sequence[Branch | None]) -> Plan:
             found[at] = Leaf(leaves)
             leaves += 1
     return Plan(tuple(found), tuple((leaf,) for leaf in range(leaves)))
-
-
-def merge_small(
-    plan: Plan,
-    rows: NDArray[np.int64],
-    stands: Callable[[Sequence[int]], bool],
-) -> Plan:
-    """Merge fragments that cannot stand alone with their nearest neighbours in the tree.
-
-    ``rows`` (leaves,) counts the real data; ``stands`` says whether the rows of some leaves satisfy
-    every criterion together (design, invariant 2).
-    """
-    paths = plan.paths()
-    fragments = [list(leaves) for leaves in plan.fragments]
-
-    def size(leaves: Sequence[int]) -> int:
-        return int(rows[list(leaves)].sum())
-
-    fragments.sort(key=size)
-    at = 0
-    while at < len(fragments) and len(fragments) > 1:
-        if stands(fragments[at]):
-            at += 1
-            continue
-        weak = fragments.pop(at)
-        depth = [max(_shared(paths[a], paths[b]) for a in weak for b in f) for f in fragments]
-        near = max(range(len(fragments)), key=lambda i: (depth[i], -size(fragments[i])))
-        fragments[near] += weak
-        fragments.sort(key=size)
-        at = 0
-    return Plan(plan.nodes, tuple(sorted(tuple(sorted(leaves)) for leaves in fragments)))
-
-
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Nodes that two paths from the root have in common."""
-    return sum(a == b for a, b in zip(one, other, strict=False))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of, pilot_k
-from mondrian_ops.algorithms.mondrian import Cut, loss
+from mondrian_ops.algorithms.mondrian import CutPolicy, loss
+from mondrian_ops.algorithms.policy_selection import choose_policy, pilot_k, policy_of
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.entities import LeafEntities
@@ -38,7 +38,6 @@ __all__ = [
     "draft",
     "known_counts",
     "leaf_of",
-    "merged",
     "persons_met",
     "sample_size",
     "worthwhile",
@@ -83,7 +82,7 @@ class Draft:
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
         """What turns rows of the dataset into rows of its release."""
-        return Anonymizer(job, self.profile, hierarchies, cut_of(self.cut))
+        return Anonymizer(job, self.profile, hierarchies, policy_of(self.cut))
 
     def to_table(self) -> pa.Table:
         """The profile's table, the rest as its metadata; `from_table` reads it back."""
@@ -183,8 +182,8 @@ def draft(
 
     Raises PrivacyError where the dataset as a whole cannot satisfy what is asked.
     """
-    cut = choose_cut(job, profile, hierarchies, pilot)
-    anonymizer = Anonymizer(job, profile, hierarchies, cut_of(cut))
+    cut = choose_policy(job, profile, hierarchies, pilot)
+    anonymizer = Anonymizer(job, profile, hierarchies, policy_of(cut))
     check_attainable(anonymizer)
     fragments, reason = worthwhile(job, profile.rows, cut["seconds"], slots)
     plan = _planned(anonymizer, sample, pilot, fragments)
@@ -242,12 +241,14 @@ def _drawn(
 
     def cut_by(greedy: str, least: int) -> Plan:
         coded = anonymizer.encode(sample, Privacy(KAnonymity(max(1, least)), ()))
-        return partitioning.multidimensional(coded, anonymizer.attributes, asked, Cut(greedy), most)
+        return partitioning.multidimensional(
+            coded, anonymizer.attributes, asked, CutPolicy(greedy), most
+        )
 
     least = round(anonymizer.privacy.min_class_size * sample.num_rows / rows)
     balanced = cut_by("balanced", least)
     cut = anonymizer.cut
-    if not isinstance(cut, Cut) or cut.greedy not in ("gain", "widest gain"):
+    if not isinstance(cut, CutPolicy) or cut.greedy not in ("gain", "widest gain"):
         return balanced
     if job.partitioning.max_rows < rows:
         return balanced
@@ -261,7 +262,7 @@ def _loss_within(anonymizer: Anonymizer, plan: Plan, pilot: pa.Table) -> float:
     coded = anonymizer.encode(pilot, Privacy(KAnonymity(k), ()))
     leaf = Router(plan, anonymizer.orders).route(pilot)
     parts = (coded.taken(np.flatnonzero(leaf == number)) for number in range(plan.leaves))
-    return sum(loss(part, Cut("gain")) for part in parts if part.count)
+    return sum(loss(part, CutPolicy("gain")) for part in parts if part.count)
 
 
 def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> NDArray[np.int64]:
@@ -327,26 +328,6 @@ def disclosure(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Disclo
     """What of the plan's cuts may be shown, by what the real data holds."""
     persons = counts.cell_persons[0] if counts.cell_persons else None
     return Disclosure.of(plan, anonymizer.orders, anonymizer.job.k, counts.cells, persons)
-
-
-def merged(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
-    """The plan with fragments that cannot stand alone merged with their neighbours.
-
-    Raises PrivacyError where the dataset as a whole has fewer than k persons.
-    """
-    k = anonymizer.job.k
-    for persons in counts.persons:
-        check_persons(anonymizer.job, persons.within(range(plan.leaves)))
-
-    def stands(leaves: Sequence[int]) -> bool:
-        chosen = list(leaves)
-        return counts.are_of(k, chosen) and anonymizer.privacy.holds(
-            int(counts.rows[chosen].sum()),
-            [column[chosen].sum(axis=0) for column in counts.sensitive],
-            anonymizer.domains,
-        )
-
-    return partitioning.merge_small(plan, counts.rows, stands)
 
 
 def check_persons(job: Job, persons: int) -> None:

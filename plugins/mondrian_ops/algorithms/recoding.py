@@ -1,8 +1,8 @@
 """Global recoding: every value of a column generalized alike in all rows.
 
-What full-domain levels and cuts through hierarchies come to: a node for each code, and the
-combinations of nodes whose rows are suppressed. Rows then become classes by looking them up, in any
-part of the dataset and without regard to the others.
+Samarati's full-domain levels and the cuts of TDS both end in a recoding: a node for each code, and
+the combinations of nodes whose rows are suppressed. Any part of the dataset is recoded by look-up,
+without regard to the others. The algorithms are imported when a job needs them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,14 @@ from mondrian_ops.core.encoding import Codes
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Classes
 from mondrian_ops.core.hierarchy import MISSING, STAR, CodedHierarchy
+from mondrian_ops.core.job import Job
 
-__all__ = ["Recoding"]
+if TYPE_CHECKING:
+    from mondrian_ops.algorithms.anonymizer import Anonymizer
+    from mondrian_ops.algorithms.specialization import Level
+    from mondrian_ops.algorithms.tds import Found, Map, TwoPhase
+
+__all__ = ["Recoding", "choose_recoding", "first_phase", "first_phase_parts"]
 
 Nodes = NDArray[np.int32]
 
@@ -93,3 +99,94 @@ class Recoding:
         lists = [column.chunk(0).flatten().to_numpy() for column in table.columns]
         told = json.loads(table.schema.metadata[b"told"])
         return cls(tuple(lists[::2]), np.array(lists[1::2]), told)
+
+
+def first_phase_parts(job: Job) -> range:
+    """The random parts of the rows that the first phase of TDS works on; none for others."""
+    return job.tds.parts if job.algorithm == "tds" else range(0)
+
+
+def first_phase(anonymizer: Anonymizer, frequencies: FrequencySet, part: int) -> Level:
+    """The first phase of TDS on one part: the level that its rows by themselves allow."""
+    return _two_phase(anonymizer).first(frequencies, part)
+
+
+def choose_recoding(
+    anonymizer: Anonymizer,
+    frequencies: FrequencySet,
+    levels: Sequence[Level] | None = None,
+    in_parallel: Map = map,
+) -> Recoding:
+    """The recoding of a dataset, by the job's algorithm, from the counts of its combinations.
+
+    ``levels``: the results of `first_phase` for each part, if they are there already; else
+    ``in_parallel`` maps the first phase over them. Raises PrivacyError where no recoding satisfies
+    the criteria.
+    """
+    if anonymizer.job.algorithm == "samarati":
+        return _full_domain(anonymizer, frequencies)
+    search = _two_phase(anonymizer)
+    if levels is None:
+        return _top_down(anonymizer, frequencies, search(frequencies, in_parallel))
+    return _top_down(anonymizer, frequencies, search.second(frequencies, levels))
+
+
+def _two_phase(anonymizer: Anonymizer) -> TwoPhase:
+    from mondrian_ops.algorithms.tds import TwoPhase
+
+    job = anonymizer.job
+    asked = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.counted_domains
+    return TwoPhase(*asked, job.tds, job.partitioning.seed)
+
+
+def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
+    from mondrian_ops.algorithms import samarati
+
+    options = anonymizer.job.samarati
+    hierarchies = anonymizer.coded_hierarchies
+    found = samarati.search(
+        frequencies,
+        hierarchies,
+        anonymizer.privacy,
+        anonymizer.counted_domains,
+        options.suppressible(frequencies.total),
+        options.choice,
+    )
+    levels = dict(zip(anonymizer.job.quasi_identifier_names, found.levels, strict=True))
+    told = {
+        "levels": levels,
+        "height": found.height,
+        "lattice_nodes": found.nodes,
+        "checked_nodes": found.checked,
+        "loss": found.loss,
+        "summary": f"{options.choice} of {found.nodes:,} nodes of the lattice, of which the "
+        f"classes of {found.checked:,} were counted; height {found.height}",
+    }
+    nodes = [
+        hierarchy.levels[level] for hierarchy, level in zip(hierarchies, found.levels, strict=True)
+    ]
+    return Recoding.of(frequencies, hierarchies, nodes, found.suppressed, told)
+
+
+def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, found: Found) -> Recoding:
+    hierarchies = anonymizer.coded_hierarchies
+    k, first = found.k_intermediate, [len(level.steps) for level in found.partitions]
+    second = len(found.final.steps)
+    summary = f"{second} specialization{'s' * (second != 1)}"
+    if first:
+        summary = (
+            f"{min(first)} to {max(first)} specializations in each of {len(first)} parts for "
+            f"k = {k:,}, then {second} of all rows from the level that they share"
+        )
+    told = {
+        "metrics": {"ILoss": found.iloss},
+        "k_intermediate": k,
+        "specializations": {"parts": first, "whole": second},
+        "summary": summary,
+    }
+    return Recoding.of(frequencies, hierarchies, found.cuts, _none(hierarchies), told)
+
+
+def _none(hierarchies: Sequence[CodedHierarchy]) -> NDArray[np.int32]:
+    """No combination is suppressed."""
+    return np.zeros((len(hierarchies), 0), np.int32)

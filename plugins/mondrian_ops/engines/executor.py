@@ -25,7 +25,7 @@ import pyarrow as pa  # noqa: E402
 from mondrian_ops import storage  # noqa: E402
 from mondrian_ops.algorithms import planning  # noqa: E402
 from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
-from mondrian_ops.algorithms.recoding_choice import choose_recoding, specialized  # noqa: E402
+from mondrian_ops.algorithms.recoding import choose_recoding, first_phase  # noqa: E402
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
 from mondrian_ops.core import errors, limits  # noqa: E402
 from mondrian_ops.core.entities import LeafEntities  # noqa: E402
@@ -243,7 +243,7 @@ def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
 def specialize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
     """What the rows of each chosen part by themselves allow; the levels are small."""
     for message in chosen:
-        level = specialized(run.anonymizer, run.frequencies, message.value)
+        level = first_phase(run.anonymizer, run.frequencies, message.value)
         yield of_table(0, message.value, "level", level.to_table())
 
 

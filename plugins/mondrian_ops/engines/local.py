@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
-from mondrian_ops.algorithms.recoding_choice import choose_recoding
+from mondrian_ops.algorithms.recoding import choose_recoding
 from mondrian_ops.core.profile import Profiler, profiled_columns
 from mondrian_ops.engines import fragment as fragments
 from mondrian_ops.engines.cores import available_cores

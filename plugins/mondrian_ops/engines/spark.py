@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
-from mondrian_ops.algorithms.recoding_choice import parts
+from mondrian_ops.algorithms.recoding import first_phase_parts
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import executor, shipping
@@ -175,7 +175,7 @@ class SparkEngine:
 
     def recode(self, run: Run) -> None:
         """Decide in a Spark task, after one for each part of a first phase."""
-        of_job = parts(run.dataset.job)
+        of_job = first_phase_parts(run.dataset.job)
         found = self._scheduled(of_job or range(1))
         if of_job:
             found = self._step(run, executor.specialize, found).repartition(1)

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
-from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
 from mondrian_ops.algorithms.planning import (
     PILOT_ROWS,
     check_attainable,
     check_persons,
     chosen_rows,
 )
-from mondrian_ops.algorithms.recoding_choice import choose_recoding
+from mondrian_ops.algorithms.policy_selection import choose_policy, policy_of
+from mondrian_ops.algorithms.recoding import choose_recoding
 from mondrian_ops.core.entities import entities_of
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError, PrivacyError
 from mondrian_ops.core.job import Job
@@ -73,8 +73,8 @@ def anonymize(
     profiler.add(source)
     profile = profiler.finish()
     pilot = source.take(chosen_rows(source.num_rows, PILOT_ROWS, job.partitioning.seed))
-    cut = choose_cut(job, profile, hierarchies, pilot)
-    anonymizer = Anonymizer(job, profile, hierarchies, cut_of(cut))
+    cut = choose_policy(job, profile, hierarchies, pilot)
+    anonymizer = Anonymizer(job, profile, hierarchies, policy_of(cut))
     check_attainable(anonymizer)
     if job.entity_id is not None:
         persons, _ = entities_of(job.entity_id, source[job.entity_id])

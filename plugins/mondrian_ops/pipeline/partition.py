@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
+from mondrian_ops.algorithms.fragment_merging import merge_small, merge_split_classes
 from mondrian_ops.algorithms.planning import LeafCounts, Slots
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.disclosure import Disclosure
@@ -60,7 +61,7 @@ def plan(
         counts = _counts(run, engine, progress, scatter=False)
     finally:
         run.work.remove()
-    merged = planning.merged(run.anonymizer, run.draft.plan, counts)
+    merged = merge_small(run.anonymizer, run.draft.plan, counts)
     return _fragments(run, merged, counts.rows, _disclosure(run, counts))
 
 
@@ -158,15 +159,13 @@ def recoded(run: Run, state: dict[str, Any]) -> dict[str, Any]:
 
     Or enough of it, and in fragments of no more than ``max_rows`` rows.
     """
-    from mondrian_ops.algorithms.whole_classes import whole_classes
-
     recoding = cast(Recoding, run.recoding)
     planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state["leaves"])))
     if len(planned.fragments) == 1:
         return {**state, "recoding": recoding.told}
     frequencies = run.frequencies
     counts = planning.counts_of(run.anonymizer, planned, frequencies)
-    merged, rows, split = whole_classes(run.anonymizer, planned, frequencies, recoding)
+    merged, rows, split = merge_split_classes(run.anonymizer, planned, frequencies, recoding)
     fragments = _fragments(run, merged, rows, _disclosure(run, counts))
     found = _state(run, merged, fragments, state["retrieval"]["used"])
     if len(fragments) < len(planned.fragments):
@@ -206,7 +205,7 @@ def _counted(run: Run, engine: Engine, progress: Progress | None) -> dict[str, A
     run.save_draft()
     retrieval = _resolved_retrieval(run)
     counts = _counts(run, engine, progress, scatter=retrieval == "scatter")
-    merged = planning.merged(run.anonymizer, run.draft.plan, counts)
+    merged = merge_small(run.anonymizer, run.draft.plan, counts)
     fragments = _fragments(run, merged, counts.rows, _disclosure(run, counts))
     return _state(run, merged, fragments, retrieval)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mondrian_ops import storage
-from mondrian_ops.algorithms.recoding_choice import choose_recoding, parts, specialized
+from mondrian_ops.algorithms.recoding import choose_recoding, first_phase, first_phase_parts
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import SCHEMA, check_schema
 from mondrian_ops.engines.fragment import Fragment
@@ -30,7 +30,7 @@ def parts_to_map(job: Job, work: str) -> list[Part]:
     """
     if job.engine == "spark":
         return []
-    of_job = parts(job)
+    of_job = first_phase_parts(job)
     return [{"schema": SCHEMA, "part": part, "parts": len(of_job), "work": work} for part in of_job]
 
 
@@ -44,7 +44,7 @@ def specialize_part(part: Part) -> dict[str, Any]:
     started = time.perf_counter()
     check_schema(part)
     run = Run(storage.WorkDir.entered(part["work"]))
-    level = specialized(run.anonymizer, run.frequencies, part["part"])
+    level = first_phase(run.anonymizer, run.frequencies, part["part"])
     run.save_level(part["part"], level)
     return {
         "part": part["part"],
@@ -67,7 +67,7 @@ def recode(work: str, summaries: Sequence[Mapping[str, Any]] = ()) -> list[Fragm
     run = Run(storage.WorkDir.entered(work))
     state = run.state
     if state["recoding"] is None:
-        levels = [run.level(part) for part in parts(run.dataset.job)]
+        levels = [run.level(part) for part in first_phase_parts(run.dataset.job)]
         run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, levels))
         timings = {**state["timings_s"], **_first_phase(summaries)}
         state = recoded(run, state)

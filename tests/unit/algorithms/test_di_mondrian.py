@@ -23,8 +23,8 @@ from mondrian_cases import (
 )
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.di_mondrian import MultiwayCut
-from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.algorithms.mondrian import CutPolicy
 from mondrian_ops.core.plan import Router
 
 
@@ -41,7 +41,7 @@ def places_of(kind, column):
 @st.composite
 def multiway_cuts(draw):
     """With little room, so that few rows are cut into many parts."""
-    return MultiwayCut(draw(st.sampled_from([1, 2, 3, 4, 100])), draw(st.integers(1, 3)))
+    return MultiwayPolicy(draw(st.sampled_from([1, 2, 3, 4, 100])), draw(st.integers(1, 3)))
 
 
 def definition_of(kinds, columns, sensitive, keys, cut) -> brute_force.DiMondrian:
@@ -201,25 +201,25 @@ def root(coded, cut):
 def test_even_values_are_cut_at_their_quantiles(cut_points, sizes):
     """64 values of equal distance, k = 2: parts have 4 k rows at least, whatever is asked for."""
     coded = coded_of(["interval"], [list(range(64))], [])
-    assert root(coded, MultiwayCut(cut_points, room=4)) == (0, sizes)
+    assert root(coded, MultiwayPolicy(cut_points, room=4)) == (0, sizes)
 
 
 def test_a_point_moves_to_the_gap_nearby():
     values = [*range(20), *range(100, 144)]
-    assert root(coded_of(["interval"], [values], []), MultiwayCut(1)) == (0, [20, 44])
+    assert root(coded_of(["interval"], [values], []), MultiwayPolicy(1)) == (0, [20, 44])
 
 
 def test_no_point_moves_past_the_middle_between_two_quantiles():
     """The gap after 8 of 64 rows is nearer to the end than to the median."""
     values = [*range(8), *range(100, 156)]
-    a, sizes = root(coded_of(["interval"], [values], []), MultiwayCut(1))
+    a, sizes = root(coded_of(["interval"], [values], []), MultiwayPolicy(1))
     assert a == 0
     assert 16 <= sizes[0] <= 48
 
 
 def test_where_ties_leave_no_cut_near_a_quantile_the_most_balanced_is_taken():
     values = [0] * 58 + [1, 1, 2, 2, 3, 3]
-    assert root(coded_of(["interval"], [values], []), MultiwayCut(1)) == (0, [58, 6])
+    assert root(coded_of(["interval"], [values], []), MultiwayPolicy(1)) == (0, [58, 6])
 
 
 def test_values_that_vary_more_are_cut_first():
@@ -228,7 +228,7 @@ def test_values_that_vary_more_are_cut_first():
     inner = [value // 16 * 2 + 1 for value in range(64)]  # 1, 3, 5, 7: and 0, 8 elsewhere
     inner[:2] = [0, 8]
     for columns in ([ends, inner], [inner, ends]):
-        a, _ = root(coded_of(["interval"] * 2, columns, []), MultiwayCut(1))
+        a, _ = root(coded_of(["interval"] * 2, columns, []), MultiwayPolicy(1))
         assert columns[a] is ends
 
 
@@ -238,7 +238,7 @@ def test_what_tells_of_the_sensitive_values_is_cut_first():
     telling, other = (generator.permutation(64).tolist() for _ in range(2))
     sensitive = ["x" if value < 32 else "y" for value in telling]
     for columns in ([telling, other], [other, telling]):
-        a, _ = root(coded_of(["interval"] * 2, columns, [sensitive]), MultiwayCut(1))
+        a, _ = root(coded_of(["interval"] * 2, columns, [sensitive]), MultiwayPolicy(1))
         assert columns[a] is telling
 
 
@@ -265,14 +265,14 @@ def test_blocks_of_small_nodes_change_nothing(cut_points):
     ]
     sensitive = [generator.choice(["x", "y", "z"], rows, p=[0.8, 0.15, 0.05]).tolist()]
     coded = coded_of(["interval", "set", "tree"], columns, sensitive, k=800)
-    cut = MultiwayCut(cut_points, room=2)
+    cut = MultiwayPolicy(cut_points, room=2)
     leaves = {frozenset(node) for node, a, _ in nodes_of(coded, cut) if a < 0}
     assert len(leaves) > 10
     assert classes_of(coded, cut) == leaves
 
 
 def test_the_job_decides():
-    from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
+    from mondrian_ops.algorithms.policy_selection import choose_policy, policy_of
     from mondrian_ops.core.job import Job
 
     anonymizer, data = anonymizer_of(["interval"], [list(range(64))], [], {"k": 2})
@@ -280,9 +280,13 @@ def test_the_job_decides():
         {**anonymizer.job.to_dict(), "algorithm": "di_mondrian", "di_mondrian": {"cut_points": 7}},
         paths_required=False,
     )
-    resolved = choose_cut(job, anonymizer.profile, {}, data)
-    assert cut_of(resolved) == MultiwayCut(7)
-    released, summary, _ = Anonymizer(job, anonymizer.profile, {}, cut_of(resolved)).release(data)
+    resolved = choose_policy(job, anonymizer.profile, {}, data)
+    assert policy_of(resolved) == MultiwayPolicy(7)
+    released, summary, _ = Anonymizer(job, anonymizer.profile, {}, policy_of(resolved)).release(
+        data
+    )
     assert released.num_rows == 64
     assert summary["equivalence_classes"] == 32
-    assert isinstance(cut_of(choose_cut(anonymizer.job, anonymizer.profile, {}, data)), Cut)
+    assert isinstance(
+        policy_of(choose_policy(anonymizer.job, anonymizer.profile, {}, data)), CutPolicy
+    )

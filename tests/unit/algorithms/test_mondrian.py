@@ -28,7 +28,7 @@ from mondrian_cases import (
 )
 from mondrian_ops.algorithms import mondrian
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.mondrian import CodedRows, Cut, better_gain
+from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy, better_gain
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
@@ -50,7 +50,7 @@ def test_the_classes_are_those_of_the_brute_force_reference(greedy, table, k, as
         greedy,
         holds,
     )
-    assert classes_of(anonymizer, data, Cut(greedy)) == expected
+    assert classes_of(anonymizer, data, CutPolicy(greedy)) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_lookahead_gives_final_valid_classes(
     holds = privacy_of(sensitive, keys).of_rows(sensitive)
     assume(holds(list(range(len(columns[0])))))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
-    cut = Cut(greedy, rollout_rows, group_rows, joined=joined)
+    cut = CutPolicy(greedy, rollout_rows, group_rows, joined=joined)
     classes = classes_of(anonymizer, data, cut)
     assert all(holds(sorted(rows)) for rows in classes)
     assert all(is_final(rows, kinds, columns, holds) for rows in classes)
@@ -88,7 +88,8 @@ def contents(classes, table, kinds) -> Counter:
 
 
 @pytest.mark.parametrize(
-    "cut", [Cut("gain", 100, 100), Cut("gain", 100, 100, joined=2), Cut("relaxed")]
+    "cut",
+    [CutPolicy("gain", 100, 100), CutPolicy("gain", 100, 100, joined=2), CutPolicy("relaxed")],
 )
 @examples(120)
 @given(tables(max_rows=24), st.integers(2, 5), st.none() | requirements(), st.randoms())
@@ -117,7 +118,7 @@ def test_of_two_classes_groups_lose_no_more_than_cuts_and_no_less_than_the_best(
     assume(not any(None in column for column in columns))
     anonymizer, rows = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
     found, ordered = (
-        loss_of(classes_of(anonymizer, rows, Cut("gain", 100, groups)), kinds, columns)
+        loss_of(classes_of(anonymizer, rows, CutPolicy("gain", 100, groups)), kinds, columns)
         for groups in (100, 0)
     )
     every = frozenset(range(count))
@@ -133,9 +134,11 @@ def test_a_rare_value_is_topped_up_with_the_rows_nearest_to_it():
     """No ordered cut holds on the set; the value of two rows takes the nearest with it."""
     columns = [["p"] * 6 + ["q"] * 2 + ["r"] * 6, [*range(6), 20, 20, *range(21, 27)]]
     anonymizer, data = anonymizer_of(["set", "interval"], columns, [], {"k": 3}, "gain")
-    classes = classes_of(anonymizer, data, Cut("gain", 100, 100))
+    classes = classes_of(anonymizer, data, CutPolicy("gain", 100, 100))
     assert frozenset({6, 7, 8}) in classes
-    assert {6, 7, 8} <= max(classes_of(anonymizer, data, Cut("gain", 100)), key=lambda c: 7 in c)
+    assert {6, 7, 8} <= max(
+        classes_of(anonymizer, data, CutPolicy("gain", 100)), key=lambda c: 7 in c
+    )
 
 
 def random_table(seed: int, rows: int):
@@ -155,9 +158,11 @@ def test_lookahead_loses_no_more_than_gain_on_real_sizes(k):
     anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
     losses = {
         cut: loss_of(classes_of(anonymizer, data, cut), kinds, columns)
-        for cut in (Cut("gain"), Cut("widest gain"), Cut("gain", 1500))
+        for cut in (CutPolicy("gain"), CutPolicy("widest gain"), CutPolicy("gain", 1500))
     }
-    assert losses[Cut("gain", 1500)] < min(losses[Cut("gain")], losses[Cut("widest gain")])
+    assert losses[CutPolicy("gain", 1500)] < min(
+        losses[CutPolicy("gain")], losses[CutPolicy("widest gain")]
+    )
 
 
 @pytest.mark.parametrize("k", [5, 20])
@@ -169,7 +174,9 @@ def test_groups_lose_less_than_ordered_cuts_where_values_are_rare(k):
         anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
         losses.append(
             [
-                loss_of(classes_of(anonymizer, data, Cut("gain", 800, groups)), kinds, columns)
+                loss_of(
+                    classes_of(anonymizer, data, CutPolicy("gain", 800, groups)), kinds, columns
+                )
                 for groups in (0, 800)
             ]
         )
@@ -186,7 +193,7 @@ def test_classes_cut_anew_lose_less_on_real_sizes(k):
         losses.append(
             [
                 loss_of(classes_of(anonymizer, data, cut), kinds, columns)
-                for cut in (Cut("gain", 600, 600, joined=joined) for joined in (0, 3))
+                for cut in (CutPolicy("gain", 600, 600, joined=joined) for joined in (0, 3))
             ]
         )
     exchanged, anew = np.array(losses).sum(axis=0)
@@ -197,7 +204,7 @@ def test_better_gain_is_the_one_that_loses_less():
     kinds, columns = random_table(seed=2, rows=600)
     anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 5}, "gain")
     losses = {
-        greedy: loss_of(classes_of(anonymizer, data, Cut(greedy)), kinds, columns)
+        greedy: loss_of(classes_of(anonymizer, data, CutPolicy(greedy)), kinds, columns)
         for greedy in ("gain", "widest gain")
     }
     assert better_gain(anonymizer.encode(data)) == min(losses, key=losses.get)
@@ -211,7 +218,7 @@ def test_relaxed_classes_have_k_to_2k_minus_1_rows(table, k, asked):
     holds = privacy_of(sensitive, keys).of_rows(sensitive)
     assume(holds(list(range(len(columns[0])))))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "relaxed")
-    classes = classes_of(anonymizer, data, Cut("relaxed"))
+    classes = classes_of(anonymizer, data, CutPolicy("relaxed"))
     assert all(holds(sorted(rows)) for rows in classes)
     if not sensitive or not asked:
         wide = [rows for rows in classes if len(rows) > 2 * k - 1]
@@ -229,7 +236,7 @@ def test_rows_stay_where_they_were_cut_if_every_draw_breaks_a_criterion(monkeypa
     monkeypatch.setattr(mondrian, "shuffle_classes", exchange)
     columns, sensitive = [[1, 7, 7, 13]], [["y", "x", "y", "x"]]
     anonymizer, data = anonymizer_of(["interval"], columns, sensitive, {"k": 2, "l": 2}, "relaxed")
-    classes = classes_of(anonymizer, data, Cut("relaxed"))
+    classes = classes_of(anonymizer, data, CutPolicy("relaxed"))
     assert classes == {frozenset({0, 1}), frozenset({2, 3})}
     assert len(draws) == mondrian.DRAWS
     assert {*draws[0][1:3]} == {1, 2}
@@ -239,18 +246,18 @@ def test_rows_stay_where_they_were_cut_if_every_draw_breaks_a_criterion(monkeypa
 def test_missing_values_get_classes_of_their_own_where_k_allows(greedy):
     columns = [[None, None, None, 1, 2, 3, 4], [5, 6, 7, 5, 6, 7, 5]]
     anonymizer, data = anonymizer_of(["interval", "interval"], columns, [], {"k": 3}, greedy)
-    assert classes_of(anonymizer, data, Cut(greedy)) == {
+    assert classes_of(anonymizer, data, CutPolicy(greedy)) == {
         frozenset({0, 1, 2}),
         frozenset({3, 4, 5, 6}),
     }
     anonymizer, data = anonymizer_of(["interval", "interval"], columns, [], {"k": 4}, greedy)
-    assert classes_of(anonymizer, data, Cut(greedy)) == {frozenset(range(7))}
+    assert classes_of(anonymizer, data, CutPolicy(greedy)) == {frozenset(range(7))}
 
 
 def test_a_median_equal_to_the_minimum_loses_no_valid_cut():
     columns = [[1, 1, 1, 1, 1, 2, 3]]
     anonymizer, data = anonymizer_of(["interval"], columns, [], {"k": 2})
-    assert classes_of(anonymizer, data, Cut("median")) == {
+    assert classes_of(anonymizer, data, CutPolicy("median")) == {
         frozenset(range(5)),
         frozenset({5, 6}),
     }
@@ -259,7 +266,7 @@ def test_a_median_equal_to_the_minimum_loses_no_valid_cut():
 def test_a_median_equal_to_the_maximum_loses_no_valid_cut():
     columns = [[1, 2, 3, 3, 3, 3, 3]]
     anonymizer, data = anonymizer_of(["interval"], columns, [], {"k": 2})
-    assert classes_of(anonymizer, data, Cut("median")) == {
+    assert classes_of(anonymizer, data, CutPolicy("median")) == {
         frozenset({0, 1}),
         frozenset(range(2, 7)),
     }
@@ -268,7 +275,7 @@ def test_a_median_equal_to_the_maximum_loses_no_valid_cut():
 def test_the_next_attribute_is_tried_when_the_first_has_no_valid_cut():
     columns = [[0, 9, 9, 9, 9, 9], [1, 1, 1, 2, 2, 2]]  # the first: one row below any cut
     anonymizer, data = anonymizer_of(["interval", "interval"], columns, [], {"k": 3})
-    assert classes_of(anonymizer, data, Cut("median")) == {
+    assert classes_of(anonymizer, data, CutPolicy("median")) == {
         frozenset({0, 1, 2}),
         frozenset({3, 4, 5}),
     }
@@ -285,12 +292,12 @@ def test_blocks_of_small_nodes_change_nothing():
     ]
     kinds = ["interval", "set", "tree"]
     for greedy, rollout in (("median", 0), ("gain", 0), ("gain", 3000)):
-        cut = Cut(greedy, rollout)
+        cut = CutPolicy(greedy, rollout)
         anonymizer, data = anonymizer_of(kinds, columns, [], {"k": 800}, greedy)
         assert classes_of(anonymizer, data, cut) == cut_node_by_node(anonymizer.encode(data), cut)
 
 
-def cut_node_by_node(coded: CodedRows, cut: Cut) -> set[frozenset[int]]:
+def cut_node_by_node(coded: CodedRows, cut: CutPolicy) -> set[frozenset[int]]:
     """The classes, each node cut where it is, without blocks."""
     tree, found = cut.tree(coded), set()
     waiting = [(0, np.arange(coded.count))]
@@ -345,8 +352,8 @@ def test_figure_2(greedy):
     )
     profiler = Profiler(job, FIGURE_2.schema, {"Country": WORLD})
     profiler.add(FIGURE_2)
-    anonymizer = Anonymizer(job, profiler.finish(), {"Country": WORLD}, Cut(greedy))
-    assert classes_of(anonymizer, FIGURE_2, Cut(greedy)) == {
+    anonymizer = Anonymizer(job, profiler.finish(), {"Country": WORLD}, CutPolicy(greedy))
+    assert classes_of(anonymizer, FIGURE_2, CutPolicy(greedy)) == {
         frozenset({0, 1, 2}),
         frozenset({3, 4, 5}),
         frozenset({6, 7, 8}),

@@ -1,4 +1,4 @@
-"""Fragments of a sample: the seed's sections 4.1 to 4.3, and merging what cannot stand."""
+"""Fragments of a sample: the seed's sections 4.1 to 4.3."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from examples import examples
 from mondrian_ops.algorithms import mondrian, partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.algorithms.mondrian import CutPolicy
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Branch, Leaf, Plan, Router
+from mondrian_ops.core.plan import Plan, Router
 from mondrian_ops.core.profile import Profiler
 
 WORLD = Hierarchy.from_rows(
@@ -49,7 +46,7 @@ def anonymizer_of(table: pa.Table, *listed: str, greedy: str = "median", k: int 
     trees = {"Country": WORLD} if "Country" in table.column_names else {}
     profiler = Profiler(job, table.schema, trees)
     profiler.add(table)
-    return Anonymizer(job, profiler.finish(), trees, Cut(greedy))
+    return Anonymizer(job, profiler.finish(), trees, CutPolicy(greedy))
 
 
 def wheres(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[str]:
@@ -82,7 +79,7 @@ def test_four_quantiles_of_age():
 def test_four_fragments_of_figure_2():
     anonymizer = anonymizer_of(FIGURE_2, "Age", "Country=hierarchy:countries.csv")
     coded = anonymizer.encode(FIGURE_2, PLAIN)
-    plan = partitioning.multidimensional(coded, anonymizer.attributes, 4, Cut("balanced"))
+    plan = partitioning.multidimensional(coded, anonymizer.attributes, 4, CutPolicy("balanced"))
     assert wheres(plan, anonymizer, FIGURE_2) == [
         "Age <= 38 AND Country IN {Italy, France}",
         "Age <= 38 AND Country IN {USA, China, Japan and 4 more}",
@@ -96,7 +93,7 @@ def test_seven_fragments_of_a_thousand_rows():
     table = pa.table({"a": np.arange(1000), "b": np.arange(1000) % 10})
     anonymizer = anonymizer_of(table, "a", "b")
     coded = anonymizer.encode(table, PLAIN)
-    plan = partitioning.multidimensional(coded, anonymizer.attributes, 7, Cut("balanced"))
+    plan = partitioning.multidimensional(coded, anonymizer.attributes, 7, CutPolicy("balanced"))
     assert sorted(rows_of(plan, anonymizer, table)) == [125] * 6 + [250]
 
 
@@ -105,7 +102,9 @@ def test_any_number_of_fragments(fragments):
     table = pa.table({"a": np.arange(997)})
     anonymizer = anonymizer_of(table, "a")
     coded = anonymizer.encode(table, PLAIN)
-    plan = partitioning.multidimensional(coded, anonymizer.attributes, fragments, Cut("balanced"))
+    plan = partitioning.multidimensional(
+        coded, anonymizer.attributes, fragments, CutPolicy("balanced")
+    )
     rows = rows_of(plan, anonymizer, table)
     assert len(rows) == fragments
     assert sum(rows) == 997
@@ -124,7 +123,7 @@ def test_the_representativity_example():
     a3 = [*np.linspace(0, 700, 1000).astype(int), *np.linspace(0, 1000, 1000).astype(int)]
     table = pa.table({"a1": a1, "a2": a2, "a3": a3})
     anonymizer = anonymizer_of(table, "a1", "a2", "a3")
-    tree = Cut("median").tree(anonymizer.encode(table))
+    tree = CutPolicy("median").tree(anonymizer.encode(table))
     a, _ = tree.cut(0, 1000)
     assert a == 2
     # The whole dataset: all have representativity 1, and most distinct values decide.
@@ -158,7 +157,7 @@ def test_one_value_cannot_be_cut():
     table = pa.table({"age": [7] * 50})
     anonymizer = anonymizer_of(table, "age")
     coded = anonymizer.encode(table, PLAIN)
-    plan = partitioning.multidimensional(coded, anonymizer.attributes, 8, Cut("balanced"))
+    plan = partitioning.multidimensional(coded, anonymizer.attributes, 8, CutPolicy("balanced"))
     assert plan == partitioning.single()
 
 
@@ -170,50 +169,6 @@ def test_quantiles_of_missing_values():
 
 
 # Merging
-
-TREE = Plan(
-    (
-        Branch("a", 8, 1, 2),
-        Branch("a", 4, 3, 4),
-        Branch("a", 12, 5, 6),
-        *(Leaf(at) for at in range(4)),
-    ),
-    ((0,), (1,), (2,), (3,)),
-)
-
-
-@pytest.mark.parametrize(
-    ("rows", "fragments"),
-    [
-        ([9, 9, 9, 9], ((0,), (1,), (2,), (3,))),
-        ([2, 9, 9, 9], ((0, 1), (2,), (3,))),
-        ([9, 9, 9, 0], ((0,), (1,), (2, 3))),
-        ([2, 1, 9, 5], ((0, 1, 3), (2,))),
-        ([1, 1, 1, 1], ((0, 1, 2, 3),)),
-    ],
-)
-def test_what_cannot_stand_joins_its_nearest_neighbour(rows, fragments):
-    counts = np.array(rows)
-    merged = partitioning.merge_small(TREE, counts, lambda leaves: counts[list(leaves)].sum() >= 5)
-    assert merged == Plan(TREE.nodes, fragments)
-
-
-@examples(150)
-@given(st.integers(1, 40), st.integers(1, 12), st.data())
-def test_every_merged_fragment_stands_and_holds_its_rows(fragments, least, data):
-    nodes: list[Branch | Leaf] = [Leaf(-1)]
-    while sum(isinstance(node, Leaf) for node in nodes) < fragments:
-        at = data.draw(st.sampled_from([i for i, n in enumerate(nodes) if isinstance(n, Leaf)]))
-        nodes[at] = Branch("a", 0, len(nodes), len(nodes) + 1)
-        nodes += [Leaf(-1), Leaf(-1)]
-    numbers = iter(range(fragments))
-    nodes = [Leaf(next(numbers)) if isinstance(node, Leaf) else node for node in nodes]
-    plan = Plan(tuple(nodes), tuple((at,) for at in range(fragments)))
-    rows = np.array(data.draw(st.lists(st.integers(0, 9), min_size=fragments, max_size=fragments)))
-    merged = partitioning.merge_small(plan, rows, lambda leaves: rows[list(leaves)].sum() >= least)
-    assert sorted(leaf for leaves in merged.fragments for leaf in leaves) == list(range(fragments))
-    sums = [rows[list(leaves)].sum() for leaves in merged.fragments]
-    assert len(sums) == 1 or min(sums) >= least
 
 
 @pytest.mark.parametrize("k", [3, 10])
@@ -232,7 +187,7 @@ def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, joined
         }
     )
     anonymizer = anonymizer_of(table, "a", "b", "Country=hierarchy:w.csv", greedy="gain", k=k)
-    cut = Cut("gain", 1500, group_rows, joined=joined)
+    cut = CutPolicy("gain", 1500, group_rows, joined=joined)
     whole = contents_of(anonymizer, table, cut)
     made = []
     for fragments in (2, 3, 7, 20):
@@ -246,7 +201,7 @@ def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, joined
     assert made[0] == 2 or group_rows == 1500
 
 
-def contents_of(anonymizer: Anonymizer, table: pa.Table, cut: Cut) -> Counter:
+def contents_of(anonymizer: Anonymizer, table: pa.Table, cut: CutPolicy) -> Counter:
     """The classes by what their rows say."""
     classes = mondrian.anonymize(anonymizer.encode(table), cut)
     rows = [tuple(row.values()) for row in table.to_pylist()]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from mondrian_ops.algorithms import planning
+from mondrian_ops.algorithms.fragment_merging import merge_small
 from mondrian_ops.algorithms.planning import Draft
 from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -221,7 +222,7 @@ def test_fragments_are_merged_until_enough_of_their_values_are_there():
         counting = Counting(draft.anonymizer(job, {}), plan)
         counts = counting.zeros()
         counts.add(counting.count(table.to_batches()[0])[0])
-        merged = planning.merged(draft.anonymizer(job, {}), plan, counts)
+        merged = merge_small(draft.anonymizer(job, {}), plan, counts)
         assert len(merged.fragments) == fragments
 
 

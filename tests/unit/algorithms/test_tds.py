@@ -17,7 +17,7 @@ import brute_force
 from coded_hierarchies import HIERARCHIES, TREES
 from examples import examples
 from mondrian_ops.algorithms import tds
-from mondrian_ops.algorithms.information_gain import information_gains
+from mondrian_ops.algorithms.specialization import information_gains
 from mondrian_ops.core.criteria import (
     DistinctDiversity,
     EntropyDiversity,

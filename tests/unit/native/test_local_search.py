@@ -15,7 +15,7 @@ from mondrian_cases import (
     requirements,
     tables,
 )
-from mondrian_ops.algorithms.mondrian import CodedRows, Cut
+from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from native_probes import Opened
 
 
@@ -23,7 +23,9 @@ def after_exchange(coded: CodedRows, classes: list[list[int]], joined: int = 0) 
     index = np.array([row for rows in classes for row in rows], np.int32)
     marks = np.zeros(len(index), np.uint8)
     marks[np.cumsum([0, *map(len, classes[:-1])])] = 1
-    opened = Opened(coded.taken(index).rows, coded.criteria, Cut("gain", joined=joined).policy())
+    opened = Opened(
+        coded.taken(index).rows, coded.criteria, CutPolicy("gain", joined=joined).kernel()
+    )
     opened.exchange(marks)
     found = index[opened.numbers()]
     return [part.tolist() for part in np.split(found, np.flatnonzero(marks)[1:])]

@@ -11,18 +11,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.di_mondrian import MultiwayCut
-from mondrian_ops.algorithms.mondrian import CANDIDATES, Cut, better_gain, loss
+from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.algorithms.mondrian import CANDIDATES, CutPolicy, better_gain, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profile
 from mondrian_ops.native.mondrian import BLOCK
 
-__all__ = ["choose_cut", "cut_of", "pilot_k"]
+__all__ = ["choose_policy", "pilot_k", "policy_of"]
 
 
-def choose_cut(
+def choose_policy(
     job: Job, profile: Profile, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
 ) -> dict[str, Any]:
     """The cut policy and why; it depends on the job and the dataset, never on its fragments.
@@ -34,7 +34,7 @@ def choose_cut(
     """
     if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
         why = f"algorithm: {job.algorithm}"
-        return _described(job.cut, "none", why, 0.0, **asdict(Cut("balanced")))
+        return _described(job.cut, "none", why, 0.0, **asdict(CutPolicy("balanced")))
     greedy_seconds = profile.rows * len(job.quasi_identifiers) * _GREEDY_S
     if job.algorithm == "di_mondrian":
         points = job.di_mondrian.cut_points
@@ -43,8 +43,8 @@ def choose_cut(
         return _described(used, used, reason, greedy_seconds, cut_points=points)
     if job.relaxed or job.cut == "median":
         used = "relaxed" if job.relaxed else "median"
-        return _described(job.cut, used, "asked for", greedy_seconds, **asdict(Cut(used)))
-    anonymizer = Anonymizer(job, profile, hierarchies, Cut("gain"))
+        return _described(job.cut, used, "asked for", greedy_seconds, **asdict(CutPolicy(used)))
+    anonymizer = Anonymizer(job, profile, hierarchies, CutPolicy("gain"))
     coded = anonymizer.encode(pilot, Privacy(KAnonymity(pilot_k(job, profile, pilot)), ()))
     greedy = better_gain(coded)
     why = f"{greedy} lost less on {pilot.num_rows:,} rows"
@@ -54,8 +54,8 @@ def choose_cut(
         if job.cut == "auto":
             seconds = _LEAST_LEVELS * level
             why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
-        return _described(job.cut, "gain", why, greedy_seconds, **asdict(Cut(greedy)))
-    lost = loss(coded, Cut(greedy)) / coded.rows.codes.size
+        return _described(job.cut, "gain", why, greedy_seconds, **asdict(CutPolicy(greedy)))
+    lost = loss(coded, CutPolicy(greedy)) / coded.rows.codes.size
     many = _many(np.diff(coded.rows.first))
     cut, spent = _lookahead(job, profile, greedy, lost, many, max(levels, _LEAST_LEVELS))
     why += f"; looks ahead in nodes of up to {cut.rollout_rows:,} rows"
@@ -74,7 +74,7 @@ def _described(asked: str, used: str, reason: str, seconds: float, **cut: object
 
 def _lookahead(
     job: Job, profile: Profile, greedy: str, lost: float, many: float, levels: float
-) -> tuple[Cut, float]:
+) -> tuple[CutPolicy, float]:
     """What ``levels`` carry, and how many are spent.
 
     First comes looking ahead in small nodes; then groups in them, from ever more candidates, or,
@@ -85,11 +85,11 @@ def _lookahead(
     """
     k, rows, small = job.k, profile.rows, max(_FEW) * job.k
     some = (1 + many) / 2  # joined classes, and small nodes cut by groups, have fewer values
-    found = [(Cut(greedy, few * k), of_few) for few, of_few in _FEW.items()]
+    found = [(CutPolicy(greedy, few * k), of_few) for few, of_few in _FEW.items()]
 
     def add(spent: float, reach: int, candidates: int = CANDIDATES, joined: int = 0) -> None:
         share = _group_rows(job, profile, reach)
-        found.append((Cut(greedy, reach, share, candidates, joined), spent))
+        found.append((CutPolicy(greedy, reach, share, candidates, joined), spent))
 
     spent = some * _GROUP_LEVELS * k**-0.45
     of_joined = {each: some * levels * lost * k**-0.45 for each, levels in _JOINED_LEVELS.items()}
@@ -154,8 +154,8 @@ _GROUPS = 512  # rows, over k, of the largest nodes that groups are tried in
 _SHARES = 4
 
 
-def cut_of(resolved: Mapping[str, Any]) -> Cut | MultiwayCut:
-    """The cut that `choose_cut` described."""
+def policy_of(resolved: Mapping[str, Any]) -> CutPolicy | MultiwayPolicy:
+    """The cut that `choose_policy` described."""
     if resolved["used"] == "di_mondrian":
-        return MultiwayCut(resolved["cut_points"])
-    return Cut(**{each.name: resolved[each.name] for each in fields(Cut)})
+        return MultiwayPolicy(resolved["cut_points"])
+    return CutPolicy(**{each.name: resolved[each.name] for each in fields(CutPolicy)})

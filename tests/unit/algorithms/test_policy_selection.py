@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.algorithms.cut_choice import choose_cut, cut_of
-from mondrian_ops.algorithms.mondrian import Cut
+from mondrian_ops.algorithms.mondrian import CutPolicy
+from mondrian_ops.algorithms.policy_selection import choose_policy, policy_of
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
 from mondrian_ops.native.mondrian import BLOCK
@@ -29,12 +29,12 @@ def resolved_of(rows: int, budget: float, **keys: Any) -> dict[str, Any]:
     job = Job.from_dict({**described, "cut_budget_s": budget}, paths_required=False)
     profiler = Profiler(job, table.schema, {})
     profiler.add(table)
-    return choose_cut(job, profiler.finish(), {}, table.slice(0, 2000))
+    return choose_policy(job, profiler.finish(), {}, table.slice(0, 2000))
 
 
-def resolved_cut(rows: int, budget: float, **keys: Any) -> Cut:
-    found = cut_of(resolved_of(rows, budget, **keys))
-    assert isinstance(found, Cut)
+def resolved_cut(rows: int, budget: float, **keys: Any) -> CutPolicy:
+    found = policy_of(resolved_of(rows, budget, **keys))
+    assert isinstance(found, CutPolicy)
     return found
 
 
@@ -54,7 +54,7 @@ def test_a_larger_budget_looks_no_less_far(rows):
 def test_the_estimate_keeps_within_the_budget(rows, budget):
     """Groups come before classes that are cut anew, the largest nodes before many of them."""
     resolved = resolved_of(rows, budget, cut="auto")
-    cut = cut_of(resolved)
+    cut = policy_of(resolved)
     if resolved["used"] == "gain":
         assert (cut.rollout_rows, cut.group_rows, cut.joined) == (0, 0, 0)
         return
@@ -96,7 +96,7 @@ def test_groups_of_fewer_candidates_come_before_those_of_all():
 
 def test_a_cut_travels_as_json():
     resolved = json.loads(json.dumps(resolved_of(3_000, 5.0)))
-    assert cut_of(resolved) == Cut(
+    assert policy_of(resolved) == CutPolicy(
         resolved["greedy"],
         resolved["rollout_rows"],
         resolved["group_rows"],

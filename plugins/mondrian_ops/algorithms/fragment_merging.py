@@ -1,34 +1,88 @@
-"""Fragments of a recoded dataset that can each be published as a file of its own.
-
-Where columns are recoded as a whole, classes are counted over the whole release, and the rows of
-one can be in several fragments. Who knows a person's quasi-identifiers knows their fragment, whose
-condition is in the report: in its file, too, what is published alike must satisfy what is asked.
-"""
+"""Merging the fragments that cannot be published as files of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.planning import leaf_of
+from mondrian_ops.algorithms.planning import LeafCounts, check_persons, leaf_of
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.plan import Plan
 from mondrian_ops.native.class_criteria import groups_satisfy
 
-__all__ = ["whole_classes"]
+__all__ = ["merge_neighbours", "merge_small", "merge_split_classes"]
 
 
-def whole_classes(
+def merge_small(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
+    """Merge each fragment that breaks a criterion with its neighbours.
+
+    Raises PrivacyError where the dataset as a whole has fewer than k persons.
+    """
+    k = anonymizer.job.k
+    for persons in counts.persons:
+        check_persons(anonymizer.job, persons.within(range(plan.leaves)))
+
+    def satisfies(leaves: Sequence[int]) -> bool:
+        chosen = list(leaves)
+        return counts.are_of(k, chosen) and anonymizer.privacy.holds(
+            int(counts.rows[chosen].sum()),
+            [column[chosen].sum(axis=0) for column in counts.sensitive],
+            anonymizer.domains,
+        )
+
+    return merge_neighbours(plan, counts.rows, satisfies)
+
+
+def merge_neighbours(
+    plan: Plan, rows: NDArray[np.int64], satisfies: Callable[[Sequence[int]], bool]
+) -> Plan:
+    """Merge each fragment that breaks a criterion with its nearest neighbour in the tree.
+
+    ``rows`` (leaves,) counts the real data; ``satisfies`` says whether the rows of some leaves
+    together satisfy every criterion (design, invariant 2).
+    """
+    paths = plan.paths()
+    fragments = [list(leaves) for leaves in plan.fragments]
+
+    def size(leaves: Sequence[int]) -> int:
+        return int(rows[list(leaves)].sum())
+
+    fragments.sort(key=size)
+    at = 0
+    while at < len(fragments) and len(fragments) > 1:
+        if satisfies(fragments[at]):
+            at += 1
+            continue
+        weak = fragments.pop(at)
+        depth = [max(_shared(paths[a], paths[b]) for a in weak for b in f) for f in fragments]
+        near = max(range(len(fragments)), key=lambda i: (depth[i], -size(fragments[i])))
+        fragments[near] += weak
+        fragments.sort(key=size)
+        at = 0
+    return Plan(plan.nodes, tuple(sorted(tuple(sorted(leaves)) for leaves in fragments)))
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """Nodes that two paths from the root have in common."""
+    return sum(a == b for a, b in zip(one, other, strict=False))
+
+
+def merge_split_classes(
     anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet, recoding: Recoding
 ) -> tuple[Plan, NDArray[np.int64], int]:
-    """The plan with fragments merged until what each holds of a class satisfies every criterion.
+    """Merge fragments until the part of a class that lies in one satisfies every criterion.
 
-    Fragments of more than ``partitioning.max_rows`` rows are not made. Also returns the rows of
-    each leaf, and the number of classes of which some fragment then holds too little.
+    Where columns are recoded as a whole, classes are counted over the whole release, and the rows
+    of one class can lie in several fragments. Whoever knows a person's quasi-identifiers knows
+    their fragment, whose condition is in the report: so the part of a class in each file must
+    satisfy the criteria, too.
+
+    No fragment of more than ``partitioning.max_rows`` rows is made. Returns the plan, the rows of
+    each leaf, and the number of classes of which some fragment still holds too few rows.
     """
     leaf = leaf_of(anonymizer, plan, frequencies)
     codes = frequencies.codes()
