@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk import DAG
 
-from mondrian_ops.forms import Answer
+from mondrian_ops.core.job import Job
+from mondrian_ops.forms import Answer, job_answers, job_form
 
 
 def answer(value):
@@ -34,3 +35,54 @@ def test_an_emptied_line_is_none_and_two_quotes_are_the_empty_name(lines, taken)
 @pytest.mark.parametrize("value", ["", "''", 5, None, {"a": [""]}])
 def test_what_is_no_list_stays(value):
     assert answer(value) == value
+
+
+def test_a_form_has_the_fields_that_are_named_with_other_defaults():
+    form = job_form("input", "k", "fragments", "spark_conf", "cut", input="in.csv", k=7)
+    assert {name: param.value for name, param in form.items()} == {
+        "input": "in.csv",
+        "k": 7,
+        "cut": "auto",
+        "fragments": None,
+        "spark_conf": [],
+    }
+    assert form["k"].schema["minimum"] == 2
+    assert form["fragments"].schema["type"] == ["null", "integer"]
+    assert (
+        form["fragments"]
+        .schema["description_md"]
+        .endswith("Empty: as many as have enough work for a task each.")
+    )
+    assert form["cut"].schema["enum"] == ["auto", "median", "gain", "lookahead"]
+    assert form["cut"].schema["section"] == "Algorithm"
+
+
+def resolved(job, context):
+    """A job with what the form says in place of its answers."""
+    if isinstance(job, dict):
+        return {key: resolved(value, context) for key, value in job.items()}
+    return job.resolve(context)
+
+
+def test_the_answers_of_a_form_are_a_job():
+    form = job_form(input="in.csv", output="out", k=5, quasi_identifiers=["age"])
+    dag = DAG("a_dag", schedule=None, params=form)
+    said = {name: param.value for name, param in form.items()} | {
+        "sensitive": ["income"],
+        "t": 0.3,
+        "t_distance": "hierarchical",
+        "sensitive_hierarchy": ["income=income.csv", ""],
+        "fragments": 3,
+        "spark_conf": ["spark.a=1"],
+    }
+    context = {"dag_run": SimpleNamespace(conf=said), "params": said}
+    assert Job.from_dict(resolved(job_answers(dag, form), context)) == Job.from_dict(
+        {
+            **{name: said[name] for name in ("input", "output", "k", "sensitive", "t")},
+            "quasi_identifiers": ["age"],
+            "t_distance": "hierarchical",
+            "sensitive_hierarchy": {"income": "income.csv"},
+            "partitioning": {"fragments": 3},
+            "spark": {"conf": {"spark.a": "1"}},
+        }
+    )

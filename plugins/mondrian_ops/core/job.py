@@ -55,7 +55,12 @@ _ALGORITHM = "Algorithm"
 _PARTITIONING = "Partitioning"
 _SPARK = "Spark"
 
-_ROWS_OR_SHARE = "a number of rows, or a share of them below 1"
+_SHARE: Mapping[str, Any] = {"noun": "a share", "minimum": 0, "maximum": 1}
+_ROWS_OR_SHARE: Mapping[str, Any] = {
+    "noun": "a number of rows, or a share of them below 1",
+    "minimum": 0,
+    "whole_from": 1,
+}
 
 
 def rows_of(limit: float, rows: int) -> int:
@@ -69,7 +74,6 @@ class Partitioning(Options):
 
     strategy: Strategy = option(
         "multidimensional",
-        title="Strategy",
         text="How the rows are divided into fragments.",
         choices={
             "multidimensional": "by cuts, as Mondrian chooses them",
@@ -79,12 +83,12 @@ class Partitioning(Options):
     )
     fragments: int | Literal["auto"] = option(
         "auto",
-        title="Fragments",
         text="The number of fragments. In Airflow each fragment is a mapped task. A fragment that "
         "is too small to stand alone is merged with others.",
         choices={"auto": "as many as have enough work for a task each"},
         details="There are fewer if the data does not allow as many, or if `samarati` or `tds` "
-        "would leave too few rows of a class in one file; the report says so.",
+        "would leave too few rows of a class in one file; the report says so. Any number is "
+        "possible, not only powers of two.",
         see="[How many fragments](#how-many-fragments)",
         minimum=1,
         limit="fragments",
@@ -92,7 +96,6 @@ class Partitioning(Options):
     )
     sample: float = option(
         0.001,
-        title="Sample",
         text="The share of the rows on which the division into fragments is decided.",
         noun="a rate",
         above=0,
@@ -101,7 +104,6 @@ class Partitioning(Options):
     )
     seed: int = option(
         0,
-        title="Seed",
         text="The seed of the sample. The same input, job and seed give the same classes; the "
         "order of the rows is random each time.",
         minimum=0,
@@ -131,7 +133,6 @@ class Spark(Options):
 
     connection: str = option(
         "spark_connect_default",
-        title="Connection",
         text="The id of the Airflow connection. Its type is Spark Connect, for a server that runs "
         "already, or Spark, for applications started by spark-submit.",
         details="Outside Airflow Spark's own environment decides: `SPARK_REMOTE`, or what "
@@ -187,9 +188,7 @@ class Samarati(Options):
         0,
         title="Samarati: suppressed rows",
         text="The maximum number of rows that `samarati` leaves out of the release.",
-        noun=_ROWS_OR_SHARE,
-        minimum=0,
-        whole_from=1,
+        **_ROWS_OR_SHARE,
         form=_ALGORITHM,
     )
     choice: LatticeChoice = option(
@@ -249,7 +248,6 @@ class Job(Options):
     """
 
     input: str | None = option(
-        title="Input",
         text="The data: the path or URL of a file, a directory or a glob; Parquet or CSV.",
         details="All files have the same columns and types. In CSV an empty field is a missing "
         "value, and a column of times has a time zone in all of its values or in none.",
@@ -257,7 +255,6 @@ class Job(Options):
         examples=("data/people.parquet",),
     )
     output: str | None = option(
-        title="Output",
         text="The directory of the release, a path or a URL. The release appears there whole or "
         "not at all.",
         details="It does not exist yet, is empty, or holds an earlier release, which is replaced "
@@ -265,8 +262,7 @@ class Job(Options):
         examples=("out/people",),
     )
     k: int = option(
-        title="k",
-        text="k-anonymity: the minimum number of rows per equivalence class. The rows of a class "
+        text="k-anonymity: the minimum number of rows per equivalence class, that is, of rows that "
         "are published with the same quasi-identifiers.",
         minimum=2,
         hint="a class of one row hides nobody",
@@ -317,9 +313,8 @@ class Job(Options):
     )
     l: float | None = option(  # noqa: E741 - the name of the parameter in every paper
         None,
-        title="l",
-        text="l-diversity: the minimum diversity of the values of each sensitive column in an "
-        "equivalence class.",
+        text="l-diversity: the minimum number of different values of each sensitive column in an "
+        "equivalence class. `diversity` has stricter measures than their number.",
         unset="no requirement",
         minimum=2,
         examples=(2,),
@@ -334,11 +329,11 @@ class Job(Options):
             "entropy": "at least as diverse as l values of equal frequency; l may be a fraction",
             "recursive": "(c, l)-diversity: the most frequent value is not too frequent; needs c",
         },
+        details="With `entropy` the entropy of the values in a class is at least log(l).",
         form=_PRIVACY,
     )
     c: float | None = option(
         None,
-        title="c",
         text="The c of recursive (c, l)-diversity: the most frequent value occurs less than c "
         "times as often as the l-th most frequent and all rarer values together.",
         unset="not needed",
@@ -351,17 +346,13 @@ class Job(Options):
         "no_value",
         title="Missing sensitive values",
         text="How `l` counts missing sensitive values, and empty or blank texts.",
-        choices={
-            "no_value": "they do not count",
-            "value": "all of them count as one value",
-        },
+        choices={"no_value": "they do not count", "value": "all of them count as one value"},
         see="[Sensitive values](#sensitive-values)",
         form=_PRIVACY,
     )
     t: float | None = option(
         None,
-        title="t",
-        text="t-closeness: the maximum distance between the distribution of a sensitive column in "
+        text="t-closeness: the maximum distance between the distributions of a sensitive column in "
         "an equivalence class and in the whole release.",
         unset="no requirement",
         above=0,
@@ -375,8 +366,8 @@ class Job(Options):
         text="How `t` measures the distance between two distributions.",
         choices={
             "equal": "any two values are equally far apart",
-            "ordered": "values are as far apart as their ranks",
-            "hierarchical": "values are as far apart as in a hierarchy, whose file you name",
+            "ordered": "by the ranks of the values",
+            "hierarchical": "by the places of the values in a hierarchy; needs its file",
         },
         form=_PRIVACY,
     )
@@ -423,7 +414,6 @@ class Job(Options):
     )
     require_approval: bool = option(
         False,
-        title="Require approval",
         text="The verified release waits until a person approves or rejects it. A rejected release "
         "is discarded.",
         see="[Approval and limits](approval.md)",
@@ -443,9 +433,7 @@ class Job(Options):
         None,
         title="Maximum information loss (GCP)",
         text="The maximum information loss of the release, measured as GCP.",
-        noun="a share",
-        minimum=0,
-        maximum=1,
+        **_SHARE,
         unset="no limit",
         examples=(0.3,),
         form=_APPROVAL,
@@ -454,9 +442,7 @@ class Job(Options):
         None,
         title="Maximum risk",
         text="The maximum risk of re-identifying a person of the smallest equivalence class.",
-        noun="a share",
-        minimum=0,
-        maximum=1,
+        **_SHARE,
         unset="no limit",
         examples=(0.1,),
         form=_APPROVAL,
@@ -465,9 +451,7 @@ class Job(Options):
         None,
         title="Maximum suppressed rows",
         text="The maximum number of rows that may be missing from the release.",
-        noun=_ROWS_OR_SHARE,
-        minimum=0,
-        whole_from=1,
+        **_ROWS_OR_SHARE,
         unset="no limit",
         examples=(0.05,),
         form=_APPROVAL,
@@ -477,10 +461,7 @@ class Job(Options):
         title="If a limit is exceeded",
         text="What happens to a release that exceeds one of the three limits: `max_gcp`, "
         "`max_risk`, `max_suppressed`.",
-        choices={
-            "refuse": "nothing is published",
-            "ask": "the release waits for an approval",
-        },
+        choices={"refuse": "nothing is published", "ask": "the release waits for an approval"},
         form=_APPROVAL,
     )
     ledger: str | None = option(
@@ -502,7 +483,6 @@ class Job(Options):
     )
     algorithm: Algorithm = option(
         "mondrian",
-        title="Algorithm",
         text="How equivalence classes are formed.",
         choices={
             "mondrian": "cuts rows into classes and generalizes each by itself; loses least",
@@ -516,7 +496,6 @@ class Job(Options):
     )
     cut: Cut = option(
         "auto",
-        title="Cut",
         text="How `mondrian` chooses a cut.",
         choices={
             "auto": "the best way that the time budget affords",
@@ -530,15 +509,14 @@ class Job(Options):
     )
     relaxed: bool = option(
         False,
-        title="Relaxed",
-        text="Rows of equal values may be in different classes, so that a class has between k and "
-        "2k − 1 rows.",
+        text="Rows with equal values may go to different classes, so that a class has between k "
+        "and 2k − 1 rows.",
         form=_ALGORITHM,
     )
     cut_budget_s: float = option(
         5.0,
         title="Time budget (s)",
-        text="The time of one core that `cut: auto` may spend.",
+        text="The time of one core that `cut: auto` may plan to spend.",
         noun="seconds",
         above=0,
         form=_ALGORITHM,
@@ -561,7 +539,6 @@ class Job(Options):
     )
     retrieval: Retrieval = option(
         "auto",
-        title="Retrieval",
         text="How a task gets the rows of its fragment.",
         choices={
             "auto": "by the size and layout of the input",
@@ -574,12 +551,8 @@ class Job(Options):
     )
     engine: Engine = option(
         "local",
-        title="Engine",
         text="Where the work runs. The classes are the same.",
-        choices={
-            "local": "in the task, or the command, itself",
-            "spark": "on a Spark cluster",
-        },
+        choices={"local": "in the task, or the command, itself", "spark": "on a Spark cluster"},
         form=_ALGORITHM,
         always=True,
     )

@@ -47,9 +47,8 @@ def _model_schema(model: type[Options]) -> dict[str, Any]:
 
 def _option_schema(option: Option) -> dict[str, Any]:
     text = f"{sentences(option)} {option.details}".strip()
-    schema = {"description": text + _choices(option, "\n- ")}
-    if option.title:
-        schema["title"] = option.title
+    description = text + _choices(option, "\n- ")
+    schema = {"title": option.title, "description": description}
     return schema | _values_schema(option) | _examples(option)
 
 

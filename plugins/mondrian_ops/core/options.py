@@ -50,18 +50,17 @@ class Option:
     """An option: what its declaration says, and what the field and its annotation add.
 
     Declared are ``text``, what the option is for, in Markdown; ``title``, its label in the trigger
-    form; ``details`` and ``see``, what only the documentation adds; ``choices``, what each word
-    means, in plain text; ``unset``, what holds where nothing is given; ``hint``, what an error
-    adds; ``noun``, what a number or an item of a list is; ``minimum``, ``above`` and ``maximum`` of
-    a number; ``whole_from``, from where on it is whole; ``limit``, the name of a limit on it or on
-    the length of a list; ``form``, the section of the form, None to leave it out; ``flat``, whether
-    the options of a section keep their names in the form; ``always``, whether a description of the
-    job has it even where it is the default; ``blank``, whether an empty text is a value;
-    ``required``, which an option without a default is, too.
+    form, if it is not the name; ``details`` and ``see``, what only the documentation adds;
+    ``choices``, what each word means, in plain text; ``unset``, what holds where nothing is given;
+    ``hint``, what an error adds; ``noun``, what a number or an item of a list is; ``minimum``,
+    ``above`` and ``maximum`` of a number; ``whole_from``, from where on it is whole; ``limit``, the
+    name of a limit on it or on the length of a list; ``form``, the section of the form, None to
+    leave it out; ``flat``, whether the options of a section keep their names in the form;
+    ``always``, whether a description of the job has it even where it is the default; ``blank``,
+    whether an empty text is a value; ``required``, which an option without a default is, too.
 
-    The field adds ``name`` and ``default``; its annotation adds ``kind``, the type of
-    a value or item (None: words only), ``words``, the literals that it may be, ``shape`` and
-    ``nullable``.
+    The field adds ``name`` and ``default``; its annotation adds ``kind``, the type of a value or
+    item (None: words only), ``words``, the literals that it may be, ``shape`` and ``nullable``.
     """
 
     text: str
@@ -126,10 +125,15 @@ def _completed(of: Field[Any], hint: Any) -> Option:
     return replace(
         declared,
         name=of.name,
+        title=declared.title or _title(of.name),
         required=declared.required or default is MISSING,
         default=None if default is MISSING else default,
         **_annotated(hint),
     )
+
+
+def _title(name: str) -> str:
+    return name if len(name) == 1 else name.replace("_", " ").capitalize()
 
 
 def _annotated(hint: Any) -> dict[str, Any]:
