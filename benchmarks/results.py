@@ -20,6 +20,7 @@ figures are the design's; nothing here is a test. Times mean something only on a
 nothing else (load before: about 0).
 """
 _PART = re.compile(r"^\*Part `(\w+)`, ", re.MULTILINE)
+_BY_HAND = "# Measured by hand\n"
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,12 @@ def keep(parts: Sequence[Part], folder: Path) -> None:
 
 
 def renew(part: Part, page: Path, order: Sequence[str]) -> None:
-    """Put one part into the committed page, in the place of what it found before."""
+    """Put one part into the committed page, in the place of what it found before.
+
+    What was measured by hand, at the end of the page, stays as it is.
+    """
     text = page.read_text(encoding="utf-8") if page.exists() else ""
+    text, mark, by_hand = text.partition(_BY_HAND)
     heads = list(_PART.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     found = {
@@ -60,7 +65,8 @@ def renew(part: Part, page: Path, order: Sequence[str]) -> None:
         for head, end in zip(heads, ends, strict=False)
     }
     found[part.name] = part.markdown()
-    page.write_text(_page(found[name] for name in order if name in found), encoding="utf-8")
+    parts = [found[name] for name in order if name in found]
+    page.write_text(_page([*parts, mark + by_hand] if mark else parts), encoding="utf-8")
 
 
 def _page(parts: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 Nothing is published. Each point of the grid is a mapped task; `frontier` writes a table (CSV), a
 picture (SVG) and a page (HTML) to the output folder, and the table to its log. Of large data whole
-fragments are drawn and measured (``docs/frontier.md``). Other options of a job need a job file and
+fragments are drawn and measured (``docs/choose-k.md``). Other options of a job need a job file and
 `frontier_tasks`. The defaults measure the example that comes
 with this project.
 """

@@ -14,7 +14,6 @@ from mondrian_ops.core.job import Job
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def mondrian_ops(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -59,12 +58,6 @@ def test_every_key_of_a_job_is_documented() -> None:
         assert f"| `{key}` |" in text, key
     for key in type(Job(None, None, 2).partitioning).__dataclass_fields__:
         assert f"| `{key}` |" in text, key
-
-
-def test_links_between_documents_lead_somewhere() -> None:
-    for document in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text("utf-8")):
-            assert (document.parent / target).exists(), (document.name, target)
 
 
 def test_python_of_the_readme_compiles() -> None:

@@ -14,7 +14,7 @@ from mondrian_ops.notifications import MESSAGE, WebhookNotifier
 from mondrian_ops.operators.telling import Telling
 from notices import RELEASE, Noting
 
-APPROVAL = Path(__file__).parents[2] / "docs" / "approval.md"
+OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_webhook_that_does_not_take_it_is_an_error_of_the_notifier(webhook, mo
     assert url not in caplog.text
 
 
-@pytest.mark.parametrize("text", [notifications.__doc__, APPROVAL.read_text()])
+@pytest.mark.parametrize("text", [notifications.__doc__, OPERATE.read_text("utf-8")])
 def test_the_examples_send_no_page_that_is_not_escaped(text):
     assert "html_content=HTML" in text
     assert "html_content=MESSAGE" not in text

@@ -89,7 +89,7 @@ class Partitioning(Options):
         details="There are fewer if the data does not allow as many, or if `samarati` or `tds` "
         "would leave too few rows of a class in one file; the report says so. Any number is "
         "possible, not only powers of two.",
-        see="[How many fragments](#how-many-fragments)",
+        see="[Choose the number of fragments](#choose-the-number-of-fragments)",
         minimum=1,
         limit="fragments",
         form=_PARTITIONING,
@@ -137,7 +137,7 @@ class Spark(Options):
         "already, or Spark, for applications started by spark-submit.",
         details="Outside Airflow Spark's own environment decides: `SPARK_REMOTE`, or what "
         "spark-submit set.",
-        see="[On Spark](airflow.md#on-spark)",
+        see="[Run on Spark](airflow.md#run-on-spark)",
         form=_SPARK,
     )
     shape: SparkShape = option(
@@ -159,7 +159,7 @@ class Spark(Options):
         details="A mapping, or a list of `name=value`. A Spark Connect server takes those of a "
         "session (`spark.sql.…`), spark-submit takes any. In Airflow an administrator says which "
         "are allowed.",
-        see="[Security](security.md)",
+        see="[Security](security.md#allow-a-job-its-files-and-connections)",
         noun="a property",
         examples=({"spark.sql.shuffle.partitions": "64"},),
         form=_SPARK,
@@ -251,7 +251,8 @@ class Job(Options):
         text="The data: the path or URL of a file, a directory or a glob; Parquet or CSV.",
         details="All files have the same columns and types. In CSV an empty field is a missing "
         "value, and a column of times has a time zone in all of its values or in none.",
-        see="[Storage](storage.md), [limits](security.md#limits)",
+        see="[URLs](deploy.md#name-files-on-hdfs-and-s3), "
+        "[limits](security.md#raise-or-lower-a-limit)",
         examples=("data/people.parquet",),
     )
     output: str | None = option(
@@ -284,7 +285,7 @@ class Job(Options):
         title="Quasi-identifiers",
         text="Columns that others may know about a person. Their values are generalized.",
         details="Each is a mapping or a short form.",
-        see="[Quasi-identifiers](#quasi-identifiers)",
+        see="[Choose quasi-identifiers](#choose-quasi-identifiers)",
         limit="quasi_identifiers",
         examples=(
             ("age", "sex=set", "zip=prefix", "country=hierarchy:countries.csv", "income=grid:1000"),
@@ -296,7 +297,7 @@ class Job(Options):
         title="Sensitive columns",
         text="Columns that nobody should be able to link to a person. They are published as they "
         "are.",
-        see="[Sensitive values](#sensitive-values)",
+        see="[Protect sensitive values](#protect-sensitive-values)",
         noun="a column name",
         limit="sensitive",
         examples=(("diagnosis",),),
@@ -307,7 +308,7 @@ class Job(Options):
         title="Column that tells persons apart",
         text="Needed where a person may have several rows: `k` then counts persons instead of "
         "rows. The column is treated as a direct identifier.",
-        see="[Several rows per person](#several-rows-per-person)",
+        see="[Count persons](#count-persons-not-rows)",
         unset="every row is a person",
         examples=("patient_no",),
     )
@@ -347,7 +348,7 @@ class Job(Options):
         title="Missing sensitive values",
         text="How `l` counts missing sensitive values, and empty or blank texts.",
         choices={"no_value": "they do not count", "value": "all of them count as one value"},
-        see="[Sensitive values](#sensitive-values)",
+        see="[Protect sensitive values](#protect-sensitive-values)",
         form=_PRIVACY,
     )
     t: float | None = option(
@@ -397,7 +398,7 @@ class Job(Options):
             "drop": "leave them out of the release",
             "publish": "publish them unchanged; nothing protects them",
         },
-        see="[Columns that the job does not name](#columns-that-the-job-does-not-name)",
+        see="[Unlisted columns](#leave-out-columns-that-the-job-does-not-name)",
         form=_PRIVACY,
         always=True,
     )
@@ -409,14 +410,14 @@ class Job(Options):
             "same": "one of the same DAG that promises no more than this one",
             "any": "any release",
         },
-        see="[What replaces a release](#what-replaces-a-release)",
+        see="[What promises less](#decide-what-may-replace-a-release)",
         form=_PRIVACY,
     )
     require_approval: bool = option(
         False,
         text="The verified release waits until a person approves or rejects it. A rejected release "
         "is discarded.",
-        see="[Approval and limits](approval.md)",
+        see="[Approval](operate.md#let-a-person-approve-releases)",
         form=_APPROVAL,
     )
     approval_hours: float = option(
@@ -468,7 +469,7 @@ class Job(Options):
         None,
         text="A directory, a path or a URL, where published releases are noted, to find people who "
         "are in several of them.",
-        see="[The ledger](ledger.md)",
+        see="[The ledger](operate.md#keep-a-ledger-of-who-was-released)",
         examples=("out/ledger",),
         form=None,
     )
@@ -490,7 +491,7 @@ class Job(Options):
             "samarati": "one level of its hierarchy for each column; may suppress rows",
             "tds": "one cut through its hierarchy for each column",
         },
-        see="[Which algorithm](algorithms.md#which-algorithm)",
+        see="[Choose an algorithm](algorithms.md#choose-an-algorithm)",
         form=_ALGORITHM,
         always=True,
     )
@@ -503,7 +504,7 @@ class Job(Options):
             "gain": "where the cut saves most information",
             "lookahead": "where this cut and the next ones save most; slowest",
         },
-        see="[Algorithms](algorithms.md)",
+        see="[Choose a cut](algorithms.md#choose-a-cut)",
         form=_ALGORITHM,
         always=True,
     )

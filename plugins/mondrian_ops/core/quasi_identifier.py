@@ -77,7 +77,7 @@ class QuasiIdentifier(Options):
         noun="a step",
         above=0,
         unset="tight intervals",
-        see="[Grids](#grids)",
+        see="[Grids](#hide-the-ends-of-intervals-with-a-grid)",
     )
 
     def to_dict(self) -> dict[str, Any]:

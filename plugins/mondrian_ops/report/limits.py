@@ -1,6 +1,6 @@
 """What a release does not stop, given its job: the sentences at the end of every report.
 
-The attacks are those of ``docs/attacks.md``.
+The attacks are those of ``docs/privacy.md``.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def _connection(base: str, kind: str, name: str) -> Options:
     if _look_up is None:
         raise InputError(
             f"{scheme}://{authority}: the URL names an Airflow connection, which only Airflow "
-            "knows; leave it out, and set the environment variables that docs/storage.md names"
+            "knows; leave it out, and set the environment variables that docs/deploy.md names"
         )
     found = _looked_up(kind, name)
     if found is None:

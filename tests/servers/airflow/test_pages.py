@@ -1,7 +1,7 @@
 """The pages in a real Chromium, within a real Airflow: from the trigger form to the figures.
 
 Pictures of what is seen are kept in the folder that ``MONDRIAN_OPS_SCREENSHOTS`` names; those of
-``docs/pages.md`` and ``docs/approval.md`` are made so.
+``docs/report.md`` and ``docs/operate.md`` are made so.
 """
 
 from __future__ import annotations

@@ -1,0 +1,69 @@
+"""Every link leads to a page and a heading that exist, and every file that a page names exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "examples").glob("*.md")])
+CODE = ("plugins", "dags", "scripts", "docker", "tests", "benchmarks")
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+NAMED = re.compile(
+    r"`((?:benchmarks|dags|docker|examples|include|plugins|scripts|tests)/[\w./-]+)`"
+)
+
+
+def text_of(page: Path) -> str:
+    """The page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and GitLab make them."""
+    headings = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def sources() -> Iterator[Path]:
+    """The files of the repository that may name a page: code, settings and scripts."""
+    yield from (path for path in ROOT.glob("*") if path.is_file() and path.name != ".env")
+    for folder in CODE:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in {".py", ".c", ".h", ".sh", ".html", ".yaml", ".toml"}:
+                yield path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_a_page_and_a_heading(page: Path) -> None:
+    for target, anchor in LINK.findall(text_of(page)):
+        if ":" in target:
+            continue
+        linked = page.parent / target if target else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(linked), f"{page.name} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    assert not [name for name in NAMED.findall(text_of(page)) if not (ROOT / name).exists()]
+
+
+def test_pages_that_code_and_settings_name_exist() -> None:
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources()
+        for name in re.findall(r"\bdocs/[\w-]+\.md\b", path.read_text("utf-8"))
+        if not (ROOT / name).exists()
+    }
+    assert not missing
+
+
+def test_the_index_names_every_page() -> None:
+    index = {target for target, _ in LINK.findall(text_of(DOCS / "README.md"))}
+    assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= index
