@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from examples import register_profiles
-from groups import in_order, tier_of
+from groups import group_of, in_order, tier_of
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -38,10 +38,15 @@ pytest_plugins = ["servers.fixtures"]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Where there are several processes: see :mod:`groups`."""
-    from xdist_scheduler import GroupScheduler
+    """Where there are several processes, deal out the groups of :mod:`groups`.
 
-    return GroupScheduler(config, log)
+    xdist's own ``loadgroup`` does nothing since pytest 9.2 (pytest-dev/pytest-xdist#1386).
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = group_of
+    return scheduler
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
