@@ -285,7 +285,7 @@ class _Run:
         largest = max(run.peak_mib for run, _ in answers)
         say(f"{len(answers)} × anonymize_fragment: at most {gib(largest)}")
         working.append(self._held(work))
-        summaries = [one for _, summary in answers for one in summary.get("summaries", [summary])]
+        summaries = [one for _, found in answers for one in found]
         wrap_up, told = self._task("wrap_up", work, summaries=summaries)
         took = time.perf_counter() - began
         _, reads = self._task("reads", work, fragments=fragments)

@@ -28,20 +28,27 @@ def main() -> None:
 def _partition(task: Task) -> Any:
     from mondrian_ops import pipeline
 
-    return pipeline.partition(pipeline.load_job(task["job"]), work=task["work"])
+    fragments = pipeline.partition(pipeline.load_job(task["job"]), work=task["work"])
+    return [fragment.to_dict() for fragment in fragments]
 
 
 def _anonymize(task: Task) -> Any:
     from mondrian_ops import pipeline
+    from mondrian_ops.engines.handover import Fragment
 
-    return pipeline.anonymize_fragment(pipeline.load_job(task["job"]), task["fragment"])
+    fragment = Fragment.from_dict(task["fragment"])
+    if fragment.fragments is None:
+        return [pipeline.anonymize_fragment(fragment).to_dict()]
+    return [summary.to_dict() for summary in pipeline.anonymize_all(fragment.work)]
 
 
 def _wrap_up(task: Task) -> Any:
     from mondrian_ops import pipeline
+    from mondrian_ops.engines.handover import Summary
 
     job = pipeline.load_job(task["job"])
-    report = pipeline.wrap_up(job, work=task["work"], summaries=task["summaries"])
+    summaries = [Summary.from_dict(each) for each in task["summaries"]]
+    report = pipeline.wrap_up(job, work=task["work"], summaries=summaries)
     return {name: report[name] for name in ("rows", "achieved", "equivalence_classes")}
 
 
@@ -52,7 +59,7 @@ def _reads(task: Task) -> float:
     from mondrian_ops.engines.run import Run
 
     run = Run(storage.WorkDir.entered(task["work"]))
-    retrieval = run.state["retrieval"]["used"]
+    retrieval = run.state.retrieval
     if retrieval != "pushdown":
         return float(retrieval == "shuffle")
     orders, source = run.anonymizer.orders, run.dataset.source

@@ -40,12 +40,11 @@ SECONDS, TIMES = 15, 15
 
 # The code that decides; of some modules these functions only.
 DECIDING: dict[str, tuple[str, ...]] = {
+    "mondrian_ops.pipeline.api": ("anonymize", "_approve", "verify"),
     "mondrian_ops.pipeline.approval": (),
     "mondrian_ops.pipeline.checks": (),
-    "mondrian_ops.pipeline.in_memory": ("anonymize", "_decide"),
     "mondrian_ops.pipeline.ledger": (),
     "mondrian_ops.pipeline.replacement": (),
-    "mondrian_ops.pipeline.runs": ("verify",),
     "mondrian_ops.pipeline.wrap_up": (),
     "mondrian_ops.storage.ledger": (
         *("Ledger.key", "Ledger._first_key", "Ledger.noted", "Ledger._names", "Ledger._read"),

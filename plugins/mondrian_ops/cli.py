@@ -256,14 +256,14 @@ def _plan(options: argparse.Namespace) -> int:
 
     fragments = pipeline.plan(_allowed_job(options))
     if options.json:
-        _write_json(fragments)
+        _write_json([fragment.to_dict() for fragment in fragments])
         return 0
-    total = sum(fragment["rows"] for fragment in fragments) or 1
+    total = sum(fragment.rows for fragment in fragments) or 1
     _write(f"{'fragment':>8} {'rows':>14} {'share':>8}  where")
     for fragment in fragments:
         _write(
-            f"{fragment['id']:>8} {number(fragment['rows']):>14} "
-            f"{percent(fragment['rows'] / total):>8}  {printable(fragment['where'] or 'all rows')}"
+            f"{fragment.id:>8} {number(fragment.rows):>14} "
+            f"{percent(fragment.rows / total):>8}  {printable(fragment.where or 'all rows')}"
         )
     return 0
 

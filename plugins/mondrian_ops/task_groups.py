@@ -37,7 +37,7 @@ from mondrian_ops.operators import (
     WrapUpOperator,
 )
 from mondrian_ops.operators.base import RETRIES, RETRY_DELAY
-from mondrian_ops.operators.telling import Notifiers, Telling
+from mondrian_ops.operators.notify import Notifiers, Telling
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import MappedOperator

@@ -62,7 +62,7 @@ class Parked:
         self.job = pipeline.load_job({**job, "require_approval": True})
         self.work = storage.WorkDir(storage.work_path(self.job.output, run))
         self.fragments = pipeline.partition(self.job, work=self.work.root)
-        summaries = [pipeline.anonymize_fragment(self.job, each) for each in self.fragments]
+        summaries = [pipeline.anonymize_fragment(each) for each in self.fragments]
         self.report, self.seal = pipeline.check(self.job, work=self.work.root, summaries=summaries)
         self.approval = Approval(self.seal, "jane", "2025-06-01T12:00:00+00:00")
 
@@ -144,7 +144,7 @@ def test_nothing_is_published_but_what_was_shown(parked, job, change):
 def test_a_fragment_done_again_is_the_same_release(parked, job):
     """A part that is there is kept: a task that was done twice harms nothing."""
     before = storage.seal_of(parked.work.staging)
-    pipeline.anonymize_fragment(parked.job, parked.fragments[0])
+    pipeline.anonymize_fragment(parked.fragments[0])
     assert storage.seal_of(parked.work.staging) == before
     parked.publish(parked.approval)
     assert published(job)
@@ -358,7 +358,7 @@ def test_a_run_that_nobody_approves_publishes_nothing(job):
 
 
 def test_where_nobody_can_be_asked_no_work_is_done(job, monkeypatch):
-    monkeypatch.setattr("mondrian_ops.pipeline.runs.partition", lambda *_a: pytest.fail("worked"))
+    monkeypatch.setattr("mondrian_ops.pipeline.api.partition", lambda *_a: pytest.fail("worked"))
     with pytest.raises(ApprovalError, match="require_approval: there is nobody to ask"):
         pipeline.run(pipeline.load_job({**job, "require_approval": True}))
 

@@ -157,7 +157,7 @@ def phases(job: Job, run_id: str) -> dict:
     """A run as tasks do it, with an id that a retry has too."""
     work = storage.work_path(str(job.output), run_id)
     fragments = pipeline.partition(job, work=work)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     return pipeline.wrap_up(job, work=work, summaries=summaries)
 
 
@@ -165,7 +165,7 @@ def checked(job: Job, run_id: str) -> str:
     """A run up to its publication; where its working files are."""
     work = storage.work_path(str(job.output), run_id)
     fragments = pipeline.partition(job, work=work)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.check(job, work=work, summaries=summaries)
     return work
 
@@ -493,7 +493,7 @@ def test_a_release_of_a_key_that_was_replaced_meanwhile_is_not_published(nights)
     job = nights.job(1, drop(0, 1000))
     work = storage.work_path(str(job.output), "slow")
     fragments = pipeline.partition(job, work=work)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     (nights.ledger / "key").write_bytes(bytes(32))
     with pytest.raises(StorageError, match="another than when this run began"):
         pipeline.wrap_up(job, work=work, summaries=summaries)

@@ -21,7 +21,7 @@ from examples import examples
 from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.cli import main
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.engines.fragment import Fragment
+from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.pipeline import frontier
 from mondrian_ops.report import render_html, render_text
 from mondrian_ops.storage import WorkDir
@@ -269,7 +269,7 @@ class Parted:
     def __init__(self, job, work):
         self.job, self.work = job, work
         fragments: list[Fragment] = pipeline.partition(job, work=work)
-        self.summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+        self.summaries = [pipeline.anonymize_fragment(each) for each in fragments]
         self.directory = WorkDir.entered(work)
 
     def digest(self, fragment):
@@ -286,8 +286,8 @@ def test_persons_lie_beside_the_parts_in_their_order(parted):
     source = pq.read_table(parted.job.input).to_pylist()
     by_person = {(row["person"], row["income"]) for row in source}
     for summary in parted.summaries:
-        part = pq.read_table(parted.directory.part_path(summary["id"]))
-        persons = parted.persons(summary["id"]).to_pylist()
+        part = pq.read_table(parted.directory.part_path(summary.id))
+        persons = parted.persons(summary.id).to_pylist()
         incomes = part["income"].to_pylist()
         assert set(zip(persons, incomes, strict=True)) <= by_person
     assert parted.wrap_up()["achieved"]["k"] >= 5

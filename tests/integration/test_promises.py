@@ -245,7 +245,7 @@ def test_a_plan_is_that_of_the_run(tmp_path):
     assert not (tmp_path / "out").exists()
     assert sorted(os.listdir(tmp_path)) == ["in.parquet"]
     report = pipeline.run(job)
-    assert [(f["where"], f["rows"]) for f in planned] == [
+    assert [(f.where, f.rows) for f in planned] == [
         (f["where"], f["rows"]) for f in report["fragments"]
     ]
     assert pipeline.verify(job, str(tmp_path / "out"))["passed"]
@@ -275,9 +275,9 @@ def test_phases_can_be_repeated(tmp_path):
     fragments = pipeline.partition(job, work=work)
     assert stat.S_IMODE(os.stat(work).st_mode) == 0o700
     assert len(fragments) == 3
-    first = [pipeline.anonymize_fragment(job, fragment) for fragment in fragments]
-    again = [pipeline.anonymize_fragment(job, fragment) for fragment in reversed(fragments)]
-    assert {each["id"]: each["NCP"] for each in first} == {e["id"]: e["NCP"] for e in again}
+    first = [pipeline.anonymize_fragment(fragment) for fragment in fragments]
+    again = [pipeline.anonymize_fragment(fragment) for fragment in reversed(fragments)]
+    assert {each.id: each.NCP for each in first} == {each.id: each.NCP for each in again}
     report = pipeline.wrap_up(job, work=work, summaries=again)
     assert pipeline.wrap_up(job, work=work, summaries=again)["rows"] == report["rows"]
     pipeline.discard(work)
@@ -348,13 +348,13 @@ def test_no_value_of_fewer_than_k_persons_gets_out(tmp_path, caplog):
     work = str(tmp_path / ".work")
     said: list[str] = []
     fragments = pipeline.partition(job, work=work, progress=lambda *told: said.append(str(told)))
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.wrap_up(job, work=work, summaries=summaries)
     pipeline.discard(work)
     out = tmp_path / "out"
     shown = "".join(
         [
-            *(json.dumps(each) for each in [*fragments, *summaries]),
+            *(json.dumps(each.to_dict()) for each in [*fragments, *summaries]),
             *((out / name).read_text() for name in ("_report.json", "_report.html", "_SUCCESS")),
             *said,
             caplog.text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,7 +92,7 @@ def test_a_release_waits_on_its_store_and_is_published_as_it_was_checked(store, 
                 require_approval=True)  # fmt: skip
     work = storage.work_path(store.url("out"), "run")
     fragments = pipeline.partition(asked, work=work)
-    summaries = [pipeline.anonymize_fragment(asked, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     _report, seal = pipeline.check(asked, work=work, summaries=summaries)
     storage.WorkDir(work).remove_fragments()
     approval = pipeline.Approval(seal, "ada", "2025-06-01T12:00:00+00:00")
@@ -113,9 +114,9 @@ def test_a_worker_that_does_not_see_the_working_files_fails_and_says_so(store, s
     asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter")
     work = storage.work_path(store.url("out"), "run")
     fragments = pipeline.partition(asked, work=work)
-    elsewhere = {**fragments[0], "work": storage.work_path(store.url("other"), "run")}
+    elsewhere = replace(fragments[0], work=storage.work_path(store.url("other"), "run"))
     with pytest.raises(StorageError, match="not on storage that all workers share"):
-        pipeline.anonymize_fragment(asked, elsewhere)
+        pipeline.anonymize_fragment(elsewhere)
     pipeline.discard(work)
     assert store.names() == ["in.parquet"]
 
@@ -127,7 +128,7 @@ def test_a_retry_of_wrap_up_tidies_up_after_the_attempt_that_was_killed(store, s
     pipeline.run(asked)
     work = storage.work_path(store.url("out"), "run")
     fragments = pipeline.partition(asked, work=work)
-    summaries = [pipeline.anonymize_fragment(asked, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
 
     def killed(*_: object) -> None:
         raise SystemExit
@@ -154,9 +155,9 @@ def test_a_run_outlives_the_death_of_a_data_node(hdfs_folder, source):
     work = storage.work_path(hdfs_folder.url("out"), "run")
     try:
         fragments = pipeline.partition(asked, work=work)
-        summaries = [pipeline.anonymize_fragment(asked, fragments[0])]
+        summaries = [pipeline.anonymize_fragment(fragments[0])]
         hdfs_folder.server.kill_data_node(0)
-        summaries += [pipeline.anonymize_fragment(asked, each) for each in fragments[1:]]
+        summaries += [pipeline.anonymize_fragment(each) for each in fragments[1:]]
         report = pipeline.wrap_up(asked, work=work, summaries=summaries)
         pipeline.discard(work)
     finally:

@@ -20,7 +20,7 @@ def run_mapped(job: Job, work: str | None = None) -> dict[str, Any]:
         pipeline.count(job, work=work)
         specialized = [travelled(pipeline.specialize_part(part)) for part in reversed(parts)]
         fragments = travelled(pipeline.recode(work, specialized))
-        summaries = [pipeline.anonymize_fragment(job, each) for each in reversed(fragments)]
+        summaries = [pipeline.anonymize_fragment(each) for each in reversed(fragments)]
         return pipeline.wrap_up(job, work=work, summaries=travelled(summaries))
     finally:
         pipeline.discard(work)
@@ -28,4 +28,6 @@ def run_mapped(job: Job, work: str | None = None) -> dict[str, Any]:
 
 def travelled(value: Any) -> Any:
     """What a task returned, as the next one gets it."""
-    return json.loads(json.dumps(value, allow_nan=False))
+    if isinstance(value, list):
+        return [travelled(each) for each in value]
+    return type(value).from_dict(json.loads(json.dumps(value.to_dict(), allow_nan=False)))

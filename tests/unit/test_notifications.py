@@ -11,7 +11,7 @@ import pytest
 
 from mondrian_ops import notifications
 from mondrian_ops.notifications import MESSAGE, WebhookNotifier
-from mondrian_ops.operators.telling import Telling
+from mondrian_ops.operators.notify import Telling
 from notices import RELEASE, Noting
 
 OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"

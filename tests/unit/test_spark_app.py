@@ -1,4 +1,4 @@
-"""What a driver does with the order that it is sent."""
+"""What a driver does with the request that it is sent."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from limited_runs import limited_run
 from mondrian_ops import spark_app, storage
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.engines.spark_submit import Request, Result
 
 
 @pytest.fixture
@@ -19,29 +20,33 @@ def run(tmp_path):
         yield run
 
 
-def test_each_fragment_has_an_answer_of_its_own(run, monkeypatch):
-    monkeypatch.setattr(spark_app, "_done", lambda order, _run: order.fragment)
+def requested(run, step, fragment=None, **location):
+    """The text of a request; ``location`` is what it says of the run's, in place of what is so."""
+    value = json.loads(Request.of(run, step, fragment).to_json())
+    value["location"] |= location
+    return json.dumps(value)
+
+
+def test_each_fragment_has_a_result_of_its_own(run, monkeypatch):
+    monkeypatch.setattr(spark_app, "_done", lambda request, _run: request.fragment)
     for number in (None, 0, 1):
-        order = spark_app.Order("anonymize", run.work.root, run.work.token, number)
-        monkeypatch.setenv(spark_app.ORDER_VARIABLE, order.to_json())
+        monkeypatch.setenv(spark_app.REQUEST_VARIABLE, requested(run, "anonymize", number))
         spark_app.main()
     for number in (None, 0, 1):
-        assert spark_app.Answer.left(run.work.root, "anonymize", number).result() == number
+        assert Result.left(run.work, "anonymize", number).get() == number
 
 
-def test_a_driver_is_held_to_the_limits_of_its_order(run, monkeypatch):
-    order = {"step": "partition", "work": run.work.root, "attempt": run.work.token}
-    order["allowed"] = storage.Allowed().to_json()
-    monkeypatch.setenv(spark_app.ORDER_VARIABLE, json.dumps(order))
+def test_a_driver_is_held_to_the_limits_of_its_request(run, monkeypatch):
+    text = requested(run, "partition", allowed=storage.Allowed().to_json())
+    monkeypatch.setenv(spark_app.REQUEST_VARIABLE, text)
     storage.restrict_to(None)
     with pytest.raises(JobError, match=r"^output: "):
         spark_app.main()
 
 
-def test_a_driver_has_the_sizes_of_its_order(run, monkeypatch):
-    order = {"step": "partition", "work": run.work.root, "attempt": run.work.token}
-    order["limits"] = {"columns": 9}
-    monkeypatch.setenv(spark_app.ORDER_VARIABLE, json.dumps(order))
+def test_a_driver_has_the_sizes_of_its_request(run, monkeypatch):
+    text = requested(run, "partition", limits={"columns": 9})
+    monkeypatch.setenv(spark_app.REQUEST_VARIABLE, text)
     found = []
     monkeypatch.setattr(spark_app, "_done", lambda *_: found.append(limits.limit("columns")))
     spark_app.main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -133,7 +132,6 @@ class Anonymizer:
         ``recoding`` is that of the dataset, where columns are recoded as a whole; else the rows are
         cut on so many ``cores``.
         """
-        started = time.perf_counter()
         if recoding is None:
             classes, published = self._cut(table, cores)
         else:
@@ -143,7 +141,6 @@ class Anonymizer:
         released = self._table(table, rows, order, sizes, published)
         summary = _summary(classes, published)
         summary["suppressed"] = table.num_rows - summary["rows"]
-        summary["seconds"] = round(time.perf_counter() - started, 3)
         entity = self.job.entity_id
         persons = None if entity is None else table[entity].take(rows)
         return Released(released, summary, persons)

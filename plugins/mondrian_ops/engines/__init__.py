@@ -1,52 +1,93 @@
-"""Where the work runs: in this process, or on a Spark cluster.
+"""Where the work of a run is done: in this process, or on a Spark cluster.
 
-Both do the same steps on the same working files, so that the same job gives the same classes.
+All engines do the same steps on the same working files, so that the same job gives the same
+classes.
 """
 
 from __future__ import annotations
 
 import atexit
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.planning import Draft, LeafCounts
     from mondrian_ops.core.job import Job
-    from mondrian_ops.engines.fragment import Fragment, Summary
+    from mondrian_ops.engines.handover import Fragment, Summary
     from mondrian_ops.engines.run import Run
 
-__all__ = ["Engine", "engine_of"]
+__all__ = ["Engine", "StepwiseEngine", "Told", "engine_of"]
+
+Told = Callable[[int], None]
+"""Called with the number of rows just seen."""
 
 
-class Engine(Protocol):
-    """Does the work of the phases; ``told`` is called with numbers of rows just seen.
+class Engine(ABC):
+    """Does the work of a run's phases. It is chosen once: by :func:`engine_of`, or in Airflow by
+    the connection that the job names."""
+
+    @abstractmethod
+    def partition(
+        self, work: str, begin: Callable[[], Run], divide: Callable[[Run, StepwiseEngine], None]
+    ) -> Run:
+        """Begin a run with the working files ``work`` and divide it into fragments.
+
+        ``begin`` makes the working files, ``divide`` does the steps of the phase. What fails for
+        good leaves no working files.
+        """
+
+    @abstractmethod
+    def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
+        """Turn fragments, one or all, into parts of the release; summaries as they come."""
+
+    def stop(self) -> None:  # noqa: B027 - not every engine works outside this process
+        """Stop what is being done outside this process."""
+
+
+class StepwiseEngine(Engine):
+    """An engine that does the steps of a phase one by one.
 
     ``remote``: whether in other processes, which know a run by its working files only.
     """
 
-    remote: bool
+    remote: ClassVar[bool] = False
 
-    def draft(self, run: Run, told: Callable[[int], None]) -> Draft:
-        """One pass over the source: the survey, and what is decided on a sample of its rows.
+    def partition(
+        self, work: str, begin: Callable[[], Run], divide: Callable[[Run, StepwiseEngine], None]
+    ) -> Run:
+        """Do it step by step; whatever fails leaves nothing."""
+        from mondrian_ops.storage import WorkDir
+
+        try:
+            run = begin()
+            divide(run, self)
+        except BaseException:
+            WorkDir(work).give_up()
+            raise
+        return run
+
+    @abstractmethod
+    def draft(self, run: Run, told: Told) -> Draft:
+        """One pass over the source: its profile, and what is decided on a sample of its rows.
 
         Where columns are recoded as a whole, the run knows the frequencies of their combinations
         then.
         """
 
-    def count(self, run: Run, scatter: bool, told: Callable[[int], None]) -> LeafCounts:
+    @abstractmethod
+    def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:
         """One pass over the source: count it against the draft's plan; scatter it if asked."""
 
+    @abstractmethod
     def recode(self, run: Run) -> None:
         """Decide what the values of each column become, where columns are recoded as a whole.
 
         The recoding is left in the working files.
         """
 
-    def anonymize(self, run: Run, chosen: Sequence[Fragment]) -> Iterator[Summary]:
-        """Turn fragments into parts of the release; summaries as they come."""
 
-
-def engine_of(job: Job, cores: int | None = None) -> Engine:
+def engine_of(job: Job, cores: int | None = None) -> StepwiseEngine:
     """The engine that a job names, as this process's environment describes it.
 
     ``cores`` are those of the local one; by default all that this process may use.

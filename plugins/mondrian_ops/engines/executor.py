@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from mondrian_ops.engines import shipping
 
-shipping.settle()
+shipping.bootstrap()
 
 import json  # noqa: E402 - what follows is imported from the unpacked package
-import time  # noqa: E402
 from collections.abc import Callable, Iterable, Iterator  # noqa: E402
 from functools import lru_cache  # noqa: E402
 from typing import Any, NamedTuple  # noqa: E402
@@ -27,13 +26,14 @@ from mondrian_ops.algorithms import planning  # noqa: E402
 from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding import choose_recoding, first_phase  # noqa: E402
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
-from mondrian_ops.core import errors, limits  # noqa: E402
+from mondrian_ops.core import errors  # noqa: E402
 from mondrian_ops.core.entities import LeafEntities  # noqa: E402
-from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns  # noqa: E402
-from mondrian_ops.engines import fragment as fragments  # noqa: E402
+from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
+from mondrian_ops.engines import fragment  # noqa: E402
 from mondrian_ops.engines.counting import Counting  # noqa: E402
-from mondrian_ops.engines.local import Draw  # noqa: E402
-from mondrian_ops.engines.run import Run  # noqa: E402
+from mondrian_ops.engines.handover import Fragment  # noqa: E402
+from mondrian_ops.engines.profiling import Profiling  # noqa: E402
+from mondrian_ops.engines.run import Run, RunLocation  # noqa: E402
 from mondrian_ops.storage import Split  # noqa: E402
 
 PIECES = "number int, part long, kind string, piece int, pieces int, content binary"
@@ -89,17 +89,17 @@ Batches = Iterable[pa.RecordBatch]
 
 
 class Step:
-    """A step as `mapInArrow` takes it; ``run`` is a JSON text that tells where its files are."""
+    """A step as `mapInArrow` takes it; ``location`` is the JSON text of a :class:`RunLocation`."""
 
-    def __init__(self, work: Work, run: str) -> None:
+    def __init__(self, work: Work, location: str) -> None:
         self._work = work
-        self._run = run
+        self._location = location
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer the messages of one Spark partition, a batch for each piece of an answer."""
         try:
             with errors.values_withheld():
-                for answer in self._work(_run(self._run), messages_of(batches)):
+                for answer in self._work(_run(self._location), messages_of(batches)):
                     yield from pieces_of(answer)
         except errors.MondrianOpsError as error:
             kind = _ERROR + type(error).__name__
@@ -149,13 +149,9 @@ def _raise_error(message: Message) -> None:
 
 
 @lru_cache(maxsize=1)
-def _run(described: str) -> Run:
+def _run(location: str) -> Run:
     """The run, kept for the next task of this worker."""
-    told = json.loads(described)
-    storage.use_options(told["storage"])
-    storage.restrict_to(storage.Allowed.from_json(told["allowed"]))
-    limits.use(told["limits"])
-    return Run(storage.WorkDir(told["work"], told["attempt"]))
+    return RunLocation.from_json(location).enter()
 
 
 # Phase one: survey the splits, make a draft of all that was found, count the splits
@@ -163,30 +159,16 @@ def _run(described: str) -> Run:
 
 def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     """What each split holds, and the rows of it that are in the sample and in the pilot."""
-    job, source = run.dataset.job, run.dataset.source
-    sizes = {
-        "sample": planning.sample_size(job, source.rows),
-        "pilot": planning.PILOT_ROWS,
-    }
     for message in splits:
         split = Split.from_json(message.value)
-        profiler = Profiler(job, source.schema, run.dataset.hierarchies)
-        draws = {
-            kind: Draw(
-                planning.chosen_rows(source.rows, size, job.partitioning.seed),
-                source.schema,
-                split.first_row,
-            )
-            for kind, size in sizes.items()
-        }
-        for batch in source.batches(profiled_columns(job), split=split, dictionaries=True):
-            profiler.add(batch)
-            for draw in draws.values():
-                draw.take_from(batch)
-        yield of_table(0, message.number, "survey", profiler.so_far().to_table())
-        for kind, draw in draws.items():
+        profiling = Profiling(run.dataset, split.first_row)
+        batches = run.dataset.source.batches(profiling.columns, split=split, dictionaries=True)
+        for batch in batches:
+            profiling.take(*profiling.look(batch))
+        yield of_table(0, message.number, "survey", profiling.profiler.so_far().to_table())
+        for name, draw in profiling.draws.items():
             if draw.taken:
-                yield of_table(0, message.number, kind, pa.Table.from_batches(draw.taken))
+                yield of_table(0, message.number, name, pa.Table.from_batches(draw.taken))
 
 
 def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
@@ -205,10 +187,11 @@ def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
         pa.concat_tables([each.table for each in sorted(drawn[kind], key=lambda each: each.part)])
         for kind in ("sample", "pilot")
     )
-    run.draft = planning.draft(
-        dataset.job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
+    run.save_draft(
+        planning.draft(
+            dataset.job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
+        )
     )
-    run.save_draft()
     if profiler.combinations is not None:
         run.save_frequencies(run.anonymizer.frequencies(profiler.combinations))
     yield of_value(0, "draft", run.draft.sample_rows)
@@ -325,14 +308,15 @@ def add_counts(total: LeafCounts, table: pa.Table) -> None:
 def anonymize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
     """Fetch each fragment, anonymize it and write its part."""
     for message in chosen:
-        yield of_value(0, "summary", fragments.anonymize(run, message.value))
+        summary = fragment.anonymize(run, Fragment.from_dict(message.value))
+        yield of_value(0, "summary", summary.to_dict())
 
 
 def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     """The rows of each split for each fragment, batch by batch, for the Spark partition of that
     number. Leaf after leaf, as scattered rows are read."""
     fragment_of = {
-        leaf: number for number, leaves in enumerate(run.state["leaves"]) for leaf in leaves
+        leaf: number for number, leaves in enumerate(run.state.leaves) for leaf in leaves
     }
     counting = Counting(run.anonymizer, run.draft.plan, run.columns)
     for message in splits:
@@ -345,10 +329,9 @@ def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 
 def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:
     """Anonymize the one fragment whose rows were routed to this Spark partition."""
-    started = time.perf_counter()
     parts = sorted(routed, key=lambda each: each.part)
     if not parts:
         return
     rows = pa.concat_tables([each.table for each in parts])
-    fragment = run.state["fragments"][parts[0].number]
-    yield of_value(0, "summary", fragments.release(run, fragment, rows, started))
+    summary = fragment.anonymize(run, run.state.fragments[parts[0].number], rows)
+    yield of_value(0, "summary", summary.to_dict())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,17 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.planning import Draft, Slots
 from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.core import limits
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan
+from mondrian_ops.engines.handover import RunState
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.specialization import Level
 
-__all__ = ["Dataset", "Run"]
+__all__ = ["Dataset", "Run", "RunLocation"]
 
 _DATASET = "dataset.json"
 _DRAFT = "draft.arrow"
@@ -70,14 +73,26 @@ class Dataset:
 class Run:
     """One run: its dataset, the draft of its plan, and its state, read when they are needed.
 
-    ``state`` is a small JSON value that the partition task leaves for the others.
+    Without working files, ``work``, nothing is kept but in this object; it needs its dataset then.
     """
 
-    def __init__(self, work: storage.WorkDir, dataset: Dataset | None = None) -> None:
-        self.work = work
+    def __init__(self, work: storage.WorkDir | None, dataset: Dataset | None = None) -> None:
+        self._work = work
         self._frequencies: FrequencySet | None = None
         if dataset is not None:
             self.dataset = dataset
+
+    @property
+    def work(self) -> storage.WorkDir:
+        """The working files."""
+        if self._work is None:
+            raise RuntimeError("this run has no working files")
+        return self._work
+
+    @property
+    def root(self) -> str:
+        """Where the working files are; empty where there are none."""
+        return "" if self._work is None else self._work.root
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -90,10 +105,9 @@ class Run:
         return Draft.from_table(self.work.read_arrow(_DRAFT))
 
     @cached_property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> RunState:
         """What the partition task found out."""
-        state: dict[str, Any] = self.work.read_json(_STATE)
-        return state
+        return RunState.from_dict(self.work.read_json(_STATE))
 
     @cached_property
     def anonymizer(self) -> Anonymizer:
@@ -103,7 +117,7 @@ class Run:
     @property
     def plan(self) -> Plan:
         """The plan, with the fragments that the partition task has made of its leaves."""
-        return Plan(self.draft.plan.nodes, tuple(map(tuple, self.state["leaves"])))
+        return Plan(self.draft.plan.nodes, tuple(map(tuple, self.state.leaves)))
 
     @property
     def frequencies(self) -> FrequencySet:
@@ -137,9 +151,11 @@ class Run:
         """Their schema."""
         return pa.schema([self.dataset.source.schema.field(name) for name in self.columns])
 
-    def save_draft(self) -> None:
+    def save_draft(self, draft: Draft) -> None:
         """Keep what was decided on a sample in the working files."""
-        self.work.write_arrow(_DRAFT, self.draft.to_table())
+        self.draft = draft
+        if self._work is not None:
+            self._work.write_arrow(_DRAFT, self.draft.to_table())
 
     def save_frequencies(self, frequencies: FrequencySet) -> None:
         """Keep the combinations of codes in the working files, for tasks to come."""
@@ -158,12 +174,57 @@ class Run:
     def save_recoding(self, recoding: Recoding) -> None:
         """Keep the recoding in the working files."""
         self.recoding = recoding
-        self.work.write_arrow(_RECODING, recoding.to_table())
+        if self._work is not None:
+            self._work.write_arrow(_RECODING, recoding.to_table())
 
-    def save_state(self, state: dict[str, Any]) -> None:
+    def save_state(self, state: RunState) -> None:
         """Keep what the partition task found out in the working files."""
         self.state = state
-        self.work.write_json(_STATE, state)
+        self.work.write_json(_STATE, state.to_dict())
+
+
+@dataclass(frozen=True)
+class RunLocation:
+    """What a process elsewhere needs to find a run, and to reach no more than this one may.
+
+    ``attempt`` tells the working files ``work`` from those of another attempt at the same run.
+    ``storage`` says how they and the input are reached, and may hold secrets; ``allowed`` what may
+    be read and written; ``limits`` those limits of what is read that are not the defaults.
+    """
+
+    work: str
+    attempt: str
+    storage: Mapping[str, Any] = field(default_factory=dict)
+    allowed: Mapping[str, Any] | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run, *locations: str) -> RunLocation:
+        """Where a run is; its input is reached from there, and so are further ``locations``."""
+        allowed = storage.limits()
+        return cls(
+            run.work.root,
+            run.work.token,
+            storage.options_of([run.dataset.source.url, run.work.root, *locations]),
+            None if allowed is None else allowed.to_json(),
+            dict(limits.in_use()),
+        )
+
+    def to_json(self) -> str:
+        """A JSON text; the same for the same location."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunLocation:
+        """What :meth:`to_json` gave."""
+        return cls(**json.loads(text))
+
+    def enter(self) -> Run:
+        """The run. From here on this process is held to what is allowed."""
+        storage.use_options(self.storage)
+        storage.restrict_to(storage.Allowed.from_json(self.allowed))
+        limits.use(self.limits)
+        return Run(storage.WorkDir(self.work, self.attempt))
 
 
 def _level_name(part: int) -> str:

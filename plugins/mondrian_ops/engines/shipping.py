@@ -18,7 +18,7 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-__all__ = ["packed", "settle"]
+__all__ = ["bootstrap", "packed"]
 
 PLACE_VARIABLE = "MONDRIAN_OPS_CACHE"
 
@@ -46,7 +46,7 @@ def packed() -> str:
     return str(archive)
 
 
-def settle() -> None:
+def bootstrap() -> None:
     """Where this package was imported from a zip, import the rest of it from an unpacked copy."""
     archive = _archive()
     if archive is None:

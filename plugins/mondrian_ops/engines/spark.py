@@ -9,40 +9,37 @@ comes back, and through the working files the draft, with the domains of the col
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.algorithms.recoding import first_phase_parts
-from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.engines import executor, shipping
+from mondrian_ops.engines import StepwiseEngine, Told, executor, shipping
 from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.executor import Message, Step
-from mondrian_ops.engines.fragment import Fragment, Summary
-from mondrian_ops.engines.run import Run
+from mondrian_ops.engines.handover import Fragment, Summary
+from mondrian_ops.engines.run import Run, RunLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SparkEngine", "session_of"]
 
-Told = Callable[[int], None]
-
 _NAME = "mondrian_ops"
 # Calls of a Spark Connect server that does not answer are repeated after ever longer pauses: about
 # a minute in all.
 _TRIES = 6
+_STOP_S = 10
 _GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|\[(RETRIES_EXCEEDED|NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION)"
 )
@@ -131,8 +128,8 @@ def _ship(session: SparkSession) -> None:
     sys.path[:] = [path for path in sys.path if path in before or os.path.basename(path) != name]
 
 
-class SparkEngine:
-    """Does the work on a Spark cluster. See :class:`mondrian_ops.engines.Engine`.
+class SparkEngine(StepwiseEngine):
+    """Does the work on a Spark cluster, through a session.
 
     ``conf``: properties of the session. ``split_rows``: rows that one Spark task reads, about.
 
@@ -181,15 +178,26 @@ class SparkEngine:
             found = self._step(run, executor.specialize, found).repartition(1)
         (_parts,) = self._answers(self._step(run, executor.recode, found))
 
-    def anonymize(self, run: Run, chosen: Sequence[Fragment]) -> Iterator[Summary]:
+    def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """The fragments, each in a Spark task of its own."""
-        if run.state["retrieval"]["used"] == "shuffle":
+        if run.state.retrieval == "shuffle":
             routed = self._step(run, executor.route, self._splits(run))
-            by_fragment = routed.repartitionById(len(run.state["fragments"]), "number")
+            by_fragment = routed.repartitionById(len(run.state.fragments), "number")
             answers = self._step(run, executor.release, by_fragment)
         else:
-            answers = self._step(run, executor.anonymize, self._scheduled(list(chosen)))
-        return (message.value for message in self._answers(answers))
+            answers = self._step(
+                run,
+                executor.anonymize,
+                self._scheduled([fragment.to_dict() for fragment in fragments]),
+            )
+        return (Summary.from_dict(message.value) for message in self._answers(answers))
+
+    def stop(self) -> None:
+        """Interrupt what runs on the Spark Connect server."""
+        # In a thread: who is told to stop may be in the middle of a call of the same client.
+        interrupting = threading.Thread(target=self._session.interruptAll, daemon=True)
+        interrupting.start()
+        interrupting.join(_STOP_S)
 
     def _splits(self, run: Run) -> DataFrame:
         splits = run.dataset.source.splits(self._split_rows)
@@ -205,26 +213,12 @@ class SparkEngine:
         return frame.repartitionById(len(values), "number")
 
     def _step(self, run: Run, work: executor.Work, messages: DataFrame) -> DataFrame:
-        return messages.mapInArrow(Step(work, self._described(run)), executor.PIECES)
+        return messages.mapInArrow(Step(work, RunLocation.of(run).to_json()), executor.PIECES)
 
     def _answers(self, answers: DataFrame) -> Iterator[Message]:
         with self._answering():
             found = answers.toArrow()
         return executor.messages_of(found.to_batches())
-
-    def _described(self, run: Run) -> str:
-        """What an executor must know to find the run."""
-        source = run.dataset.source
-        options = storage.options_of([source.url, run.work.root])
-        allowed = storage.limits()
-        told = {
-            "work": run.work.root,
-            "attempt": run.work.token,
-            "storage": options,
-            "allowed": None if allowed is None else allowed.to_json(),
-            "limits": dict(limits.in_use()),
-        }
-        return json.dumps(told, sort_keys=True)
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

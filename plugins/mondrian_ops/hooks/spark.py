@@ -8,7 +8,6 @@ of its own (:mod:`mondrian_ops.hooks.spark_submit`).
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,25 +15,21 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from mondrian_ops import pipeline
 from mondrian_ops.core.errors import JobError
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Connection, Context
-    from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql import SparkSession
 
     from mondrian_ops.core.job import Job
-    from mondrian_ops.engines.spark import SparkEngine
-    from mondrian_ops.hooks.spark_submit import SparkSubmit
-    from mondrian_ops.progress import Progress
+    from mondrian_ops.hooks.spark_submit import SparkSubmission
 
-__all__ = ["CONNECT_TYPES", "SparkConnect", "spark_connection", "submitting"]
+__all__ = ["CONNECT_TYPES", "connect_session", "spark_connection", "submission"]
 
 CONNECT_TYPES = ("spark_connect",)
 SUBMIT_TYPES = ("spark", "k8s")  # a connection given as a URI has the master's scheme as its type
 
 _OPENING_RETRIES = 4  # about five seconds
-_STOP_S = 10
 
 
 def spark_connection(job: Job) -> Connection:
@@ -60,55 +55,24 @@ def spark_connection(job: Job) -> Connection:
     return connection
 
 
-class SparkConnect:
-    """A Spark Connect server does the work; each task has a session of its own there."""
+@contextmanager
+def connect_session(job: Job) -> Iterator[SparkSession]:
+    """A session on the job's Spark Connect server, stopped in the end.
 
-    def __init__(self) -> None:
-        self._session: SparkSession | None = None
-
-    def partition(
-        self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
-    ) -> list[dict[str, Any]]:
-        """See :func:`mondrian_ops.pipeline.partition`."""
-        with self._engine(job) as engine:
-            return pipeline.partition(
-                job, work=work, progress=progress, engine=engine, made_by=made_by, slots=slots
-            )
-
-    def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
-        """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""
-        with self._engine(job) as engine:
-            return pipeline.anonymize_fragment(job, fragment, engine)
-
-    def stop(self) -> None:
-        """Interrupt what runs on the server."""
-        session = self._session
-        if session is None:
-            return
-        # In a thread: who is told to stop may be in the middle of a call of the same client.
-        interrupting = threading.Thread(target=session.interruptAll, daemon=True)
-        interrupting.start()
-        interrupting.join(_STOP_S)
-
-    @contextmanager
-    def _engine(self, job: Job) -> Iterator[SparkEngine]:
-        from mondrian_ops.engines.spark import SparkEngine, session_of
-
-        session: Any = session_of(_url(job))
-        try:
-            _reach(session, job)
-            self._session = session
-            yield SparkEngine(session, job.spark.conf)
-        finally:
-            self._session = None
-            session.stop()
-
-
-def _reach(session: SparkSession, job: Job) -> None:
-    """Ask the server something.
-
-    Raises ConnectionError, which a retry may cure, where it does not answer, or refuses.
+    Raises ConnectionError, which a retry may cure, where the server does not answer, or refuses.
     """
+    from mondrian_ops.engines.spark import session_of
+
+    session = session_of(_url(job))
+    try:
+        _reach(session, job)
+        yield session
+    finally:
+        session.stop()
+
+
+def _reach(session: Any, job: Job) -> None:
+    """Ask the server something; ConnectionError where it does not answer, or refuses."""
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
@@ -124,11 +88,11 @@ def _reach(session: SparkSession, job: Job) -> None:
     session.client.set_retry_policies(patience)
 
 
-def submitting(operator: BaseOperator, context: Context) -> SparkSubmit:
-    """What has a task's work done by spark-submit."""
+def submission(job: Job, operator: BaseOperator, context: Context) -> SparkSubmission:
+    """What submits applications for a task."""
     with _provider():
-        from mondrian_ops.hooks.spark_submit import SparkSubmit
-    return SparkSubmit(operator, context)
+        from mondrian_ops.hooks.spark_submit import SparkSubmission
+    return SparkSubmission(job, operator, context)
 
 
 def _url(job: Job) -> str:

@@ -1,4 +1,4 @@
-"""Work as an application that spark-submit starts, by the Spark provider.
+"""Applications for spark-submit, by the Spark provider.
 
 The provider knows how to submit, to follow and to kill an application on each kind of cluster, and
 how a retry finds the driver again that an attempt before it has started (cluster mode: by the
@@ -20,19 +20,17 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.bases.operator import ExecutorSafeguard
 
-from mondrian_ops import pipeline, spark_app, storage
-from mondrian_ops.core import limits
-from mondrian_ops.core.errors import JobError, MondrianOpsError
+from mondrian_ops import spark_app, storage
+from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import shipping
-from mondrian_ops.spark_app import Answer, Order
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
     from mondrian_ops.core.job import Job
-    from mondrian_ops.progress import Progress
+    from mondrian_ops.engines.spark_submit import Request
 
-__all__ = ["SparkSubmit"]
+__all__ = ["SparkSubmission"]
 
 # The master of a standalone cluster starts no Python program in cluster mode, but any class: this
 # one runs a Python program, and here that is the very zip that the driver's machine has fetched.
@@ -48,98 +46,54 @@ _JAVA_OPTIONS = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for pack
 _PROGRAM = Path(spark_app.__file__).with_name("program.py")
 
 
-class SparkSubmit:
-    """An application does the work; a retry waits for the one that is there already."""
+class SparkSubmission:
+    """Submits an application for a task, through the connection that its job names.
 
-    def __init__(self, operator: BaseOperator, context: Context) -> None:
+    See :class:`mondrian_ops.engines.spark_submit.Submission`.
+    """
+
+    def __init__(self, job: Job, operator: BaseOperator, context: Context) -> None:
+        self._job = job
         self._operator = operator
         self._context = context
-        self._submission: _Submission | None = None
+        self._submitting: _Submitting | None = None
 
-    def partition(
-        self, job: Job, work: str, progress: Progress, made_by: str, slots: int | None
-    ) -> list[dict[str, Any]]:
-        """See :func:`mondrian_ops.pipeline.partition`.
-
-        Only an error that is final removes the working files: a driver may still be at them. One
-        that has answered is not, whichever try has started it.
-        """
-
-        def order() -> Order:
-            pipeline.begin(job, work, made_by, slots)
-            return _order(job, "partition", work)
-
-        try:
-            found: list[dict[str, Any]] = self._answered(job, order, work, "partition")
-        except MondrianOpsError:
-            if Answer.left(work, "partition", None) is not None:
-                pipeline.discard(work)
-            pipeline.give_up(work)
-            raise
-        return found
-
-    def anonymize(self, job: Job, fragment: dict[str, Any]) -> dict[str, Any]:
-        """See :func:`mondrian_ops.pipeline.anonymize_fragment`."""
-        work, number = fragment["work"], None if "fragments" in fragment else int(fragment["id"])
-        order = _order(job, "anonymize", work, number)  # says so where the working files are gone
-        summaries = self._answered(job, lambda: order, work, "anonymize", number)
-        return {"summaries": summaries} if number is None else summaries[0]
-
-    def stop(self) -> None:
-        """Kill the driver."""
-        if self._submission is not None:
-            self._submission.on_kill()
-
-    def _answered(
-        self, job: Job, order: Callable[[], Order], work: str, step: str, number: int | None = None
-    ) -> Any:
-        self._submission = _Submission(
+    def run(self, step: str, request: Callable[[], Request], is_done: Callable[[], bool]) -> None:
+        """Wait for an application that an earlier try has submitted; without one, submit it."""
+        self._submitting = _Submitting(
             task_id=self._operator.task_id,
-            conn_id=job.spark.connection,
-            conf=dict(job.spark.conf),
+            conn_id=self._job.spark.connection,
+            conf=dict(self._job.spark.conf),
             name=f"mondrian_ops-{step}",
-            ordered=order,
-            is_answered=lambda: Answer.left(work, step, number) is not None,
+            request=request,
+            is_done=is_done,
         )
         try:
-            self._submission.run(self._context)
+            self._submitting.run(self._context)
         except FileNotFoundError as error:
             raise JobError(
                 f"spark.connection: spark-submit needs {error.filename!r}, which this worker has "
                 "not on its PATH; install it there (PySpark brings spark-submit)"
             ) from None
-        answer = Answer.left(work, step, number)
-        if answer is None:
-            raise RuntimeError(
-                f"{work}: the Spark application left no answer; its driver must be able to write "
-                "there, and its own log tells more"
-            )
-        if (states := self._context.get("task_state_store")) is not None:
+        if is_done() and (states := self._context.get("task_state_store")) is not None:
             states.clear()  # cleared by hand, the task shall do it all again
-        return answer.result()
+
+    def kill(self) -> None:
+        """Kill the driver."""
+        if self._submitting is not None:
+            self._submitting.on_kill()
 
 
-def _order(job: Job, step: str, work: str, fragment: int | None = None) -> Order:
-    reached = storage.options_of([str(job.input), work, *filter(None, [job.ledger])])
-    may_name = storage.limits()
-    allowed = None if may_name is None else may_name.to_json()
-    token = storage.WorkDir(work).token
-    return Order(step, work, token, fragment, reached, allowed, dict(limits.in_use()))
-
-
-class _Submission(SparkSubmitOperator):
-    """The provider's operator with our application.
-
-    ``ordered`` is called when an application is to be submitted: what it is to do. ``is_answered``
-    tells whether one has left its answer.
-    """
+class _Submitting(SparkSubmitOperator):
+    """The provider's operator with our application; the two callables are those of
+    :meth:`SparkSubmission.run`."""
 
     def __init__(
-        self, *, ordered: Callable[[], Order], is_answered: Callable[[], bool], **options: Any
+        self, *, request: Callable[[], Request], is_done: Callable[[], bool], **options: Any
     ) -> None:
         super().__init__(**options)
-        self._ordered = ordered
-        self._is_answered = is_answered
+        self._request = request
+        self._is_done = is_done
 
     def run(self, context: Context) -> None:
         """Execute it as the task runner would, within the task of another operator."""
@@ -149,18 +103,18 @@ class _Submission(SparkSubmitOperator):
 
     def is_job_succeeded(self, status: str) -> bool:
         """Whether there is no need to do it again: working files may be gone meanwhile."""
-        return super().is_job_succeeded(status) and self._is_answered()
+        return super().is_job_succeeded(status) and self._is_done()
 
     def _get_hook(self) -> SparkSubmitHook:
-        return _Hook(self._ordered, conf=self.conf, conn_id=self._conn_id, name=self.name)
+        return _Hook(self._request, conf=self.conf, conn_id=self._conn_id, name=self.name)
 
 
 class _Hook(SparkSubmitHook):
-    """The provider's hook, which orders our application in a way that suits the cluster."""
+    """The provider's hook, which submits our application in a way that suits the cluster."""
 
-    def __init__(self, ordered: Callable[[], Order], **options: Any) -> None:
+    def __init__(self, request: Callable[[], Request], **options: Any) -> None:
         super().__init__(**options)
-        self._ordered = ordered
+        self._request = request
         in_cluster = self._connection["deploy_mode"] == "cluster"
         self._takes_files = in_cluster and not self._should_track_driver_status
         if self._should_track_driver_status:
@@ -176,27 +130,27 @@ class _Hook(SparkSubmitHook):
         self._track_driver_via_k8s_api = in_cluster and self._is_kubernetes
 
     def submit(self, application: str = "", **options: Any) -> str | None:
-        """Submit it; the order is never seen on a command line."""
-        order = self._ordered()
+        """Submit it; the request is never seen on a command line."""
+        request = self._request()
         shared = self._should_track_driver_status
-        application = self._shared_package(order) if shared else str(_PROGRAM)
+        application = self._shared_package(request) if shared else str(_PROGRAM)
         # The whole environment goes to the cluster, whose business is not what Airflow knows.
         # A session with a Connect server has left SPARK_CONNECT_MODE_ENABLED: for itself alone.
         withheld = ("AIRFLOW", "_AIRFLOW", "SPARK_REMOTE", "SPARK_CONNECT_MODE")
         known = {k: v for k, v in os.environ.items() if not k.startswith(withheld)}
         if not self._takes_files:
-            known[spark_app.ORDER_VARIABLE] = order.to_json()
+            known[spark_app.REQUEST_VARIABLE] = request.to_json()
             return super().submit(application, env=known, **options)
         with TemporaryDirectory() as folder:
-            self._files = str(Path(folder, spark_app.ORDER_FILE))
-            Path(self._files).write_text(order.to_json(), encoding="utf-8")
+            self._files = str(Path(folder, spark_app.REQUEST_FILE))
+            Path(self._files).write_text(request.to_json(), encoding="utf-8")
             return super().submit(application, env=known, **options)
 
-    def _shared_package(self, order: Order) -> str:
+    def _shared_package(self, request: Request) -> str:
         """The URL of the package among the working files, where a worker of the cluster sees it."""
         package = Path(shipping.packed())
         name = f"{package.stem}.jar"  # Spark takes no other
-        work = storage.WorkDir(order.work, order.attempt)
+        work = storage.WorkDir(request.location.work, request.location.attempt)
         work.write_bytes(name, package.read_bytes())
         return _spark_url(work.path(name))
 

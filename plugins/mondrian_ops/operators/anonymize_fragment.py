@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
     final_errors,
@@ -13,10 +14,11 @@ from mondrian_ops.operators.base import (
     release_name,
     whole_of,
 )
-from mondrian_ops.operators.places import place_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from mondrian_ops.engines.handover import Summary
 
 __all__ = ["SUMMARIES", "AnonymizeFragmentOperator"]
 
@@ -60,10 +62,10 @@ class AnonymizeFragmentOperator(MondrianOperator):
     @property
     def fragment_name(self) -> str:
         """The fragment's number and condition, cut to what the grid has room for."""
-        where = self.fragment.get("where") or "all rows"
+        from mondrian_ops.engines.handover import Fragment
+
         label = f"{release_name(self.fragment['job'])} " if "job" in self.fragment else ""
-        number = "" if "fragments" in self.fragment else f"{self.fragment['id']}: "
-        name = f"{label}{number}{where}"
+        name = f"{label}{Fragment.from_dict(self.fragment).name}"
         return name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -72,37 +74,40 @@ class AnonymizeFragmentOperator(MondrianOperator):
         The summaries of many fragments in one are left among the working files, for
         :class:`WrapUpOperator`: together they are too large for an XCom.
         """
+        import_lean()
+        from mondrian_ops import pipeline
+        from mondrian_ops.engines.handover import Fragment
+
         with final_errors():
             if not isinstance(self.fragment, Mapping):
                 raise JobError(
                     f"fragment: must be one fragment of the partition task, "
                     f"not {type(self.fragment).__name__}; map this task over its output"
                 )
-            fragment = dict(self.fragment)
-            job = read_job(fragment.pop("job", self.job))
+            job = read_job(self.fragment.get("job", self.job))
             cores = whole_of("cores", self.cores)
             if cores is not None and cores < 1:
                 raise JobError(f"cores: must be 1 or more, not {cores}")
-            self.place = place_of(job, self, context, cores or 1)
-            summary = self.place.anonymize(job, fragment)
-            if "summaries" in summary:
-                return self._left(summary["summaries"])
+            fragment = Fragment.from_dict(self.fragment)
+            with self.working(job, context, cores or 1) as engine:
+                if fragment.fragments is not None:
+                    return self._left(pipeline.anonymize_all(fragment.work, engine), fragment.work)
+                summary = pipeline.anonymize_fragment(fragment, engine)
         self._log_summary(summary)
-        return {**summary, "work": self.fragment["work"]}
+        return summary.to_dict()
 
-    def _left(self, summaries: list[dict[str, Any]]) -> dict[str, Any]:
+    def _left(self, summaries: list[Summary], work: str) -> dict[str, Any]:
         from mondrian_ops import storage
 
         for summary in summaries:
             self._log_summary(summary)
-        work = self.fragment["work"]
-        storage.WorkDir(work).write_json(SUMMARIES, summaries)
+        storage.WorkDir(work).write_json(SUMMARIES, [summary.to_dict() for summary in summaries])
         return {"summaries": len(summaries), "work": work}
 
-    def _log_summary(self, summary: Mapping[str, Any]) -> None:
+    def _log_summary(self, summary: Summary) -> None:
         self.log.info(
             "fragment %s: %d rows in %d equivalence classes",
-            summary["id"],
-            summary["rows"],
-            summary["equivalence_classes"],
+            summary.id,
+            summary.rows,
+            summary.equivalence_classes,
         )

@@ -14,12 +14,13 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops.core.errors import JobError, MondrianOpsError, values_withheld
 from mondrian_ops.core.options import as_number, shown
+from mondrian_ops.lean_imports import import_lean
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
-    from mondrian_ops.operators.places import Place
+    from mondrian_ops.engines import Engine
     from mondrian_ops.progress import Progress
 
 __all__ = [
@@ -58,8 +59,8 @@ class MondrianOperator(BaseOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json"}
     ui_color = "#e2ecf7"
 
-    place: Place | None = None
-    """Where the work is being done, of an operator that has much of it."""
+    engine: Engine | None = None
+    """What does the work, while it is being done."""
 
     def __init__(
         self,
@@ -90,11 +91,51 @@ class MondrianOperator(BaseOperator):
 
         return progress
 
+    @contextmanager
+    def working(self, job: Job, context: Context, cores: int | None = None) -> Iterator[Engine]:
+        """The engine of a job, which is stopped when the task is.
+
+        ``cores`` are those that fragments are cut on in this process; by default all.
+        """
+        with _engine_of(job, self, context, cores) as engine:
+            self.engine = engine
+            try:
+                yield engine
+            finally:
+                self.engine = None
+
     def on_kill(self) -> None:
         """Stop at once, through every cleanup on the way out; a retry may follow."""
-        if self.place is not None:
-            self.place.stop()
+        if self.engine is not None:
+            self.engine.stop()
         raise SystemExit(f"{self.task_id} was told to stop")
+
+
+@contextmanager
+def _engine_of(
+    job: Job, operator: BaseOperator, context: Context, cores: int | None
+) -> Iterator[Engine]:
+    """The engine that the job and its connection name.
+
+    Raises JobError where the connection, or what it needs, is not there.
+    """
+    import_lean()
+    if job.engine != "spark":
+        from mondrian_ops.engines.local import LocalEngine
+
+        yield LocalEngine(cores)
+        return
+    from mondrian_ops.hooks import spark
+
+    if spark.spark_connection(job).conn_type not in spark.CONNECT_TYPES:
+        from mondrian_ops.engines.spark_submit import SparkSubmitEngine
+
+        yield SparkSubmitEngine(spark.submission(job, operator, context))
+        return
+    with spark.connect_session(job) as session:
+        from mondrian_ops.engines.spark import SparkEngine
+
+        yield SparkEngine(session, job.spark.conf)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.operators import approval
 from mondrian_ops.operators.base import MondrianOperator, announced_works, read_job, work_of
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.records import record
+from mondrian_ops.operators.report_archiving import record
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -17,7 +17,7 @@ from mondrian_ops.operators.base import (
     work_of,
 )
 from mondrian_ops.operators.partition import check_map_length
-from mondrian_ops.operators.records import record_frontier
+from mondrian_ops.operators.report_archiving import record_frontier
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

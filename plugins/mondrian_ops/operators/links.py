@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from airflow.sdk import BaseOperatorLink, conf
 
 from mondrian_ops.links import release_path
-from mondrian_ops.operators.records import release_id
+from mondrian_ops.operators.report_archiving import release_id
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import conf
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.engines.cores import available_cores
+from mondrian_ops.engines.threads import available_cores
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
@@ -17,14 +17,13 @@ from mondrian_ops.operators.base import (
     read_job,
     work_of,
 )
-from mondrian_ops.operators.places import place_of
-from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
+from mondrian_ops.operators.notify import Notifiers, Telling, refusal_told
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
-    from mondrian_ops.operators.places import Place
+    from mondrian_ops.engines.handover import Fragment, Part
 
 __all__ = ["PartitionOperator", "check_map_length"]
 
@@ -58,14 +57,13 @@ class PartitionOperator(MondrianOperator):
             self._work = work_of(job, self, context)
             announce_work(context, self._work)
             parts = self._parts(job, self._work)
-            self.place = place = place_of(job, self, context)
             with refusal_told(self.on_refusal, context, job):
-                fragments = self._fragments(job, place, parts, context)
+                fragments = self._fragments(job, bool(parts), context)
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))
-        return parts if self.map_first_phase else fragments
+        return [each.to_dict() for each in (parts if self.map_first_phase else fragments)]
 
-    def _parts(self, job: Job, work: str) -> list[dict[str, Any]]:
+    def _parts(self, job: Job, work: str) -> list[Part]:
         """The parts of a first phase that other tasks are mapped over."""
         if not self.map_first_phase:
             return []
@@ -75,19 +73,22 @@ class PartitionOperator(MondrianOperator):
         check_map_length(len(parts), "tds.partitions")
         return parts
 
-    def _fragments(
-        self, job: Job, place: Place, parts: list[dict[str, Any]], context: Context
-    ) -> list[dict[str, Any]]:
-        work, progress = str(self._work), self.log_progress()
-        maker, slots = made_by(self, context), slots_of(job, context)
-        if not parts:
-            return place.partition(job, work, progress, maker, slots)
+    def _fragments(self, job: Job, first_phase_mapped: bool, context: Context) -> list[Fragment]:
         import_lean()
         from mondrian_ops import pipeline
 
-        return pipeline.count(job, work=work, progress=progress, made_by=maker, slots=slots)
+        options: dict[str, Any] = {
+            "work": self._work,
+            "progress": self.log_progress(),
+            "made_by": made_by(self, context),
+            "slots": slots_of(job, context),
+        }
+        if first_phase_mapped:
+            return pipeline.count(job, **options)
+        with self.working(job, context) as engine:
+            return pipeline.partition(job, engine=engine, **options)
 
-    def _check_number(self, fragments: list[dict[str, Any]]) -> None:
+    def _check_number(self, fragments: list[Fragment]) -> None:
         """Refuse more fragments than this Airflow maps: `max_rows` can make many."""
         from mondrian_ops import pipeline
 
@@ -152,10 +153,10 @@ def _max_map_length() -> int:
     return conf.getint("core", "max_map_length", fallback=1024)
 
 
-def _sizes(fragments: list[dict[str, Any]]) -> tuple[int, str]:
-    """How many fragments there are, and how large; many may be together in one value."""
-    rows = [fragment["rows"] for fragment in fragments]
-    number = sum(fragment.get("fragments", 1) for fragment in fragments)
+def _sizes(fragments: list[Fragment]) -> tuple[int, str]:
+    """How many fragments there are, and how large; one value may stand for all."""
+    rows = [fragment.rows for fragment in fragments]
+    number = sum(fragment.fragments or 1 for fragment in fragments)
     if number > len(rows) or not rows:
         return number, f"{sum(rows):,} rows together"
     return number, f"{min(rows):,} to {max(rows):,} rows, {sum(rows):,} together"

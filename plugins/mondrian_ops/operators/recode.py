@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
-from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told
+from mondrian_ops.operators.notify import Notifiers, Telling, refusal_told
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -42,9 +42,11 @@ class RecodeOperator(MondrianOperator):
         """Merge the levels of the parts, specialize the whole from there, keep the recoding."""
         import_lean()
         from mondrian_ops import pipeline
+        from mondrian_ops.engines.handover import PartSummary
 
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
             with refusal_told(self.on_refusal, context, job):
-                return pipeline.recode(work, self.parts[:])  # one request for all of them
+                parts = [PartSummary.from_dict(each) for each in self.parts[:]]  # one request
+                return [fragment.to_dict() for fragment in pipeline.recode(work, parts)]

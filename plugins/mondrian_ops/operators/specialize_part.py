@@ -50,6 +50,7 @@ class SpecializePartOperator(MondrianOperator):
         """Deal the part, specialize it, keep its level; returns a summary."""
         import_lean()
         from mondrian_ops import pipeline
+        from mondrian_ops.engines.handover import Part
 
         with final_errors():
             if not isinstance(self.part, Mapping):
@@ -58,11 +59,11 @@ class SpecializePartOperator(MondrianOperator):
                     f"{type(self.part).__name__}; map this task over its output"
                 )
             read_job(self.job)  # from here on its locations can be reached
-            summary = pipeline.specialize_part(dict(self.part))
+            summary = pipeline.specialize_part(Part.from_dict(self.part))
         self.log.info(
             "%s: %d specializations of %d rows",
             self.part_name,
-            summary["specializations"],
-            summary["rows"],
+            summary.specializations,
+            summary.rows,
         )
-        return summary
+        return summary.to_dict()

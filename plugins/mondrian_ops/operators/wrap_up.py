@@ -22,14 +22,15 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.links import ReleaseLink, release_url
 from mondrian_ops.operators.metrics import count_release, send_figures
-from mondrian_ops.operators.records import record
-from mondrian_ops.operators.telling import Notifiers, Telling, refusal_told, tell
+from mondrian_ops.operators.notify import Notifiers, Telling, refusal_told, tell
+from mondrian_ops.operators.report_archiving import record
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
+    from mondrian_ops.engines.handover import Summary
 
 __all__ = ["WrapUpOperator"]
 
@@ -99,7 +100,7 @@ class WrapUpOperator(MondrianOperator):
         return self._concluded(job, report, context)
 
     def _published(
-        self, job: Job, work: str, summaries: list[dict[str, Any]], context: Context
+        self, job: Job, work: str, summaries: list[Summary], context: Context
     ) -> dict[str, Any]:
         """The report of the release once it is published; one that needs approval ends the task."""
         from mondrian_ops import pipeline
@@ -111,7 +112,7 @@ class WrapUpOperator(MondrianOperator):
             approval.park(job, context, resume=self.decided.__name__, parked=parked)
         return pipeline.publish(job, work=work)
 
-    def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[dict[str, Any]]:
+    def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[Summary]:
         own = [each for summary in summaries if summary["work"] == work for each in _each(summary)]
         if not own:
             raise StorageError(
@@ -232,14 +233,14 @@ def _discarded(decision: approval.Decision) -> str:
     return f"{decision}: the release is discarded, nothing is published"
 
 
-def _each(summary: dict[str, Any]) -> list[dict[str, Any]]:
+def _each(summary: dict[str, Any]) -> list[Summary]:
     """The fragments' summaries that a task returned, or left among the working files."""
     from mondrian_ops import storage
+    from mondrian_ops.engines.handover import Summary
 
-    if "summaries" in summary:
-        left: list[dict[str, Any]] = storage.WorkDir(summary["work"]).read_json(SUMMARIES)
-        return left
-    return [{key: value for key, value in summary.items() if key != "work"}]
+    left = "summaries" in summary
+    found = storage.WorkDir(summary["work"]).read_json(SUMMARIES) if left else [summary]
+    return [Summary.from_dict(each) for each in found]
 
 
 def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,18 @@ the private working files of the run and small dicts. An engine does the work of
 phase in tasks of its own.
 """
 
+from mondrian_ops.pipeline.api import (
+    anonymize,
+    anonymize_all,
+    anonymize_fragment,
+    discard,
+    give_up,
+    run,
+    verify,
+)
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded
-from mondrian_ops.pipeline.fragments import anonymize_fragment
-from mondrian_ops.pipeline.in_memory import anonymize
 from mondrian_ops.pipeline.partition import begin, count, divide, partition, plan
 from mondrian_ops.pipeline.recoding import parts_to_map, recode, specialize_part
-from mondrian_ops.pipeline.runs import discard, give_up, run, verify
 from mondrian_ops.pipeline.wrap_up import (
     Checked,
     check,
@@ -29,6 +35,7 @@ __all__ = [
     "Approval",
     "Checked",
     "anonymize",
+    "anonymize_all",
     "anonymize_fragment",
     "asks",
     "begin",

@@ -1,7 +1,7 @@
 """The frontier: what each k and l would cost in information and leave in risk.
 
 Nothing is published: each point of the grid is a run whose release is measured, checked and thrown
-away, on all rows, or on fragments drawn from them (:mod:`mondrian_ops.pipeline.drawing`).
+away, on all rows, or on fragments drawn from them (:mod:`mondrian_ops.pipeline.cluster_sampling`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import shown
 from mondrian_ops.engines.run import Dataset
-from mondrian_ops.pipeline import drawing
+from mondrian_ops.pipeline import cluster_sampling
+from mondrian_ops.pipeline.api import discard, run
 from mondrian_ops.pipeline.checks import check_columns, check_rows, hierarchies_of
-from mondrian_ops.pipeline.runs import discard, run
 from mondrian_ops.progress import Display, Progress
 from mondrian_ops.version import __version__
 
@@ -115,12 +115,12 @@ def draw(
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)
     drawn = {"work": work, "rows": source.rows, "measured": source.rows, "fragments": 0, "drawn": 0}
-    size = drawing.size_of(source.rows, wanted, max(point["k"] for point in grid))
+    size = cluster_sampling.size_of(source.rows, wanted, max(point["k"] for point in grid))
     storage.WorkDir(work).create()
     try:
         if size is None or not _can_be_drawn(job):
             return drawn
-        return drawn | drawing.draw(dataset, size, work, progress or Display())
+        return drawn | cluster_sampling.draw(dataset, size, work, progress or Display())
     except BaseException:
         discard(work)
         raise
@@ -138,7 +138,7 @@ def measure(
     try:
         check_rows(there, drawn["rows"])
         found = (
-            drawing.measure(there, drawn["work"])
+            cluster_sampling.measure(there, drawn["work"])
             if drawn["drawn"]
             else _whole(there, drawn["work"], progress)
         )

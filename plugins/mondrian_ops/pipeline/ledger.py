@@ -31,7 +31,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.core.values import text_of
 from mondrian_ops.pipeline.approval import now
-from mondrian_ops.pipeline.assembly import Report
+from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.figures import number, percent
 
 __all__ = ["confirm", "note", "recorded", "refuse", "sketch"]

@@ -1,30 +1,30 @@
-"""Phase one: the fragments of a dataset, each of which can stand alone."""
+"""Phase one: the fragments of a dataset, each of which can stand alone.
+
+Its steps: profile the source, plan on a sample, count the real rows, merge what cannot stand,
+describe (:func:`steps`). What is beside the point hangs on at the edge: working files, ledger,
+timings.
+"""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
+from functools import partial
+from typing import cast
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.fragment_merging import merge_small, merge_split_classes
 from mondrian_ops.algorithms.planning import LeafCounts, Slots
 from mondrian_ops.algorithms.recoding import Recoding
-from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import SCHEMA, Plan, reach_of
-from mondrian_ops.engines import Engine, engine_of
-from mondrian_ops.engines.cores import available_cores
-from mondrian_ops.engines.fragment import Fragment
+from mondrian_ops.core.plan import Plan, reach_of
+from mondrian_ops.engines import Engine, StepwiseEngine, Told, engine_of
+from mondrian_ops.engines.handover import Fragment, RunState
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.engines.threads import available_cores
 from mondrian_ops.pipeline import ledger
-from mondrian_ops.pipeline.assembly import partitioning_note
 from mondrian_ops.pipeline.checks import (
     check_columns,
     check_rows,
@@ -33,36 +33,16 @@ from mondrian_ops.pipeline.checks import (
     hierarchies_of,
 )
 from mondrian_ops.pipeline.replacement import refuse_replacing
+from mondrian_ops.pipeline.report_builder import partitioning_note
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["begin", "count", "divide", "partition", "plan", "recoded", "to_map"]
+__all__ = ["begin", "count", "divide", "partition", "plan", "recoded", "steps", "to_map"]
 
 # Reading the source in every mapped task is worth it up to this many times its size in all:
 # scattering reads it once, and writes and reads the working files besides.
 _PUSHDOWN_READS = 2.0
 _SPARK_SLOTS = 32  # of a cluster whose size nobody tells
 _PER_CORE = 4  # fragments, so that while one is written another is cut
-
-
-def plan(
-    job: Job, progress: Progress | None = None, engine: Engine | None = None
-) -> list[Fragment]:
-    """The fragments that a run would have: condition and rows; no file stays behind."""
-    engine = engine or engine_of(job)
-    progress = progress or Display()
-    run = Run(storage.WorkDir(storage.work_path(str(job.output), uuid.uuid4().hex)), _opened(job))
-    try:
-        if engine.remote:
-            run.work.create()
-            run.dataset.save(run.work)
-        run.draft = engine.draft(run, _told(progress, "survey", run))
-        if engine.remote:
-            run.save_draft()
-        counts = _counts(run, engine, progress, scatter=False)
-    finally:
-        run.work.remove()
-    merged = merge_small(run.anonymizer, run.draft.plan, counts)
-    return _fragments(run, merged, counts.rows, _disclosure(run, counts))
 
 
 def partition(
@@ -74,25 +54,18 @@ def partition(
     made_by: str | None = None,
     slots: int | None = None,
 ) -> list[Fragment]:
-    """The fragments of the dataset, small JSON values for the mapped tasks.
+    """The fragments of the dataset, for the mapped tasks.
 
-    One pass surveys the dataset and draws the sample. One more, where the survey does not tell it,
-    counts the real rows against the fragments' conditions and, for ``scatter`` retrieval, routes
-    them to private files. ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who
-    makes the release: ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python.
-    ``slots`` is how many fragments Airflow anonymizes at once, each in a task; by default they are
-    anonymized here, or by one Spark application.
-
-    Returns ``{"schema", "id", "where", "any_of", "rows", "work"}`` by fragment; ``where`` and
-    ``any_of`` say no more of its condition than may be shown. Where one Spark application is to
-    anonymize them all it is one value: their number under ``fragments``, and they themselves in the
-    run's state.
+    ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who makes the release:
+    ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python. ``slots`` is how many
+    fragments Airflow anonymizes at once, each in a task; by default they are anonymized here, or by
+    one Spark application. Where one application has them all, one value stands for them.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
-    started = time.perf_counter()
-    with _nothing_left_of_a_failure(work):
-        return divide(begin(job, work, made_by, slots), progress, engine, started)
+    done = partial(divide, progress=progress, started=time.perf_counter())
+    engine = engine or engine_of(job)
+    return to_map(engine.partition(work, partial(begin, job, work, made_by, slots), done))
 
 
 def count(
@@ -110,11 +83,32 @@ def count(
     them. For jobs that have :func:`~mondrian_ops.pipeline.parts_to_map`.
     """
     started = time.perf_counter()
-    with _nothing_left_of_a_failure(work):
-        run = begin(job, work, made_by, slots)
-        state = _counted(run, engine_of(job), progress)
+
+    def counted(run: Run, engine: StepwiseEngine) -> None:
+        _refuse_overlap(run)
+        state = steps(run, engine, progress)
         run.save_frequencies(run.frequencies)
-        return _kept(run, {**state, "recoding": None}, started)
+        _save(run, state, started)
+
+    begun = partial(begin, job, work, made_by, slots)
+    return to_map(engine_of(job).partition(work, begun, counted))
+
+
+def plan(
+    job: Job, progress: Progress | None = None, engine: StepwiseEngine | None = None
+) -> list[Fragment]:
+    """The fragments that a run would have: condition and rows; no file stays behind."""
+    engine = engine or engine_of(job)
+    dataset = _opened(job)
+    if not engine.remote:
+        return list(steps(Run(None, dataset), engine, progress, "pushdown").fragments)
+    work = storage.WorkDir(storage.work_path(str(job.output), uuid.uuid4().hex))
+    try:
+        work.create()
+        dataset.save(work)
+        return list(steps(Run(work, dataset), engine, progress, "pushdown").fragments)
+    finally:
+        work.remove()
 
 
 def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = None) -> Run:
@@ -139,109 +133,42 @@ def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = N
 
 def divide(
     run: Run,
+    engine: StepwiseEngine,
     progress: Progress | None = None,
-    engine: Engine | None = None,
     started: float | None = None,
-) -> list[Fragment]:
-    """The fragments of a run that has begun; ``started`` is on the performance counter."""
-    started = time.perf_counter() if started is None else started
-    job = run.dataset.job
-    engine = engine or engine_of(job)
-    state = _counted(run, engine, progress)
-    if not job.recodes_columns:
-        return _kept(run, {**state, "recoding": {}}, started)
-    engine.recode(run)
-    return _kept(run, recoded(run, state), started)
+) -> None:
+    """Divide a run that has begun into fragments, which its state has then.
 
-
-def recoded(run: Run, state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a run whose recoding is chosen: what is published alike lies in one fragment.
-
-    Or enough of it, and in fragments of no more than ``max_rows`` rows.
+    ``started`` is on the performance counter.
     """
-    recoding = cast(Recoding, run.recoding)
-    planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state["leaves"])))
-    if len(planned.fragments) == 1:
-        return {**state, "recoding": recoding.told}
-    frequencies = run.frequencies
-    counts = planning.counts_of(run.anonymizer, planned, frequencies)
-    merged, rows, split = merge_split_classes(run.anonymizer, planned, frequencies, recoding)
-    fragments = _fragments(run, merged, rows, _disclosure(run, counts))
-    found = _state(run, merged, fragments, state["retrieval"]["used"])
-    if len(fragments) < len(planned.fragments):
-        merging = (
-            f"{len(planned.fragments)} fragments were merged into {len(fragments)}, so that no "
-            "file holds too few of the rows that are published alike"
-        )
-        notes = (found["partitioning"]["note"], merging)
-        found["partitioning"]["note"] = "; ".join(filter(None, notes))
-    found["partitioning"]["split_classes"] = split
-    return {**found, "recoding": recoding.told}
+    started = time.perf_counter() if started is None else started
+    _refuse_overlap(run)
+    state = steps(run, engine, progress)
+    if run.dataset.job.recodes_columns:
+        engine.recode(run)
+        state = recoded(run, state)
+    _save(run, state, started)
 
 
-def to_map(run: Run) -> list[Fragment]:
-    """The fragments of a run as its mapped tasks take them."""
-    job, fragments = run.dataset.job, run.state["fragments"]
-    if job.engine == "spark" and job.spark.shape == "application":
-        return [_together(fragments)]
-    return list(fragments)
+def steps(
+    run: Run,
+    engine: StepwiseEngine,
+    progress: Progress | None = None,
+    retrieval: str | None = None,
+) -> RunState:
+    """The steps of the phase but for the recoding, each on the result of the one before.
 
-
-@contextmanager
-def _nothing_left_of_a_failure(work: str) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        storage.WorkDir(work).give_up()
-        raise
-
-
-def _counted(run: Run, engine: Engine, progress: Progress | None) -> dict[str, Any]:
-    """What the run's state says of the source, but for the recoding."""
-    progress = progress or Display()
-    ledger.sketch(run.dataset.job, run.dataset.source, run.work)
-    ledger.refuse(run.dataset.job, run.work)
-    run.draft = engine.draft(run, _told(progress, "survey", run))
-    run.save_draft()
-    retrieval = _resolved_retrieval(run)
-    counts = _counts(run, engine, progress, scatter=retrieval == "scatter")
+    ``retrieval`` is how fragments get their rows, where that does not depend on the plan.
+    """
+    rows, progress = run.dataset.source.rows, progress or Display()
+    run.save_draft(engine.draft(run, _in_rows(progress, "survey", rows)))
+    retrieval = retrieval or _retrieval(run)
+    counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
     merged = merge_small(run.anonymizer, run.draft.plan, counts)
-    fragments = _fragments(run, merged, counts.rows, _disclosure(run, counts))
-    return _state(run, merged, fragments, retrieval)
+    return _described(run, merged, counts, retrieval)
 
 
-def _counts(run: Run, engine: Engine, progress: Progress, scatter: bool) -> LeafCounts:
-    """What the leaves of the plan hold; a pass over the source where the survey does not tell."""
-    if not scatter:
-        known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
-        if known is not None:
-            return known
-    return engine.count(run, scatter, _told(progress, "partition", run))
-
-
-def _kept(run: Run, state: dict[str, Any], started: float) -> list[Fragment]:
-    """Save the run's state; the fragments for its mapped tasks."""
-    run.save_state({**state, "timings_s": {"partition": time.perf_counter() - started}})
-    return to_map(run)
-
-
-def _opened(job: Job, slots: int | None = None) -> Dataset:
-    source = storage.open_source(str(job.input), job.named_columns)
-    check_columns(job, source.schema.names)
-    check_rows(job, source.rows)
-    return Dataset(job, source, hierarchies_of(job), _room(job, slots))
-
-
-def _room(job: Job, slots: int | None) -> Slots:
-    """The room for fragments. A thread's costs 0.03 s, a Spark task starts in a second."""
-    if slots is not None:
-        return Slots(slots)
-    if job.engine == "spark":
-        return Slots(_SPARK_SLOTS, 1.0)
-    return Slots(_PER_CORE * available_cores(), 0.15)
-
-
-def _resolved_retrieval(run: Run) -> str:
+def _retrieval(run: Run) -> str:
     """How fragments get their rows.
 
     ``auto``: by Spark's shuffle where one application has them all; else by scattering, unless the
@@ -263,62 +190,56 @@ def _resolved_retrieval(run: Run) -> str:
     return "pushdown"
 
 
-def _disclosure(run: Run, counts: LeafCounts) -> Disclosure:
-    return planning.disclosure(run.anonymizer, run.draft.plan, counts)
+def _counts(run: Run, engine: StepwiseEngine, retrieval: str, told: Told) -> LeafCounts:
+    """What the leaves of the plan hold; a pass over the source where its profile does not tell."""
+    scatter = retrieval == "scatter"
+    if not scatter:
+        known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
+        if known is not None:
+            return known
+    return engine.count(run, scatter, told)
 
 
-def _fragments(
-    run: Run, merged: Plan, leaf_rows: NDArray[np.int64], disclosure: Disclosure
-) -> list[Fragment]:
-    orders = run.anonymizer.orders
-    found = []
-    for number, leaves in enumerate(merged.fragments):
-        condition = merged.condition(number, orders)
-        found.append(
-            {
-                "schema": SCHEMA,
-                "id": number,
-                "where": disclosure.text(condition),
-                "any_of": disclosure.condition(condition),
-                "rows": int(leaf_rows[list(leaves)].sum()),
-                "work": run.work.root,
-            }
-        )
-    return found
-
-
-def _together(fragments: list[Fragment]) -> Fragment:
-    """All fragments as the work of one task."""
-    return {
-        "schema": SCHEMA,
-        "id": 0,
-        "where": f"{len(fragments)} fragments in one Spark application",
-        "rows": sum(fragment["rows"] for fragment in fragments),
-        "work": fragments[0]["work"],
-        "fragments": len(fragments),
-    }
-
-
-def _state(run: Run, merged: Plan, fragments: list[Fragment], retrieval: str) -> dict[str, Any]:
-    job, source = run.dataset.job, run.dataset.source
-    return {
-        "rows": source.rows,
-        "columns": column_roles(job, source.schema.names, source.index),
-        "constant": constant_note(run.draft.profile.constant),
-        "cut": run.draft.cut,
-        "retrieval": {"asked": job.retrieval, "used": retrieval},
-        "leaves": [list(leaves) for leaves in merged.fragments],
-        "fragments": fragments,
-        "generalizations": {each.name: each.generalization for each in run.anonymizer.attributes},
-        "partitioning": partitioning_note(
+def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> RunState:
+    """The state of a run whose fragments are those of ``merged``."""
+    job, source, draft = run.dataset.job, run.dataset.source, run.draft
+    fragments = _fragments(run, merged, counts)
+    return RunState(
+        rows=source.rows,
+        columns=column_roles(job, source.schema.names, source.index),
+        constant=constant_note(draft.profile.constant),
+        cut=draft.cut,
+        retrieval=retrieval,
+        leaves=merged.fragments,
+        fragments=fragments,
+        generalizations={each.name: each.generalization for each in run.anonymizer.attributes},
+        partitioning=partitioning_note(
             job,
             fragments=len(fragments),
-            sample_rows=run.draft.sample_rows,
-            merged=run.draft.plan.leaves - len(fragments),
-            reason=run.draft.reason,
+            sample_rows=draft.sample_rows,
+            merged=draft.plan.leaves - len(fragments),
+            reason=draft.reason,
             note=_note(run, fragments),
         ),
-    }
+        recoding=None if job.recodes_columns else {},
+    )
+
+
+def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:
+    """The fragments of a plan, with what of their conditions may be shown."""
+    orders = run.anonymizer.orders
+    disclosure = planning.disclosure(run.anonymizer, run.draft.plan, counts)
+    conditions = [merged.condition(number, orders) for number in range(len(merged.fragments))]
+    return [
+        Fragment(
+            id=number,
+            where=disclosure.text(condition),
+            rows=int(counts.rows[list(leaves)].sum()),
+            work=run.root,
+            any_of=disclosure.condition(condition),
+        )
+        for number, (leaves, condition) in enumerate(zip(merged.fragments, conditions, strict=True))
+    ]
 
 
 def _note(run: Run, fragments: list[Fragment]) -> str:
@@ -326,7 +247,7 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
     options, wanted = run.dataset.job.partitioning, run.draft.fragments
     asked = f"{wanted} fragments were {'worthwhile' if run.draft.reason else 'asked for'}"
     planned = run.draft.plan.leaves
-    largest = max(fragment["rows"] for fragment in fragments)
+    largest = max(fragment.rows for fragment in fragments)
     if largest > options.max_rows:
         return (
             f"the largest fragment has {largest} rows, more than max_rows ({options.max_rows}): "
@@ -342,13 +263,70 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
     return ""
 
 
-def _told(progress: Progress, phase: str, run: Run) -> Callable[[int], None]:
+def recoded(run: Run, state: RunState) -> RunState:
+    """The state of a run whose recoding is chosen: what is published alike lies in one fragment.
+
+    Or enough of it, and in fragments of no more than ``max_rows`` rows.
+    """
+    recoding = cast(Recoding, run.recoding)
+    planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state.leaves)))
+    if len(planned.fragments) == 1:
+        return replace(state, recoding=recoding.told)
+    frequencies = run.frequencies
+    counts = planning.counts_of(run.anonymizer, planned, frequencies)
+    merged, rows, split = merge_split_classes(run.anonymizer, planned, frequencies, recoding)
+    found = _described(run, merged, replace(counts, rows=rows), state.retrieval)
+    partitioning = {**found.partitioning, "split_classes": split}
+    if len(merged.fragments) < len(planned.fragments):
+        merging = (
+            f"{len(planned.fragments)} fragments were merged into {len(merged.fragments)}, so that "
+            "no file holds too few of the rows that are published alike"
+        )
+        partitioning["note"] = "; ".join(filter(None, (partitioning["note"], merging)))
+    return replace(found, partitioning=partitioning, recoding=recoding.told)
+
+
+def to_map(run: Run) -> list[Fragment]:
+    """The fragments of a run as its mapped tasks take them."""
+    job, fragments = run.dataset.job, run.state.fragments
+    if job.engine == "spark" and job.spark.shape == "application":
+        return [Fragment.together(fragments)]
+    return list(fragments)
+
+
+def _opened(job: Job, slots: int | None = None) -> Dataset:
+    source = storage.open_source(str(job.input), job.named_columns)
+    check_columns(job, source.schema.names)
+    check_rows(job, source.rows)
+    return Dataset(job, source, hierarchies_of(job), _room(job, slots))
+
+
+def _room(job: Job, slots: int | None) -> Slots:
+    """The room for fragments. A thread's costs 0.03 s, a Spark task starts in a second."""
+    if slots is not None:
+        return Slots(slots)
+    if job.engine == "spark":
+        return Slots(_SPARK_SLOTS, 1.0)
+    return Slots(_PER_CORE * available_cores(), 0.15)
+
+
+def _refuse_overlap(run: Run) -> None:
+    """Refuse people who were released before, where the job wants that."""
+    ledger.sketch(run.dataset.job, run.dataset.source, run.work)
+    ledger.refuse(run.dataset.job, run.work)
+
+
+def _save(run: Run, state: RunState, started: float) -> None:
+    run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
+
+
+def _in_rows(progress: Progress, phase: str, total: int) -> Told:
     """Progress in rows."""
     done = 0
 
     def told(rows: int) -> None:
         nonlocal done
         done += rows
-        progress(phase, done, run.dataset.source.rows)
+        progress(phase, done, total)
 
     return told

@@ -6,21 +6,17 @@ What :func:`~mondrian_ops.pipeline.count` has left is taken up here, by other pr
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.recoding import choose_recoding, first_phase, first_phase_parts
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import SCHEMA, check_schema
-from mondrian_ops.engines.fragment import Fragment
+from mondrian_ops.engines.handover import Fragment, Part, PartSummary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.pipeline.partition import recoded, to_map
 
 __all__ = ["parts_to_map", "recode", "specialize_part"]
-
-Part = dict[str, Any]
-"""A small JSON value: ``{"schema", "part", "parts", "work"}``."""
 
 
 def parts_to_map(job: Job, work: str) -> list[Part]:
@@ -31,32 +27,29 @@ def parts_to_map(job: Job, work: str) -> list[Part]:
     if job.engine == "spark":
         return []
     of_job = first_phase_parts(job)
-    return [{"schema": SCHEMA, "part": part, "parts": len(of_job), "work": work} for part in of_job]
+    return [Part(part, len(of_job), work) for part in of_job]
 
 
-def specialize_part(part: Part) -> dict[str, Any]:
+def specialize_part(part: Part) -> PartSummary:
     """The first phase on one part; its level goes to the working files.
 
-    Returns a small summary: ``{"part", "rows", "specializations", "equivalence_classes",
-    "seconds", "finished"}``. A retry writes the same level again. Raises StorageError where the
-    working files vanished.
+    A retry writes the same level again. Raises StorageError where the working files vanished.
     """
     started = time.perf_counter()
-    check_schema(part)
-    run = Run(storage.WorkDir.entered(part["work"]))
-    level = first_phase(run.anonymizer, run.frequencies, part["part"])
-    run.save_level(part["part"], level)
-    return {
-        "part": part["part"],
-        "rows": level.rows,
-        "specializations": len(level.steps),
-        "equivalence_classes": level.classes,
-        "seconds": round(time.perf_counter() - started, 3),
-        "finished": time.time(),
-    }
+    run = Run(storage.WorkDir.entered(part.work))
+    level = first_phase(run.anonymizer, run.frequencies, part.part)
+    run.save_level(part.part, level)
+    return PartSummary(
+        part=part.part,
+        rows=level.rows,
+        specializations=len(level.steps),
+        equivalence_classes=level.classes,
+        seconds=round(time.perf_counter() - started, 3),
+        finished=time.time(),
+    )
 
 
-def recode(work: str, summaries: Sequence[Mapping[str, Any]] = ()) -> list[Fragment]:
+def recode(work: str, summaries: Sequence[PartSummary] = ()) -> list[Fragment]:
     """Decide what the values of each column become, from the levels of all parts.
 
     ``summaries``: those of :func:`specialize_part`. Returns the run's fragments, and does nothing
@@ -66,19 +59,22 @@ def recode(work: str, summaries: Sequence[Mapping[str, Any]] = ()) -> list[Fragm
     started = time.perf_counter()
     run = Run(storage.WorkDir.entered(work))
     state = run.state
-    if state["recoding"] is None:
+    if state.recoding is None:
         levels = [run.level(part) for part in first_phase_parts(run.dataset.job)]
         run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, levels))
-        timings = {**state["timings_s"], **_first_phase(summaries)}
-        state = recoded(run, state)
-        timings["recode"] = time.perf_counter() - started
-        run.save_state({**state, "timings_s": timings})
+        recoding = recoded(run, state)
+        timings = {
+            **state.timings_s,
+            **_first_phase(summaries),
+            "recode": time.perf_counter() - started,
+        }
+        run.save_state(replace(recoding, timings_s=timings))
     return to_map(run)
 
 
-def _first_phase(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _first_phase(summaries: Sequence[PartSummary]) -> dict[str, float]:
     """Seconds from the first part's beginning to the last one's end."""
     if not summaries:
         return {}
-    began = min(each["finished"] - each["seconds"] for each in summaries)
-    return {"specialize_part": max(each["finished"] for each in summaries) - began}
+    began = min(each.finished - each.seconds for each in summaries)
+    return {"specialize_part": max(each.finished for each in summaries) - began}

@@ -21,20 +21,20 @@ from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
-from mondrian_ops.engines.fragment import Summary
-from mondrian_ops.engines.local import in_threads
+from mondrian_ops.engines.handover import RunState, Summary
 from mondrian_ops.engines.run import Run
+from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.pipeline import ledger
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, asks, judge, now
-from mondrian_ops.pipeline.assembly import Report, assembled
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by, standing_report
+from mondrian_ops.pipeline.report_builder import Report, assembled, timings
 from mondrian_ops.progress import Display, Progress
 
 if TYPE_CHECKING:
     from mondrian_ops.core import verification
 
-__all__ = ["Checked", "check", "publish", "published_once", "published_report", "wrap_up"]
+__all__ = ["Checked", "check", "judged", "publish", "published_once", "published_report", "wrap_up"]
 
 
 class Checked(NamedTuple):
@@ -117,33 +117,65 @@ def check(
     progress = progress or Display()
     started = time.perf_counter()
     directory = storage.WorkDir.entered(work)
-    state = {**Run(directory).state, "made_by": directory.made_by}
-    summaries = _by_fragment(summaries)
-    lacking = len(state["leaves"]) - len({summary["id"] for summary in summaries})
+    state = Run(directory).state
+    summaries = sorted(summaries, key=lambda summary: summary.id)
+    lacking = len(state.fragments) - len({summary.id for summary in summaries})
     if lacking:
         raise StorageError(
-            f"{lacking} of {len(state['leaves'])} fragments were not anonymized, so nothing is "
+            f"{lacking} of {len(state.fragments)} fragments were not anonymized, so nothing is "
             "published; see their tasks, then run again from the partition task"
         )
     seal = _parts_seal(directory) if job.may_ask else ""
     count, parts = _recounted(job, directory, summaries, progress)
-    verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
-    suppressed = sum(summary["suppressed"] for summary in summaries)
-    failures = (*verdict.failures, *lost_rows(job, state["rows"], count.rows, suppressed))
-    verdict = replace(verdict, passed=not failures, failures=failures)
-    for summary, part in zip(summaries, parts, strict=True):
-        summary["equivalence_classes"], summary["DP"] = part.classes, part.dp
-    report = assembled(job, state, summaries, count, verdict, started)
-    if failures:
-        raise PrivacyError(
-            "the release is refused and not published: " + "; ".join(failures), report
-        )
-    judge(job, report)
+    report = judged(
+        job,
+        state,
+        summaries,
+        verification.check(count, job, hierarchies_of(job, of_sensitive=True)),
+        count,
+        parts,
+        started=started,
+        made_by=directory.made_by,
+    )
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # as an approver has to know
     ledger.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")
+
+
+def judged(
+    job: Job,
+    state: RunState,
+    summaries: Sequence[Summary],
+    verdict: verification.Verdict,
+    count: verification.ReleaseCount,
+    parts: Sequence[verification.PartCount],
+    *,
+    started: float,
+    made_by: str | None = None,
+    refusal: str = "the release is refused and not published",
+) -> Report:
+    """The report of a release, by what was counted of it as a whole and in its parts.
+
+    ``started``: when counting began, on the performance counter.
+
+    Raises PrivacyError, which has the report, when a class fails, rows are lost or a limit is
+    exceeded.
+    """
+    suppressed = sum(summary.suppressed for summary in summaries)
+    failures = (*verdict.failures, *lost_rows(job, state.rows, count.rows, suppressed))
+    verdict = replace(verdict, passed=not failures, failures=failures)
+    recounted = [
+        replace(summary, equivalence_classes=part.classes, DP=part.dp)
+        for summary, part in zip(summaries, parts, strict=True)
+    ]
+    timings_s = timings(state, recounted, time.perf_counter() - started)
+    report = assembled(job, state, recounted, count, verdict, timings_s, made_by)
+    if failures:
+        raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
+    judge(job, report)
+    return report
 
 
 def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
@@ -227,12 +259,6 @@ def _write_report(directory: storage.WorkDir, report: Report) -> None:
             storage.write_file(f"{directory.staging}/{name}", content, directory.root)
 
 
-def _by_fragment(summaries: Sequence[Summary]) -> list[Summary]:
-    """One summary per fragment, in order; some tasks had several fragments."""
-    each = [one for summary in summaries for one in summary.get("summaries", [summary])]
-    return sorted(each, key=lambda summary: int(summary["id"]))
-
-
 def _recounted(
     job: Job, directory: storage.WorkDir, summaries: Sequence[Summary], progress: Progress
 ) -> tuple[verification.ReleaseCount, list[verification.PartCount]]:
@@ -240,7 +266,7 @@ def _recounted(
     from mondrian_ops.core import verification
 
     parts = []
-    paths = [directory.part_path(summary["id"]) for summary in summaries]
+    paths = [directory.part_path(summary.id) for summary in summaries]
     staged = directory.staged()
     stray = staged - {os.path.basename(path) for path in paths}
     stray -= {reports.JSON_NAME, reports.HTML_NAME, "_SUCCESS"}  # of an attempt before
@@ -252,7 +278,7 @@ def _recounted(
     for summary, path in zip(summaries, paths, strict=True):
         if os.path.basename(path) not in staged:
             raise StorageError(
-                f"part of fragment {summary['id']}: vanished between tasks; run again from the "
+                f"part of fragment {summary.id}: vanished between tasks; run again from the "
                 "partition task"
             )
     if not paths:

@@ -2,7 +2,7 @@
 
 from mondrian_ops.engines import shipping
 
-shipping.settle()
+shipping.bootstrap()
 
 from mondrian_ops import spark_app  # noqa: E402 - from the unpacked package
 

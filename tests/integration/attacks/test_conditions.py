@@ -77,10 +77,10 @@ def all_that_is_shown(
     said: list[str] = []
     fragments = pipeline.partition(job, work=work, progress=lambda *told: said.append(str(told)))
     labels = [
-        AnonymizeFragmentOperator(task_id="t", job={}, fragment=each).fragment_name
+        AnonymizeFragmentOperator(task_id="t", job={}, fragment=each.to_dict()).fragment_name
         for each in fragments
     ]
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     report = pipeline.wrap_up(job, work=work, summaries=summaries)
     pipeline.discard(work)
     assert cli.main(["plan", str(path)]) == 0
@@ -88,9 +88,8 @@ def all_that_is_shown(
     files = [path.read_text() for path in (path.parent / "release").glob("_*")]
     return "\n".join(
         [
-            *map(json.dumps, fragments),
+            *(json.dumps(each.to_dict()) for each in [*fragments, *summaries]),
             *labels,
-            *map(json.dumps, summaries),
             *said,
             *files,
             reports.render_text(report),
@@ -161,7 +160,7 @@ def values_shown(job: Path) -> dict[str, set[Any]]:
     """The values that the fragments of a plan show, by column."""
     found: dict[str, set[Any]] = {}
     for fragment in pipeline.plan(load_job(job)):
-        for predicate in (each for all_of in fragment["any_of"] for each in all_of):
+        for predicate in (each for all_of in fragment.any_of for each in all_of):
             found.setdefault(predicate["column"], set()).add(predicate.get("value"))
     return {column: values - {None} for column, values in found.items()}
 
@@ -203,7 +202,7 @@ def test_what_many_people_have_is_still_told(tmp_path):
     table = source(2_000)
     partitioning = {"fragments": 4, "sample": 1.0}
     job = described(tmp_path, table, quasi_identifiers=["age"], partitioning=partitioning)
-    wheres = [fragment["where"] for fragment in pipeline.plan(load_job(job))]
+    wheres = [fragment.where for fragment in pipeline.plan(load_job(job))]
     assert re.fullmatch(r"age <= \d+", wheres[0])
     assert re.fullmatch(r"age > \d+", wheres[-1])
     assert all("%" not in where for where in wheres)
@@ -229,12 +228,12 @@ def test_what_is_shown_in_values_takes_the_rows_that_the_fragment_has(
         taken = [
             any(
                 all((value <= each["value"]) == (each["op"] == "<=") for each in all_of)
-                for all_of in fragment["any_of"]
+                for all_of in fragment.any_of
             )
             for value in table[column].to_pylist()
         ]
-        assert sum(taken) == fragment["rows"]
-    shown = {each["value"] for f in fragments for all_of in f["any_of"] for each in all_of}
+        assert sum(taken) == fragment.rows
+    shown = {each["value"] for f in fragments for all_of in f.any_of for each in all_of}
     assert len(shown) == len(fragments) - 1
     assert is_round == shown.isdisjoint(table[column].to_pylist())
 

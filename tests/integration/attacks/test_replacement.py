@@ -50,7 +50,7 @@ def made(site: Path, made_by: str | None = NIGHTLY, **changed: Any) -> dict[str,
     work = work_path(str(job.output), "a night")
     try:
         fragments = pipeline.partition(job, work=work, made_by=made_by)
-        summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+        summaries = [pipeline.anonymize_fragment(each) for each in fragments]
         return pipeline.wrap_up(job, work=work, summaries=summaries)
     finally:
         pipeline.discard(work)
@@ -215,7 +215,7 @@ def test_what_is_published_in_the_meantime_is_not_replaced_either(site):
     )
     work = work_path(str(job.output), "slow")
     fragments = pipeline.partition(job, work=work, made_by=NIGHTLY)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.check(job, work=work, summaries=summaries)
     made(site)
     noted = storage.WorkDir.entered(work)

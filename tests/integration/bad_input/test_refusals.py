@@ -25,6 +25,7 @@ from mondrian_ops.core.errors import (
     PrivacyError,
     StorageError,
 )
+from mondrian_ops.engines.handover import Fragment
 
 # Values that no message may show.
 CANARIES = ("Canaria", "Quasimodo", "77317731", "Secretus", "123-45-6789")
@@ -333,11 +334,11 @@ def phases(site: Site, **keys: Any):
 
 @pytest.mark.parametrize("retrieval", ["scatter", "pushdown"])
 def test_working_files_that_vanished_before_a_fragment(site, retrieval):
-    job, work, fragments = phases(site, retrieval=retrieval)
+    _job, work, fragments = phases(site, retrieval=retrieval)
     shutil.rmtree(work)
     before = site.state()
     refused(
-        lambda: pipeline.anonymize_fragment(job, fragments[0]),
+        lambda: pipeline.anonymize_fragment(fragments[0]),
         StorageError,
         "vanished",
         "partition task",
@@ -348,12 +349,12 @@ def test_working_files_that_vanished_before_a_fragment(site, retrieval):
 
 def test_a_fragment_file_that_vanished(site):
     before = site.state()
-    job, work, fragments = phases(site, retrieval="scatter")
+    _job, work, fragments = phases(site, retrieval="scatter")
     for path in Path(work).rglob("*.arrow"):
         if path.parent != Path(work):
             path.unlink()
     refused(
-        lambda: pipeline.anonymize_fragment(job, fragments[0]),
+        lambda: pipeline.anonymize_fragment(fragments[0]),
         StorageError,
         "vanished",
         "partition task",
@@ -365,7 +366,7 @@ def test_a_fragment_file_that_vanished(site):
 def test_a_part_that_vanished(site):
     before = site.state()
     job, work, fragments = phases(site)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     next(Path(work).rglob("part-*.parquet")).unlink()
     refused(
         lambda: pipeline.wrap_up(job, work=work, summaries=summaries),
@@ -380,7 +381,7 @@ def test_a_part_that_vanished(site):
 def test_a_summary_that_is_missing(site):
     before = site.state()
     job, work, fragments = phases(site)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     refused(
         lambda: pipeline.wrap_up(job, work=work, summaries=summaries[:-1]),
         MondrianOpsError,
@@ -395,13 +396,13 @@ def test_an_input_that_changes_between_the_tasks(site, retrieval):
     pq.write_table(people(80), site.input)
     if retrieval == "pushdown":
         refused(
-            lambda: pipeline.anonymize_fragment(job, fragments[0]),
+            lambda: pipeline.anonymize_fragment(fragments[0]),
             InputError,
             "changed",
             "partition task",
         )
     else:  # its rows were fetched before
-        summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+        summaries = [pipeline.anonymize_fragment(each) for each in fragments]
         report = pipeline.wrap_up(job, work=work, summaries=summaries)
         assert report["rows"]["published"] == 40
     pipeline.discard(work)
@@ -410,7 +411,7 @@ def test_an_input_that_changes_between_the_tasks(site, retrieval):
 def test_a_part_that_was_tampered_with_is_refused(site):
     before = site.state()
     job, work, fragments = phases(site)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     path = next(Path(work).rglob("part-*.parquet"))
     table = pq.read_table(path)
     first = pa.array(["77317731", *table["age"].to_pylist()[1:]])
@@ -426,9 +427,9 @@ def test_a_part_that_was_tampered_with_is_refused(site):
 
 
 def test_a_fragment_of_another_version(site):
-    job, work, fragments = phases(site)
-    other = {**fragments[0], "schema": 99}
-    refused(lambda: pipeline.anonymize_fragment(job, other), StorageError, "99", "partition task")
+    _job, work, fragments = phases(site)
+    other = {**fragments[0].to_dict(), "schema": 99}
+    refused(lambda: Fragment.from_dict(other), StorageError, "99", "partition task")
     pipeline.discard(work)
 
 

@@ -252,10 +252,10 @@ def test_a_source_that_changes_between_the_passes_is_refused(changing: Changing)
 def test_a_source_that_changes_between_two_fragments_is_refused(changing: Changing) -> None:
     work = storage.work_path(str(changing.output), "run")
     first, second = pipeline.partition(changing.job, work=work)
-    pipeline.anonymize_fragment(changing.job, first)
+    pipeline.anonymize_fragment(first)
     changing.now()
     with pytest.raises(InputError) as refused:
-        pipeline.anonymize_fragment(changing.job, second)
+        pipeline.anonymize_fragment(second)
     pipeline.discard(work)
     changing.check(refused.value)
 
@@ -298,13 +298,13 @@ def test_a_clock_that_jumps_by_a_day_changes_nothing(
     work = scattered.work
     job = pipeline.load_job(scattered.job)
     fragments = pipeline.partition(job, work=work)
-    summaries = [pipeline.anonymize_fragment(job, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.wrap_up(job, work=work, summaries=summaries)
     pipeline.discard(work)
     assert told(scattered.output) == scattered.expected
     scattered.check_nothing_left()
     assert next(looks) > 1
-    assert all(each["seconds"] >= 0 for each in summaries)
+    assert all(each.seconds >= 0 for each in summaries)
     timings = json.loads((scattered.output / "_report.json").read_text())["timings_s"]
     assert all(seconds >= 0 for seconds in timings.values())
 

@@ -46,8 +46,7 @@ def expected_draft(run: Run, table: pa.Table) -> Draft:
 
 
 def drafted(run: Run, table: pa.Table) -> Run:
-    run.draft = expected_draft(run, table)
-    run.save_draft()
+    run.save_draft(expected_draft(run, table))
     return run
 
 
@@ -116,26 +115,26 @@ def test_cutting_and_writing(site: Site, engine: Engine, tmp_path: Path, retriev
     keys = shuffled if retrieval == "shuffle" else {"retrieval": retrieval}
     run = begun(site, tmp_path, **keys)
     pipeline.divide(run, engine=engine)
-    assert run.state["retrieval"]["used"] == retrieval
-    again = run.state["fragments"][1:2] if retrieval != "shuffle" else run.state["fragments"]
-    found = [*engine.anonymize(run, run.state["fragments"]), *engine.anonymize(run, again)]
-    summaries = {summary["id"]: summary for summary in found}
-    assert len(summaries) == len(run.state["fragments"]) > 3
+    assert run.state.retrieval == retrieval
+    again = run.state.fragments[1:2] if retrieval != "shuffle" else run.state.fragments
+    found = [*engine.anonymize(run, run.state.fragments), *engine.anonymize(run, again)]
+    summaries = {summary.id: summary for summary in found}
+    assert len(summaries) == len(run.state.fragments) > 3
     leaf = leaves_of(run, site.table)
-    for fragment in run.state["fragments"]:
-        mask = np.isin(leaf, run.state["leaves"][fragment["id"]])
+    for fragment in run.state.fragments:
+        mask = np.isin(leaf, run.state.leaves[fragment.id])
         rows = site.table.select(run.columns).filter(pa.array(mask))
         released, expected, _ = run.anonymizer.release(rows)
-        alone = tmp_path / f"{fragment['id']}.parquet"
+        alone = tmp_path / f"{fragment.id}.parquet"
         storage.write_part(str(alone), released)
-        part = pq.read_table(run.work.part_path(fragment["id"]))
+        part = pq.read_table(run.work.part_path(fragment.id))
         written = pq.read_table(alone)
         assert part.schema.equals(written.schema)
         assert in_any_order(part) == in_any_order(written)
-        summary = summaries[fragment["id"]]
-        assert summary["rows"] == fragment["rows"] == len(rows)
+        summary = summaries[fragment.id]
+        assert summary.rows == fragment.rows == len(rows)
         for name in ("equivalence_classes", "DP", "NCP", "attributes"):
-            assert summary[name] == expected[name]
+            assert getattr(summary, name) == expected[name]
     assert len(run.work.staged()) == len(summaries)
 
 
@@ -150,7 +149,7 @@ def test_the_whole_of_it_without_the_files_of_the_hierarchies(
     assert {q.hierarchy for q in run.dataset.job.quasi_identifiers} > {"tree.csv"}
     shutil.rmtree(other.hierarchies)
     pipeline.divide(run, engine=engine)
-    summaries = list(engine.anonymize(run, run.state["fragments"]))
+    summaries = list(engine.anonymize(run, run.state.fragments))
     report = pipeline.wrap_up(run.dataset.job, work=run.work.root, summaries=summaries)
     assert report["rows"]["published"] == ROWS
     release = pq.read_table(tmp_path / "out").sort_by("row")

@@ -24,7 +24,6 @@ from mondrian_ops.core.errors import (
     StorageError,
 )
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import SCHEMA
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
@@ -191,9 +190,7 @@ def test_what_is_spoilt_before_the_fragments(case: str, place: Place, spark_engi
         place.write()
         place.divided(LocalEngine(), retrieval=retrieval)
         spoil(place)
-        job = place.job()
-        fragment = {"schema": SCHEMA, "fragments": 3, "work": str(place.work)}
-        return refusal(lambda: pipeline.anonymize_fragment(job, fragment, engine))
+        return refusal(lambda: pipeline.anonymize_all(str(place.work), engine))
 
     spark = attempt(spark_engine)
     assert spark == attempt(LocalEngine())
@@ -206,9 +203,9 @@ def test_an_input_that_changes_before_it_is_shuffled(
     spoil: Callable[[Place], None], place: Place, spark_engine: Engine
 ) -> None:
     run = place.divided(spark_engine, **SHUFFLED)
-    assert run.state["retrieval"]["used"] == "shuffle"
+    assert run.state.retrieval == "shuffle"
     spoil(place)
-    kind, text = refusal(lambda: list(spark_engine.anonymize(run, run.state["fragments"])))
+    kind, text = refusal(lambda: list(spark_engine.anonymize(run, run.state.fragments)))
     assert kind is InputError
     assert "changed while it was read" in text or "no such file" in text
     assert not run.work.staged()
@@ -218,8 +215,7 @@ def test_an_input_that_changes_before_it_is_counted(place: Place, spark_engine: 
     def attempt(engine: Engine) -> tuple[type[BaseException], str]:
         place.write()
         run = pipeline.begin(place.job(), str(place.work))
-        run.draft = engine.draft(run, lambda _: None)
-        run.save_draft()
+        run.save_draft(engine.draft(run, lambda _: None))
         change_input(place)
         return refusal(lambda: engine.count(run, scatter=True, told=lambda _: None))
 
@@ -234,7 +230,7 @@ def test_an_error_that_nobody_foresaw_may_be_retried(place: Place, spark_engine:
     (place.work / "release").rename(place.work / "elsewhere")
     (place.work / "release").write_text("a file where a directory should be")
     with pytest.raises(Exception) as caught:
-        list(spark_engine.anonymize(run, run.state["fragments"]))
+        list(spark_engine.anonymize(run, run.state.fragments))
     assert not isinstance(caught.value, MondrianOpsError)
 
 

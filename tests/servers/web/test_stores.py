@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from mondrian_ops import storage
 from mondrian_ops.airflow_plugin import _pages
-from mondrian_ops.operators.records import release_id
+from mondrian_ops.operators.report_archiving import release_id
 from mondrian_ops.storage import Archive
 from mondrian_ops.web import reader
 from releases import entry_id, keep

@@ -212,19 +212,24 @@ def job_of(source: str, output: str, retrieval: str) -> dict[str, Any]:
 def _partition(job: dict[str, Any], work: str, **_: Any) -> Any:
     from mondrian_ops import pipeline
 
-    return pipeline.partition(pipeline.load_job(job), work=work)
+    fragments = pipeline.partition(pipeline.load_job(job), work=work)
+    return [fragment.to_dict() for fragment in fragments]
 
 
-def _anonymize(job: dict[str, Any], values: list[Any], **_: Any) -> Any:
+def _anonymize(values: list[Any], **_: Any) -> Any:
     from mondrian_ops import pipeline
+    from mondrian_ops.engines.handover import Fragment
 
-    return pipeline.anonymize_fragment(pipeline.load_job(job), values[0][len(values) - 1])
+    fragment = Fragment.from_dict(values[0][len(values) - 1])
+    return pipeline.anonymize_fragment(fragment).to_dict()
 
 
 def _wrap_up(job: dict[str, Any], work: str, values: list[Any]) -> Any:
     from mondrian_ops import pipeline
+    from mondrian_ops.engines.handover import Summary
 
-    return pipeline.wrap_up(pipeline.load_job(job), work=work, summaries=values[1:])["rows"]
+    summaries = [Summary.from_dict(each) for each in values[1:]]
+    return pipeline.wrap_up(pipeline.load_job(job), work=work, summaries=summaries)["rows"]
 
 
 def _clean_up(work: str, **_: Any) -> None:

@@ -150,7 +150,7 @@ class SparkHarness:
             os.kill(pid, signal.SIGCONT)
         quiet()
         assert _names(Path(work)) == before
-        summaries = [pipeline.anonymize_fragment(local, each) for each in fragments]
+        summaries = [pipeline.anonymize_fragment(each) for each in fragments]
         pipeline.wrap_up(local, work=work, summaries=summaries)
         pipeline.discard(work)
         assert told(output)[0] == self._expected[0]

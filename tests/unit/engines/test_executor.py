@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,7 +18,7 @@ from mondrian_ops.core.entities import LeafEntities
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
-from mondrian_ops.engines.spark import SparkEngine
+from mondrian_ops.engines.run import RunLocation
 
 
 @st.composite
@@ -150,7 +148,7 @@ def run(tmp_path):
 
 def test_executors_are_held_to_the_limits_of_the_task(run):
     limits = storage.limits()
-    described = SparkEngine._described(SimpleNamespace(), run)
+    described = RunLocation.of(run).to_json()
     storage.restrict_to(None)
     source = executor._run(described).dataset.source
     assert storage.limits() == limits
@@ -163,7 +161,7 @@ def test_executors_are_held_to_the_limits_of_the_task(run):
 def test_a_task_without_limits_leaves_none_to_its_executors(run):
     limits = storage.limits()
     storage.restrict_to(None)
-    described = SparkEngine._described(SimpleNamespace(), run)
+    described = RunLocation.of(run).to_json()
     storage.restrict_to(limits)
     executor._run(described)
     assert storage.limits() is None
@@ -171,13 +169,13 @@ def test_a_task_without_limits_leaves_none_to_its_executors(run):
 
 def test_executors_have_the_sizes_that_the_task_allows(run):
     with limits.changed(csv_line=100, inflation=7):
-        described = SparkEngine._described(SimpleNamespace(), run)
+        described = RunLocation.of(run).to_json()
     source = executor._run(described).dataset.source
     assert limits.in_use() == {"csv_line": 100, "inflation": 7}
     assert next(source.batches()).num_rows > 0
     limits.use(None)
     executor._run.cache_clear()
-    executor._run(SparkEngine._described(SimpleNamespace(), run))
+    executor._run(RunLocation.of(run).to_json())
     assert limits.in_use() == {}
 
 
@@ -186,14 +184,14 @@ def test_of_an_unforeseen_error_an_executor_tells_kind_and_place_only(run):
         raise ValueError("Mary, 34, HIV")
         yield
 
-    step = executor.Step(break_down, SparkEngine._described(SimpleNamespace(), run))
+    step = executor.Step(break_down, RunLocation.of(run).to_json())
     with pytest.raises(RuntimeError, match=r"^ValueError at .*its message is withheld"):
         list(step([]))
 
 
 def test_executors_of_an_attempt_that_was_given_up_write_nothing(tmp_path):
     with limited_run(tmp_path) as run:
-        described = SparkEngine._described(SimpleNamespace(), run)
+        described = RunLocation.of(run).to_json()
         executor._run.cache_clear()
         late = executor._run(described).work
         late.write_bytes("x", b"x")

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline, storage
-from mondrian_ops.engines import fragment as fragments
+from mondrian_ops.engines import fragment as module
 from mondrian_ops.engines import local
+from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.engines.local import LocalEngine
 
 
@@ -18,7 +19,7 @@ from mondrian_ops.engines.local import LocalEngine
 def taken(monkeypatch):
     """The cores that each fragment is cut on."""
     found: list[int] = []
-    monkeypatch.setattr(fragments, "anonymize", lambda _run, _one, cores: found.append(cores))
+    monkeypatch.setattr(module, "anonymize", lambda _run, _one, cores: found.append(cores))
     monkeypatch.setattr(local, "available_cores", lambda: 8)
     return found
 
@@ -26,12 +27,13 @@ def taken(monkeypatch):
 @pytest.mark.parametrize(("number", "cores"), [(1, 8), (3, 2), (8, 1), (20, 1)])
 def test_all_cores_are_divided_among_the_fragments(taken, number, cores):
     run = SimpleNamespace(anonymizer=None)
-    list(LocalEngine().anonymize(run, [{"rows": rows} for rows in range(number)]))
+    fragments = [Fragment(id=rows, where="", rows=rows, work="w") for rows in range(number)]
+    list(LocalEngine().anonymize(run, fragments))
     assert taken == [cores] * number
 
 
-@pytest.mark.parametrize(("asked", "cores"), [({}, 1), ({"cores": 3}, 3)])
-def test_a_fragment_by_itself_takes_one_unless_it_is_given_more(tmp_path, taken, asked, cores):
+@pytest.mark.parametrize(("engine", "cores"), [(None, 1), (LocalEngine(3), 3)])
+def test_a_fragment_by_itself_takes_one_unless_it_is_given_more(tmp_path, taken, engine, cores):
     pq.write_table(pa.table({"age": [1, 2, 3, 4]}), tmp_path / "in.parquet")
     job = pipeline.load_job(
         {"input": str(tmp_path / "in.parquet"), "output": str(tmp_path / "out"), "k": 2,
@@ -39,5 +41,5 @@ def test_a_fragment_by_itself_takes_one_unless_it_is_given_more(tmp_path, taken,
     )  # fmt: skip
     work = storage.work_path(str(job.output), "r")
     for fragment in pipeline.partition(job, work=work):
-        pipeline.anonymize_fragment(job, fragment, **asked)
+        pipeline.anonymize_fragment(fragment, engine)
     assert set(taken) == {cores}

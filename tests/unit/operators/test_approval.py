@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 from airflow.sdk.execution_time import hitl, task_runner
 from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
+import handed_over
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import ApprovalError, PrivacyError
 from mondrian_ops.operators import (
@@ -249,7 +250,7 @@ class Release:
         return WrapUpOperator(
             task_id="t",
             job=self.job,
-            summaries=[{"id": 0, "work": self.work.root}] if hasattr(self, "work") else [],
+            summaries=[handed_over.summary(0, self.work.root)] if hasattr(self, "work") else [],
             on_refusal=self.noting,
             on_waiting=self.noting,
         )

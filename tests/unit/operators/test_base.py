@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+import handed_over
 from mondrian_ops import operators, pipeline
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import (
@@ -28,10 +29,10 @@ from mondrian_ops.operators.base import read_job, release_name, work_of
 
 ALL = [
     (PartitionOperator, {}),
-    (AnonymizeFragmentOperator, {"fragment": {"id": 0, "where": "", "work": "w"}}),
+    (AnonymizeFragmentOperator, {"fragment": handed_over.fragment()}),
     (SpecializePartOperator, {"part": {"part": 0, "parts": 2, "work": "w"}}),
     (RecodeOperator, {"parts": []}),
-    (WrapUpOperator, {"summaries": [{"id": 0, "work": "w"}]}),
+    (WrapUpOperator, {"summaries": [handed_over.summary()]}),
     (FrontierSampleOperator, {"k": [2]}),
     (FrontierPointOperator, {"point": {"k": 2, "l": None, "drawn": {"work": "w"}}}),
     (FrontierOperator, {"sample": [{"k": 2}], "points": []}),

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 from mondrian_ops.operators import WrapUpOperator
 from mondrian_ops.operators.base import read_job
 from mondrian_ops.operators.links import release_url
-from mondrian_ops.operators.records import record
+from mondrian_ops.operators.report_archiving import record
 
 
 def test_another_try_in_another_process_finds_the_release_by_its_run(context, job, kept):
     """A retry, a cleared task, two tries at once, and whoever links to the release."""
     command = (
-        "from mondrian_ops.operators.records import release_id as i;"
+        "from mondrian_ops.operators.report_archiving import release_id as i;"
         "print(i('a_dag', 'manual__1', 'g', 0))"
     )
     context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from mondrian_ops import pipeline
 from mondrian_ops.algorithms import planning
 from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.operators import PartitionOperator
 from mondrian_ops.operators import partition as module
 from mondrian_ops.operators.base import read_job
@@ -120,7 +121,8 @@ def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context
 
 def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
     partition = PartitionOperator(task_id="g.p", job=tds_job, map_first_phase=True)
-    place = SimpleNamespace(partition=lambda *_told: [{"id": 0, "rows": 100}])
-    monkeypatch.setattr("mondrian_ops.operators.partition.place_of", lambda *_told: place)
+    whole = Fragment(id=0, where="", rows=100, work="w")
+    monkeypatch.setattr(pipeline, "partition", lambda *_told, **_options: [whole])
+    monkeypatch.setattr(partition, "working", lambda *_told: nullcontext())
     partition.job = {**tds_job, "engine": "spark"}
     assert partition.execute(context) == []

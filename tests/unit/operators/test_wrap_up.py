@@ -8,14 +8,11 @@ import pytest
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowFailException
 
+from handed_over import fragment, summary
 from mondrian_ops import pipeline, storage
+from mondrian_ops.engines.handover import Summary
 from mondrian_ops.operators import AnonymizeFragmentOperator, WrapUpOperator
 from mondrian_ops.operators.base import read_job, work_of
-
-
-def summary(fragment_id: int, work: str) -> dict:
-    return {"id": fragment_id, "rows": 5, "equivalence_classes": 1, "work": work}
-
 
 REPORT = {
     "rows": {"input": 5, "published": 5, "suppressed": 0},
@@ -67,8 +64,7 @@ def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up,
     work = work_of(read_job(job), task, context)
     task.summaries = [summary(0, work), summary(0, "of another release"), summary(1, work)]
     result = task.execute(context)
-    assert [each["id"] for each in wrapped_up["summaries"]] == [0, 1]
-    assert all("work" not in each for each in wrapped_up["summaries"])
+    assert [each.id for each in wrapped_up["summaries"]] == [0, 1]
     assert wrapped_up["work"] == work
     assert set(result) == {
         *("output", "rows", "asked", "achieved", "equivalence_classes"),
@@ -80,10 +76,11 @@ def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, 
     wrap_up = WrapUpOperator(task_id="g.t", job=job, summaries=[])
     work = storage.WorkDir(work_of(read_job(job), wrap_up, context))
     work.create()
-    summaries = [{"id": n, "rows": 5, "equivalence_classes": 1} for n in range(3)]
-    monkeypatch.setattr(pipeline, "anonymize_fragment", lambda *_a, **_b: {"summaries": summaries})
-    fragment = {"id": 0, "where": "all", "work": work.root, "fragments": 3}
-    task = AnonymizeFragmentOperator(task_id="g.a", job=job, fragment=fragment)
+    summaries = [Summary.from_dict(summary(number, work.root)) for number in range(3)]
+    monkeypatch.setattr(pipeline, "anonymize_all", lambda *_: summaries)
+    task = AnonymizeFragmentOperator(
+        task_id="g.a", job=job, fragment=fragment(work=work.root, fragments=3)
+    )
     wrap_up.summaries = [task.execute(context)]
     assert wrap_up.summaries == [{"summaries": 3, "work": work.root}]
     wrap_up.execute(context)

@@ -54,21 +54,21 @@ def names(work):
 
 
 def test_each_part_is_specialized_by_itself_and_all_of_them_decide(top_down, parts):
-    assert [(each["part"], each["parts"]) for each in parts] == [(0, 3), (1, 3), (2, 3)]
+    assert [(each.part, each.parts) for each in parts] == [(0, 3), (1, 3), (2, 3)]
     summaries = [pipeline.specialize_part(part) for part in parts]
-    assert sum(each["rows"] for each in summaries) == 900
-    assert all(each["rows"] > 200 and each["specializations"] for each in summaries)
-    work = parts[0]["work"]
+    assert sum(each.rows for each in summaries) == 900
+    assert all(each.rows > 200 and each.specializations for each in summaries)
+    work = parts[0].work
     fragments = pipeline.recode(work, summaries)
-    assert sum(each["rows"] for each in fragments) == 900
+    assert sum(each.rows for each in fragments) == 900
     told = Run(WorkDir(work)).state
-    asked = {each["part"]: each["specializations"] for each in summaries}
-    assert told["recoding"]["specializations"]["parts"] == [asked[part] for part in range(3)]
-    assert told["recoding"]["k_intermediate"] == 40
+    asked = {each.part: each.specializations for each in summaries}
+    assert told.recoding["specializations"]["parts"] == [asked[part] for part in range(3)]
+    assert told.recoding["k_intermediate"] == 40
 
 
 def test_a_part_done_again_and_a_decision_made_again_change_nothing(top_down, parts, tmp_path):
-    work = parts[0]["work"]
+    work = parts[0].work
     for part in [*parts, parts[1]]:
         pipeline.specialize_part(part)
     fragments = pipeline.recode(work)
@@ -76,7 +76,7 @@ def test_a_part_done_again_and_a_decision_made_again_change_nothing(top_down, pa
     pipeline.specialize_part(parts[0])
     assert pipeline.recode(work) == fragments
     assert Run(WorkDir(work)).state == state
-    summaries = [pipeline.anonymize_fragment(top_down, each) for each in fragments]
+    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.wrap_up(top_down, work=work, summaries=summaries)
     mapped = in_any_order(pq.read_table(tmp_path / "out"))
     pipeline.run(top_down)
@@ -95,7 +95,7 @@ def breaking_down(sink, _schema):
 
 
 def test_what_was_counted_does_not_wait_with_a_release(parts):
-    work = WorkDir(parts[0]["work"])
+    work = WorkDir(parts[0].work)
     assert storage.FREQUENCIES in names(work.root)
     work.remove_fragments()
     work.remove_fragments()
@@ -104,7 +104,7 @@ def test_what_was_counted_does_not_wait_with_a_release(parts):
 
 def test_a_part_that_fails_half_way_leaves_nothing_behind(parts, monkeypatch):
     """And no decision is made without it."""
-    work = parts[0]["work"]
+    work = parts[0].work
     before = names(work)
     with monkeypatch.context() as patch:
         patch.setattr(pa.ipc, "new_stream", breaking_down)
@@ -115,14 +115,14 @@ def test_a_part_that_fails_half_way_leaves_nothing_behind(parts, monkeypatch):
     pipeline.specialize_part(parts[2])
     with pytest.raises(StorageError, match="run again from the partition task"):
         pipeline.recode(work)
-    assert Run(WorkDir(work)).state["recoding"] is None
+    assert Run(WorkDir(work)).state.recoding is None
     pipeline.specialize_part(parts[1])
     assert pipeline.recode(work)
 
 
 def test_what_an_obsolete_attempt_found_is_not_taken(top_down, parts, monkeypatch):
     """It has counted another time; its successor's working files are not touched."""
-    work = parts[0]["work"]
+    work = parts[0].work
     first_phase = recoding.specialized
 
     def overtaken(anonymizer, frequencies, part):

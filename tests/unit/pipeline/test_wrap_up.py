@@ -46,7 +46,7 @@ class Wrapping:
         )
         self.work = storage.WorkDir(storage.work_path(str(self.out), run))
         fragments = pipeline.partition(self.job, work=self.work.root)
-        self.summaries = [pipeline.anonymize_fragment(self.job, each) for each in fragments]
+        self.summaries = [pipeline.anonymize_fragment(each) for each in fragments]
 
     def wrap_up(self, approve: Any = None) -> dict[str, Any]:
         keys = {"work": self.work.root, "summaries": self.summaries}
@@ -61,7 +61,7 @@ class Wrapping:
     @property
     def parts(self) -> list[Path]:
         """The parts that are there, in the order of their fragments."""
-        paths = [Path(self.work.part_path(summary["id"])) for summary in self.summaries]
+        paths = [Path(self.work.part_path(summary.id)) for summary in self.summaries]
         return [path for path in paths if path.exists()]
 
     def rewrite(self, change: Any) -> None:
@@ -79,8 +79,9 @@ def refused(wrapping: Wrapping, kind: type[Exception], *says: str) -> Exception:
 
 def test_the_report_is_that_of_the_parts(tmp_path):
     wrapping = Wrapping(tmp_path)
-    for summary in wrapping.summaries:
-        summary |= {"equivalence_classes": -1, "DP": -1}  # counted anew
+    wrapping.summaries = [  # counted anew
+        replace(each, equivalence_classes=-1, DP=-1) for each in wrapping.summaries
+    ]
     seen = []
     report = pipeline.wrap_up(
         wrapping.job,
@@ -196,7 +197,7 @@ def test_a_class_that_fails_is_refused_with_its_report(tmp_path, engine):
 
 def test_rows_said_to_be_suppressed_must_be_allowed_to(tmp_path):
     wrapping = Wrapping(tmp_path)
-    wrapping.summaries[0]["suppressed"] = 1
+    wrapping.summaries[0] = replace(wrapping.summaries[0], suppressed=1)
     refused(wrapping, PrivacyError, "1 rows are suppressed, 0 may be")
 
 
@@ -215,7 +216,7 @@ def test_a_fragment_that_was_not_anonymized_is_missed(tmp_path):
     refused(wrapping, StorageError, "1 of 2 fragments were not anonymized")
     wrapping.summaries = [both[0], both[0]]
     refused(wrapping, StorageError, "1 of 2 fragments were not anonymized")
-    wrapping.summaries = [{"summaries": both}]  # of one task
+    wrapping.summaries = both
     assert wrapping.wrap_up()["rows"]["published"] == ROWS
 
 
@@ -352,7 +353,7 @@ def test_a_late_attempt_publishes_nothing_of_the_next_one(tmp_path, monkeypatch)
 
     def late(*args: Any) -> None:
         again = pipeline.partition(wrapping.job, work=wrapping.work.root)
-        pipeline.anonymize_fragment(wrapping.job, again[0])
+        pipeline.anonymize_fragment(again[0])
         publish(*args)
 
     monkeypatch.setattr(storage, "publish", late)
@@ -436,7 +437,7 @@ def test_persons_are_counted_at_wrap_up(tmp_path):
 def test_a_run_without_fragments_is_none(tmp_path):
     wrapping = Wrapping(tmp_path)
     run = Run(wrapping.work)
-    run.save_state({**run.state, "leaves": []})
+    run.save_state(replace(run.state, fragments=()))
     for part in wrapping.parts:
         part.unlink()
     wrapping.summaries = []

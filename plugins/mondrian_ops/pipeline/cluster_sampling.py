@@ -11,7 +11,7 @@ chapters 6, 8 and 9A).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,14 +26,16 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job, Partitioning
 from mondrian_ops.core.profile import profiled_columns
 from mondrian_ops.engines.counting import Counting
-from mondrian_ops.engines.fragment import Summary
-from mondrian_ops.engines.local import Draw, LocalEngine, in_threads
+from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.engines.profiling import Draw
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.progress import Progress
 
 __all__ = ["Size", "draw", "measure", "size_of"]
 
 _PILOT = "pilot.arrow"
+_DRAWN = "drawn.json"
 
 # A fragment has room for so many classes of the largest k, so that its borders weigh little.
 _CLASSES = 100
@@ -69,12 +71,11 @@ def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> dict[st
     run = Run(storage.WorkDir(work), replace(dataset, job=_lenient(dataset.job, size)))
     run.dataset.save(run.work)
     rows = dataset.source.rows
-    run.draft = LocalEngine().draft(run, lambda read: progress("survey", read, rows))
-    run.save_draft()
+    run.save_draft(LocalEngine().draft(run, lambda read: progress("survey", read, rows)))
     seed = run.dataset.job.partitioning.seed
     leaves = _evenly(run.draft.plan.leaves, size.drawn, seed)
     kept = _keep(run, leaves, progress)
-    run.save_state({"leaves": leaves, "fragments": run.draft.plan.leaves})
+    run.work.write_json(_DRAWN, leaves)
     return {"measured": kept, "fragments": run.draft.plan.leaves, "drawn": len(leaves)}
 
 
@@ -85,7 +86,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     """
     run = Run(storage.WorkDir(work))
     anonymizer = _anonymizer(job, run)
-    drawn = [storage.read_fragment(run.work, leaf) for leaf in run.state["leaves"]]
+    drawn = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
     summaries, counter = [], None
     standing = list(_standing(anonymizer, drawn))
     for released, summary, _ in in_threads(anonymizer.release, standing):
@@ -100,7 +101,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     verdict = verification.check(count, job)
     if not verdict.passed:
         raise PrivacyError("the release would be refused: " + "; ".join(verdict.failures))
-    share = len(drawn) / run.state["fragments"]
+    share = len(drawn) / run.draft.plan.leaves
     figures = _figures(job, run.draft.profile.rows, summaries, count, verdict)
     return figures | {"GCP_error": _standard_error(job, summaries, share)}
 
@@ -167,10 +168,10 @@ def _passing(draw: Draw, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 def _anonymizer(job: Job, run: Run) -> Anonymizer:
     """What a run of ``job`` would anonymize each of its fragments with."""
-    profile, hierarchies = run.draft.profile, run.dataset.hierarchies
+    survey, hierarchies = run.draft.profile, run.dataset.hierarchies
     pilot = run.work.read_arrow(_PILOT)
-    whole = replace(job.partitioning, fragments=1, max_rows=profile.rows)
-    draft = planning.draft(replace(job, partitioning=whole), profile, hierarchies, pilot, pilot)
+    whole = replace(job.partitioning, fragments=1, max_rows=survey.rows)
+    draft = planning.draft(replace(job, partitioning=whole), survey, hierarchies, pilot, pilot)
     return draft.anonymizer(job, hierarchies)
 
 
@@ -199,7 +200,7 @@ def _stands(anonymizer: Anonymizer, rows: pa.Table) -> bool:
 def _figures(
     job: Job,
     rows: int,
-    summaries: Sequence[Summary],
+    summaries: Sequence[Mapping[str, Any]],
     count: verification.ReleaseCount,
     verdict: verification.Verdict,
 ) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def _figures(
     }
 
 
-def _standard_error(job: Job, summaries: Sequence[Summary], share: float) -> float | None:
+def _standard_error(job: Job, summaries: Sequence[Mapping[str, Any]], share: float) -> float | None:
     """Of GCP, a ratio of two sums over a ``share`` of the fragments; None where there is one."""
     n = len(summaries)
     if n < 2:

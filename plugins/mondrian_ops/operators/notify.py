@@ -12,7 +12,7 @@ from airflow.sdk import BaseNotifier
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators.links import release_url
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.records import refusal_recorded
+from mondrian_ops.operators.report_archiving import refusal_recorded
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

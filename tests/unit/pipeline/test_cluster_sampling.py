@@ -18,8 +18,8 @@ from frontier_jobs import job_over, small_job
 from mondrian_ops import anonymize, datasets, pipeline, storage
 from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
 from mondrian_ops.core.job import Job
-from mondrian_ops.engines.run import Dataset, Run
-from mondrian_ops.pipeline import drawing, frontier
+from mondrian_ops.engines.run import Dataset
+from mondrian_ops.pipeline import cluster_sampling, frontier
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.progress import Display
 
@@ -43,7 +43,7 @@ class TestSize:
     def test_a_sample_is_a_part_in_fragments_that_hold_many_classes(
         self, rows: int, wanted: int, k: int
     ) -> None:
-        size = drawing.size_of(rows, wanted, k)
+        size = cluster_sampling.size_of(rows, wanted, k)
         if size is None:
             least = max(100 * k, 1000, -(-rows // 4096), -(-wanted // 400))
             assert wanted >= rows or max(16, round(wanted / least)) >= rows // least
@@ -63,7 +63,7 @@ class TestSize:
 
     @given(st.integers(1, 500), st.integers(1, 500), st.integers(0, 2**32))
     def test_fragments_are_drawn_evenly(self, fragments: int, drawn: int, seed: int) -> None:
-        found = drawing._evenly(fragments, drawn, seed)
+        found = cluster_sampling._evenly(fragments, drawn, seed)
         assert len(found) == min(drawn, fragments)
         assert found[0] >= 0 and found[-1] < fragments
         step = fragments / len(found)
@@ -71,7 +71,7 @@ class TestSize:
         assert np.all((gaps >= math.floor(step)) & (gaps <= math.ceil(step)))
 
     def test_each_fragment_is_as_likely_as_any_other(self) -> None:
-        drawn = Counter(at for seed in range(4000) for at in drawing._evenly(10, 3, seed))
+        drawn = Counter(at for seed in range(4000) for at in cluster_sampling._evenly(10, 3, seed))
         assert all(abs(drawn[at] - 1200) < 120 for at in range(10))
 
 
@@ -80,7 +80,9 @@ class TestSample:
         job = job_over(hands, tmp_path)
         work = storage.WorkDir(str(tmp_path / "work"))
         work.create()
-        drawn = drawing.draw(dataset_of(job), drawing.Size(20, 20), work.root, Display())
+        drawn = cluster_sampling.draw(
+            dataset_of(job), cluster_sampling.Size(20, 20), work.root, Display()
+        )
         assert drawn == {"measured": HANDS, "fragments": 20, "drawn": 20}
         kept = pa.concat_tables([storage.read_fragment(work, leaf) for leaf in range(20)])
         source = pq.read_table(hands).select(kept.column_names)
@@ -91,8 +93,8 @@ class TestSample:
         job = job_over(hands, tmp_path, k=10, l=2)
         work = storage.WorkDir(str(tmp_path / "work"))
         work.create()
-        drawing.draw(dataset_of(job), drawing.Size(20, 20), work.root, Display())
-        point = drawing.measure(job, work.root)
+        cluster_sampling.draw(dataset_of(job), cluster_sampling.Size(20, 20), work.root, Display())
+        point = cluster_sampling.measure(job, work.root)
         metrics = pipeline.run(job)["metrics"]
         assert point["GCP_error"] == 0
         assert point["NCP"] == pytest.approx(metrics["NCP"], rel=0.02)
@@ -145,8 +147,8 @@ class TestSample:
         spread = sum((lost / 2 - ratio * n) ** 2 for n, lost in zip(rows, ncp, strict=True)) / 3
         mean = sum(rows) / 4
         expected = math.sqrt((1 - 0.25) / 4 * spread) / mean
-        assert drawing._standard_error(job, summaries, 0.25) == pytest.approx(expected)
-        assert drawing._standard_error(job, summaries[:1], 0.25) is None
+        assert cluster_sampling._standard_error(job, summaries, 0.25) == pytest.approx(expected)
+        assert cluster_sampling._standard_error(job, summaries[:1], 0.25) is None
 
     def test_a_fragment_that_cannot_stand_is_merged(self, tmp_path: Path) -> None:
         """Half of the space has one sensitive value only."""
@@ -223,7 +225,7 @@ class TestSample:
             seen.extend(tmp_path.iterdir())
             raise error
 
-        monkeypatch.setattr(drawing, "_keep", break_down)
+        monkeypatch.setattr(cluster_sampling, "_keep", break_down)
         with pytest.raises((OSError, KeyboardInterrupt, MondrianOpsError)):
             frontier.trace(job_over(hands, tmp_path), frontier.points([5], [1]), rows=HANDS // 4)
         assert len(seen) == 1
@@ -235,6 +237,6 @@ class TestSample:
         grid = frontier.points([5], [1])
         drawn = frontier.draw(job, grid, work=str(tmp_path / "work"), rows=HANDS // 4)
         assert (tmp_path / "work").stat().st_mode & 0o777 == 0o700
-        kept = Run(storage.WorkDir(str(tmp_path / "work"))).state["leaves"]
+        kept = storage.WorkDir(str(tmp_path / "work")).read_json("drawn.json")
         assert len(kept) == drawn["drawn"]
         pipeline.discard(str(tmp_path / "work"))

@@ -9,11 +9,17 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from handed_over import summary
 from mondrian_ops import pipeline
 from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.operators import PartitionOperator, WrapUpOperator
 from mondrian_ops.operators.base import read_job, work_of
-from mondrian_ops.operators.records import record, record_frontier, refusal_recorded, release_id
+from mondrian_ops.operators.report_archiving import (
+    record,
+    record_frontier,
+    refusal_recorded,
+    release_id,
+)
 from mondrian_ops.storage import Archive
 from report_samples import make
 
@@ -92,7 +98,7 @@ def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
     context["ti"].task_id = f"g.{phase}"
     operators = {
         "partition": PartitionOperator(task_id="g.partition", job=job),
-        "wrap_up": WrapUpOperator(task_id="g.wrap_up", job=job, summaries=[{"work": work}]),
+        "wrap_up": WrapUpOperator(task_id="g.wrap_up", job=job, summaries=[summary(0, work)]),
     }
     with pytest.raises(AirflowFailException, match="refused"):
         operators[phase].execute(context)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mondrian_ops.engines.cores import available_cores
+from mondrian_ops.engines.threads import available_cores
 
 
 @pytest.fixture(autouse=True)

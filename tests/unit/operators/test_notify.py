@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import BaseNotifier
 
-from mondrian_ops.operators.telling import Telling
+from mondrian_ops.operators.notify import Telling
 from notices import RELEASE, Noting
 
 

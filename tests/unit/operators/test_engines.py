@@ -1,4 +1,4 @@
-"""How tasks reach Spark: by which connection, and what is said where it leads nowhere."""
+"""Which engine a task has: by which connection, and what is said where it leads nowhere."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.hooks.spark import SparkConnect
+from mondrian_ops.engines.handover import Fragment
+from mondrian_ops.engines.spark_submit import SparkSubmitEngine
 from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
 from mondrian_ops.operators.base import read_job
-from mondrian_ops.operators.places import place_of
 from servers.processes import free_port
 
 
@@ -30,12 +30,14 @@ def connected(monkeypatch, job):
 
 
 def test_the_type_of_the_connection_decides(connected, context):
-    from mondrian_ops.hooks.spark_submit import SparkSubmit
-
     task = PartitionOperator(task_id="t", job={})
-    for kind, place in (("spark_connect", SparkConnect), ("spark", SparkSubmit)):
-        job = read_job(connected(conn_type=kind, host="a.host"))
-        assert isinstance(place_of(job, task, context), place)
+    with task.working(read_job(connected(conn_type="spark", host="a.host")), context) as engine:
+        assert isinstance(engine, SparkSubmitEngine)
+        assert task.engine is engine
+    assert task.engine is None
+    connect = read_job(connected(conn_type="spark_connect", host="127.0.0.1", port=free_port()))
+    with pytest.raises(ConnectionError), task.working(connect, context):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_a_connection_of_no_use_is_refused(connected, context, attributes, told)
 
 def test_a_connection_that_is_not_there_is_refused(context, job):
     job.update(engine="spark", spark={"connection": "nowhere"})
-    fragment = {"id": 0, "where": "", "work": "w"}
+    fragment = Fragment(id=0, where="", rows=1, work="w").to_dict()
     for task in (
         PartitionOperator(task_id="p", job=job),
         AnonymizeFragmentOperator(task_id="a", job=job, fragment=fragment),
@@ -93,25 +95,25 @@ def served(connected, spark_cluster):
 
 
 @pytest.mark.java
-def test_properties_are_those_of_the_session(served):
+def test_properties_are_those_of_the_session(served, context):
     job = read_job(served({"spark.sql.shuffle.partitions": 3}))
-    with SparkConnect()._engine(job) as engine:
+    with PartitionOperator(task_id="t", job={}).working(job, context) as engine:
         assert engine._session.conf.get("spark.sql.shuffle.partitions") == "3"
 
 
 @pytest.mark.java
-def test_a_property_that_is_none_of_a_session_is_refused(served):
+def test_a_property_that_is_none_of_a_session_is_refused(served, context):
     job = read_job(served({"spark.executor.memory": "1g"}))
     with (
         pytest.raises(JobError, match=r"spark\.conf\.spark\.executor\.memory: cannot be set"),
-        SparkConnect()._engine(job),
+        PartitionOperator(task_id="t", job={}).working(job, context),
     ):
         pass
 
 
 @pytest.mark.java
-def test_a_task_that_is_stopped_interrupts_its_session(served):
-    place, errors, begun = SparkConnect(), [], threading.Event()
+def test_a_task_that_is_stopped_interrupts_its_session(served, context):
+    task, errors, begun = PartitionOperator(task_id="t", job={}), [], threading.Event()
 
     def wait_long(batches):
         import time
@@ -121,7 +123,7 @@ def test_a_task_that_is_stopped_interrupts_its_session(served):
 
     def work():
         try:
-            with place._engine(read_job(served())) as engine:
+            with task.working(read_job(served()), context) as engine:
                 begun.set()
                 engine._session.range(1).mapInArrow(wait_long, "id long").collect()
         except Exception as error:
@@ -131,7 +133,8 @@ def test_a_task_that_is_stopped_interrupts_its_session(served):
     thread.start()
     begun.wait(120)
     while thread.is_alive():
-        place.stop()
+        if task.engine is not None:
+            task.engine.stop()
         thread.join(1)
     assert len(errors) == 1
     assert "OPERATION_CANCELED" in errors[0]

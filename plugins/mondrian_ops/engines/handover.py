@@ -1,0 +1,158 @@
+"""What tasks hand over to each other: frozen values, and the small dicts that they travel as.
+
+Airflow keeps what a task returns as JSON (XCom); the state of a run is JSON in its working files.
+Both are written and read here and nowhere else. Each dict has the version of its schema:
+``from_dict`` raises StorageError on another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from mondrian_ops.core.plan import SCHEMA, check_schema
+
+__all__ = ["Fragment", "Part", "PartSummary", "RunState", "Summary"]
+
+
+class _Handed:
+    """A frozen dataclass whose fields are JSON values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A small JSON value."""
+        values = {name: getattr(self, name) for name in self._names()}
+        return {"schema": SCHEMA} | {k: v for k, v in values.items() if v is not None}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """What :meth:`to_dict` gave. Raises StorageError on another version; further keys are
+        passed over."""
+        check_schema(value)
+        return cls(**{name: value[name] for name in cls._names() if name in value})
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [each.name for each in fields(cls)]  # type: ignore[arg-type]  # of each subclass
+
+
+@dataclass(frozen=True)
+class Fragment(_Handed):
+    """Rows of the dataset that are anonymized on their own.
+
+    ``where`` and ``any_of`` are its condition as it may be shown, as text and as data; the exact
+    one is in the working files ``work``. ``fragments`` is None but where the value stands for all
+    fragments of a run, which one Spark application anonymizes: it is their number then.
+    """
+
+    id: int
+    where: str
+    rows: int
+    work: str
+    any_of: Sequence[Sequence[Mapping[str, Any]]] = ()
+    fragments: int | None = None
+
+    @classmethod
+    def together(cls, fragments: Sequence[Fragment]) -> Fragment:
+        """All fragments of a run as the work of one task."""
+        return cls(
+            id=0,
+            where=f"{len(fragments)} fragments in one Spark application",
+            rows=sum(fragment.rows for fragment in fragments),
+            work=fragments[0].work,
+            fragments=len(fragments),
+        )
+
+    @property
+    def name(self) -> str:
+        """Number and condition."""
+        where = self.where or "all rows"
+        return where if self.fragments is not None else f"{self.id}: {where}"
+
+
+@dataclass(frozen=True)
+class Summary(_Handed):
+    """What became of a fragment; ``id``, ``where`` and ``work`` are those of the fragment.
+
+    ``DP`` and ``NCP`` are sums over its classes, and so are ``NCP`` and ``LM`` of ``attributes``:
+    ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``. The work took ``seconds``
+    until ``finished`` (Unix time).
+    """
+
+    id: int
+    where: str
+    work: str
+    rows: int
+    suppressed: int
+    equivalence_classes: int
+    DP: int
+    NCP: float
+    attributes: Mapping[str, Mapping[str, Any]]
+    seconds: float
+    finished: float
+
+    @classmethod
+    def of(cls, fragment: Fragment, measured: Mapping[str, Any], started: float) -> Summary:
+        """The summary of a fragment by what :class:`Released` says of its rows.
+
+        ``started``: when the work on it began, on the performance counter.
+        """
+        seconds = round(time.perf_counter() - started, 3)
+        about: dict[str, Any] = {"id": fragment.id, "where": fragment.where, "work": fragment.work}
+        return cls(**about, **measured, seconds=seconds, finished=time.time())
+
+
+@dataclass(frozen=True)
+class Part(_Handed):
+    """One of the ``parts`` of the rows that a first phase of a recoding works on."""
+
+    part: int
+    parts: int
+    work: str
+
+
+@dataclass(frozen=True)
+class PartSummary(_Handed):
+    """What the first phase found on a part, in ``seconds`` until ``finished`` (Unix time)."""
+
+    part: int
+    rows: int
+    specializations: int
+    equivalence_classes: int
+    seconds: float
+    finished: float
+
+
+@dataclass(frozen=True)
+class RunState(_Handed):
+    """What the partition task found out, for the tasks that follow.
+
+    ``leaves`` are those of the plan that each of the ``fragments`` consists of; ``retrieval`` is
+    how these get their rows: pushdown, scatter, shuffle or memory. ``recoding`` is empty where no
+    column is recoded as a whole, and None until the recoding is chosen. The others are as a report
+    has them.
+    """
+
+    rows: int
+    columns: Mapping[str, Any]
+    constant: str
+    cut: Mapping[str, Any]
+    retrieval: str
+    leaves: Sequence[Sequence[int]]
+    fragments: Sequence[Fragment]
+    generalizations: Mapping[str, str]
+    partitioning: Mapping[str, Any]
+    recoding: Mapping[str, Any] | None = None
+    timings_s: Mapping[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A small JSON value."""
+        return {**super().to_dict(), "fragments": [each.to_dict() for each in self.fragments]}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> RunState:
+        """What :meth:`to_dict` gave."""
+        check_schema(value)
+        fragments = tuple(map(Fragment.from_dict, value["fragments"]))
+        return super().from_dict({**value, "fragments": fragments})

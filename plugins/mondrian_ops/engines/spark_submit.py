@@ -1,0 +1,152 @@
+"""The spark-submit engine: each phase is an application of its own, wherever its driver runs.
+
+The driver sees neither Airflow nor the machine that submitted it. Its request says where the
+working files are; all else is in them, and so is its result in the end
+(:mod:`mondrian_ops.spark_app`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from mondrian_ops import storage
+from mondrian_ops.core import errors
+from mondrian_ops.core.errors import MondrianOpsError, StorageError
+from mondrian_ops.engines import Engine, StepwiseEngine
+from mondrian_ops.engines.handover import Fragment, Summary
+from mondrian_ops.engines.run import Run, RunLocation
+
+__all__ = ["Request", "Result", "SparkSubmitEngine", "Submission"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an application is to do: the ``step`` ``partition``, or ``anonymize``.
+
+    ``fragment`` is the number of the one to anonymize; None: all of them.
+    """
+
+    step: str
+    location: RunLocation
+    fragment: int | None = None
+
+    @classmethod
+    def of(cls, run: Run, step: str, fragment: int | None = None) -> Request:
+        """A step of a run, whose ledger is reached, too."""
+        ledger = run.dataset.job.ledger
+        return cls(step, RunLocation.of(run, *filter(None, [ledger])), fragment)
+
+    def to_json(self) -> str:
+        """The request as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        """What :meth:`to_json` gave."""
+        value = json.loads(text)
+        return cls(**{**value, "location": RunLocation(**value["location"])})
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an application leaves in the working files: a small value, or an error that is final."""
+
+    value: Any = None
+    error: str = ""
+    text: str = ""
+
+    @classmethod
+    def left(cls, work: storage.WorkDir, step: str, fragment: int | None) -> Result | None:
+        """The result of a step, if this attempt at the run has one."""
+        try:
+            return cls(**work.read_json(_result_name(work, step, fragment)))
+        except StorageError:
+            return None
+
+    def leave(self, work: storage.WorkDir, step: str, fragment: int | None) -> None:
+        """Write it where :meth:`left` looks for it."""
+        work.write_json(_result_name(work, step, fragment), asdict(self))
+
+    def get(self) -> Any:
+        """The value; raises the error if it is one."""
+        if self.error:
+            kind: type[MondrianOpsError] = getattr(errors, self.error)
+            raise kind(self.text)
+        return self.value
+
+
+def _result_name(work: storage.WorkDir, step: str, fragment: int | None) -> str:
+    """The name of the working file; an obsolete application does not touch another's."""
+    return f"result-{step}-{'all' if fragment is None else fragment}-{work.token}.json"
+
+
+class Submission(Protocol):
+    """How applications reach a cluster: what a connection gives."""
+
+    def run(self, step: str, request: Callable[[], Request], is_done: Callable[[], bool]) -> None:
+        """Wait for an application that an earlier try has submitted; without one, submit it.
+
+        ``request`` is called when one is to be submitted, ``is_done`` tells whether a result is
+        there.
+        """
+
+    def kill(self) -> None:
+        """Kill the driver."""
+
+
+class SparkSubmitEngine(Engine):
+    """An application does the work; a retry waits for the one that is there already."""
+
+    def __init__(self, submission: Submission) -> None:
+        self._submission = submission
+
+    def partition(
+        self, work: str, begin: Callable[[], Run], divide: Callable[[Run, StepwiseEngine], None]
+    ) -> Run:
+        """Begin the run here; the driver divides it.
+
+        Only an error that is final removes the working files: a driver may still be at them. One
+        that has left a result is not, whichever try has started it.
+        """
+        directory = storage.WorkDir(work)
+        try:
+            self._result(directory, "partition", lambda: Request.of(begin(), "partition"))
+        except MondrianOpsError:
+            if Result.left(directory, "partition", None) is not None:
+                directory.remove()
+            directory.give_up()
+            raise
+        return Run(storage.WorkDir.entered(work))
+
+    def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
+        """All fragments, or one, by one application."""
+        number = fragments[0].id if len(fragments) == 1 else None
+        request = Request.of(run, "anonymize", number)  # says so where the working files are gone
+        found = self._result(run.work, "anonymize", lambda: request, number)
+        return map(Summary.from_dict, found)
+
+    def stop(self) -> None:
+        """Kill the driver."""
+        self._submission.kill()
+
+    def _result(
+        self,
+        work: storage.WorkDir,
+        step: str,
+        request: Callable[[], Request],
+        fragment: int | None = None,
+    ) -> Any:
+        def is_done() -> bool:
+            return Result.left(work, step, fragment) is not None
+
+        self._submission.run(step, request, is_done)
+        result = Result.left(work, step, fragment)
+        if result is None:
+            raise RuntimeError(
+                f"{work.root}: the Spark application left no result; its driver must be able to "
+                "write there, and its own log tells more"
+            )
+        return result.get()

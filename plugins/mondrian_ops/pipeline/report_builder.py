@@ -1,0 +1,86 @@
+"""The report of a run, from what its phases found out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mondrian_ops import report as reports
+from mondrian_ops import storage
+from mondrian_ops.core.job import Job
+from mondrian_ops.engines.handover import RunState, Summary
+
+if TYPE_CHECKING:
+    from mondrian_ops.core import verification
+
+__all__ = ["Report", "assembled", "partitioning_note", "timings"]
+
+Report = dict[str, Any]
+
+
+def assembled(
+    job: Job,
+    state: RunState,
+    summaries: Sequence[Summary],
+    count: verification.ReleaseCount,
+    verdict: verification.Verdict,
+    timings_s: Mapping[str, float],
+    made_by: str | None = None,
+) -> Report:
+    """The report of a release that was counted as ``count``, one summary for each of its files."""
+    shown = job.to_dict()
+    for key in ("input", "output", "ledger"):
+        if shown.get(key):
+            shown[key] = storage.shown(shown[key])
+    return reports.build(
+        job=shown,
+        rows={
+            "input": state.rows,
+            "published": count.rows,
+            "suppressed": sum(summary.suppressed for summary in summaries),
+        },
+        class_sizes=count.histogram,
+        class_persons=count.persons_histogram,
+        achieved=verdict.achieved,
+        verification={
+            "passed": verdict.passed,
+            "checked": list(verdict.checked),
+            "failures": list(verdict.failures),
+            "files": len(summaries),
+        },
+        summaries=[summary.to_dict() for summary in summaries],
+        columns=state.columns,
+        generalizations=state.generalizations,
+        partitioning=state.partitioning,
+        cut={} if job.recodes_columns else state.cut,
+        recoding=state.recoding,
+        retrieval={"asked": job.retrieval, "used": state.retrieval},
+        timings_s=timings_s,
+        notes=[note for note in (state.constant, state.partitioning["note"]) if note],
+        made_by=made_by,
+    )
+
+
+def timings(state: RunState, summaries: Sequence[Summary], wrap_up_s: float) -> dict[str, float]:
+    """The seconds of each phase; of fragments from the first one's beginning to the last one's
+    end."""
+    found = dict(state.timings_s)
+    if summaries:
+        began = min(summary.finished - summary.seconds for summary in summaries)
+        found["anonymize"] = max(summary.finished for summary in summaries) - began
+    return {**found, "wrap_up": wrap_up_s}
+
+
+def partitioning_note(
+    job: Job, *, fragments: int, sample_rows: int, merged: int, reason: str, note: str
+) -> dict[str, Any]:
+    """What a report says of the division into fragments."""
+    return {
+        "strategy": job.partitioning.strategy,
+        "asked": job.partitioning.fragments,
+        "reason": reason,
+        "fragments": fragments,
+        "sample_rows": sample_rows,
+        "merged": merged,
+        "note": note,
+    }

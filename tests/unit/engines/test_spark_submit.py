@@ -1,0 +1,154 @@
+"""What a driver leaves as its result, and what a task leaves that has waited for it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mondrian_ops import pipeline, spark_app, storage
+from mondrian_ops.core import limits
+from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
+from mondrian_ops.engines.handover import Fragment
+from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.engines.run import Run
+from mondrian_ops.engines.spark_submit import Request, Result, SparkSubmitEngine
+from mondrian_ops.storage import WorkDir, workdir
+
+
+@pytest.fixture
+def begun(tmp_path, monkeypatch):
+    """A job, and working files that another process made, whose driver is found again."""
+    (tmp_path / "in.csv").write_text("age\n1\n2\n3\n4\n")
+    told = {
+        "input": str(tmp_path / "in.csv"),
+        "output": str(tmp_path / "release"),
+        "k": 2,
+        "quasi_identifiers": ["age"],
+        "engine": "spark",
+    }
+    job, work = storage.load_job(told), str(tmp_path / ".work")
+    pipeline.begin(job, work)
+    monkeypatch.setattr(workdir, "_BEGUN", set())
+    return job, work
+
+
+class Submission:
+    """A cluster on which a driver does ``driven``: one found again, or the one requested."""
+
+    def __init__(self, driven, found_again=False):
+        self.driven, self.found_again = driven, found_again
+        self.steps, self.killed = [], False
+
+    def run(self, step, request, is_done):
+        self.steps.append(step)
+        if not self.found_again:
+            request = request()
+        assert not is_done()
+        self.driven(request)
+
+    def kill(self):
+        self.killed = True
+
+
+def drive(monkeypatch, done, request):
+    """A driver that does ``done`` in place of Spark's work."""
+    monkeypatch.setenv(spark_app.REQUEST_VARIABLE, request.to_json())
+    monkeypatch.setattr(spark_app, "_done", done)
+    spark_app.main()
+
+
+def partition(job, work, submission):
+    return pipeline.partition(job, work=work, engine=SparkSubmitEngine(submission))
+
+
+def test_a_driver_divides_and_anonymizes(begun, monkeypatch):
+    """One that is requested: nothing has to be there before."""
+    job, work = begun
+
+    def done(request, run):
+        engine = LocalEngine()
+        if request.step == "partition":
+            return pipeline.divide(run, engine)
+        return [each.to_dict() for each in engine.anonymize(run, run.state.fragments)]
+
+    submission = Submission(partial(drive, monkeypatch, done))
+    (fragment,) = partition(job, work, submission)
+    assert (fragment.rows, fragment.work) == (4, work)
+    summary = pipeline.anonymize_fragment(fragment, SparkSubmitEngine(submission))
+    assert (summary.id, summary.rows) == (0, 4)
+    assert submission.steps == ["partition", "anonymize"]
+
+
+def test_what_is_final_is_a_drivers_result_and_not_its_failure(begun, monkeypatch):
+    _, work = begun
+
+    def impossible(_request, _run):
+        raise PrivacyError("l: no release can meet it; lower l")
+
+    drive(monkeypatch, impossible, Request.of(Run(WorkDir(work)), "partition"))
+    with pytest.raises(PrivacyError, match="lower l"):
+        Result.left(WorkDir(work), "partition", None).get()
+
+
+def test_what_a_retry_may_cure_is_a_drivers_failure_and_not_its_result(begun, monkeypatch):
+    _, work = begun
+
+    def lost(_request, _run):
+        raise ConnectionError("an executor is lost")
+
+    with pytest.raises(ConnectionError):
+        drive(monkeypatch, lost, Request.of(Run(WorkDir(work)), "partition"))
+    assert Result.left(WorkDir(work), "partition", None) is None
+
+
+def test_a_final_error_of_a_driver_found_again_leaves_nothing(begun):
+    job, work = begun
+
+    def refused(_request):
+        result = Result(error="InputError", text="column 'age': is empty; fill it")
+        result.leave(WorkDir(work), "partition", None)
+
+    with pytest.raises(InputError, match="column 'age'"):
+        partition(job, work, Submission(refused, found_again=True))
+    assert not Path(work).exists()
+
+
+def test_a_driver_that_has_no_result_keeps_its_working_files(begun):
+    job, work = begun
+
+    def refused(_request):
+        raise InputError("no more than this try is refused; try another")
+
+    with pytest.raises(InputError, match="this try"):
+        partition(job, work, Submission(refused, found_again=True))
+    assert Path(work, "attempt").exists()
+
+
+def test_a_driver_that_ends_without_a_result_may_be_tried_again(begun):
+    job, work = begun
+    with pytest.raises(RuntimeError, match="left no result"):
+        partition(job, work, Submission(lambda _: None, found_again=True))
+
+
+def test_a_request_has_the_limits_of_the_task(begun):
+    _, work = begun
+    run = Run(WorkDir(work))
+    with limits.changed(columns=9):
+        assert Request.of(run, "partition").location.limits == {"columns": 9}
+    assert Request.of(run, "partition").location.limits == {}
+
+
+def test_a_task_that_is_stopped_kills_the_driver():
+    submission = Submission(None)
+    SparkSubmitEngine(submission).stop()
+    assert submission.killed
+
+
+def test_without_working_files_nothing_is_submitted(tmp_path):
+    gone = Fragment(id=0, where="", rows=4, work=str(tmp_path / "gone"))
+    submission = Submission(None)
+    with pytest.raises(StorageError, match="working files"):
+        pipeline.anonymize_fragment(gone, SparkSubmitEngine(submission))
+    assert submission.steps == []
