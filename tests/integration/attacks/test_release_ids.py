@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from mondrian_ops import storage
-from mondrian_ops.operators import records
+from mondrian_ops.operators import report_archiving
 from mondrian_ops.storage import Archive
 from report_samples import make
 
@@ -31,7 +31,7 @@ JOB = {"input": "in.csv", "output": "out/people", "k": 2, "quasi_identifiers": [
 def released(tmp_path, monkeypatch):
     """Has an Airflow of its own release the same twice, at the same moment; returns its ids."""
     job = storage.load_job(JOB)
-    monkeypatch.setattr(records, "datetime", SimpleNamespace(now=lambda _zone: MOMENT))
+    monkeypatch.setattr(report_archiving, "datetime", SimpleNamespace(now=lambda _zone: MOMENT))
 
     def release(name: str) -> list[str]:
         random.seed(0)
@@ -41,7 +41,7 @@ def released(tmp_path, monkeypatch):
         run = SimpleNamespace(dag_id=DAG, run_id=RUN)
         instance = SimpleNamespace(task_id=f"{GROUP}.wrap_up", map_index=MAPPED)
         for state in ("published", "refused"):  # the first is kept as an entry of its own
-            records.record({"dag_run": run, "ti": instance}, job, state, make())
+            report_archiving.record({"dag_run": run, "ti": instance}, job, state, make())
         return [entry["id"] for entry in Archive(location).entries()]
 
     return release

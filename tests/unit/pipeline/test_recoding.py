@@ -123,7 +123,7 @@ def test_a_part_that_fails_half_way_leaves_nothing_behind(parts, monkeypatch):
 def test_what_an_obsolete_attempt_found_is_not_taken(top_down, parts, monkeypatch):
     """It has counted another time; its successor's working files are not touched."""
     work = parts[0].work
-    first_phase = recoding.specialized
+    first_phase = recoding.first_phase
 
     def overtaken(anonymizer, frequencies, part):
         level = first_phase(anonymizer, frequencies, part)
@@ -131,7 +131,7 @@ def test_what_an_obsolete_attempt_found_is_not_taken(top_down, parts, monkeypatc
         return level
 
     with monkeypatch.context() as patch:
-        patch.setattr(recoding, "specialized", overtaken)
+        patch.setattr(recoding, "first_phase", overtaken)
         with pytest.raises(StorageError, match="belongs to a later attempt"):
             pipeline.specialize_part(parts[0])
     assert not [name for name in names(work) if name.startswith("level")]
