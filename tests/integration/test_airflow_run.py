@@ -1,4 +1,4 @@
-"""The main job in a real Airflow, from the trigger to the release, looked at from outside.
+"""The main job and a foreign DAG in a real Airflow, from the trigger to the release.
 
 Scheduler, DAG processor, API server, LocalExecutor, SQLite; `tests/servers/airflow` has the rest.
 """
@@ -6,20 +6,32 @@ Scheduler, DAG processor, API server, LocalExecutor, SQLite; `tests/servers/airf
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import shutil
+from collections.abc import Iterator
 
 import pandas as pd
 import pytest
 
 from adversary import covers
-from observing import form, states
-from projects import QUASI_IDENTIFIERS, airflow_of, copied, opened
+from local_airflow import CHECKOUT
+from observing import form, published, states
+from projects import QUASI_IDENTIFIERS, Project, airflow_of, copied, opened
+
+pytestmark = pytest.mark.airflow
 
 
-@pytest.mark.airflow
-def test_the_main_job_runs_from_the_form_to_the_release(tmp_path: Path) -> None:
-    root = copied(tmp_path / "project")
+@pytest.fixture(scope="module")
+def own_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A project with the DAG of ``examples`` among its own, and its Airflow on SQLite."""
+    root = copied(tmp_path_factory.mktemp("airflow") / "project")
+    shutil.copy(CHECKOUT / "examples" / "dags" / "customers.py", root / "dags")
     settings = {**opened(root), "MONDRIAN_OPS_HIERARCHIES": str(root / "include" / "hierarchies")}
+    with airflow_of(root, "", settings) as airflow:
+        yield Project(root, airflow)
+
+
+def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) -> None:
+    root, airflow = own_project.root, own_project.airflow
     source = root / "include" / "examples" / "people.csv"
     release = root / "out" / "release"
     job = {
@@ -31,11 +43,9 @@ def test_the_main_job_runs_from_the_form_to_the_release(tmp_path: Path) -> None:
         "quasi_identifiers": QUASI_IDENTIFIERS,
         "sensitive": ["diagnosis"],
     }
-    with airflow_of(root, "", settings) as airflow:
-        run_id = airflow.trigger("mondrian_anonymize", form(job))
-        assert airflow.finish("mondrian_anonymize", run_id) == "success"
-        tasks = airflow.tasks("mondrian_anonymize", run_id)
-    assert states(tasks) == {
+    run_id = airflow.trigger("mondrian_anonymize", form(job))
+    assert airflow.finish("mondrian_anonymize", run_id) == "success"
+    assert states(airflow.tasks("mondrian_anonymize", run_id)) == {
         ("partition", "success"): 1,
         ("anonymize_fragment", "success"): 3,
         ("wrap_up", "success"): 1,
@@ -55,3 +65,17 @@ def test_the_main_job_runs_from_the_form_to_the_release(tmp_path: Path) -> None:
     for name in names:
         shown = set(published[name])
         assert all(any(covers(text, value) for text in shown) for value in set(people[name]) - {""})
+
+
+def test_a_foreign_dag_goes_on_with_the_release(own_project: Project) -> None:
+    root, airflow = own_project.root, own_project.airflow
+    source = root / "include" / "examples" / "people.csv"
+    (root / "data").mkdir(exist_ok=True)
+    shutil.copy(source, root / "data" / "crm_export.csv")
+    run_id = airflow.trigger("customers")
+    assert airflow.finish("customers", run_id) == "success"
+    (release,) = (root / "out" / "customers").iterdir()
+    assert published(release) == (pd.read_csv(source)["age"] >= 18).sum()
+    mart = pd.read_csv(root / "out" / "income_by_sex_and_age.csv")
+    shown = pd.concat(map(pd.read_parquet, release.glob("part-*.parquet")))
+    assert set(mart["age"].astype(str)) == set(shown["age"].astype(str))

@@ -1,0 +1,90 @@
+"""A platform team's own DAG: analysts get yesterday's customers, anonymized.
+
+    extract ──▶ anonymize (partition ──▶ anonymize_fragment ──▶ wrap_up) ──▶ refresh_mart
+
+Copy it into a DAGs folder that has `data/` and `out/` beside it, where jobs may read and write by
+default; docs/security.md of mondrian_ops says how to allow other places. mondrian_ops brings the
+tasks of the group only. The rest stands for what such a team has already.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, Asset, task
+
+from mondrian_ops.notifications import WebhookNotifier
+from mondrian_ops.task_groups import anonymize_group
+
+HOME = Path(__file__).resolve().parents[1]
+EXPORT = HOME / "data" / "crm_export.csv"
+DAY = "{{ dag_run.run_after | ds }}"  # as `ds`, which a run that an asset starts does not have
+
+# The keys are those of docs/job.md. A job can also be a file: anonymize_group("customers.yaml").
+JOB = {
+    "k": 10,
+    "l": 2,
+    "identifiers": ["name"],
+    "quasi_identifiers": ["age", "sex", "zip=prefix", "country=hierarchy:countries.csv"],
+    "sensitive": ["income"],
+    # What analysts could not use is not published either: it is refused, and the run fails.
+    "max_gcp": 0.7,
+}
+
+
+@task
+def extract(day: str) -> str:
+    """Take the adults of the CRM's export, as the Parquet file of the day; returns its path."""
+    # Imported here, so that the scheduler parses this file in milliseconds.
+    import pyarrow.compute as pc
+    from pyarrow import csv, parquet
+
+    as_text = csv.ConvertOptions(column_types={"zip": "string"}, strings_can_be_null=True)
+    people = csv.read_csv(EXPORT, convert_options=as_text)
+    path = HOME / "data" / "customers" / f"{day}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(people.filter(pc.greater_equal(people["age"], 18)), path)
+    return str(path)
+
+
+@task
+def refresh_mart(ti: Any = None) -> str:
+    """Write the mean income by sex and age, from the release only; returns the path."""
+    from pyarrow import csv, dataset
+
+    # What wrap_up returned: where the release is, its k and l, losses and risks. No personal data.
+    release = ti.xcom_pull(task_ids="anonymize.wrap_up")
+    # Any reader of Parquet will do. What begins with an underscore, the report, it leaves aside.
+    customers = dataset.dataset(release["output"]).to_table(columns=["sex", "age", "income"])
+    means = customers.group_by(["sex", "age"]).aggregate([("income", "mean")])
+    mart = HOME / "out" / "income_by_sex_and_age.csv"
+    csv.write_csv(means.sort_by([("sex", "ascending"), ("age", "ascending")]), mart)
+    return str(mart)
+
+
+with DAG(
+    "customers",
+    description="The day's customers, anonymized for analysts",
+    doc_md=__doc__,
+    schedule="@daily",
+    start_date=datetime(2025, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    default_args={"owner": "crm", "retries": 1, "retry_delay": timedelta(minutes=1)},
+    tags=["crm"],
+) as dag:
+    anonymize = anonymize_group(
+        # An upstream task's result is the input; the output has a template of the run. It is the
+        # same when a day is run again, whose release is then replaced in one step.
+        {**JOB, "input": extract(DAY), "output": f"{HOME}/out/customers/{DAY}"},
+        # For the tasks of the group: a pool or a queue of workers that may see personal data.
+        default_args={"execution_timeout": timedelta(hours=1)},
+        # DAGs of other teams can be scheduled by it: it gets an event with each release.
+        asset=Asset("customers_released"),
+        # A refused release tells those who can change the job, in a chat; the run fails either way.
+        on_refusal=[WebhookNotifier("privacy_team_chat")],
+    )
+    # It follows wrap_up, so it starts only when the release was checked and published.
+    anonymize >> refresh_mart()
