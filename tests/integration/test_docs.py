@@ -67,3 +67,16 @@ def test_pages_that_code_and_settings_name_exist() -> None:
 def test_the_index_names_every_page() -> None:
     index = {target for target, _ in LINK.findall(text_of(DOCS / "README.md"))}
     assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= index
+
+
+def test_messages_to_repair_are_those_of_the_code() -> None:
+    """Code spans of the first column are pieces of our messages; `…` is what varies."""
+    modules = sorted((ROOT / "plugins").rglob("*.py"))
+    code = "".join(path.read_text("utf-8") for path in modules)
+    code = re.sub(r"[\"']\s*\n\s*f?[\"']", "", code)  # a message goes on in the next line
+    code = re.sub(r"\{[^{}]*\}", "…", code)
+    cells = re.findall(r"^\| (.*?) \|", (DOCS / "repair.md").read_text("utf-8"), re.MULTILINE)
+    pieces = [piece for cell in cells for span in re.findall(r"`([^`]+)`", cell)
+              for piece in span.split("…")]  # fmt: skip
+    assert len(pieces) > 20
+    assert not [piece for piece in pieces if piece.strip() not in code]
