@@ -9,7 +9,6 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import brute_force
-from mondrian_ops.algorithms import mondrian
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import CutPolicy
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -135,7 +134,7 @@ def anonymizer_of(kinds, columns, sensitive, keys, greedy="median"):
 
 
 def classes_of(anonymizer, table, cut) -> set[frozenset[int]]:
-    classes = mondrian.anonymize(anonymizer.encode(table), cut)
+    classes = cut.classes(anonymizer.encode(table))
     ends = [*classes.starts.tolist()[1:], len(classes.index)]
     runs = [classes.index[a:b] for a, b in zip(classes.starts.tolist(), ends, strict=True)]
     assert sorted(classes.index.tolist()) == list(range(table.num_rows))

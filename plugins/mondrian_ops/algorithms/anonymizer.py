@@ -133,35 +133,28 @@ class Anonymizer:
         cut on so many ``cores``.
         """
         if recoding is None:
-            classes, published = self._cut(table, cores)
+            rows = self.encode(table)
+            classes = self.cut.classes(rows, cores)
+            published = {
+                attribute.name: attribute.publish(encoded, classes)
+                for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
+            }
         else:
-            classes, published = self._recoded(table, recoding)
+            classes, nodes = recoding.classes(
+                [each.encode(table[each.name]).codes for each in self.attributes]
+            )
+            published = {
+                attribute.name: attribute.publish_nodes(of_attribute)
+                for attribute, of_attribute in zip(self.trees, nodes, strict=True)
+            }
         index, order, sizes = laid_out(classes, published)
-        rows = pa.array(index)
-        released = self._table(table, rows, order, sizes, published)
+        taken = pa.array(index)
+        released = self._table(table, taken, order, sizes, published)
         summary = _summary(classes, published)
         summary["suppressed"] = table.num_rows - summary["rows"]
         entity = self.job.entity_id
-        persons = None if entity is None else table[entity].take(rows)
+        persons = None if entity is None else table[entity].take(taken)
         return Released(released, summary, persons)
-
-    def _cut(self, table: pa.Table, cores: int) -> tuple[Classes, dict[str, Published]]:
-        rows = self.encode(table)
-        classes = self.cut.classes(rows, cores)
-        published = {
-            attribute.name: attribute.publish(encoded, classes)
-            for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
-        }
-        return classes, published
-
-    def _recoded(self, table: pa.Table, recoding: Recoding) -> tuple[Classes, dict[str, Published]]:
-        codes = [each.encode(table[each.name]).codes for each in self.attributes]
-        classes, nodes = recoding.classes(codes)
-        published = {
-            attribute.name: attribute.publish_nodes(of_attribute)
-            for attribute, of_attribute in zip(self.trees, nodes, strict=True)
-        }
-        return classes, published
 
     def _table(
         self,

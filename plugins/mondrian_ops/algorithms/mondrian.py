@@ -22,7 +22,7 @@ from mondrian_ops.native.class_criteria import Criteria, groups_satisfy
 from mondrian_ops.native.classes import shuffle_classes
 from mondrian_ops.native.counting import group_by_bits
 
-__all__ = ["CANDIDATES", "CodedRows", "CutPolicy", "Tree", "anonymize", "better_gain", "loss"]
+__all__ = ["CANDIDATES", "CodedRows", "CutPolicy", "Tree", "better_gain", "loss"]
 
 CANDIDATES = 3
 
@@ -72,8 +72,21 @@ class CutPolicy:
         return self.greedy == "relaxed" or self.group_rows > 0
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
-        """The equivalence classes of the rows; no valid cut is left in any of them."""
-        return anonymize(coded, self, cores)
+        """The equivalence classes of the rows; no valid cut is left in any of them.
+
+        The rows as a whole must satisfy the criteria. The same codes give the same published
+        classes on any number of ``cores``. Where rows of the same quasi-identifiers may come into
+        several classes, a draw decides which row comes into which class.
+        """
+        if not self.parts_equal_rows:
+            return Classes(*native.classes(coded.rows, coded.criteria, self.kernel(), cores))
+        ordered = self.greedy == "relaxed"
+        order = _by_codes(coded) if ordered else np.arange(coded.count, dtype=np.int32)
+        index, starts = native.classes(
+            coded.taken(order).rows, coded.criteria, self.kernel(), cores
+        )
+        index = order[index]
+        return Classes(_mixed(coded, index, starts), starts)
 
     def tree(self, coded: CodedRows) -> Tree:
         """The rows, to be cut node by node."""
@@ -150,21 +163,6 @@ class CodedRows:
         sensitive = self.rows.sensitive.take(index, axis=1)
         rows = self.rows._replace(codes=codes, sensitive=sensitive)
         return CodedRows(self.encoded, rows, self.criteria)
-
-
-def anonymize(coded: CodedRows, cut: CutPolicy, cores: int = 1) -> Classes:
-    """The equivalence classes of the rows; no valid cut is left in any of them.
-
-    The rows as a whole must satisfy the criteria. The same codes give the same published classes on
-    any number of ``cores``. Where rows of the same quasi-identifiers may come into several classes,
-    a draw decides which row comes into which class.
-    """
-    if not cut.parts_equal_rows:
-        return Classes(*native.classes(coded.rows, coded.criteria, cut.kernel(), cores))
-    order = _by_codes(coded) if cut.greedy == "relaxed" else np.arange(coded.count, dtype=np.int32)
-    index, starts = native.classes(coded.taken(order).rows, coded.criteria, cut.kernel(), cores)
-    index = order[index]
-    return Classes(_mixed(coded, index, starts), starts)
 
 
 def _by_codes(coded: CodedRows) -> NDArray[np.int32]:

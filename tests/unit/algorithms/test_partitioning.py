@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.algorithms import mondrian, partitioning
+from mondrian_ops.algorithms import partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import CutPolicy
 from mondrian_ops.core.criteria import KAnonymity, Privacy
@@ -203,7 +203,7 @@ def test_fragments_of_the_whole_have_the_classes_of_the_whole(group_rows, joined
 
 def contents_of(anonymizer: Anonymizer, table: pa.Table, cut: CutPolicy) -> Counter:
     """The classes by what their rows say."""
-    classes = mondrian.anonymize(anonymizer.encode(table), cut)
+    classes = cut.classes(anonymizer.encode(table))
     rows = [tuple(row.values()) for row in table.to_pylist()]
     return Counter(
         tuple(sorted(rows[i] for i in each)) for each in np.split(classes.index, classes.starts[1:])
