@@ -169,7 +169,7 @@ def _mondrian(drawn: Bytes) -> None:
     start, stop = drawn.hostile((0, rows.codes.shape[1]))
     attribute, code = tree.cut(start, stop)
     attribute, code = drawn.hostile((attribute, code))
-    tree.part(start, stop, attribute, code)
+    tree.split(start, stop, attribute, code)
 
 
 def _multiway(drawn: Bytes) -> None:

@@ -6,14 +6,14 @@
 #include "splitting.h"
 
 typedef struct {
-  rows_of rows;
+  packed_rows rows;
   node here;
   int64_t d; /* distinct codes of the attribute that was tallied last */
 } probe;
 
 MO_API void probe_close(probe *closed) {
   if (!closed) return;
-  close_rows_of(&closed->rows);
+  close_packed_rows(&closed->rows);
   free(closed);
 }
 
@@ -21,7 +21,7 @@ MO_API int probe_open(const mo_rows *rows, const mo_criteria *criteria, const mo
                       probe **opened) {
   *opened = calloc(1, sizeof **opened);
   if (!*opened) return MO_NO_MEMORY;
-  int status = open_rows_of(&(*opened)->rows, rows, criteria, policy);
+  int status = open_packed_rows(&(*opened)->rows, rows, criteria, policy);
   (*opened)->here = (*opened)->rows.whole;
   if (status == MO_DONE) return status;
   probe_close(*opened);
@@ -30,10 +30,10 @@ MO_API int probe_open(const mo_rows *rows, const mo_criteria *criteria, const mo
 }
 
 /* Look at rows start to stop from now on; as members of a few if few. */
-MO_API void probe_node(probe *on, int64_t start, int64_t stop, int few) {
+MO_API void probe_node(probe *on, int64_t start, int64_t stop, int narrow) {
   unsigned char *rows = on->rows.whole.rows + start * on->rows.packed.of.stride;
   on->here = (node){.rows = rows, .count = stop - start};
-  if (few) on->here = masked(on->here, &on->rows.work);
+  if (narrow) on->here = make_masks(on->here, &on->rows.work);
 }
 
 MO_API int64_t probe_stride(const probe *on) { return on->rows.packed.of.stride; }
@@ -76,8 +76,8 @@ MO_API int64_t probe_median_cut(const probe *on, int64_t k) {
   return median_cut(on->d, on->here.count, k, on->rows.work.below, NULL);
 }
 
-MO_API int64_t probe_gain_cut(probe *on, int32_t a, int64_t k, double *fall, double *whole) {
-  return gain_cut(a, on->d, on->here.count, k, NULL, fall, whole, &on->rows.work);
+MO_API int64_t probe_gain_cut(probe *on, int32_t a, int64_t k, double *gain, double *whole) {
+  return gain_cut(a, on->d, on->here.count, k, NULL, gain, whole, &on->rows.work);
 }
 
 MO_API double probe_gain_group(probe *on, int32_t a, int64_t least, int64_t most, double whole,
@@ -87,12 +87,12 @@ MO_API double probe_gain_group(probe *on, int32_t a, int64_t least, int64_t most
 
 /* validity.c */
 
-MO_API int probe_cut_holds(probe *on, int32_t a, int64_t low, int64_t high) {
-  return cut_holds(on->here, (cut){a, low, high}, &on->rows.work);
+MO_API int probe_cut_satisfies(probe *on, int32_t a, int64_t low, int64_t high) {
+  return cut_satisfies(on->here, (cut){a, low, high}, &on->rows.work);
 }
 
-MO_API int probe_halves_hold(probe *on, int64_t middle) {
-  return halves_hold(on->here, middle, &on->rows.work);
+MO_API int probe_halves_satisfy(probe *on, int64_t middle) {
+  return halves_satisfy(on->here, middle, &on->rows.work);
 }
 
 /* valid (distinct codes less one,) of the attribute that was tallied last. */
@@ -103,10 +103,10 @@ MO_API void probe_mark_valid(probe *on, int32_t a, uint8_t *valid) {
 
 /* greedy.c, local_search.c */
 
-MO_API int64_t probe_part_rows(probe *on, int32_t a, int64_t low, int64_t high) {
-  return part_rows(on->here, (cut){a, low, high}, &on->rows.work);
+MO_API int64_t probe_split_rows(probe *on, int32_t a, int64_t low, int64_t high) {
+  return split_rows(on->here, (cut){a, low, high}, &on->rows.work);
 }
 
-MO_API int probe_exchange(probe *on, uint8_t *marks) {
-  return exchange_rows(on->here, marks, &on->rows.work);
+MO_API int probe_local_search(probe *on, uint8_t *class_starts) {
+  return local_search(on->here, class_starts, &on->rows.work);
 }

@@ -66,19 +66,19 @@ class Tally(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """After which distinct code an attribute is cut (-1: nowhere), the fall and the loss before."""
+    """After which distinct code an attribute is cut (-1: nowhere), the gain and the loss before."""
 
     at: int
-    fall: float
+    gain: float
     whole: float
 
 
 class Group(NamedTuple):
-    """From which distinct code to which a group goes (-1: there is none), and the fall."""
+    """From which distinct code to which a group goes (-1: there is none), and the gain."""
 
     first: int
     last: int
-    fall: float
+    gain: float
 
 
 class Opened:
@@ -99,10 +99,10 @@ class Opened:
         weakref.finalize(self, _call, "close", self._probe, result=None)
         self._count = rows.codes.shape[1]
 
-    def node(self, start: int, stop: int, *, few: bool = False) -> None:
+    def node(self, start: int, stop: int, *, in_word: bool = False) -> None:
         """Look at some of the rows from now on; at bits of a word for each if ``few``."""
         self._count = stop - start
-        _call("node", self._probe, _INT(start), _INT(stop), int(few), result=None)
+        _call("node", self._probe, _INT(start), _INT(stop), int(in_word), result=None)
 
     @property
     def stride(self) -> int:
@@ -138,27 +138,29 @@ class Opened:
         return int(_call("median_cut", self._probe, _INT(k)))
 
     def gain_cut(self, k: int, a: int = 0) -> Gain:
-        """The cut with the largest fall of loss."""
-        fall, whole = _DOUBLE(), _DOUBLE()
-        falls = ctypes.byref(fall), ctypes.byref(whole)
-        at = _call("gain_cut", self._probe, a, _INT(k), *falls)
-        return Gain(at, fall.value, whole.value)
+        """The cut with the largest gain."""
+        gain, whole = _DOUBLE(), _DOUBLE()
+        gains = ctypes.byref(gain), ctypes.byref(whole)
+        at = _call("gain_cut", self._probe, a, _INT(k), *gains)
+        return Gain(at, gain.value, whole.value)
 
     def gain_group(self, least: int, most: int, whole: float, a: int = 0) -> Group:
         """The group amid the others of ``least`` to ``most`` rows; ``whole``: as of `gain_cut`."""
         first, last = _INT(), _INT()
         ends = ctypes.byref(first), ctypes.byref(last)
         asked = _INT(least), _INT(most), _DOUBLE(whole)
-        fall = _call("gain_group", self._probe, a, *asked, *ends, result=_DOUBLE)
-        return Group(first.value, last.value, fall)
+        gain = _call("gain_group", self._probe, a, *asked, *ends, result=_DOUBLE)
+        return Group(first.value, last.value, gain)
 
-    def cut_holds(self, low: int, high: int, a: int = 0) -> bool:
+    def cut_satisfies(self, low: int, high: int, a: int = 0) -> bool:
         """Whether rows of codes low to high, and the others, satisfy the criteria."""
-        return bool(_call("cut_holds", self._probe, a, _INT(low), _INT(high), result=ctypes.c_int))
+        return bool(
+            _call("cut_satisfies", self._probe, a, _INT(low), _INT(high), result=ctypes.c_int)
+        )
 
-    def halves_hold(self, middle: int) -> bool:
+    def halves_satisfy(self, middle: int) -> bool:
         """Whether the first rows of the node, and the others, satisfy the criteria."""
-        return bool(_call("halves_hold", self._probe, _INT(middle), result=ctypes.c_int))
+        return bool(_call("halves_satisfy", self._probe, _INT(middle), result=ctypes.c_int))
 
     def mark_valid(self, a: int = 0) -> list[bool]:
         """Which cuts of the attribute that was tallied keep k and the criteria."""
@@ -167,13 +169,13 @@ class Opened:
         _call("mark_valid", self._probe, a, _address(valid), result=None)
         return [bool(each) for each in valid[:cuts]]
 
-    def part_rows(self, low: int, high: int, a: int = 0) -> int:
+    def split_rows(self, low: int, high: int, a: int = 0) -> int:
         """Bring rows of codes low to high to the front; how many they are."""
-        return int(_call("part_rows", self._probe, a, _INT(low), _INT(high)))
+        return int(_call("split_rows", self._probe, a, _INT(low), _INT(high)))
 
-    def exchange(self, marks: NDArray[np.uint8]) -> None:
-        """Let rows change their classes, which begin at the marks (rows,)."""
-        if _call("exchange", self._probe, _address(marks), result=ctypes.c_int):
+    def local_search(self, class_starts: NDArray[np.uint8]) -> None:
+        """Let rows change their classes, which begin at the ``class_starts`` (rows,)."""
+        if _call("local_search", self._probe, _address(class_starts), result=ctypes.c_int):
             raise MemoryError
 
 
@@ -182,11 +184,11 @@ def classes_by(
 ) -> tuple[NDArray[np.int32], Ints]:
     """`mondrian.classes` of a library that was compiled with one more flag."""
     count = rows.codes.shape[1]
-    index, marks = np.empty(count, np.int32), np.zeros(count, np.uint8)
+    index, class_starts = np.empty(count, np.int32), np.zeros(count, np.uint8)
     structs = _structs(rows, criteria, policy)
-    if _library(flag).mo_classes(*structs, _INT(1), _address(index), _address(marks)):
+    if _library(flag).mo_classes(*structs, _INT(1), _address(index), _address(class_starts)):
         raise MemoryError
-    return index, np.flatnonzero(marks)
+    return index, np.flatnonzero(class_starts)
 
 
 def _structs(

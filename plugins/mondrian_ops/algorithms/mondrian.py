@@ -99,7 +99,7 @@ class Tree:
     def __init__(self, coded: CodedRows, policy: native.Policy) -> None:
         self._tree = native.Tree(coded.rows, coded.criteria, policy)
         self._stays = policy.group_rows  # rows of nodes whose rows may change classes
-        self.part = self._tree.part
+        self.split = self._tree.split
 
     def cut(self, start: int, stop: int) -> tuple[int, list[int]]:
         """The attribute of a node's cut (-1: it is final, or stays in one fragment), and the code

@@ -58,7 +58,7 @@ def multidimensional(
             final += 1
             continue
         for code in codes:  # several parts: a chain of cuts
-            middle = tree.part(start, stop, a, code)
+            middle = tree.split(start, stop, a, code)
             nodes[at] = _branch(attributes[a], coded.encoded[a], code, len(nodes))
             heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
             at, start = len(nodes) + 1, middle

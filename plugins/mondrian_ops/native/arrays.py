@@ -32,9 +32,9 @@ def check_below(array: NDArray[np.integer[Any]], limit: int, what: str) -> None:
 
 
 def check_starts(starts: NDArray[np.int64], stop: int, what: str, *, least: int = 0) -> None:
-    """ValueError unless the runs that begin at ``starts``, the last one up to ``stop``, ascend.
+    """ValueError unless runs that begin at ``starts``, the last one up to ``stop``, ascend.
 
-    ``least``: entries that each has.
+    ``least``: the minimum length of a run.
     """
     check_below(starts, stop - least + 1, what)
     if (starts[1:] - starts[:-1] < least).any():
@@ -42,27 +42,28 @@ def check_starts(starts: NDArray[np.int64], stop: int, what: str, *, least: int 
 
 
 def check_count(count: int, what: str) -> None:
-    """ValueError where there are too many to be numbered in 32 bits."""
+    """ValueError where ``count`` things cannot be numbered in 32 bits."""
     if count > np.iinfo(np.int32).max:
         raise ValueError(f"{what}: at most {np.iinfo(np.int32).max} are supported, got {count}")
 
 
 def check_rows(rows: NDArray[np.int64], least: int = 0) -> None:
-    """ValueError where a combination has fewer rows than ``least``, or all have too many to add."""
+    """ValueError where a combination has fewer than ``least`` rows, or their sum may overflow."""
     if rows.min(initial=least) < least or rows.sum(dtype=np.float64) >= 1 << 62:
         raise ValueError(f"rows: each combination must have {least} at least, all less than 2^62")
 
 
 def check_writable(array: NDArray[Any], what: str) -> None:
-    """ValueError where an array that is to be changed is read-only."""
+    """ValueError where an array that a kernel changes is read-only."""
     if not array.flags.writeable:
         raise ValueError(f"{what}: must be writable")
 
 
 def address(array: NDArray[Any], dtype: Any, *shape: int | None, what: str = "array") -> int:
-    """Where a C-contiguous array begins. TypeError or ValueError where it is not as it has to be.
+    """The address of a C-contiguous array for C.
 
-    ``shape``: its lengths, None where any will do. The caller keeps the array while C uses it.
+    ``shape``: the lengths it must have, None where any will do. The caller keeps the array while C
+    uses it. Raises TypeError on another dtype, ValueError on another shape or memory layout.
     """
     if array.dtype != dtype:
         raise TypeError(f"{what}: {np.dtype(dtype)} expected, got {array.dtype}")
@@ -76,5 +77,6 @@ def address(array: NDArray[Any], dtype: Any, *shape: int | None, what: str = "ar
 
 def _fits(lengths: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
     return len(lengths) == len(shape) and all(
-        asked is None or asked == length for asked, length in zip(shape, lengths, strict=True)
+        expected is None or expected == length
+        for expected, length in zip(shape, lengths, strict=True)
     )

@@ -40,7 +40,7 @@ WHEELS = {
     "aarch64-linux-gnu.2.17": "manylinux_2_17_aarch64.manylinux2014_aarch64",
     "aarch64-macos.11.0": "macosx_11_0_arm64",
 }
-"""The platform tags of the wheels of `make wheels`, by zig's name of the machine."""
+"""The platform tag of each wheel that `make wheels` builds, by zig's name of the machine."""
 
 
 class CompilerError(Exception):
@@ -48,9 +48,9 @@ class CompilerError(Exception):
 
 
 def path(target: str | None = None) -> Path:
-    """Where the compiled kernels of a machine lie: of ``target`` as zig names it, or of this one.
+    """The file of the compiled kernels of ``target``, as zig names it, or of this machine.
 
-    Their name says for which machine they are: one tree serves several.
+    The file is named after the machine, so that one tree can hold the kernels of several.
     """
     if target is None:
         system, machine = platform.system().lower(), platform.machine().lower()
@@ -62,13 +62,13 @@ def path(target: str | None = None) -> Path:
 
 
 def digest() -> str:
-    """What tells these sources from others; empty where they are not beside this file."""
+    """A digest of the C sources; empty where they are not beside this file."""
     if not _sources():
         return ""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for file in sorted(_HERE.glob("*.[ch]")):
-        found.update(f"{file.name}\0".encode() + file.read_bytes())
-    return found.hexdigest()[:16]
+        sha256.update(f"{file.name}\0".encode() + file.read_bytes())
+    return sha256.hexdigest()[:16]
 
 
 def compiler() -> tuple[str, ...]:
@@ -89,10 +89,10 @@ def compiler() -> tuple[str, ...]:
 
 
 def platform_tag(target: str | None = None) -> str:
-    """Where a wheel runs that has the kernels of ``target``, or those that are compiled for here.
+    """The platform tag of a wheel with the kernels of ``target``, or of this machine.
 
-    What the system's compiler links runs on this system, and perhaps on no older one. Raises
-    CompilerError where no compiler works.
+    Kernels that the system's compiler links may not run on older systems, so their wheel has this
+    system's own tag. Raises CompilerError where no compiler works.
     """
     if target is None and (platform.system() == "Darwin" or _is_zig(compiler())):
         target = _own_target()
@@ -113,7 +113,7 @@ def build(
     more: Sequence[str] = (),
     also: Sequence[Path] = (),
 ) -> Path:
-    """Compile the kernels; the file is there when it is whole, and not before.
+    """Compile the kernels; the file appears when it is complete.
 
     Args:
         output: the file; without it, `path`.
@@ -121,7 +121,7 @@ def build(
             without it.
         strict: warnings are errors.
         more, also: further flags, and other C files, such as those of tests.
-        sanitize: with AddressSanitizer, which zig lacks, and UndefinedBehaviorSanitizer.
+        sanitize: with UndefinedBehaviorSanitizer and, except by zig, AddressSanitizer.
 
     Raises CompilerError.
     """
@@ -132,7 +132,7 @@ def build(
     flags = [*_FLAGS, *_of_machine(command, target), f'-DMO_SOURCES="{digest()}"']
     flags += _WARNINGS if strict else ()
     flags += [*(_sanitizers(command) if sanitize else _FAST), f"-I{_HERE}", *more]
-    # Beside the file, so that a rename brings it to its place.
+    # In the same folder, so that a rename can put it in place.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".building-") as folder:
         made = Path(folder, output.name)
         _run([*command, *flags, "-o", str(made), *map(str, (*_sources(), *also)), "-lm"])
@@ -149,7 +149,7 @@ def _zig() -> list[str]:
 
 
 def _is_zig(command: Sequence[str]) -> bool:
-    """Whether it is zig's, which compiles for any machine and any version of its libc."""
+    """Whether the command is zig, which compiles for any machine and any version of its libc."""
     return "ziglang" in command or Path(command[0]).stem == "zig"
 
 
@@ -164,9 +164,9 @@ def _compiler_for(target: str | None) -> tuple[str, ...]:
 
 
 def _of_machine(command: Sequence[str], target: str | None) -> list[str]:
-    """The flags that name the machine and what of its processor may be used."""
+    """The flags for the machine and for the instructions that all its processors have."""
     zig = _is_zig(command)
-    if target is None and zig:  # which would use all that this very processor has
+    if target is None and zig:  # else zig uses every instruction that this processor has
         target = _own_target()
     machine = (target or platform.machine().lower()).partition("-")[0]
     flags = ["-target", target] if target else []
@@ -178,14 +178,14 @@ def _of_machine(command: Sequence[str], target: str | None) -> list[str]:
 
 
 def _sanitizers(command: Sequence[str]) -> list[str]:
-    """zig brings no AddressSanitizer, and of the other one what ends the process without a word."""
+    """zig has no AddressSanitizer, and its UndefinedBehaviorSanitizer only ends the process."""
     if _is_zig(command):
         return [*_SANITIZED, "-fsanitize=undefined", "-fsanitize-trap=undefined"]
     return [*_SANITIZED, "-fsanitize=address,undefined"]
 
 
 def _own_target() -> str:
-    """This machine as zig names it: with the oldest system that wheels are made for."""
+    """This machine as zig names it, with the oldest system that wheels support."""
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(
         platform.machine().lower(), platform.machine().lower()
     )
@@ -196,14 +196,14 @@ def _own_target() -> str:
 
 
 def _works(command: Sequence[str]) -> bool:
-    """Whether it knows the flags, finds the headers, and compiles what this process can load."""
+    """Whether the compiler knows the flags, has headers, and makes what this process can load."""
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, "tried.c"), Path(folder, "tried.so")
         source.write_text(
             "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
             "double tried(double x);\ndouble tried(double x) { return log(x); }\n"
         )
-        # Optimized as the kernels are: zig compiles its own libraries once for each way.
+        # Optimized like the kernels: zig compiles its own libraries once for each level.
         flags = [*_FLAGS, *_FAST, *_of_machine(command, None)]
         try:
             _run([*command, *flags, "-o", str(made), str(source), "-lm"])

@@ -129,9 +129,9 @@ int mo_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
   return found;
 }
 
-static int criterion_holds(const int32_t *index, int64_t start, int64_t stop, const int32_t *codes,
-                           const int64_t *rows, int64_t total, const mo_criteria *criteria,
-                           int64_t j, mo_tally *tally) {
+static int satisfies_criterion(const int32_t *index, int64_t start, int64_t stop,
+                               const int32_t *codes, const int64_t *rows, int64_t total,
+                               const mo_criteria *criteria, int64_t j, mo_tally *tally) {
   int64_t *counts = tally->counts, distinct = 0;
   for (int64_t i = start; i < stop; i++) {
     int32_t s = codes[index[i]];
@@ -139,7 +139,7 @@ static int criterion_holds(const int32_t *index, int64_t start, int64_t stop, co
     counts[s] += rows[index[i]];
   }
   int holds = satisfies(counts, total, distinct, criteria, j, tally->surplus, tally->deficit);
-  /* What was counted only: there may be many codes. */
+  /* There may be many codes: zero those that were counted. */
   for (int64_t i = start; i < stop; i++) counts[codes[index[i]]] = 0;
   return holds;
 }
@@ -155,7 +155,7 @@ int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *start
     int found = total >= criteria->k;
     for (int64_t j = 0; j < criteria->count && found; j++) {
       const int32_t *codes = sensitive + criteria->column[j] * combinations;
-      found = criterion_holds(index, start, stop, codes, rows, total, criteria, j, &tally);
+      found = satisfies_criterion(index, start, stop, codes, rows, total, criteria, j, &tally);
     }
     holds[i] = (uint8_t)found;
   }

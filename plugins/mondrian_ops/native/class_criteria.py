@@ -44,7 +44,7 @@ class Criteria(NamedTuple):
     level: Floats  # (criteria,): l, or t
     c: Floats  # (criteria,): the c of recursive (c, l)-diversity
     codes: Ints  # (criteria,): sensitive codes
-    uncounted: Ints  # (criteria,): 1 where code 0, the missing value, counts as no value; else 0
+    uncounted: Ints  # (criteria,): 1 where code 0, the missing value, does not count, else 0
     share: Floats  # of t-closeness: distribution over the whole dataset, flat
     share_first: Ints  # (criteria + 1,)
     parent: NDArray[np.int32]  # T_TREE: parents in the sensitive hierarchy, flat, children first
@@ -53,7 +53,7 @@ class Criteria(NamedTuple):
 
 
 class CriteriaStruct(ctypes.Structure):
-    """``Criteria`` as kernels.h has them; keeps their arrays alive."""
+    """`Criteria` as kernels.h declares them; keeps their arrays alive."""
 
     _fields_: ClassVar[list[tuple[str, Any]]] = [
         ("k", ctypes.c_int64),
@@ -64,9 +64,9 @@ class CriteriaStruct(ctypes.Structure):
 
     @classmethod
     def made(cls, criteria: Criteria, columns: int) -> CriteriaStruct:
-        """Of rows that have so many sensitive ``columns``.
+        """The struct for rows with so many sensitive ``columns``.
 
-        TypeError or ValueError where an array is not as `Criteria` says.
+        Raises TypeError or ValueError where an array is not as `Criteria` declares it.
         """
         count = len(criteria.kind)
         for_each, flat, starts = (count,), (None,), (count + 1,)
@@ -95,9 +95,9 @@ _DTYPES = {
 
 
 def _check(criteria: Criteria, columns: int) -> None:
-    """ValueError where something would point outside of the arrays.
+    """ValueError where a criterion would make C read outside of the arrays.
 
-    On lists: there are few criteria, and many groups of rows are looked at one by one.
+    In Python's numbers: there are few criteria, and this is called for many small sets of rows.
     """
     if not -(1 << 63) <= criteria.k < 1 << 63:
         raise ValueError(f"criteria: k must fit into 64 bits, got {criteria.k}")
@@ -158,7 +158,7 @@ def satisfies(counts: Ints, total: int, distinct: int, criteria: Criteria, j: in
     """
     made = CriteriaStruct.made(criteria, int(criteria.column.max(initial=0)) + 1)
     if not 0 <= j < len(criteria.kind):
-        raise ValueError(f"there are {len(criteria.kind)} criteria, and none of number {j}")
+        raise ValueError(f"j: must be from 0 to less than {len(criteria.kind)}, got {j}")
     where = address(counts, np.int64, int(criteria.codes[j]), what="counts")
     if not 0 <= total < 1 << 62 or not 0 <= distinct <= len(counts):
         raise ValueError(f"total, distinct: got {total} rows of {distinct} of {len(counts)} codes")

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static const int64_t DENSE = 16; /* codes to look through for each code found rather than sort */
+static const int64_t DENSE = 16; /* a table of codes is scanned where it has at most so many codes
+                                    for each one present; else they are sorted */
 
 static int64_t stop_of(int64_t i, const int64_t *starts, int64_t classes, int64_t rows) {
   return i + 1 < classes ? starts[i + 1] : rows;
@@ -49,7 +50,7 @@ static void shell_sort(uint32_t *codes, int64_t count) {
   }
 }
 
-/* Puts the count codes that were seen in class i in order. */
+/* Sorts the count codes present in class i. */
 static void order(uint32_t *codes, int64_t count, const int64_t *seen, int64_t size, int64_t i) {
   if (size / DENSE > count) {
     shell_sort(codes, count);
@@ -63,7 +64,8 @@ static void order(uint32_t *codes, int64_t count, const int64_t *seen, int64_t s
 int mo_distinct_per_class(const void *codes, int64_t code_bytes, int64_t size, const int32_t *index,
                           int64_t rows, const int64_t *starts, int64_t classes, uint32_t *members,
                           int64_t *ends) {
-  int64_t *seen = zeros(size, sizeof *seen), total = 0; /* the last class that has a code */
+  int64_t *seen = zeros(size, sizeof *seen),
+          total = 0; /* (codes,): the last class that has a code */
   if (!seen) return MO_NO_MEMORY;
   memset(seen, 0xff, (size_t)size * sizeof *seen);
   for (int64_t i = 0; i < classes; i++) {
@@ -101,7 +103,7 @@ int mo_route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t 
     const int32_t *place = places + i * columns;
     int64_t node = 0;
     for (int64_t steps = 0; leaf[node] < 0; steps++) {
-      if (steps == nodes) return MO_OUT_OF_BOUNDS; /* the nodes go round in a circle */
+      if (steps == nodes) return MO_OUT_OF_BOUNDS; /* the nodes form a cycle */
       node = place[column[node]] <= limit[node] ? left[node] : right[node];
     }
     found[i] = leaf[node];

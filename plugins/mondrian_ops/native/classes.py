@@ -40,11 +40,10 @@ _route_rows = function(
 
 
 def extents(codes: NDArray[np.integer[Any]], index: Index, starts: Ints) -> tuple[Ints, Ints]:
-    """Least and greatest code of each class, two (classes,) arrays.
+    """The least and the greatest code of each class, two (classes,) arrays.
 
     ``codes`` (rows,) uint8, uint16, uint32 or int64. Class i is the rows
-    ``index[starts[i]:starts[i + 1]]``, of which there is one at least; the last one goes to the
-    end.
+    ``index[starts[i]:starts[i + 1]]``, one at least; the last class ends with ``index``.
     """
     code_arguments = _codes(codes)
     arguments = _classes(index, starts, len(codes), least=1)
@@ -56,9 +55,9 @@ def extents(codes: NDArray[np.integer[Any]], index: Index, starts: Ints) -> tupl
 def distinct_per_class(
     codes: NDArray[Code], index: Index, starts: Ints, size: int
 ) -> tuple[NDArray[Code], Ints]:
-    """Distinct codes of each class in order, one class after another, and where each class ends.
+    """The distinct codes of each class in order, class after class, and where each class ends.
 
-    As `extents`, but codes are from 0 to ``size`` less one, and classes may have no row.
+    Arguments are those of `extents`, but codes are below ``size``, and classes may have no row.
     """
     code_arguments = _codes(codes)
     arguments = _classes(index, starts, len(codes), least=0)
@@ -89,10 +88,10 @@ def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint32] | Non
 def route_rows(
     places: NDArray[np.int32], column: Ints, limit: Ints, left: Ints, right: Ints, leaf: Ints
 ) -> Ints:
-    """Leaf of each row of ``places`` (rows, columns) in a tree of cuts given node by node.
+    """The leaf of each row of ``places`` (rows, columns) in a tree of cuts given node by node.
 
-    All start at node 0. Of a node that is no leaf, whose ``leaf`` is below 0, the rows go to its
-    ``left`` node whose place in its ``column`` is at most ``limit``, the others to its ``right``.
+    Rows start at node 0. At an inner node, whose ``leaf`` is negative, the rows whose place in its
+    ``column`` is at most ``limit`` go to its ``left`` node, the others to its ``right`` one.
     """
     place_address = address(places, np.int32, None, None, what="places")
     rows, columns = places.shape
@@ -103,13 +102,13 @@ def route_rows(
         check_below(tree[what][cuts], limit_of, what)
     if rows and not len(leaf):
         raise ValueError("leaf: there must be a node")
-    found = np.empty(rows, np.int64)
-    _route_rows(place_address, rows, columns, len(leaf), *nodes, found.ctypes.data)
-    return found
+    leaf_of = np.empty(rows, np.int64)
+    _route_rows(place_address, rows, columns, len(leaf), *nodes, leaf_of.ctypes.data)
+    return leaf_of
 
 
 def _codes(codes: NDArray[np.integer[Any]]) -> tuple[int, int]:
-    """Where they are, and the bytes of each."""
+    """The address of the codes, and the bytes of each."""
     if codes.dtype not in _CODES:
         raise TypeError(f"codes: uint8, uint16, uint32 or int64 expected, got {codes.dtype}")
     return address(codes, codes.dtype, None, what="codes"), codes.dtype.itemsize
@@ -122,7 +121,7 @@ def _classes(index: Index, starts: Ints, rows: int, *, least: int) -> tuple[int,
 
 
 def _runs(index: Index, starts: Ints, *, least: int) -> tuple[int, int, int, int]:
-    """An index, its length, where its classes start and how many these are."""
+    """An index, its length, the starts of its classes and how many there are, for C."""
     arguments = (
         address(index, np.int32, None, what="index"),
         len(index),

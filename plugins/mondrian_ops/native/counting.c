@@ -1,14 +1,14 @@
-/* Counting packed combinations of codes by hashing: one look at each, in no order.
+/* Counting packed combinations of codes by hashing.
  *
- * A table of two places for each combination, of which only those are touched that the distinct
- * ones hash to: where these are few, they stay in the caches. */
+ * The table has two slots for each combination; only the slots of distinct combinations are
+ * touched, so that few of them stay in the caches. */
 #include "kernels.h"
 
 #include <string.h>
 
 static const uint64_t GOLDEN = 0x9E3779B97F4A7C15u;
 
-/* The distinct combinations so far, and where to look for them: -1 where there is none. */
+/* The distinct combinations so far, and the slots that hold their numbers, -1 where free. */
 typedef struct {
   uint64_t *known; /* (wide, n) */
   int64_t wide;
@@ -44,8 +44,8 @@ static int same(const hash_table *table, int64_t one, int64_t other) {
   return found;
 }
 
-/* The number of the combination that lies behind the known ones: of the one that equals it, or its
- * own, and then it is known from now on. */
+/* The number of the combination stored behind the known ones: that of its equal or, if it is new,
+ * its own; it is known from now on. */
 static int32_t number_of(hash_table *table) {
   uint64_t slot = hash(table, table->found) & table->last;
   int32_t number;
@@ -56,7 +56,7 @@ static int32_t number_of(hash_table *table) {
   return table->found++;
 }
 
-/* Replaces the codes of the combination behind the known ones: code c of column a becomes
+/* Replaces the codes of the combination stored behind the known ones: code c of column a becomes
  * tables[first[a] + c]. places (columns, 3): word, shift and mask of a column. */
 static int replace(hash_table *table, const uint64_t *places, int64_t columns,
                    const uint64_t *tables, const int64_t *first) {
@@ -88,7 +88,8 @@ int mo_recode(const uint64_t *words, int64_t wide, int64_t n, const int64_t *row
   return status;
 }
 
-/* A counting sort of the numbers of some groups, each place of which is then an entry of index. */
+/* A counting sort: writes the places of each group's number to index, and where the groups start.
+ */
 static void sort(const int32_t *number, int64_t n, int64_t groups, int64_t *following,
                  int32_t *index, int64_t *starts) {
   for (int64_t i = 0; i < n; i++) following[number[i]]++;

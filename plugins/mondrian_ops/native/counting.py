@@ -36,12 +36,11 @@ _group_by_bits = function(
 def recode(
     words: Words, rows: Ints, places: Words, tables: Words, first: Ints
 ) -> tuple[Words, Ints]:
-    """The distinct combinations when codes are replaced, and how many rows have each.
+    """Replace codes; returns the distinct combinations and how many rows have each.
 
-    ``words`` (words, n) and ``rows`` (n,) as in a frequency set. Of each column that changes,
-    ``places`` (columns, 3) holds its word, shift and mask, and its code c becomes
-    ``tables[first + c]`` with the column's own entry of ``first``; the next one's, or the end, ends
-    its table. The distinct ones come in the order of their first occurrence.
+    ``words`` (words, n) and ``rows`` (n,) are those of a frequency set. For each column that
+    changes, ``places`` (columns, 3) holds its word, shift and mask, and code c of column a becomes
+    ``tables[first[a] + c]``. The distinct combinations come in the order of their first occurrence.
     """
     n, wide = _size(words)
     columns = len(first)
@@ -61,16 +60,16 @@ def recode(
     check_below(places[:, 1], 64, "shifts of the places")
     check_starts(starts, len(tables), "first")
     known, total = np.empty((wide, n), np.uint64), np.empty(n, np.int64)
-    found = ctypes.c_int64()
-    _recode(*arguments, known.ctypes.data, total.ctypes.data, ctypes.byref(found))
-    return known[:, : found.value].copy(), total[: found.value].copy()
+    count = ctypes.c_int64()
+    _recode(*arguments, known.ctypes.data, total.ctypes.data, ctypes.byref(count))
+    return known[:, : count.value].copy(), total[: count.value].copy()
 
 
 def group_by_bits(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
-    """An index that brings combinations together which agree in the bits of ``keys`` (words,).
+    """Group the combinations that agree in the bits of ``keys`` (words,).
 
-    Also where each group begins in it. Groups come in the order of their first combination, and
-    the combinations of a group in theirs.
+    Returns an index of the combinations group by group, and where each group begins in it. Groups
+    come in the order of their first combination, the combinations of a group in their own.
     """
     n, wide = _size(words)
     arguments = (
@@ -80,13 +79,13 @@ def group_by_bits(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
         address(keys, np.uint64, wide, what="keys"),
     )
     index, starts = np.empty(n, np.int32), np.empty(n, np.int64)
-    found = ctypes.c_int64()
-    _group_by_bits(*arguments, index.ctypes.data, starts.ctypes.data, ctypes.byref(found))
-    return index, starts[: found.value].copy()
+    groups = ctypes.c_int64()
+    _group_by_bits(*arguments, index.ctypes.data, starts.ctypes.data, ctypes.byref(groups))
+    return index, starts[: groups.value].copy()
 
 
 def _size(words: Words) -> tuple[int, int]:
-    """Combinations, and words of each."""
+    """How many combinations there are, and of how many words."""
     address(words, np.uint64, None, None, what="words")
     wide, n = words.shape
     check_count(n, "combinations")

@@ -1,8 +1,8 @@
-/* What the files of the cutting share: rows in records, nodes, working memory.
+/* What the files of the cutting share: records, nodes, working memory.
  *
- * A node is rows side by side; a cut moves them, so that every pass over a node is sequential. A
- * row is a record: its codes, each in as many bytes as its column needs, its sensitive codes, its
- * number. */
+ * A row is a record: its codes, each in as many bytes as its column needs, its sensitive codes,
+ * and its number. The rows of a node lie side by side, and a cut moves them, so every pass over a
+ * node is sequential. */
 #ifndef MONDRIAN_OPS_CUTTING_H
 #define MONDRIAN_OPS_CUTTING_H
 
@@ -12,107 +12,112 @@
 #include "kernels.h"
 
 enum {
-  FEW = 64,        /* rows, or codes, that a word has a bit for */
-  BLOCK = 1 << 15, /* rows of a block; its codes fit in 16 bits */
-  SPARSE = 4, /* codes in the range of a node's, over its rows: from there on they are far apart */
-  WAITING = 70, /* nodes that may wait: the smaller side is cut first, so log2(rows) + 1 do */
+  WORD_BITS = 64,        /* rows or codes for which a word has a bit each */
+  BLOCK = 1 << 15, /* rows of a block, so that its codes fit in 16 bits */
+  SPARSE = 4, /* a node's codes are sparse when their range is more than so many times its rows */
+  MAX_WAITING = 70, /* the smaller side is cut first, so at most log2(rows) + 1 nodes wait */
 };
 
 typedef struct {
   int32_t offset, bytes;
-  int64_t codes; /* all are below */
+  int64_t codes; /* all codes are below */
 } field;
 
-/* Which codes a record holds, and what is lost by them. Tables over codes are flat, as in mo_rows.
- */
+/* Which codes a record holds, and the loss of publishing them. Tables over codes are flat, as in
+ * mo_rows. */
 typedef struct {
   int32_t attributes, sensitive, persons;
   int32_t stride; /* bytes of a record, a multiple of 8 */
-  int32_t few; /* attributes of at most FEW codes; these come first, a byte each */
-  int32_t number; /* where its number lies, an uint32_t */
+  int32_t
+      narrow; /* attributes of at most WORD_BITS codes; a record begins with them, a byte each */
+  int32_t number; /* offset of the row's number, an uint32_t */
   const field *column; /* (attributes + sensitive,) */
   const int64_t *kind, *first;
   const double *low, *high, *step, *span, *domain, *present;
   const int32_t *higher; /* (codes,): the next code of the attribute with a higher step */
 } layout;
 
-/* Rows side by side or, of a node of at most FEW rows whose masks were made, the members among
- * them: there a cut is an AND, a tally a row of popcounts, and no row moves. */
+/* The rows of a node. In a node of at most WORD_BITS rows, whose masks make_masks has made,
+ * members has a bit for each row of the node: there a cut is an AND, a tally is a series of
+ * popcounts, and no row moves. */
 typedef struct {
   unsigned char *rows;
   int64_t count;
   uint64_t members; /* 0: all of rows */
 } node;
 
-/* Which of a few rows have at most the j-th of their distinct codes of a column. */
+/* Which rows of a node of at most WORD_BITS rows have at most the j-th distinct code of a column.
+ */
 typedef struct {
   int64_t distinct;
-  int64_t value[FEW];
-  uint64_t at_most[FEW];
+  int64_t value[WORD_BITS];
+  uint64_t at_most[WORD_BITS];
 } masks;
 
-/* Rows whose code of an attribute is low to high, and the others; attribute -1: no cut. */
+/* Splits the rows whose code of an attribute is low to high from the others; attribute -1: no
+ * cut. */
 typedef struct {
   int32_t attribute;
   int64_t low, high;
 } cut;
 
-/* A cut that is compared with others, by how much less is lost by it. */
+/* A cut and its gain: how much less the rows lose after it. */
 typedef struct {
   cut of;
-  double fall;
+  double gain;
 } candidate;
 
-/* What a class has of an attribute, and loses per row. */
+/* The codes of an attribute in a class, and the loss per row. */
 typedef struct {
   int64_t low, high, distinct;
   double loss;
 } reach;
 
-/* How cuts are chosen: greedily, or, in nodes of at most rollout_rows, by looking ahead. */
+/* How cuts are chosen: greedily or, in nodes of at most rollout_rows, by looking ahead. */
 typedef struct {
-  int64_t greedy; /* also finishes the subtrees that are compared when looking ahead */
+  int64_t greedy; /* a cut policy; it also finishes the subtrees that looking ahead compares */
   int64_t candidates; /* cuts of each attribute whose subtrees are compared */
   int64_t rollout_rows; /* 0: never look ahead */
-  int64_t group_rows; /* nodes of at most these may be cut by groups; never more than above */
-  int64_t joined; /* classes in these whose rows are cut anew together, and how often; 0: none */
+  int64_t group_rows; /* nodes of at most so many rows may be cut by groups; at most rollout_rows */
+  int64_t
+      joined; /* how many classes are joined and cut anew, and how often for each class; 0: never */
 } mo_policy;
 
-/* Working memory for nodes of a layout, allocated once. Sizes in rows are those of the largest
- * node. */
+/* Working memory for nodes of a layout, allocated once. Sizes in rows are for the largest node. */
 typedef struct {
   const layout *layout;
   const mo_criteria *criteria;
   mo_policy policy;
   int64_t *histogram; /* (codes,), zero between uses */
-  uint64_t *bits; /* (codes / 64,), likewise, of the sensitive ones, too */
-  uint64_t *with; /* (codes,), likewise: which of a few rows have a code */
-  uint32_t *counts; /* (few attributes, FEW), likewise */
+  uint64_t *bits; /* (codes / 64,), likewise; of sensitive codes, too */
+  uint64_t *with; /* (codes,), likewise: which rows of a node of at most WORD_BITS have a code */
+  uint32_t *counts; /* (narrow attributes, WORD_BITS), likewise */
   int64_t *value; /* (codes,): distinct codes of a node in order */
   int64_t *below; /* (codes,): rows of the node at or below each */
   double *right; /* (codes,): loss per row of what lies above each */
-  uint8_t *valid; /* (codes,): which cuts keep every criterion */
-  unsigned char *others; /* (rows,) records: those that a cut does not part */
+  uint8_t *valid; /* (codes,): which cuts satisfy every criterion on both sides */
+  unsigned char *others; /* (rows,) records: the right side of a cut while the left one is moved */
   uint32_t *order; /* (rows,): places in a node, by the codes of an attribute */
   double *score; /* (attributes,) */
-  cut *best; /* (attributes,): of each the best cut; attribute -1 without one */
+  cut *best; /* (attributes,): the best cut of each; attribute -1 where there is none */
   int64_t *distinct; /* (attributes,) */
   uint8_t *checked; /* (attributes,) */
-  candidate *tried; /* (candidates,): cuts that are compared by looking ahead */
-  unsigned char *before; /* (rollout rows,) records: a node before any cut was tried */
-  masks *masks; /* (attributes + sensitive,): of the node whose rows are members */
-  node *stack; /* (WAITING,): nodes that a rollout has to cut */
-  reach *reaches; /* (attributes,): of a group that is topped up */
-  double *widening; /* (attributes + 1, group rows): loss that a row adds to each of it; the sums */
-  uint8_t *taken; /* (group rows,): which rows came into it */
+  candidate *tried; /* (candidates,): the cuts that looking ahead compares */
+  unsigned char *before; /* (rollout rows,) records: the node before a cut is tried */
+  masks *masks; /* (attributes + sensitive,): of the node that make_masks was called with last */
+  node *stack; /* (MAX_WAITING,): nodes that a rollout still has to cut */
+  reach *reaches; /* (attributes,): of the group that fill_group fills */
+  double *widening; /* (attributes + 1, group rows): the loss that a row adds to the group, by
+                       attribute; last the sums */
+  uint8_t *taken; /* (group rows,): which rows joined the group */
   int64_t *left_counts, *right_counts; /* (sensitive codes,) */
   int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
   int64_t clock; /* the last stamp given out */
   double *surplus, *deficit; /* (nodes of a sensitive hierarchy,) */
-} cutter;
+} workspace;
 
-/* Rows start to stop of a node whose rows lie side by side. */
-static inline node part_of(node here, int64_t start, int64_t stop, const layout *of) {
+/* Rows start to stop of a node. */
+static inline node node_slice(node here, int64_t start, int64_t stop, const layout *of) {
   return (node){.rows = here.rows + start * of->stride, .count = stop - start};
 }
 
@@ -124,20 +129,21 @@ static inline int64_t push_sides(node *stack, int64_t top, node left, node right
   return top;
 }
 
-/* Where the class or node that begins at start ends: at the next mark, or with the rows. */
-static inline int64_t next_mark(const uint8_t *marks, int64_t start, int64_t count) {
+/* Where the class or node that begins at start ends: where the next one starts, or after the last
+ * row. */
+static inline int64_t next_class_start(const uint8_t *class_starts, int64_t start, int64_t count) {
   int64_t stop = start + 1;
-  while (stop < count && !marks[stop]) stop++;
+  while (stop < count && !class_starts[stop]) stop++;
   return stop;
 }
 
 /* cutter.c */
-int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
-                const mo_criteria *criteria, const mo_policy *policy);
-void close_cutter(cutter *work);
+int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
+                   const mo_criteria *criteria, const mo_policy *policy);
+void close_workspace(workspace *work);
 
 /* threads.c */
-void together(void *(*work)(void *), void *shared, int64_t cores);
+void run_threads(void *(*work)(void *), void *shared, int64_t cores);
 
 /* records.c */
 typedef struct { /* a layout and its tables, and rows of it */
@@ -151,43 +157,43 @@ typedef struct { /* a layout and its tables, and rows of it */
 
 int pack_rows(table *into, const mo_rows *rows, int64_t cores);
 int open_block(table *block, const layout *outer, int64_t rows);
-void fill_block(table *block, node here, cutter *outer);
+void fill_block(table *block, node here, workspace *outer);
 void close_table(table *closed);
 
 /* validity.c */
-int cut_holds(node here, cut tried, cutter *work);
-int halves_hold(node here, int64_t middle, cutter *work);
-void order_rows(node here, int32_t a, int64_t d, cutter *work);
-void mark_valid(node here, int32_t a, int64_t d, cutter *work);
+int cut_satisfies(node here, cut tried, workspace *work);
+int halves_satisfy(node here, int64_t middle, workspace *work);
+void order_rows(node here, int32_t a, int64_t d, workspace *work);
+void mark_valid(node here, int32_t a, int64_t d, workspace *work);
 
 /* members.c */
-int is_few(node here, const cutter *work);
-node masked(node here, cutter *work);
-int64_t tally_members(node here, int32_t a, cutter *work);
-uint64_t members_between(int32_t a, int64_t low, int64_t high, const cutter *work);
-int members_hold(uint64_t members, cutter *work);
-void cut_members(node here, uint8_t *marks, cutter *work);
+int fits_word(node here, const workspace *work);
+node make_masks(node here, workspace *work);
+int64_t tally_members(node here, int32_t a, workspace *work);
+uint64_t members_between(int32_t a, int64_t low, int64_t high, const workspace *work);
+int members_satisfy(uint64_t members, workspace *work);
+void cut_members(node here, uint8_t *class_starts, workspace *work);
 
 /* greedy.c */
-int64_t part_rows(node here, cut by, cutter *work);
-void part(node here, cut by, node *left, node *right, cutter *work);
-int parts_missing(node here, int32_t a, cutter *work);
-double examine(node here, int64_t greedy, int groups, int32_t *missing, cutter *work);
-cut decide(node here, int64_t greedy, int groups, double *loss, cutter *work);
-double loss_of(node here, cutter *work);
+int64_t split_rows(node here, cut by, workspace *work);
+void split_node(node here, cut by, node *left, node *right, workspace *work);
+int can_split_missing(node here, int32_t a, workspace *work);
+double rate_attributes(node here, int64_t greedy, int groups, int32_t *missing, workspace *work);
+cut greedy_cut(node here, int64_t greedy, int groups, double *loss, workspace *work);
+double loss_of(node here, workspace *work);
 
 /* grouping.c */
-int64_t top_up(node here, int64_t middle, cutter *work);
-int arrange_rows(node here, cutter *work);
+int64_t fill_group(node here, int64_t middle, workspace *work);
+int sort_by_all_codes(node here, workspace *work);
 
 /* lookahead.c */
-int64_t apply_cut(node here, cut by, cutter *work);
-cut chosen_cut(node here, cutter *work);
+int64_t apply_cut(node here, cut by, workspace *work);
+cut chosen_cut(node here, workspace *work);
 
 /* mondrian.c */
-void cut_down(node whole, int64_t floor, uint8_t *marks, cutter *work);
+void cut_down(node whole, int64_t floor, uint8_t *class_starts, workspace *work);
 
 /* local_search.c */
-int exchange_rows(node here, uint8_t *marks, cutter *work);
+int local_search(node here, uint8_t *class_starts, workspace *work);
 
 #endif

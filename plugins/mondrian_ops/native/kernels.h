@@ -1,13 +1,13 @@
 /* The kernels: the few loops that run over every row, behind a C ABI (native/library.py loads
  * them).
  *
- * They see codes only. A decision of theirs uses the counts, the order and the positions of the
- * codes present in a node, never how densely a column is coded, so a fragment cut alone and the
- * same rows cut inside the whole dataset come out the same (design, invariant 5).
+ * They see codes only. Their decisions depend on the counts, the order and the positions of the
+ * codes present in a node, never on how densely a column is coded: a fragment cut alone and the
+ * same rows cut inside the whole dataset get the same classes (design, invariant 5).
  *
- * Functions that can fail return a status. None keeps a pointer that it is given, or writes to what
- * is const; none uses memory that is shared by threads. The caller has checked types, shapes and
- * bounds. */
+ * Functions that can fail return a status. Except for trees, no function keeps a pointer that it
+ * is given; none writes to const memory, or uses memory shared by threads. The caller has checked
+ * types, shapes and bounds. */
 #ifndef MONDRIAN_OPS_KERNELS_H
 #define MONDRIAN_OPS_KERNELS_H
 
@@ -16,15 +16,16 @@
 
 #define MO_API __attribute__((visibility("default")))
 
-/* MO_OUT_OF_BOUNDS: a code or a node is outside of its table; nothing outside was touched. */
+/* MO_OUT_OF_BOUNDS: a code or a node is outside of its table; no memory outside was read or
+ * written. */
 enum { MO_DONE = 0, MO_NO_MEMORY = -1, MO_OUT_OF_BOUNDS = -2 };
 
-/* Zeroed memory for length entries of some bytes each, to be freed; NULL without memory. */
+/* Zeroed memory for length entries of so many bytes, to be freed; NULL where there is none. */
 static inline void *zeros(int64_t length, size_t bytes) {
   return calloc(length > 0 ? (size_t)length : 1, bytes);
 }
 
-/* Kinds of attribute: what a set of its codes loses. */
+/* Kinds of attribute; they decide the loss of publishing a set of codes. */
 enum { MO_INTERVAL, MO_TREE, MO_SET };
 
 /* Cut policies; native/mondrian.py says what each does. */
@@ -39,7 +40,7 @@ typedef struct {
   int64_t rows;
   int64_t attributes;
   int64_t sensitive_columns;
-  int64_t persons; /* 1 where the last sensitive column tells persons apart, and nothing else */
+  int64_t persons; /* 1 where the last sensitive column only tells persons apart */
   int64_t code_bytes; /* 1, 2 or 4: of an entry of codes */
   const void *codes; /* (attributes, rows) */
   const int32_t *sensitive; /* (sensitive columns, rows) */
@@ -63,7 +64,7 @@ typedef struct {
   const double *level; /* l, or t */
   const double *c; /* the c of recursive (c, l)-diversity */
   const int64_t *codes; /* sensitive codes */
-  const int64_t *uncounted; /* 1 where code 0, the missing value, counts as no value */
+  const int64_t *uncounted; /* 1 where code 0, the missing value, does not count as a value */
   const double *share; /* of t-closeness: distribution over the whole dataset, flat */
   const int64_t *share_first; /* (criteria + 1,) */
   const int32_t *parent; /* MO_T_TREE: parents in the sensitive hierarchy, children first */
@@ -71,31 +72,30 @@ typedef struct {
   const int64_t *parent_first; /* (criteria + 1,) */
 } mo_criteria;
 
-/* class_criteria.c, for the other files: whether total rows with these sensitive counts (codes,),
- * of which distinct are not zero, satisfy criterion j. surplus and deficit: (nodes of its
- * hierarchy,).
- */
+/* class_criteria.c: whether total rows with these sensitive counts (codes,), of which distinct
+ * are not zero, satisfy criterion j. surplus and deficit (nodes of its hierarchy,) are working
+ * memory. */
 int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
               int64_t j, double *surplus, double *deficit);
 
-/* The same to Python: 1 or 0, or MO_NO_MEMORY. */
+/* The same for Python: 1 or 0, or MO_NO_MEMORY. */
 MO_API int mo_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
                         const mo_criteria *criteria, int64_t j);
 
-/* What a group's sensitive values are counted in. */
+/* Memory to count the sensitive values of a class in. */
 typedef struct {
   int64_t codes; /* of the criterion that has most of them; 1 without criteria */
-  int64_t *counts; /* (codes,) zero between groups */
+  int64_t *counts; /* (codes,), zero between classes */
   double *surplus; /* (nodes of the largest sensitive hierarchy,) */
   double *deficit;
 } mo_tally;
 
-/* class_criteria.c: MO_DONE, or MO_NO_MEMORY; to be freed in either case. */
+/* class_criteria.c: returns MO_DONE or MO_NO_MEMORY; free_tally is called in either case. */
 int allocate_tally(mo_tally *tally, const mo_criteria *criteria);
 void free_tally(mo_tally *tally);
 
-/* classes.c: class i of an index of rows is index[starts[i]] to index[starts[i + 1]], the last one
- * goes to the end. Codes are unsigned, of code_bytes 1, 2 or 4, or int64, of 8. */
+/* classes.c: class i is the rows index[starts[i]] to index[starts[i + 1]], the last one ends with
+ * index. Codes are unsigned, of code_bytes 1, 2 or 4, or int64, of 8. */
 MO_API void mo_extents(const void *codes, int64_t code_bytes, const int32_t *index, int64_t rows,
                        const int64_t *starts, int64_t classes, int64_t *low, int64_t *high);
 MO_API int mo_distinct_per_class(const void *codes, int64_t code_bytes, int64_t size,
@@ -107,16 +107,16 @@ MO_API int mo_route_rows(const int32_t *places, int64_t rows, int64_t columns, i
                          const int64_t *column, const int64_t *limit, const int64_t *left,
                          const int64_t *right, const int64_t *leaf, int64_t *found);
 
-/* counting.c: words (wide, n) are packed combinations, known (wide, n) and total (n,) room for the
- * distinct ones, of which there are *distinct. */
+/* counting.c: words (wide, n) are packed combinations; the *distinct ones among them are written
+ * to known (wide, n), and their rows to total (n,). */
 MO_API int mo_recode(const uint64_t *words, int64_t wide, int64_t n, const int64_t *rows,
                      const uint64_t *places, int64_t columns, const uint64_t *tables,
                      const int64_t *first, uint64_t *known, int64_t *total, int64_t *distinct);
 MO_API int mo_group_by_bits(const uint64_t *words, int64_t wide, int64_t n, const uint64_t *keys,
                             int32_t *index, int64_t *starts, int64_t *groups);
 
-/* class_criteria.c: group i of combinations is index[starts[i]] to index[starts[i + 1]], the last
- * one goes to the end; sensitive (sensitive columns, combinations). */
+/* class_criteria.c: group i is the combinations index[starts[i]] to index[starts[i + 1]], the
+ * last one ends with index; sensitive (sensitive columns, combinations). */
 MO_API int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *starts,
                              int64_t groups, const int32_t *sensitive, int64_t combinations,
                              const int64_t *rows, const mo_criteria *criteria, uint8_t *holds);
@@ -147,9 +147,9 @@ typedef struct {
   const double *gain; /* (nodes,): information gain of specializing the node */
 } mo_forest;
 
-/* top_down.c: permutes the combinations and changes cut (codes,), the node of each code. Takes
- * down the nodes specialized in steps (nodes,) and how many those and the classes are; 0 classes
- * where the cut that is started from breaks what is asked. */
+/* top_down.c: specializes from cut (codes,), the node of each code, which it changes; permutes
+ * the combinations. Writes the nodes specialized to steps (nodes,), their number, and that of the
+ * classes: 0 where a class of the start cut breaks a criterion. */
 MO_API int mo_specialize(const mo_combinations *combinations, const mo_forest *forest,
                          const mo_criteria *criteria, int32_t *cut, int32_t *steps,
                          int64_t *step_count, int64_t *class_count);

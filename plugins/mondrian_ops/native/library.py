@@ -17,19 +17,19 @@ _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The kernels. Raises KernelsError where they are missing, or of another machine or version."""
+    """The kernels. Raises KernelsError where they are missing, or for another machine or source."""
     file = path()
     if not file.exists():
         others = ", ".join(sorted(other.name for other in file.parent.glob("kernels-*.so")))
         raise _unusable(f"missing; there are {others or 'none'}")
     try:
-        found = ctypes.CDLL(str(file))
+        library = ctypes.CDLL(str(file))
     except OSError as error:
         raise _unusable(f"cannot be loaded ({error})") from None
     expected = digest()
-    if expected and _text(found, "mo_sources") != expected:
+    if expected and _text(library, "mo_sources") != expected:
         raise _unusable("compiled from other sources than those beside them")
-    return found
+    return library
 
 
 def _unusable(reason: str) -> KernelsError:
@@ -42,7 +42,7 @@ def _unusable(reason: str) -> KernelsError:
 
 
 def _text(library: ctypes.CDLL, name: str) -> str | None:
-    """A string that the library holds; None where it does not."""
+    """A string constant of the library; None where there is none."""
     try:
         place = ctypes.c_char.in_dll(library, name)
     except ValueError:
@@ -53,18 +53,18 @@ def _text(library: ctypes.CDLL, name: str) -> str | None:
 def function(name: str, *parameters: Any, result: Any = ctypes.c_int) -> Callable[..., Any]:
     """A kernel by its name in C, loaded at its first call; it runs without the interpreter's lock.
 
-    ``parameters`` are ctypes types. One that returns a status raises MemoryError by it, and
-    ValueError where a code or a node is outside of its table.
+    ``parameters`` and ``result`` are ctypes types. A kernel whose result is a status (c_int) raises
+    MemoryError, and ValueError where a code or a node is outside of its table.
     """
 
     @cache
-    def found() -> Any:
-        kernel = getattr(_library(), name)
-        kernel.argtypes, kernel.restype = parameters, result
-        return kernel
+    def kernel() -> Any:
+        loaded = getattr(_library(), name)
+        loaded.argtypes, loaded.restype = parameters, result
+        return loaded
 
     def call(*arguments: Any) -> Any:
-        outcome = found()(*arguments)
+        outcome = kernel()(*arguments)
         if result is ctypes.c_int and outcome == _NO_MEMORY:
             raise MemoryError("not enough memory for the kernels")
         if result is ctypes.c_int and outcome == _OUT_OF_BOUNDS:

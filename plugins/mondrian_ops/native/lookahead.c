@@ -1,37 +1,38 @@
-/* The cut of a node whose sides, once finished, lose least: a rollout.
+/* Looking ahead: the cut of a node whose sides lose least once they are cut to the end (rollout).
  *
- * A cut parts the rows whose codes of one attribute lie in a range from the others. An ordered cut
- * takes the lowest codes, and leaves k rows on both sides. In small nodes two more are tried: a
- * group amid the others (one value or a subtree of theirs), and a group of fewer than k rows, which
- * top_up fills with those that fit best. */
+ * An ordered cut takes the lowest codes of an attribute, and leaves k rows on both sides. Small
+ * nodes also try groups out of the middle (one value, or a subtree), and groups of fewer than k
+ * rows, which fill_group fills with the rows that fit best. */
 #include "splitting.h"
 
-/* Insert a cut into work->tried from begin, in order, at most most of them; returns how many in
- * all. */
-static int64_t keep(cut of, double fall, int64_t begin, int64_t count, int64_t most, cutter *work) {
+/* Inserts a cut by its gain into work->tried[begin:count], of at most most cuts; returns the new
+ * count. */
+static int64_t keep_candidate(cut of, double gain, int64_t begin, int64_t count, int64_t most,
+                              workspace *work) {
   candidate *tried = work->tried;
   if (count - begin < most) count++;
-  else if (fall <= tried[count - 1].fall) return count;
+  else if (gain <= tried[count - 1].gain) return count;
   int64_t at = count - 1;
-  for (; at > begin && tried[at - 1].fall < fall; at--) tried[at] = tried[at - 1];
-  tried[at] = (candidate){of, fall};
+  for (; at > begin && tried[at - 1].gain < gain; at--) tried[at] = tried[at - 1];
+  tried[at] = (candidate){of, gain};
   return count;
 }
 
-/* Keep a group amid the others that has least to most rows. */
+/* Keeps the best group out of the middle that has least to most rows. */
 static int64_t collect_group(int32_t a, int64_t d, int64_t n, int64_t least, int64_t most,
-                             double whole, int64_t begin, int64_t count, cutter *work) {
+                             double whole, int64_t begin, int64_t count, workspace *work) {
   if (work->layout->kind[a] == MO_INTERVAL) return count;
   int64_t first, last;
-  double fall = gain_group(a, d, least, most, whole, &first, &last, work);
+  double gain = gain_group(a, d, least, most, whole, &first, &last, work);
   if (first < 0) return count;
   cut found = {a, work->value[first], work->value[last]};
-  return keep(found, fall - (double)n * whole, begin, count, work->policy.candidates, work);
+  return keep_candidate(found, gain - (double)n * whole, begin, count, work->policy.candidates,
+                        work);
 }
 
-/* Keep the cuts of attribute a that leave k rows on both sides; returns how many in all. */
+/* Keeps the best cuts of attribute a that leave k rows on both sides; returns the new count. */
 static int64_t collect_cuts(int32_t a, int64_t d, int64_t n, int groups, int64_t begin,
-                            cutter *work) {
+                            workspace *work) {
   const layout *of = work->layout;
   int64_t k = work->criteria->k, count = begin;
   double loss = 0.0;
@@ -39,15 +40,16 @@ static int64_t collect_cuts(int32_t a, int64_t d, int64_t n, int groups, int64_t
     loss = loss_below(of, a, j, work->value, loss);
     if (!allowed(j, n, k, work->below, NULL)) continue;
     double rest = (double)work->below[j] * loss + (double)(n - work->below[j]) * work->right[j];
-    count = keep((cut){a, 0, work->value[j]}, -rest, begin, count, work->policy.candidates, work);
+    count = keep_candidate((cut){a, 0, work->value[j]}, -rest, begin, count,
+                           work->policy.candidates, work);
   }
   if (!groups) return count;
   double whole = width(of, a, work->value[0], work->value[d - 1], d);
   return collect_group(a, d, n, k, n - k, whole, begin, count, work);
 }
 
-/* Keep groups of attribute a with fewer than k rows, as if topped up at no further loss. */
-static int64_t collect_short(int32_t a, int64_t d, int64_t n, int64_t begin, cutter *work) {
+/* Keeps groups of attribute a of fewer than k rows, judged as if filling them cost nothing. */
+static int64_t collect_short(int32_t a, int64_t d, int64_t n, int64_t begin, workspace *work) {
   const layout *of = work->layout;
   const int64_t *value = work->value;
   int64_t k = work->criteria->k, count = begin;
@@ -62,15 +64,17 @@ static int64_t collect_short(int32_t a, int64_t d, int64_t n, int64_t begin, cut
       rest = (double)k * work->right[j] + (double)(n - k) * loss;
       found = (cut){a, value[j + 1], value[d - 1]};
     }
-    if (rest < all) count = keep(found, -rest, begin, count, work->policy.candidates, work);
+    if (rest < all)
+      count = keep_candidate(found, -rest, begin, count, work->policy.candidates, work);
   }
   return collect_group(a, d, n, 1, k - 1, whole, begin, count, work);
 }
 
-/* Put the cuts of each attribute that leave least loss into work->tried; returns how many.
+/* Puts the cuts of each attribute after which rows lose least into work->tried; returns how many.
  *
- * At most policy.candidates that leave k rows on both sides; as many groups of fewer if groups. */
-static int64_t collect_candidates(node here, int groups, cutter *work) {
+ * At most policy.candidates that leave k rows on both sides and, if groups, as many of fewer
+ * rows. */
+static int64_t collect_candidates(node here, int groups, workspace *work) {
   int64_t count = 0;
   for (int32_t a = 0; a < work->layout->attributes; a++) {
     int64_t d = tally(here, a, work);
@@ -82,8 +86,8 @@ static int64_t collect_candidates(node here, int groups, cutter *work) {
   return count;
 }
 
-/* Loss of a node when it is cut greedily to the end; gives up above limit. */
-static double rollout(node here, double limit, cutter *work) {
+/* Loss of a node once it is cut greedily to the end; stops when it exceeds limit. */
+static double rollout(node here, double limit, workspace *work) {
   double total = 0.0;
   int groups = work->policy.group_rows > 0;
   node *stack = work->stack;
@@ -91,43 +95,43 @@ static double rollout(node here, double limit, cutter *work) {
   stack[0] = here;
   while (top >= 0 && total < limit) {
     here = stack[top--];
-    if (is_few(here, work)) here = masked(here, work);
+    if (fits_word(here, work)) here = make_masks(here, work);
     if (here.count < 2 * work->criteria->k) {
       total += loss_of(here, work);
       continue;
     }
     double loss;
-    cut by = decide(here, work->policy.greedy, groups, &loss, work);
+    cut by = greedy_cut(here, work->policy.greedy, groups, &loss, work);
     if (by.attribute < 0) {
       total += loss * (double)here.count;
       continue;
     }
     node left, right;
-    part(here, by, &left, &right, work);
+    split_node(here, by, &left, &right, work);
     top = push_sides(stack, top, left, right);
   }
   return total;
 }
 
-/* Bring the rows that a cut parts to the front, topped up to k; returns how many they are. */
-int64_t apply_cut(node here, cut by, cutter *work) {
-  int64_t middle = part_rows(here, by, work);
-  return middle < work->criteria->k ? top_up(here, middle, work) : middle;
+/* Moves the rows of a cut's left side to the front, filled up to k; returns how many they are. */
+int64_t apply_cut(node here, cut by, workspace *work) {
+  int64_t middle = split_rows(here, by, work);
+  return middle < work->criteria->k ? fill_group(here, middle, work) : middle;
 }
 
-/* Loss of a node that is cut and then greedily to the end; infinite where the cut breaks a
- * criterion; gives up above limit. */
-static double loss_ahead(node here, cut by, double limit, cutter *work) {
+/* Loss of a node after a cut and greedy cuts to the end; infinite if the cut breaks a criterion;
+ * stops when it exceeds limit. */
+static double loss_ahead(node here, cut by, double limit, workspace *work) {
   node left, right;
   int holds;
-  part(here, by, &left, &right, work);
+  split_node(here, by, &left, &right, work);
   if (left.count < work->criteria->k) {
-    int64_t middle = top_up(here, left.count, work);
-    left = part_of(here, 0, middle, work->layout);
-    right = part_of(here, middle, here.count, work->layout);
-    holds = halves_hold(here, middle, work);
+    int64_t middle = fill_group(here, left.count, work);
+    left = node_slice(here, 0, middle, work->layout);
+    right = node_slice(here, middle, here.count, work->layout);
+    holds = halves_satisfy(here, middle, work);
   } else {
-    holds = cut_holds(here, by, work);
+    holds = cut_satisfies(here, by, work);
   }
   if (!holds) return INFINITY;
   double loss = rollout(left, limit, work);
@@ -135,8 +139,8 @@ static double loss_ahead(node here, cut by, double limit, cutter *work) {
   return loss;
 }
 
-/* The candidate whose sides, finished greedily, lose least; -1: none holds. */
-static int64_t look_ahead(node here, cutter *work) {
+/* The candidate whose sides lose least once cut greedily to the end; -1: all break a criterion. */
+static int64_t look_ahead(node here, workspace *work) {
   size_t bytes = (size_t)(here.count * work->layout->stride);
   int64_t count = collect_candidates(here, here.count <= work->policy.group_rows, work), best = -1;
   int ordered = work->policy.group_rows > 0;
@@ -153,30 +157,30 @@ static int64_t look_ahead(node here, cutter *work) {
   return best;
 }
 
-/* The best cut of a node without looking ahead. */
-static cut cut_by_itself(node here, cutter *work) {
+/* The greedy cut of a node. */
+static cut cut_by_itself(node here, workspace *work) {
   double loss;
-  return decide(here, work->policy.greedy, here.count <= work->policy.group_rows, &loss, work);
+  return greedy_cut(here, work->policy.greedy, here.count <= work->policy.group_rows, &loss, work);
 }
 
-/* The first attribute whose missing values can have classes of their own; -1: none. */
-static int32_t missing_first(node here, cutter *work) {
+/* The first attribute whose missing values can be split from the present ones; -1: none. */
+static int32_t missing_first(node here, workspace *work) {
   for (int32_t a = 0; a < work->layout->attributes; a++)
-    if (parts_missing(here, a, work)) return a;
+    if (can_split_missing(here, a, work)) return a;
   return -1;
 }
 
-/* The cut of a node whose sides, finished greedily, lose least. */
-static cut best_ahead(node here, cutter *work) {
+/* The cut of a node by looking ahead. */
+static cut best_ahead(node here, workspace *work) {
   int32_t a = missing_first(here, work);
   if (a >= 0) return (cut){a, 0, 0};
   int64_t best = look_ahead(here, work);
   return best < 0 ? cut_by_itself(here, work) : work->tried[best].of;
 }
 
-/* The cut of a node by the policy; if the rows that it parts are fewer than k, apply_cut tops them
- * up. */
-cut chosen_cut(node here, cutter *work) {
+/* The cut of a node by the policy. Where its left side has fewer than k rows, apply_cut fills it.
+ */
+cut chosen_cut(node here, workspace *work) {
   if (here.count <= work->policy.rollout_rows) return best_ahead(here, work);
   return cut_by_itself(here, work);
 }

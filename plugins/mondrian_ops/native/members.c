@@ -1,16 +1,15 @@
-/* Nodes of a few rows: a word has a bit for each, so a cut is an AND and a tally a row of
- * popcounts. */
+/* Nodes of at most WORD_BITS rows: a word has a bit for each row, so a cut is an AND and a tally
+ * is a series of popcounts. */
 #include "splitting.h"
 
-/* Whether a node whose rows lie side by side is small enough, and large enough to be worth it. */
-int is_few(node here, const cutter *work) {
-  return !here.members && here.count <= FEW && here.count >= 2 * work->criteria->k;
+/* Whether a node has few enough rows for a word, and enough to be cut. */
+int fits_word(node here, const workspace *work) {
+  return !here.members && here.count <= WORD_BITS && here.count >= 2 * work->criteria->k;
 }
 
-/* Make the masks of a column that has few codes. Two tables are written by turns, as in tally_few.
- */
-static void mask_few(node here, field at, masks *made, const layout *of) {
-  uint64_t even[FEW], odd[FEW], below = 0;
+/* Makes the masks of a narrow column. Two tables are written by turns, as in tally_narrow. */
+static void mask_narrow(node here, field at, masks *made, const layout *of) {
+  uint64_t even[WORD_BITS], odd[WORD_BITS], below = 0;
   memset(even, 0, (size_t)at.codes * sizeof *even);
   memset(odd, 0, (size_t)at.codes * sizeof *odd);
   const unsigned char *code = here.rows + at.offset;
@@ -29,8 +28,8 @@ static void mask_few(node here, field at, masks *made, const layout *of) {
   }
 }
 
-/* Make the masks of a column of any codes: bits lead from one to the next, as in tally_sparse. */
-static void mask_any(node here, field at, masks *made, cutter *work) {
+/* Makes the masks of any column: bits lead from one code to the next, as in tally_sparse. */
+static void mask_any(node here, field at, masks *made, workspace *work) {
   int64_t low = INT64_MAX, high = 0;
   uint64_t below = 0;
   for (int64_t i = 0; i < here.count; i++) {
@@ -53,20 +52,21 @@ static void mask_any(node here, field at, masks *made, cutter *work) {
   }
 }
 
-/* The same node as the members of its rows, whose masks take the place of those made before. */
-node masked(node here, cutter *work) {
+/* Makes the masks of a node in place of those made before; returns the node with all its rows as
+ * members. */
+node make_masks(node here, workspace *work) {
   const layout *of = work->layout;
   for (int32_t a = 0; a < of->attributes + of->sensitive; a++) {
     field at = of->column[a];
-    if (at.codes <= FEW) mask_few(here, at, &work->masks[a], of);
+    if (at.codes <= WORD_BITS) mask_narrow(here, at, &work->masks[a], of);
     else mask_any(here, at, &work->masks[a], work);
   }
-  here.members = here.count == FEW ? ~UINT64_C(0) : (UINT64_C(1) << here.count) - 1;
+  here.members = here.count == WORD_BITS ? ~UINT64_C(0) : (UINT64_C(1) << here.count) - 1;
   return here;
 }
 
-/* tally, of members. */
-int64_t tally_members(node here, int32_t a, cutter *work) {
+/* tally, of a node with members. */
+int64_t tally_members(node here, int32_t a, workspace *work) {
   const masks *of = &work->masks[a];
   int64_t d = 0, last = 0;
   for (int64_t j = 0; last < here.count; j++) {
@@ -80,7 +80,7 @@ int64_t tally_members(node here, int32_t a, cutter *work) {
 }
 
 /* The rows with codes low to high of an attribute. */
-uint64_t members_between(int32_t a, int64_t low, int64_t high, const cutter *work) {
+uint64_t members_between(int32_t a, int64_t low, int64_t high, const workspace *work) {
   const masks *of = &work->masks[a];
   uint64_t up_to = 0, below = 0;
   for (int64_t j = 0; j < of->distinct && of->value[j] <= high; j++) {
@@ -90,7 +90,7 @@ uint64_t members_between(int32_t a, int64_t low, int64_t high, const cutter *wor
   return up_to & ~below;
 }
 
-/* Whether the members have need distinct codes from first on. */
+/* Whether the members have at least need distinct codes, not counting those below first. */
 static int are_diverse(uint64_t members, const masks *of, int64_t first, double need) {
   uint64_t before = 0;
   int64_t found = 0;
@@ -104,7 +104,7 @@ static int are_diverse(uint64_t members, const masks *of, int64_t first, double 
 }
 
 /* Whether some members satisfy every criterion. */
-int members_hold(uint64_t members, cutter *work) {
+int members_satisfy(uint64_t members, workspace *work) {
   const mo_criteria *criteria = work->criteria;
   for (int64_t j = 0; j < criteria->count; j++) {
     const masks *of = &work->masks[work->layout->attributes + criteria->column[j]];
@@ -124,24 +124,24 @@ int members_hold(uint64_t members, cutter *work) {
   return 1;
 }
 
-/* Cut a node to the end; mark where a class starts. */
-void cut_members(node here, uint8_t *marks, cutter *work) {
+/* Cuts a node until no valid cut is left. */
+void cut_members(node here, uint8_t *class_starts, workspace *work) {
   size_t stride = (size_t)work->layout->stride, bytes = (size_t)here.count * stride;
-  unsigned char order[FEW];
-  node waiting[FEW + 1];
+  unsigned char order[WORD_BITS];
+  node waiting[WORD_BITS + 1];
   int64_t top = 0, placed = 0;
-  waiting[0] = masked(here, work);
+  waiting[0] = make_masks(here, work);
   while (top >= 0) {
     node next = waiting[top--], left, right;
     cut by = {-1, 0, 0};
     if (next.count >= 2 * work->criteria->k) by = chosen_cut(next, work);
     if (by.attribute >= 0) {
-      part(next, by, &left, &right, work);
+      split_node(next, by, &left, &right, work);
       waiting[++top] = right;
       waiting[++top] = left;
       continue;
     }
-    marks[placed] = 1;
+    class_starts[placed] = 1;
     for (uint64_t rest = next.members; rest; rest &= rest - 1)
       order[placed++] = (unsigned char)__builtin_ctzll(rest);
   }

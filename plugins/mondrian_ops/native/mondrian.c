@@ -1,4 +1,4 @@
-/* Growing the tree of cuts, and what of it Python calls. */
+/* Growing the tree of cuts, and the functions that Python calls. */
 #include "mondrian.h"
 
 #include <pthread.h>
@@ -6,8 +6,8 @@
 
 #include "splitting.h"
 
-/* The node's rows in the order of attribute a. */
-static void sort_rows(node here, int32_t a, cutter *work) {
+/* Sorts a node's rows by attribute a. */
+static void sort_rows(node here, int32_t a, workspace *work) {
   size_t stride = (size_t)work->layout->stride;
   order_rows(here, a, tally(here, a, work), work);
   for (int64_t i = 0; i < here.count; i++)
@@ -15,17 +15,17 @@ static void sort_rows(node here, int32_t a, cutter *work) {
   memcpy(here.rows, work->others, (size_t)here.count * stride);
 }
 
-/* Relaxed partitioning (LeFevre et al. 2006, section 3.2): the rows of the first half, -1 without
- * one.
+/* Relaxed partitioning (LeFevre et al. 2006, section 3.2): cuts a node in halves; returns the
+ * rows of the first, -1: no cut is valid.
  *
- * Rows of the median value lie on either side of the cut, so both halves have k rows whenever the
- * node has 2k; the widest attribute whose halves keep every criterion is taken. Missing values are
- * parted from present ones first. */
-static int64_t halve(node here, cutter *work) {
+ * Rows of the median value may lie on both sides, so both halves have k rows whenever the node
+ * has 2k. The widest attribute whose halves satisfy every criterion is cut. Missing values are
+ * split from present ones first. */
+static int64_t halve(node here, workspace *work) {
   int32_t attributes = work->layout->attributes, missing;
   for (int32_t a = 0; a < attributes; a++)
-    if (parts_missing(here, a, work)) return part_rows(here, (cut){a, 0, 0}, work);
-  examine(here, MO_RELAXED, 0, &missing, work);
+    if (can_split_missing(here, a, work)) return split_rows(here, (cut){a, 0, 0}, work);
+  rate_attributes(here, MO_RELAXED, 0, &missing, work);
   int64_t middle = here.count / 2;
   for (;;) {
     int32_t widest = -1;
@@ -33,62 +33,64 @@ static int64_t halve(node here, cutter *work) {
       if (work->distinct[a] > 1 && (widest < 0 || work->score[a] > work->score[widest])) widest = a;
     if (widest < 0) return -1;
     sort_rows(here, widest, work);
-    if (halves_hold(here, middle, work)) return middle;
+    if (halves_satisfy(here, middle, work)) return middle;
     work->distinct[widest] = 0;
   }
 }
 
-/* How many rows the first side of a node's cut has; -1: the node is final. */
-static int64_t middle_of(node here, cutter *work) {
+/* Cuts a node once; returns the rows of its first side, -1: the node is final. */
+static int64_t middle_of(node here, workspace *work) {
   if (work->policy.greedy == MO_RELAXED) return halve(here, work);
   cut by = chosen_cut(here, work);
   return by.attribute < 0 ? -1 : apply_cut(here, by, work);
 }
 
-/* Whether a node is cut to the end without that the order of its rows, or their numbers, matter. */
-static int by_members(node here, const cutter *work) {
+/* Whether cut_members may cut a node to the end: the policy needs neither the order of its rows
+ * nor their numbers. */
+static int by_members(node here, const workspace *work) {
   const mo_policy *policy = &work->policy;
-  return is_few(here, work) && policy->greedy != MO_RELAXED && policy->group_rows == 0;
+  return fits_word(here, work) && policy->greedy != MO_RELAXED && policy->group_rows == 0;
 }
 
-/* Cut until nodes have at most floor rows or no cut is left; mark where such a node starts. */
-void cut_down(node whole, int64_t floor, uint8_t *marks, cutter *work) {
+/* Cuts until nodes have at most floor rows, or no cut is left. */
+void cut_down(node whole, int64_t floor, uint8_t *class_starts, workspace *work) {
   int64_t stride = work->layout->stride, k = work->criteria->k;
-  node waiting[WAITING];
+  node waiting[MAX_WAITING];
   int64_t top = 0;
   waiting[0] = whole;
   while (top >= 0) {
     node here = waiting[top--];
     if (here.count > floor && by_members(here, work)) {
-      cut_members(here, marks + (here.rows - whole.rows) / stride, work);
+      cut_members(here, class_starts + (here.rows - whole.rows) / stride, work);
       continue;
     }
     int64_t middle = here.count > floor && here.count >= 2 * k ? middle_of(here, work) : -1;
     if (middle < 0) {
-      marks[(here.rows - whole.rows) / stride] = 1;
+      class_starts[(here.rows - whole.rows) / stride] = 1;
       continue;
     }
-    top = push_sides(waiting, top, part_of(here, 0, middle, work->layout),
-                     part_of(here, middle, here.count, work->layout));
+    top = push_sides(waiting, top, node_slice(here, 0, middle, work->layout),
+                     node_slice(here, middle, here.count, work->layout));
   }
 }
 
-/* Cut nodes that are small enough for groups to the end, and let their rows change classes. */
-static int finish_nodes(node whole, uint8_t *marks, cutter *work) {
+/* Cuts the nodes that are small enough for groups to the end, and searches their classes locally.
+ */
+static int finish_nodes(node whole, uint8_t *class_starts, workspace *work) {
   for (int64_t start = 0, stop; start < whole.count; start = stop) {
-    stop = next_mark(marks, start, whole.count);
+    stop = next_class_start(class_starts, start, whole.count);
     if (stop - start > work->policy.group_rows) continue;
-    node here = part_of(whole, start, stop, work->layout);
-    cut_down(here, 0, marks + start, work);
-    if (exchange_rows(here, marks + start, work)) return MO_NO_MEMORY;
+    node here = node_slice(whole, start, stop, work->layout);
+    cut_down(here, 0, class_starts + start, work);
+    if (local_search(here, class_starts + start, work)) return MO_NO_MEMORY;
   }
   return MO_DONE;
 }
 
-/* Cut a block to the end. */
-static int finish_block(node whole, uint8_t *marks, cutter *work) {
-  cut_down(whole, work->policy.group_rows, marks, work);
-  return work->policy.group_rows > 0 ? finish_nodes(whole, marks, work) : MO_DONE;
+/* Cuts a block to the end. */
+static int finish_block(node whole, uint8_t *class_starts, workspace *work) {
+  cut_down(whole, work->policy.group_rows, class_starts, work);
+  return work->policy.group_rows > 0 ? finish_nodes(whole, class_starts, work) : MO_DONE;
 }
 
 int64_t most_codes(const int64_t *first, int64_t attributes) {
@@ -98,53 +100,52 @@ int64_t most_codes(const int64_t *first, int64_t attributes) {
   return most;
 }
 
-/* Pack rows that nothing is cut with yet. */
-static int pack(rows_of *opened, const mo_rows *rows, int64_t cores) {
+/* Packs rows, without the memory to cut them. */
+static int pack(packed_rows *opened, const mo_rows *rows, int64_t cores) {
   memset(opened, 0, sizeof *opened);
   if (pack_rows(&opened->packed, rows, cores)) return MO_NO_MEMORY;
   opened->whole = (node){.rows = opened->packed.rows, .count = rows->rows};
   return MO_DONE;
 }
 
-static int open_work(rows_of *packed, const mo_criteria *criteria, const mo_policy *policy) {
+static int open_work(packed_rows *packed, const mo_criteria *criteria, const mo_policy *policy) {
   const layout *of = &packed->packed.of;
-  return open_cutter(&packed->work, of, most_codes(of->first, of->attributes), packed->whole.count,
-                     criteria, policy);
+  return open_workspace(&packed->work, of, most_codes(of->first, of->attributes),
+                        packed->whole.count, criteria, policy);
 }
 
-int open_rows_of(rows_of *opened, const mo_rows *rows, const mo_criteria *criteria,
-                 const mo_policy *policy) {
+int open_packed_rows(packed_rows *opened, const mo_rows *rows, const mo_criteria *criteria,
+                     const mo_policy *policy) {
   if (pack(opened, rows, 1)) return MO_NO_MEMORY;
   return open_work(opened, criteria, policy);
 }
 
-void close_rows_of(rows_of *closed) {
-  close_cutter(&closed->work);
+void close_packed_rows(packed_rows *closed) {
+  close_workspace(&closed->work);
   close_table(&closed->packed);
 }
 
-int open_blocks(blocks *opened, const rows_of *from) {
+int open_blocks(blocks *opened, const packed_rows *from) {
   int64_t rows = from->whole.count < BLOCK ? from->whole.count : BLOCK;
   int64_t codes = most_codes(from->packed.of.first, from->packed.of.attributes);
   codes = (codes < rows ? codes : rows) + 1;
   memset(opened, 0, sizeof *opened);
   if (open_block(&opened->block, &from->packed.of, rows)) return MO_NO_MEMORY;
-  return open_cutter(&opened->work, &opened->block.of, codes, rows, from->work.criteria,
-                     &from->work.policy);
+  return open_workspace(&opened->work, &opened->block.of, codes, rows, from->work.criteria,
+                        &from->work.policy);
 }
 
 void close_blocks(blocks *closed) {
-  close_cutter(&closed->work);
+  close_workspace(&closed->work);
   close_table(&closed->block);
 }
 
-/* Write the numbers of a node's rows. */
 void write_numbers(node here, const layout *of, int32_t *numbers) {
   for (int64_t i = 0; i < here.count; i++)
     numbers[i] = (int32_t)number_of(here.rows + i * of->stride, of);
 }
 
-/* Write the numbers of a node's rows in the order that its block has them in. */
+/* Writes the numbers of a node's rows in the order of its block. */
 void write_block_numbers(node here, const layout *of, const table *block, int32_t *numbers) {
   for (int64_t i = 0; i < here.count; i++) {
     int64_t place = number_of(block->rows + i * block->of.stride, &block->of);
@@ -152,39 +153,40 @@ void write_block_numbers(node here, const layout *of, const table *block, int32_
   }
 }
 
-/* Cut a node of at most a block's rows to the end: by its own numbers, but where it lies if codes
- * are few already. */
-static int finish_node(node here, int32_t *index, uint8_t *marks, cutter *work, blocks *own) {
+/* Cuts a node of at most BLOCK rows to the end: in place where all attributes are narrow already,
+ * else coded anew. */
+static int finish_node(node here, int32_t *index, uint8_t *class_starts, workspace *work,
+                       blocks *own) {
   const layout *of = work->layout;
-  if (of->few == of->attributes && !of->persons && work->policy.group_rows == 0) {
-    int status = finish_block(here, marks, work);
+  if (of->narrow == of->attributes && !of->persons && work->policy.group_rows == 0) {
+    int status = finish_block(here, class_starts, work);
     write_numbers(here, of, index);
     return status;
   }
-  if (work->policy.group_rows > 0 && arrange_rows(here, work)) return MO_NO_MEMORY;
+  if (work->policy.group_rows > 0 && sort_by_all_codes(here, work)) return MO_NO_MEMORY;
   fill_block(&own->block, here, work);
   int status =
-      finish_block((node){.rows = own->block.rows, .count = here.count}, marks, &own->work);
+      finish_block((node){.rows = own->block.rows, .count = here.count}, class_starts, &own->work);
   write_block_numbers(here, of, &own->block, index);
   return status;
 }
 
-/* Nodes that threads take in turn: no row and no mark is in two of them. */
+/* Nodes that threads take by turns. No two share a row. */
 typedef struct {
-  rows_of packed; /* nothing is cut with these themselves */
+  packed_rows packed; /* each thread cuts them with a workspace of its own */
   const mo_criteria *criteria;
   const mo_policy *policy;
   int32_t *index;
-  uint8_t *marks;
+  uint8_t *class_starts;
   node *waiting;
-  int64_t count; /* of these */
-  int64_t taken; /* nodes that threads are at, and may leave sides of */
+  int64_t count; /* nodes that wait */
+  int64_t taken; /* nodes that threads work on, whose sides may still come */
   int status;
   pthread_mutex_t lock;
   pthread_cond_t left;
 } queue;
 
-/* The next node; 0 after the last one, or after an error. */
+/* Takes the next node; returns 0 after the last one, or after an error. */
 static int take(queue *nodes, node *next) {
   pthread_mutex_lock(&nodes->lock);
   while (nodes->count == 0 && nodes->taken > 0) pthread_cond_wait(&nodes->left, &nodes->lock);
@@ -195,39 +197,39 @@ static int take(queue *nodes, node *next) {
   return found;
 }
 
-/* Be done with a node: leave the sides of its cut, if it has one (middle -1: none). */
+/* Ends the work on a node: queues the two sides of its cut, if it has one (middle -1: none). */
 static void leave(queue *nodes, node here, int64_t middle, int status) {
   const layout *of = &nodes->packed.packed.of;
   pthread_mutex_lock(&nodes->lock);
   if (middle >= 0)
-    nodes->count = 1 + push_sides(nodes->waiting, nodes->count - 1, part_of(here, 0, middle, of),
-                                  part_of(here, middle, here.count, of));
+    nodes->count = 1 + push_sides(nodes->waiting, nodes->count - 1, node_slice(here, 0, middle, of),
+                                  node_slice(here, middle, here.count, of));
   if (status != MO_DONE) nodes->status = status;
   nodes->taken--;
   pthread_cond_broadcast(&nodes->left);
   pthread_mutex_unlock(&nodes->lock);
 }
 
-/* Cut a node once if it is larger than a block (*middle: the rows of its first side, else -1), and
- * others to the end. */
-static int cut_some(queue *nodes, node here, int64_t *middle, cutter *work, blocks *small) {
+/* Cuts a node of more than BLOCK rows once (*middle: the rows of its first side, else -1), a
+ * smaller one to the end. */
+static int cut_some(queue *nodes, node here, int64_t *middle, workspace *work, blocks *small) {
   const layout *of = work->layout;
   int64_t start = (here.rows - nodes->packed.whole.rows) / of->stride;
   int can_be_cut = here.count >= 2 * work->criteria->k;
   *middle = -1;
   if (can_be_cut && here.count <= BLOCK)
-    return finish_node(here, nodes->index + start, nodes->marks + start, work, small);
+    return finish_node(here, nodes->index + start, nodes->class_starts + start, work, small);
   if (can_be_cut) *middle = middle_of(here, work);
   if (*middle >= 0) return MO_DONE;
-  nodes->marks[start] = 1;
+  nodes->class_starts[start] = 1;
   write_numbers(here, of, nodes->index + start);
   return MO_DONE;
 }
 
-/* Take nodes until none is left: with working memory of one's own, or not at all. */
+/* The loop of a thread, with working memory of its own; without memory it takes no node. */
 static void *work_off(void *argument) {
   queue *nodes = argument;
-  rows_of own = nodes->packed;
+  packed_rows own = nodes->packed;
   blocks small = {0};
   node here;
   int status = open_work(&own, nodes->criteria, nodes->policy);
@@ -238,27 +240,28 @@ static void *work_off(void *argument) {
     leave(nodes, here, middle, status);
   }
   close_blocks(&small);
-  close_cutter(&own.work);
+  close_workspace(&own.work);
   return NULL;
 }
 
-/* Cut the packed rows to the end by at most cores threads. */
+/* Cuts the packed rows to the end in at most cores threads. */
 static int cut_all(queue *nodes, int64_t cores) {
   nodes->waiting[nodes->count++] = nodes->packed.whole;
   pthread_mutex_init(&nodes->lock, NULL);
   pthread_cond_init(&nodes->left, NULL);
-  together(work_off, nodes, cores);
+  run_threads(work_off, nodes, cores);
   pthread_cond_destroy(&nodes->left);
   pthread_mutex_destroy(&nodes->lock);
-  return nodes->count > 0 ? MO_NO_MEMORY : nodes->status; /* nobody could take them */
+  return nodes->count > 0 ? MO_NO_MEMORY : nodes->status; /* no thread had memory to take them */
 }
 
 int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
-               int64_t cores, int32_t *index, uint8_t *marks) {
-  int64_t large = rows->rows / BLOCK; /* nodes larger than a block that share no row, at most */
-  queue nodes = {.criteria = criteria, .policy = policy, .index = index, .marks = marks};
+               int64_t cores, int32_t *index, uint8_t *class_starts) {
+  int64_t large = rows->rows / BLOCK; /* the most nodes of more than BLOCK rows that share no row */
+  queue nodes = {
+      .criteria = criteria, .policy = policy, .index = index, .class_starts = class_starts};
   cores = cores < large + 1 ? cores : large + 1;
-  nodes.waiting = zeros(2 * large + 1, sizeof *nodes.waiting); /* both sides of each, or all rows */
+  nodes.waiting = zeros(2 * large + 1, sizeof *nodes.waiting); /* both sides of each, or the root */
   int status = pack(&nodes.packed, rows, cores);
   if (status == MO_DONE) status = nodes.waiting ? cut_all(&nodes, cores) : MO_NO_MEMORY;
   close_table(&nodes.packed.packed);
@@ -270,9 +273,9 @@ int mo_open_tree(const mo_rows *rows, const mo_criteria *criteria, const mo_poli
                  mo_tree **opened) {
   *opened = calloc(1, sizeof **opened);
   if (!*opened) return MO_NO_MEMORY;
-  int status = open_rows_of(&(*opened)->rows, rows, criteria, policy);
+  int status = open_packed_rows(&(*opened)->rows, rows, criteria, policy);
   if (status == MO_DONE && policy->group_rows > 0)
-    status = arrange_rows((*opened)->rows.whole, &(*opened)->rows.work);
+    status = sort_by_all_codes((*opened)->rows.whole, &(*opened)->rows.work);
   if (status == MO_DONE) return status;
   mo_close_tree(*opened);
   *opened = NULL;
@@ -282,17 +285,17 @@ int mo_open_tree(const mo_rows *rows, const mo_criteria *criteria, const mo_poli
 void mo_close_tree(mo_tree *closed) {
   if (!closed) return;
   close_parts(&closed->parts);
-  close_rows_of(&closed->rows);
+  close_packed_rows(&closed->rows);
   free(closed);
 }
 
-/* An ordered cut: no comparison with a value tells a group from the others. */
+/* Ordered cuts only: a condition compares with a value, and cannot express a group. */
 void mo_cut(mo_tree *tree, int64_t start, int64_t stop, int64_t *attribute, int64_t *code) {
-  cutter *work = &tree->rows.work;
-  node here = part_of(tree->rows.whole, start, stop, &tree->rows.packed.of);
+  workspace *work = &tree->rows.work;
+  node here = node_slice(tree->rows.whole, start, stop, &tree->rows.packed.of);
   *attribute = -1;
   *code = 0;
-  if (here.count < 2 * work->criteria->k) return; /* a group could not be topped up */
+  if (here.count < 2 * work->criteria->k) return; /* fill_group needs k other rows */
   cut by = chosen_cut(here, work);
   if (by.attribute < 0 || by.low > 0) return;
   field at = tree->rows.packed.of.column[by.attribute];
@@ -304,15 +307,15 @@ void mo_cut(mo_tree *tree, int64_t start, int64_t stop, int64_t *attribute, int6
   *code = by.high;
 }
 
-int64_t mo_part(mo_tree *tree, int64_t start, int64_t stop, int64_t attribute, int64_t code) {
-  node here = part_of(tree->rows.whole, start, stop, &tree->rows.packed.of);
-  return start + part_rows(here, (cut){(int32_t)attribute, 0, code}, &tree->rows.work);
+int64_t mo_split(mo_tree *tree, int64_t start, int64_t stop, int64_t attribute, int64_t code) {
+  node here = node_slice(tree->rows.whole, start, stop, &tree->rows.packed.of);
+  return start + split_rows(here, (cut){(int32_t)attribute, 0, code}, &tree->rows.work);
 }
 
 int mo_loss(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
             const int32_t *index, const int64_t *starts, int64_t classes, double *loss) {
-  rows_of from;
-  int status = open_rows_of(&from, rows, criteria, policy);
+  packed_rows from;
+  int status = open_packed_rows(&from, rows, criteria, policy);
   size_t stride = (size_t)from.packed.of.stride;
   *loss = 0.0;
   for (int64_t c = 0; status == MO_DONE && c < classes; c++) {
@@ -323,6 +326,6 @@ int mo_loss(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *p
              from.packed.rows + (size_t)index[starts[c] + i] * stride, stride);
     *loss += loss_of(class, &from.work);
   }
-  close_rows_of(&from);
+  close_packed_rows(&from);
   return status;
 }

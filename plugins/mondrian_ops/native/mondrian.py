@@ -1,4 +1,4 @@
-"""Mondrian's cutting: rows in codes, how cuts are chosen, and the classes that come of it."""
+"""Mondrian's cutting: coded rows, cut policies, classes, and trees that are cut node by node."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ __all__ = [
     "multiway_classes",
 ]
 
-# Kinds of attribute: what a set of its codes loses.
+# Kinds of attribute; they decide the loss of publishing a set of codes.
 INTERVAL, TREE, SET = 0, 1, 2
 
-# Cut policies. GAIN takes the largest fall of loss over all attributes; WIDEST_GAIN adds the loss
-# of the attribute to the fall per row, so that wide attributes come first; which of them loses less
-# depends on the data. BALANCED is MEDIAN without giving missing values classes of their own first.
-# RELAXED halves a node on its widest attribute, rows of equal value on both sides where needed.
+# Cut policies. MEDIAN cuts the attribute of largest representativity at its median. GAIN takes the
+# cut of largest gain, which is how much less the rows lose; WIDEST_GAIN adds the loss of the
+# attribute to the gain per row, so that wide attributes come first; which of the two loses less
+# depends on the data. BALANCED is MEDIAN without splitting off missing values first. RELAXED halves
+# a node on its widest attribute, with rows of the median value on both sides where needed.
 MEDIAN, GAIN, WIDEST_GAIN, BALANCED, RELAXED = 0, 1, 2, 3, 4
 
 BLOCK = 1 << 15
-"""Rows of the largest nodes that are coded anew, and that rows may change classes in."""
+"""Rows of the largest nodes that are coded anew, or searched locally."""
 
 
 MOST_JOINED = 16
@@ -65,29 +66,29 @@ class Rows(NamedTuple):
     span: Floats  # (attributes,): INTERVAL: range over the whole dataset, 1 where that is 0
     domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
     present: Floats  # (attributes,): distinct values present in the whole dataset
-    persons: int = 0  # 1 where the last sensitive row tells persons apart, and nothing else; else 0
+    persons: int = 0  # 1 where the last sensitive column only tells persons apart
 
 
 class Policy(NamedTuple):
-    """How cuts are chosen: greedily, or, in nodes of at most ``rollout_rows``, by looking ahead."""
+    """How cuts are chosen: greedily or, in nodes of at most ``rollout_rows``, by looking ahead."""
 
-    greedy: int  # also finishes the subtrees that are compared when looking ahead
+    greedy: int  # a cut policy; it also finishes the subtrees that looking ahead compares
     candidates: int  # cuts of each attribute whose subtrees are compared
     rollout_rows: int  # 0: never look ahead
-    group_rows: int = 0  # nodes of at most these may be cut by groups; never more than above
-    joined: int = 0  # classes in these whose rows are cut anew together, and how often; 0: none
+    group_rows: int = 0  # nodes of so many rows may be cut by groups; at most rollout_rows
+    joined: int = 0  # how many classes are joined and cut anew, and how often for each; 0: never
 
 
 class Multiway(NamedTuple):
-    """DI-Mondrian: at how many points a node is cut at once, where its parts have ``room`` times k
-    rows on average."""
+    """DI-Mondrian: cuts at up to ``cut_points`` points at once, where the parts have ``room`` times
+    k rows on average."""
 
     cut_points: int
     room: int
 
 
 _MOST_COLUMNS = 1 << 15
-_MANY = 1 << 31  # more than any rows; C multiplies two of it
+_MANY = 1 << 31  # more than any number of rows; C multiplies two of them in 64 bits
 
 
 class _Rows(ctypes.Structure):
@@ -108,7 +109,7 @@ class _Multiway(ctypes.Structure):
 
 
 def _rows(rows: Rows) -> _Rows:
-    """The rows as C takes them. TypeError or ValueError where they do not fit together."""
+    """The rows for C. TypeError or ValueError where their arrays do not fit together."""
     if rows.codes.ndim != 2:
         raise ValueError(f"codes: (attributes, rows) expected, got {rows.codes.shape}")
     attributes, count = rows.codes.shape
@@ -138,7 +139,7 @@ def _rows(rows: Rows) -> _Rows:
 
 
 def _tables(rows: Rows, attributes: int) -> dict[str, int]:
-    """Where the tables of the attributes begin, by name."""
+    """The addresses of the attributes' tables, by name."""
     sizes = dict.fromkeys(("kind", "span", "domain", "present"), attributes)
     codes = int(rows.first.flat[-1]) if rows.first.size else 0
     sizes |= {"first": attributes + 1} | dict.fromkeys(("low", "high", "step"), codes)
@@ -168,23 +169,24 @@ def _policy(policy: Policy) -> _Policy:
 
 
 def _checked(rows: Rows, criteria: Criteria) -> tuple[_Rows, CriteriaStruct]:
-    """Both as C takes them."""
-    of_rows, asked = _rows(rows), CriteriaStruct.made(criteria, len(rows.sensitive))
+    """Rows and criteria for C."""
+    rows_struct = _rows(rows)
+    criteria_struct = CriteriaStruct.made(criteria, len(rows.sensitive))
     if criteria.k < 1:
         raise ValueError(f"k: 1 or more expected, got {criteria.k}")
-    asked.k = min(criteria.k, _MANY)
+    criteria_struct.k = min(criteria.k, _MANY)
     for column, codes in zip(criteria.column, criteria.codes, strict=True):
         check_below(rows.sensitive[column], int(codes), "sensitive")
-    if of_rows.persons:
+    if rows_struct.persons:
         _check_persons(criteria, len(rows.sensitive) - 1)
-    return of_rows, asked
+    return rows_struct, criteria_struct
 
 
 def _check_persons(criteria: Criteria, column: int) -> None:
-    """ValueError unless persons are counted, and no more: blocks number them anew."""
+    """ValueError unless only distinct persons are counted: blocks number persons anew."""
     of = criteria.column == column
     if not of.any() or (criteria.kind[of] != DISTINCT).any() or criteria.uncounted[of].any():
-        raise ValueError("persons: a criterion on how many there are expected, and no other")
+        raise ValueError("persons: only a criterion on how many there are is supported")
 
 
 _STATUS = (ctypes.POINTER(_Rows), ctypes.POINTER(CriteriaStruct))
@@ -205,48 +207,57 @@ _close = function("mo_close_tree", _POINTER, result=None)
 _cut = function(
     "mo_cut", _POINTER, _INT, _INT, ctypes.POINTER(_INT), ctypes.POINTER(_INT), result=None
 )
-_cut_parts = function(
-    "mo_cut_parts", _POINTER, _INT, _INT, ctypes.POINTER(_INT), ctypes.POINTER(_INT), _POINTER,
+_multiway_cut = function(
+    "mo_multiway_cut", _POINTER, _INT, _INT, ctypes.POINTER(_INT), ctypes.POINTER(_INT), _POINTER,
     result=None,
 )  # fmt: skip
-_part = function("mo_part", _POINTER, _INT, _INT, _INT, _INT, result=_INT)
+_split = function("mo_split", _POINTER, _INT, _INT, _INT, _INT, result=_INT)
 
 
 def classes(
     rows: Rows, criteria: Criteria, policy: Policy, cores: int = 1
 ) -> tuple[NDArray[np.int32], Ints]:
-    """The classes of rows that are cut until no valid cut is left, by at most ``cores`` threads.
+    """Cut rows until no valid cut is left, in at most ``cores`` threads.
 
-    Returns the rows class by class, (rows,), and where in it each class starts: the same for any
-    number of threads. The rows as a whole must satisfy the criteria. Raises MemoryError.
+    Returns the numbers of the rows class by class, (rows,), and where in it each class starts,
+    (classes,). The number of threads does not change them. The rows as a whole must satisfy the
+    criteria. Raises MemoryError.
     """
     if cores < 1:
         raise ValueError(f"cores: 1 or more expected, got {cores}")
-    of_rows, asked, by = *_checked(rows, criteria), _policy(policy)
-    index, marks = _room(rows)
+    rows_struct, criteria_struct = _checked(rows, criteria)
+    policy_struct = _policy(policy)
+    index, class_starts = _result_arrays(rows)
     if len(index):
         most = min(cores, _MANY)
-        _classes(of_rows, asked, by, most, index.ctypes.data, marks.ctypes.data)
-    return index, np.flatnonzero(marks)
+        _classes(
+            rows_struct,
+            criteria_struct,
+            policy_struct,
+            most,
+            index.ctypes.data,
+            class_starts.ctypes.data,
+        )
+    return index, np.flatnonzero(class_starts)
 
 
 def multiway_classes(
     rows: Rows, criteria: Criteria, multiway: Multiway
 ) -> tuple[NDArray[np.int32], Ints]:
-    """The same by DI-Mondrian: nodes are cut into several parts at once.
+    """`classes` by DI-Mondrian, which cuts nodes into several parts at once.
 
-    The tables ``low`` and ``high`` of the rows are places here: where a value lies in the range, or
-    in the order, of the whole dataset, from 0 to 1, for every kind of attribute.
+    The tables ``low`` and ``high`` of the rows say where a value lies in the range, or in the
+    order, of the whole dataset, from 0 to 1, for every kind of attribute.
     """
-    of_rows, asked = _checked(rows, criteria)
+    structs = _checked(rows, criteria)
     points = _multiway(rows, criteria, multiway)
-    index, marks = _room(rows)
+    index, class_starts = _result_arrays(rows)
     if len(index):
-        _multiway_classes(of_rows, asked, points, index.ctypes.data, marks.ctypes.data)
-    return index, np.flatnonzero(marks)
+        _multiway_classes(*structs, points, index.ctypes.data, class_starts.ctypes.data)
+    return index, np.flatnonzero(class_starts)
 
 
-def _room(rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def _result_arrays(rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     count = rows.codes.shape[1]
     return np.empty(count, np.int32), np.zeros(count, np.uint8)
 
@@ -255,7 +266,7 @@ def _multiway(rows: Rows, criteria: Criteria, multiway: Multiway) -> _Multiway:
     if min(multiway) < 1:
         raise ValueError(f"{multiway}: must be 1 or more")
     codes = int(rows.sensitive.max(initial=0)) + 1
-    points, room = (min(asked, _MANY) for asked in multiway)
+    points, room = (min(number, _MANY) for number in multiway)
     return _Multiway(points, room, max(codes, int(criteria.codes.max(initial=1))))
 
 
@@ -266,21 +277,23 @@ def loss(
     index: NDArray[np.int32],
     starts: Ints,
 ) -> float:
-    """Loss of all classes together, in rows times attributes; ``index`` and ``starts`` are those of
-    `classes`."""
-    of_rows, asked = _checked(rows, criteria)
+    """Loss of all classes together, in rows times attributes.
+
+    ``index`` and ``starts`` are the classes, as `classes` returns them.
+    """
+    structs = _checked(rows, criteria)
     count = rows.codes.shape[1]
     check_below(index, count, "index")
     check_starts(starts, count, "starts", least=1)
-    found = ctypes.c_double()
+    total = ctypes.c_double()
     where = address(index, np.int32, count, what="index")
     begin = address(starts, np.int64, None, what="starts")
-    _loss(of_rows, asked, _policy(policy), where, begin, len(starts), ctypes.byref(found))
-    return found.value
+    _loss(*structs, _policy(policy), where, begin, len(starts), ctypes.byref(total))
+    return total.value
 
 
-class _Opened:
-    """Rows that are cut node by node: a node is places ``start`` to ``stop``, which a cut moves."""
+class _NodeTree:
+    """Rows that are cut node by node: a node is places ``start`` to ``stop``."""
 
     def __init__(self, rows: Rows, criteria: Criteria, opened: ctypes.c_void_p) -> None:
         self._keep = rows, criteria  # C reads their arrays
@@ -289,19 +302,19 @@ class _Opened:
         self._tree = opened
         weakref.finalize(self, _close, opened)
 
-    def part(self, start: int, stop: int, attribute: int, code: int) -> int:
-        """Bring the rows of a node up to a code to the front; where the others start."""
+    def split(self, start: int, stop: int, attribute: int, code: int) -> int:
+        """Move the rows of a node up to a code to the front; returns where the others start."""
         self._check(start, stop)
         if not 0 <= attribute < self._attributes or not 0 <= code < 1 << 63:
-            raise ValueError(f"attribute {attribute}, code {code}: there are none")
-        return int(_part(self._tree, start, stop, attribute, code))
+            raise ValueError(f"attribute {attribute}, code {code}: out of range")
+        return int(_split(self._tree, start, stop, attribute, code))
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start < stop <= self._count:
-            raise ValueError(f"{start} to {stop}: no node of {self._count} rows")
+            raise ValueError(f"{start} to {stop}: not a node of {self._count} rows")
 
 
-class Tree(_Opened):
+class Tree(_NodeTree):
     """Rows that are cut node by node, by a policy. Raises MemoryError."""
 
     def __init__(self, rows: Rows, criteria: Criteria, policy: Policy) -> None:
@@ -311,9 +324,9 @@ class Tree(_Opened):
         super().__init__(rows, criteria, opened)
 
     def cut(self, start: int, stop: int) -> tuple[int, int]:
-        """The best ordered cut of a node: an attribute, and the greatest code of the first part.
+        """The best ordered cut of a node: an attribute, and the greatest code of the first side.
 
-        Attribute -1: the node is final, or cut by a group, which no comparison with a value tells.
+        Attribute -1: the node is final, or its cut is a group, which a condition cannot express.
         """
         self._check(start, stop)
         attribute, code = _INT(), _INT()
@@ -321,7 +334,7 @@ class Tree(_Opened):
         return attribute.value, code.value
 
 
-class MultiwayTree(_Opened):
+class MultiwayTree(_NodeTree):
     """Rows that are cut node by node into several parts; rows as in `multiway_classes`."""
 
     def __init__(self, rows: Rows, criteria: Criteria, multiway: Multiway) -> None:
@@ -334,10 +347,10 @@ class MultiwayTree(_Opened):
         super().__init__(rows, criteria, opened)
 
     def cut(self, start: int, stop: int) -> tuple[int, list[int]]:
-        """The attribute of a node's cut (-1: it is final), and the codes that it is cut above."""
+        """The attribute of a node's cut (-1: it is final), and the codes above which it is cut."""
         self._check(start, stop)
         attribute, count = _INT(), _INT()
-        _cut_parts(
+        _multiway_cut(
             self._tree, start, stop, ctypes.byref(attribute), ctypes.byref(count),
             self._points.ctypes.data,
         )  # fmt: skip

@@ -1,10 +1,10 @@
-/* Rows in records: packed from columns, and by themselves, coded anew, in blocks. */
+/* Records: the rows of a job packed from columns, and small nodes coded anew in blocks. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "splitting.h"
 
-enum { PACKED = 1 << 10 }; /* rows that are packed at a time */
+enum { PACKED = 1 << 10 }; /* rows packed at a time: their records stay in the caches */
 
 static int32_t bytes_for(int64_t codes) { return codes <= 1 << 8 ? 1 : codes <= 1 << 16 ? 2 : 4; }
 
@@ -25,16 +25,17 @@ static void write_number(unsigned char *record, const layout *of, int64_t number
   memcpy(record + of->number, &written, sizeof written);
 }
 
-/* Lay the columns side by side, each in the bytes that its codes need, then the number. */
+/* Lays out a record: the columns side by side, each in the bytes that its codes need, then the
+ * number. */
 static void lay_out(layout *of, field *column) {
   int32_t columns = of->attributes + of->sensitive, offset = 0;
-  of->few = 0;
+  of->narrow = 0;
   for (int32_t a = 0; a < of->attributes; a++)
-    if (column[a].codes <= FEW) column[a].offset = of->few++;
-  offset = of->few;
+    if (column[a].codes <= WORD_BITS) column[a].offset = of->narrow++;
+  offset = of->narrow;
   for (int32_t a = 0; a < columns; a++) {
     column[a].bytes = bytes_for(column[a].codes);
-    if (a < of->attributes && column[a].codes <= FEW) continue;
+    if (a < of->attributes && column[a].codes <= WORD_BITS) continue;
     column[a].offset = offset;
     offset += column[a].bytes;
   }
@@ -65,7 +66,8 @@ void close_table(table *closed) {
   memset(closed, 0, sizeof *closed);
 }
 
-/* Which step is the next that is higher: as many leaps as a tree has levels find the highest. */
+/* Writes for each step the next higher one, so that highest_step leaps at most once per level of
+ * a tree. */
 static void note_higher(const double *step, int64_t codes, int32_t *higher) {
   for (int64_t v = codes - 1; v >= 0; v--) {
     int64_t next = v + 1;
@@ -74,14 +76,14 @@ static void note_higher(const double *step, int64_t codes, int32_t *higher) {
   }
 }
 
-/* Write a column of codes of some bytes each into records. */
+/* Writes a column of codes, of so many bytes each, into records. */
 static void pack_column(const unsigned char *codes, int64_t bytes, int64_t count,
                         unsigned char *record, field at, size_t stride) {
   for (int64_t i = 0; i < count; i++, record += stride)
     write_code(record, at, read_code(codes + i * bytes, 0, (int)bytes));
 }
 
-/* Write rows start to stop, a column at a time: so few that their records stay in the caches. */
+/* Writes rows start to stop, a column at a time. */
 static void pack_some(table *into, const mo_rows *rows, int64_t start, int64_t stop) {
   const layout *of = &into->of;
   size_t stride = (size_t)of->stride;
@@ -96,7 +98,7 @@ static void pack_some(table *into, const mo_rows *rows, int64_t start, int64_t s
   for (int64_t i = 0; i < count; i++) write_number(records + (size_t)i * stride, of, start + i);
 }
 
-/* Rows that threads pack, and the first that nobody has taken. */
+/* Rows that threads pack, and the first that no thread has taken. */
 typedef struct {
   table *into;
   const mo_rows *rows;
@@ -111,8 +113,8 @@ static void *pack_share(void *argument) {
   return NULL;
 }
 
-/* All rows in records of their own codes, numbered from 0, by at most cores threads. The tables
- * over codes stay the caller's. */
+/* Packs all rows, numbered from 0, in at most cores threads. The tables over codes stay the
+ * caller's. */
 int pack_rows(table *into, const mo_rows *rows, int64_t cores) {
   memset(into, 0, sizeof *into);
   layout *of = &into->of;
@@ -145,11 +147,11 @@ int pack_rows(table *into, const mo_rows *rows, int64_t cores) {
   lay_out(of, into->column);
   if (open_rows(into, rows->rows)) return MO_NO_MEMORY;
   packing all = {.into = into, .rows = rows};
-  together(pack_share, &all, cores);
+  run_threads(pack_share, &all, cores);
   return MO_DONE;
 }
 
-/* A block for nodes of at most rows rows. */
+/* Allocates a block for nodes of at most so many rows. */
 int open_block(table *block, const layout *outer, int64_t rows) {
   memset(block, 0, sizeof *block);
   block->of = *outer;
@@ -157,7 +159,7 @@ int open_block(table *block, const layout *outer, int64_t rows) {
   size_t size = 0;
   for (int32_t a = 0; a < outer->attributes; a++) {
     int64_t codes = outer->column[a].codes;
-    block->column[a].codes = codes <= rows ? codes : rows + 1; /* the missing one is kept */
+    block->column[a].codes = codes <= rows ? codes : rows + 1; /* code 0 stays the missing value */
     size += (size_t)block->column[a].codes;
   }
   for (int32_t s = 0; s < outer->sensitive; s++)
@@ -182,8 +184,8 @@ int open_block(table *block, const layout *outer, int64_t rows) {
   return open_rows(block, rows);
 }
 
-/* Number a node's persons anew, so that what is noted of them stays in the caches. */
-static void number_persons(table *block, node here, cutter *outer) {
+/* Numbers a node's persons anew, so that tables over persons stay in the caches. */
+static void number_persons(table *block, node here, workspace *outer) {
   const layout *from = outer->layout;
   int64_t column = from->sensitive - 1, stamp = ++outer->clock, found = 0;
   field read = sensitive_field(from, column), written = sensitive_field(&block->of, column);
@@ -197,8 +199,9 @@ static void number_persons(table *block, node here, cutter *outer) {
   }
 }
 
-/* Code attribute a of a node anew: its distinct codes in order, 0 stays the missing value. */
-static void recode(table *block, node here, int32_t a, cutter *outer) {
+/* Codes attribute a of a node anew: its distinct codes become 1, 2, ... in order, 0 stays the
+ * missing value. */
+static void recode(table *block, node here, int32_t a, workspace *outer) {
   const layout *from = outer->layout;
   layout *to = &block->of;
   int64_t d = tally(here, a, outer), shift = outer->value[0] != 0;
@@ -218,9 +221,9 @@ static void recode(table *block, node here, int32_t a, cutter *outer) {
   for (int64_t j = 0; j < d; j++) outer->histogram[outer->value[j]] = 0;
 }
 
-/* The rows of a node by themselves, coded anew and numbered from 0: tables and counts then follow
- * the rows of the node, and not the distinct values of a column. */
-void fill_block(table *block, node here, cutter *outer) {
+/* Copies a node's rows into a block, coded anew and numbered from 0: the size of tables then
+ * follows the rows of the node, not the distinct values of a column. */
+void fill_block(table *block, node here, workspace *outer) {
   const layout *from = outer->layout, *to = &block->of;
   for (int32_t a = 0; a < to->attributes; a++) recode(block, here, a, outer);
   for (int32_t s = 0; s < to->sensitive - to->persons; s++)

@@ -1,4 +1,4 @@
-/* What one attribute of one node offers: its distinct codes, its loss, its best cut. */
+/* One attribute of one node: its distinct codes, its loss, its best cut. */
 #ifndef MONDRIAN_OPS_SPLITTING_H
 #define MONDRIAN_OPS_SPLITTING_H
 
@@ -35,9 +35,9 @@ static inline field sensitive_field(const layout *of, int64_t column) {
   return of->column[of->attributes + column];
 }
 
-/* Finish a tally of few rows that have codes far apart: bits lead from one to the next. */
+/* Finishes a tally of sparse codes: bits lead from one code to the next. */
 static inline int64_t tally_sparse(node here, field at, int64_t low, int64_t high, const layout *of,
-                                   cutter *work) {
+                                   workspace *work) {
   for (int64_t i = 0; i < here.count; i++) {
     int64_t v = code_of(here.rows + i * of->stride, at);
     work->bits[v >> 6] |= UINT64_C(1) << (v & 63);
@@ -57,7 +57,7 @@ static inline int64_t tally_sparse(node here, field at, int64_t low, int64_t hig
   return d;
 }
 
-ALWAYS_INLINE int64_t tally_of(node here, field at, int bytes, const layout *of, cutter *work) {
+ALWAYS_INLINE int64_t tally_of(node here, field at, int bytes, const layout *of, workspace *work) {
   const unsigned char *record = here.rows;
   int64_t low = INT64_MAX, high = -1;
   for (int64_t i = 0; i < here.count; i++, record += of->stride) {
@@ -79,10 +79,10 @@ ALWAYS_INLINE int64_t tally_of(node here, field at, int bytes, const layout *of,
   return d;
 }
 
-/* A tally of an attribute of few codes: a word tells which there are. Two tables are counted in by
- * turns, so that rows of one code do not wait for each other. */
-ALWAYS_INLINE int64_t tally_few(node here, int32_t offset, size_t stride, int64_t codes,
-                                cutter *work) {
+/* A tally of a narrow attribute: the bits of a word tell which codes are present. Rows are
+ * counted in two tables by turns, so that rows of the same code do not wait for each other. */
+ALWAYS_INLINE int64_t tally_narrow(node here, int32_t offset, size_t stride, int64_t codes,
+                                   workspace *work) {
   uint32_t even[64], odd[64];
   uint64_t present = 0;
   memset(even, 0, (size_t)codes * sizeof *even);
@@ -109,28 +109,28 @@ ALWAYS_INLINE int64_t tally_few(node here, int32_t offset, size_t stride, int64_
   return d;
 }
 
-/* Count the codes of all attributes of few in one pass: between two rows of one code those of other
- * attributes are counted, so that the second does not wait for the first. */
-ALWAYS_INLINE void count_codes(node here, size_t stride, int32_t few, uint32_t *counts) {
+/* Counts the codes of all narrow attributes in one pass: between two rows of the same code it
+ * counts codes of other attributes, so that the second row does not wait for the first. */
+ALWAYS_INLINE void count_codes(node here, size_t stride, int32_t narrow, uint32_t *counts) {
   const unsigned char *record = here.rows;
   for (int64_t i = 0; i < here.count; i++, record += stride) {
     int32_t j = 0;
-    for (; j + 4 <= few; j += 4)
+    for (; j + 4 <= narrow; j += 4)
       for (int32_t next = 0; next < 4; next++)
-        counts[(size_t)(j + next) * FEW + record[j + next]]++;
-    for (; j < few; j++) counts[(size_t)j * FEW + record[j]]++;
+        counts[(size_t)(j + next) * WORD_BITS + record[j + next]]++;
+    for (; j < narrow; j++) counts[(size_t)j * WORD_BITS + record[j]]++;
   }
 }
 
-static inline void count_few(node here, cutter *work) {
+static inline void count_narrow(node here, workspace *work) {
   const layout *of = work->layout;
-  if (of->stride == 16) count_codes(here, 16, of->few, work->counts);
-  else count_codes(here, (size_t)of->stride, of->few, work->counts);
+  if (of->stride == 16) count_codes(here, 16, of->narrow, work->counts);
+  else count_codes(here, (size_t)of->stride, of->narrow, work->counts);
 }
 
-/* tally, of an attribute whose codes count_few has counted; forgets what it counted. */
-static inline int64_t tally_counted(field at, cutter *work) {
-  uint32_t *counts = work->counts + at.offset * FEW;
+/* The tally of an attribute whose codes count_narrow has counted; zeroes the counts. */
+static inline int64_t tally_counted(field at, workspace *work) {
+  uint32_t *counts = work->counts + at.offset * WORD_BITS;
   int64_t d = 0, total = 0;
   for (int64_t code = 0; code < at.codes; code++) {
     uint32_t count = counts[code];
@@ -142,15 +142,15 @@ static inline int64_t tally_counted(field at, cutter *work) {
   return d;
 }
 
-/* Distinct codes of a node in order (work->value), rows at or below each (work->below); how many.
- */
-static inline int64_t tally(node here, int32_t a, cutter *work) {
+/* Writes the distinct codes of a node in order to work->value, and the rows at or below each to
+ * work->below; returns how many codes there are. */
+static inline int64_t tally(node here, int32_t a, workspace *work) {
   const layout *of = work->layout;
   field at = of->column[a];
   int64_t codes = of->first[a + 1] - of->first[a];
   if (here.members) return tally_members(here, a, work);
-  if (codes <= 64 && of->stride == 16) return tally_few(here, at.offset, 16, codes, work);
-  if (codes <= 64) return tally_few(here, at.offset, (size_t)of->stride, codes, work);
+  if (codes <= 64 && of->stride == 16) return tally_narrow(here, at.offset, 16, codes, work);
+  if (codes <= 64) return tally_narrow(here, at.offset, (size_t)of->stride, codes, work);
   if (at.bytes == 1) return tally_of(here, at, 1, of, work);
   if (at.bytes == 2) return tally_of(here, at, 2, of, work);
   return tally_of(here, at, 4, of, work);
@@ -174,7 +174,7 @@ static inline double width(const layout *of, int32_t a, int64_t low, int64_t hig
   return highest_step(of, a, low, high);
 }
 
-/* right[j]: loss per row of the codes above the j-th of d. */
+/* Writes the loss per row of the codes above the j-th of d to right[j]. */
 static inline void losses_above(const layout *of, int32_t a, int64_t d, const int64_t *value,
                                 double *right) {
   const double *low = of->low + of->first[a], *high = of->high + of->first[a];
@@ -209,15 +209,16 @@ static inline double loss_below(const layout *of, int32_t a, int64_t j, const in
   return step > loss ? step : loss;
 }
 
-/* Whether the cut above the j-th distinct code leaves k rows on both sides or, where valid is
- * given, is one that mark_valid marked. */
+/* Whether the cut above the j-th distinct code is valid: by the table of mark_valid if given,
+ * else if it leaves k rows on both sides. */
 static inline int allowed(int64_t j, int64_t n, int64_t k, const int64_t *below,
                           const uint8_t *valid) {
   if (valid) return valid[j];
   return below[j] >= k && n - below[j] >= k;
 }
 
-/* The median of the ranks (seed, figure 7), else the allowed cut that balances best; -1: none. */
+/* The cut at the median of the ranks (seed, figure 7), else the valid cut that balances best; -1:
+ * none. */
 static inline int64_t median_cut(int64_t d, int64_t n, int64_t k, const int64_t *below,
                                  const uint8_t *valid) {
   int64_t median = 0, best = -1, imbalance = n + 1;
@@ -233,41 +234,42 @@ static inline int64_t median_cut(int64_t d, int64_t n, int64_t k, const int64_t 
   return best;
 }
 
-/* The allowed cut with the largest fall of loss (-1: none is allowed), and that fall; *whole: the
- * loss per row before it. The loss of rows is their number times width. Of equal falls the more
- * balanced cut wins, then the lower one. */
+/* The valid cut of largest gain (-1: there is none), and that gain; *whole: the loss per row
+ * before it. The loss of rows is their number times width. Of equal gains the more balanced cut
+ * wins, then the lower one. */
 static inline int64_t gain_cut(int32_t a, int64_t d, int64_t n, int64_t k, const uint8_t *valid,
-                               double *fall, double *whole, cutter *work) {
+                               double *gain, double *whole, workspace *work) {
   const layout *of = work->layout;
   const int64_t *value = work->value, *below = work->below;
   losses_above(of, a, d, value, work->right);
   *whole = width(of, a, value[0], value[d - 1], d);
   int64_t best = -1, imbalance = n + 1;
   double loss = 0.0;
-  *fall = -1.0;
+  *gain = -1.0;
   for (int64_t j = 0; j + 1 < d; j++) {
     loss = loss_below(of, a, j, value, loss);
     if (!allowed(j, n, k, below, valid)) continue;
     double here =
         (double)n * *whole - (double)below[j] * loss - (double)(n - below[j]) * work->right[j];
     int64_t uneven = 2 * below[j] > n ? 2 * below[j] - n : n - 2 * below[j];
-    if (here > *fall || (here == *fall && uneven < imbalance)) {
+    if (here > *gain || (here == *gain && uneven < imbalance)) {
       best = j;
-      *fall = here;
+      *gain = here;
       imbalance = uneven;
     }
   }
   return best;
 }
 
-/* The group amid the others whose parting lets loss fall most, and that fall; *first and *last of
- * the distinct codes, -1 without one.
+/* The gain of the best cut that takes a group of codes out of the middle; *first and *last of the
+ * distinct codes, -1: there is none.
  *
- * One code by itself or, of an MO_TREE, those of a subtree right below the node's own; neither
- * holds the lowest or the highest code, so that the others lose what all lost, whole per row, or of
- * an MO_SET one value less. It has least to most rows; of equal falls the lower one is taken. */
+ * A group is one code or, of an MO_TREE, the codes of a child of the node's lowest common
+ * ancestor. It holds neither the lowest nor the highest code, so the other rows lose as much per
+ * row as before (whole) or, of an MO_SET, one value less. It has least to most rows; of equal
+ * gains the lower group is taken. */
 static inline double gain_group(int32_t a, int64_t d, int64_t least, int64_t most, double whole,
-                                int64_t *first, int64_t *last, cutter *work) {
+                                int64_t *first, int64_t *last, workspace *work) {
   const layout *of = work->layout;
   const int64_t *value = work->value, *below = work->below;
   int64_t n = below[d - 1], begin = 0;
@@ -276,10 +278,10 @@ static inline double gain_group(int32_t a, int64_t d, int64_t least, int64_t mos
   *first = *last = -1;
   for (int64_t j = 0; j + 1 < d; j++) {
     int64_t alone = j > 0 ? below[j] - below[j - 1] : 0;
-    double fall = (double)alone * whole + (double)(n - alone) * less;
-    if (least <= alone && alone <= most && fall > best) {
+    double gain = (double)alone * whole + (double)(n - alone) * less;
+    if (least <= alone && alone <= most && gain > best) {
       *first = *last = j;
-      best = fall;
+      best = gain;
     }
     if (of->kind[a] != MO_TREE) continue;
     double step = highest_step(of, a, value[j], value[j + 1]);

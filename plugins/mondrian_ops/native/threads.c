@@ -1,13 +1,13 @@
-/* Work that several threads share. */
+/* Sharing work among threads. */
 #include <pthread.h>
 
 #include "cutting.h"
 
 enum { MOST_CORES = 256 };
 
-/* Call work by at most cores threads at once, this one among them. As many as can be started do
- * all of it: each takes some until none is left. */
-void together(void *(*work)(void *), void *shared, int64_t cores) {
+/* Calls work in at most cores threads, this one among them. Each takes shares of the work until
+ * none is left, so fewer threads, where no more can be started, do all of it. */
+void run_threads(void *(*work)(void *), void *shared, int64_t cores) {
   pthread_t helper[MOST_CORES];
   int64_t helpers = 0;
   while (helpers < MOST_CORES && helpers + 1 < cores &&

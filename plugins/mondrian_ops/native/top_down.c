@@ -1,49 +1,48 @@
 /* Top-down specialization on counted combinations (two-phase TDS, sections 3.2 and 5).
  *
- * The classes of a vector of cuts lie contiguous in the combinations, which are moved themselves
- * and not an index of them: a class is read from the first to the last, however finely it was cut.
- * Nodes of all hierarchies are numbered through.
+ * The combinations of a class lie side by side, and are moved themselves rather than an index of
+ * them, so that reading a class is sequential. Nodes of all hierarchies are numbered through.
  *
- * A specialization that is invalid stays so. Whatever is specialized meanwhile only parts classes,
- * and a class that some part of it would have been too small for, or would break a criterion in,
- * leaves a part of that part which does: size, the kinds of l-diversity (Machanavajjhala et al.
- * 2006) and t-closeness (Li et al. 2007), whose distances are convex, all hold for a union wherever
- * they hold for its parts. So it is never looked at again, and the attributes of a class become
- * fewer and fewer. */
+ * A specialization that is invalid stays invalid, so it is never rated again. Other
+ * specializations only split classes, and where a class would get a part that is too small or
+ * breaks a criterion, one of its pieces gets such a part, too: a union of classes has the size,
+ * the l-diversity (Machanavajjhala et al. 2006) and the t-closeness (Li et al. 2007, whose
+ * distances are convex) that each of them has. */
 #include "kernels.h"
 
 #include <string.h>
 
 enum { NONE = -1 };
 
-/* A class's children are counted side by side where the table of their sensitive values is small
- * enough to stay in a cache, and not much larger than the class. */
+/* The children of a class are counted in one table where it fits in a cache, and is not much
+ * larger than the class. */
 enum { TABLE = 1 << 14, SPARSE = 4 };
 
-/* The cuts so far, and what is known of their classes and of the next specializations. */
+/* The cuts so far, their classes, and the ratings of the next specializations. */
 typedef struct {
   const mo_combinations *combinations;
   const mo_forest *forest;
   const mo_criteria *criteria;
   int32_t *cut;        /* (codes,) */
-  int32_t *below;      /* (codes,): the child of the node of the cut, the node itself if a leaf */
-  uint8_t *opened;     /* (nodes,): nodes that are, or were, in the cut */
-  uint8_t *valid;      /* (nodes,): nodes of the cut whose specialization is valid */
-  int64_t *least;      /* (nodes,): rows of the smallest class with it after its specialization */
-  int32_t *candidates; /* (nodes,): the valid ones, and some that no longer are */
+  int32_t *below; /* (codes,): the child of the cut's node above the code; the node itself if it is
+                     a leaf */
+  uint8_t *opened; /* (nodes,): 1 for nodes that are, or were, in the cut */
+  uint8_t *valid; /* (nodes,): nodes of the cut whose specialization is valid */
+  int64_t *least; /* (nodes,): rows of the smallest class that its specialization makes */
+  int32_t *candidates; /* (nodes,): valid specializations, and some that have become invalid */
   int64_t candidate_count;
   int64_t anonymity; /* rows of the smallest class */
   int64_t classes;
-  int64_t room;     /* most classes that there can be */
-  int64_t *start;   /* (room,) */
-  int64_t *stop;    /* (room,) */
-  int32_t *newest;  /* (nodes,): a class with the node, NONE without */
-  int32_t *older;   /* (attributes, room): the next class with the same node of the attribute */
-  int64_t *size;    /* (nodes,): zero between uses */
-  int64_t *place;   /* (nodes,) */
-  int64_t *bound;   /* (nodes + 1,) */
+  int64_t room; /* the most classes that there can be */
+  int64_t *start; /* (room,) */
+  int64_t *stop; /* (room,) */
+  int32_t *newest; /* (nodes,): first of a list of classes with the node; NONE: empty */
+  int32_t *older; /* (attributes, room): the next class of the list */
+  int64_t *size; /* (nodes,): zero between uses */
+  int64_t *place; /* (nodes,) */
+  int64_t *bound; /* (nodes + 1,) */
   int32_t *touched; /* (nodes,) */
-  int64_t *table;   /* (TABLE,): children times sensitive codes */
+  int64_t *table; /* (TABLE,): children times sensitive codes */
   mo_tally tally;
 } search;
 
@@ -67,13 +66,12 @@ static int64_t code_of(const mo_combinations *combinations, int64_t column, int6
   return code_in(column_of(combinations, column), i);
 }
 
-/* The node of the cut that a class has in an attribute. */
 static int32_t node_of(const search *s, int64_t a, int64_t c) {
   return s->cut[s->forest->first[a] + code_of(s->combinations, a, s->start[c])];
 }
 
-/* Rows of a class that each child of its node has: size of the touched nodes. Returns how many
- * children have any. */
+/* Counts the rows of a class by the child of its node, in size of the touched nodes; returns how
+ * many children have any. */
 static int64_t tally_children(search *s, int64_t a, int64_t start, int64_t stop) {
   packed_column column = column_of(s->combinations, a);
   const int32_t *below = s->below + s->forest->first[a];
@@ -98,8 +96,8 @@ static void swap(const mo_combinations *combinations, int64_t i, int64_t j) {
   combinations->rows[j] = rows;
 }
 
-/* Counts the combinations of a class by their node in nodes (codes of the attribute,): those of
- * node touched[g] get the places bound[g] to bound[g + 1]. Returns how many nodes there are. */
+/* Counts the combinations of a class by their node in nodes (codes of the attribute,): node
+ * touched[g] gets the places bound[g] to bound[g + 1]. Returns how many nodes there are. */
 static int64_t bound_nodes(search *s, packed_column column, int64_t start, int64_t stop,
                            const int32_t *nodes) {
   int64_t *size = s->size, groups = 0;
@@ -117,13 +115,14 @@ static int64_t bound_nodes(search *s, packed_column column, int64_t start, int64
   return groups;
 }
 
-/* Brings the combinations of a class with the same node in table (codes,) together: node touched[g]
- * has bound[g] to bound[g + 1]. Returns how many nodes there are. */
-static int64_t arrange(search *s, int64_t a, int64_t start, int64_t stop, const int32_t *table) {
+/* Groups the combinations of a class by their node in table (codes,): those of node touched[g]
+ * move to places bound[g] to bound[g + 1]. Returns how many nodes there are. */
+static int64_t group_by_node(search *s, int64_t a, int64_t start, int64_t stop,
+                             const int32_t *table) {
   packed_column column = column_of(s->combinations, a);
   const int32_t *nodes = table + s->forest->first[a];
   int64_t groups = bound_nodes(s, column, start, stop, nodes);
-  for (int64_t g = 0; g + 1 < groups; g++) { /* the last is in place when all others are */
+  for (int64_t g = 0; g + 1 < groups; g++) { /* the last group is in place when all others are */
     int32_t node = s->touched[g];
     for (int64_t i = s->place[node]; i < s->bound[g + 1];) {
       int32_t other = nodes[code_in(column, i)];
@@ -134,7 +133,7 @@ static int64_t arrange(search *s, int64_t a, int64_t start, int64_t stop, const 
   return groups;
 }
 
-static int criterion_holds(search *s, int64_t j, int64_t start, int64_t stop) {
+static int satisfies_criterion(search *s, int64_t j, int64_t start, int64_t stop) {
   packed_column column = column_of(s->combinations, s->forest->attributes + s->criteria->column[j]);
   const int64_t *rows = s->combinations->rows;
   mo_tally *tally = &s->tally;
@@ -150,15 +149,14 @@ static int criterion_holds(search *s, int64_t j, int64_t start, int64_t stop) {
   return holds;
 }
 
-/* Whether combinations that are to be a class satisfy every criterion on sensitive columns. */
-static int class_holds(search *s, int64_t start, int64_t stop) {
+/* Whether a class of these combinations satisfies every criterion on sensitive columns. */
+static int class_satisfies(search *s, int64_t start, int64_t stop) {
   for (int64_t j = 0; j < s->criteria->count; j++)
-    if (!criterion_holds(s, j, start, stop)) return 0;
+    if (!satisfies_criterion(s, j, start, stop)) return 0;
   return 1;
 }
 
-/* The sensitive values of a class by the child that its combinations come to: child touched[g] has
- * row g of the table. */
+/* Counts the sensitive values of a class by child: child touched[g] has row g of the table. */
 static void fill_table(search *s, int64_t a, int64_t sensitive, int64_t start, int64_t stop,
                        int64_t found) {
   packed_column own = column_of(s->combinations, a);
@@ -171,7 +169,7 @@ static void fill_table(search *s, int64_t a, int64_t sensitive, int64_t start, i
     table[place[below[code_in(own, i)]] + code_in(other, i)] += rows[i];
 }
 
-static int counts_of_child_hold(search *s, int64_t j, const int64_t *counts) {
+static int child_satisfies(search *s, int64_t j, const int64_t *counts) {
   mo_tally *tally = &s->tally;
   int64_t total = 0, distinct = 0;
   for (int64_t code = 0; code < tally->codes; code++) {
@@ -181,33 +179,34 @@ static int counts_of_child_hold(search *s, int64_t j, const int64_t *counts) {
   return satisfies(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
 }
 
-/* As children_hold, without moving the combinations: all parts are counted in one table. */
-static int tabled_children_hold(search *s, int64_t a, int64_t start, int64_t stop, int64_t found) {
+/* children_satisfy for all children in one table, without moving the combinations. */
+static int children_satisfy_by_table(search *s, int64_t a, int64_t start, int64_t stop,
+                                     int64_t found) {
   int64_t codes = s->tally.codes;
   for (int64_t g = 0; g < found; g++) s->place[s->touched[g]] = g * codes;
   for (int64_t j = 0; j < s->criteria->count; j++) {
     fill_table(s, a, s->forest->attributes + s->criteria->column[j], start, stop, found);
     for (int64_t g = 0; g < found; g++)
-      if (!counts_of_child_hold(s, j, s->table + g * codes)) return 0;
+      if (!child_satisfies(s, j, s->table + g * codes)) return 0;
   }
   return 1;
 }
 
-/* Whether the found parts that specializing attribute a makes of a class, which were just tallied,
- * satisfy the criteria. */
-static int children_hold(search *s, int64_t a, int64_t start, int64_t stop, int64_t found) {
+/* Whether the parts into which specializing attribute a splits a class satisfy the criteria;
+ * tally_children has just found them. */
+static int children_satisfy(search *s, int64_t a, int64_t start, int64_t stop, int64_t found) {
   if (found == 1) return 1;
   int64_t cells = found * s->tally.codes;
   if (cells <= TABLE && cells <= SPARSE * (stop - start))
-    return tabled_children_hold(s, a, start, stop, found);
-  arrange(s, a, start, stop, s->below);
+    return children_satisfy_by_table(s, a, start, stop, found);
+  group_by_node(s, a, start, stop, s->below);
   for (int64_t g = 0; g < found; g++)
-    if (!class_holds(s, s->bound[g], s->bound[g + 1])) return 0;
+    if (!class_satisfies(s, s->bound[g], s->bound[g + 1])) return 0;
   return 1;
 }
 
-/* What class c says of the specializations of its nodes: A_c (equation 4), or invalid. */
-static void weigh(search *s, int64_t c) {
+/* Rates the specializations of a class's nodes: A_c (equation 4), or invalid. */
+static void rate_class(search *s, int64_t c) {
   int64_t start = s->start[c], stop = s->stop[c];
   for (int64_t a = 0; a < s->forest->attributes; a++) {
     int32_t node = node_of(s, a, c);
@@ -220,21 +219,21 @@ static void weigh(search *s, int64_t c) {
     }
     s->least[node] = least;
     s->valid[node] = least >= s->criteria->k &&
-                     (s->criteria->count == 0 || children_hold(s, a, start, stop, found));
+                     (s->criteria->count == 0 || children_satisfy(s, a, start, stop, found));
   }
 }
 
-/* Enters a class into the list of its node of attribute a. */
+/* Adds a class to the list of its node of attribute a. */
 static void link_class(search *s, int64_t c, int64_t a) {
   int32_t *newest = &s->newest[node_of(s, a, c)];
   s->older[a * s->room + c] = *newest;
   *newest = (int32_t)c;
 }
 
-/* Parts class c by the cut of attribute a; the first part keeps the number. Returns how many parts
- * there are, 0 without room for them. */
-static int64_t part_class(search *s, int64_t c, int64_t a) {
-  int64_t groups = arrange(s, a, s->start[c], s->stop[c], s->cut);
+/* Splits class c by the cut of attribute a; the first part keeps the number. Returns how many
+ * parts there are, 0: there is no room for them. */
+static int64_t split_class(search *s, int64_t c, int64_t a) {
+  int64_t groups = group_by_node(s, a, s->start[c], s->stop[c], s->cut);
   if (groups - 1 > s->room - s->classes) return 0;
   for (int64_t g = 0; g < groups; g++) {
     int64_t part = g == 0 ? c : s->classes++;
@@ -244,22 +243,22 @@ static int64_t part_class(search *s, int64_t c, int64_t a) {
   return groups;
 }
 
-/* Parts class c by the cut of attribute a, and enters the parts into the lists of their nodes. The
- * first part keeps its places in the lists of the other attributes: all parts have their nodes. */
-static int split(search *s, int64_t c, int64_t a) {
+/* Splits class c by the cut of attribute a, and adds the parts to the lists of their nodes. The
+ * first part stays in the lists of the other attributes, whose nodes all parts share. */
+static int split_and_link(search *s, int64_t c, int64_t a) {
   int64_t before = s->classes;
-  if (part_class(s, c, a) == 0) return MO_OUT_OF_BOUNDS;
+  if (split_class(s, c, a) == 0) return MO_OUT_OF_BOUNDS;
   link_class(s, c, a);
   for (int64_t part = before; part < s->classes; part++)
     for (int64_t b = 0; b < s->forest->attributes; b++) link_class(s, part, b);
   return MO_DONE;
 }
 
-/* Takes a node into the cut: its specialization becomes a candidate, unless it is a leaf. */
-static void open_node(search *s, int32_t node) {
+/* Puts a node into the cut; unless it is a leaf, its specialization becomes a candidate. */
+static void enter_cut(search *s, int32_t node) {
   const mo_forest *forest = s->forest;
   int64_t first = forest->child_first[node], stop = forest->child_first[node + 1];
-  if (s->opened[node]) return; /* not in a forest */
+  if (s->opened[node]) return; /* does not happen in a forest */
   s->opened[node] = 1;
   for (int64_t at = forest->member_first[node]; at < forest->member_stop[node]; at++)
     s->cut[forest->members[at]] = node;
@@ -272,9 +271,9 @@ static void open_node(search *s, int32_t node) {
   if (stop > first) s->candidates[s->candidate_count++] = node;
 }
 
-/* The valid candidate of greatest IGPL (equation 1), NONE without; drops those that are not valid.
- * Of equal ones the lowest number, which is that of the first attribute, then of the first node. */
-static int32_t best(search *s) {
+/* The valid candidate of greatest IGPL (equation 1), NONE: there is none; drops invalid ones. Of
+ * equal ones the lowest number wins: the first attribute, then the first node. */
+static int32_t best_candidate(search *s) {
   int32_t chosen = NONE;
   int64_t left = 0;
   double greatest = -1.0;
@@ -293,59 +292,59 @@ static int32_t best(search *s) {
   return chosen;
 }
 
-static int perform(search *s, int32_t node) {
+static int specialize_node(search *s, int32_t node) {
   const mo_forest *forest = s->forest;
   int32_t a = forest->attribute[node];
   s->valid[node] = 0;
   for (int64_t at = forest->child_first[node]; at < forest->child_first[node + 1]; at++)
-    open_node(s, forest->children[at]);
+    enter_cut(s, forest->children[at]);
   for (int32_t c = s->newest[node]; c != NONE;) {
     int32_t following = s->older[a * s->room + c];
     int64_t before = s->classes;
-    if (split(s, c, a) != MO_DONE) return MO_OUT_OF_BOUNDS;
-    weigh(s, c);
-    for (int64_t part = before; part < s->classes; part++) weigh(s, part);
+    if (split_and_link(s, c, a) != MO_DONE) return MO_OUT_OF_BOUNDS;
+    rate_class(s, c);
+    for (int64_t part = before; part < s->classes; part++) rate_class(s, part);
     c = following;
   }
   return MO_DONE;
 }
 
-/* Finds the classes of the cut that is started from, and the least rows of one; false where one is
- * too small or breaks a criterion. */
+/* Makes the classes of the start cut and finds the rows of the smallest; returns 0 if one is too
+ * small or breaks a criterion. */
 static int start_classes(search *s) {
   if (s->room == 0) return 0;
   s->classes = 1;
   s->stop[0] = s->combinations->count;
   for (int64_t a = 0; a < s->forest->attributes; a++)
     for (int64_t c = 0, before = s->classes; c < before; c++)
-      if (part_class(s, c, a) == 0) return 0;
+      if (split_class(s, c, a) == 0) return 0;
   s->anonymity = INT64_MAX;
   for (int64_t c = 0; c < s->classes; c++) {
     int64_t rows = 0;
     for (int64_t i = s->start[c]; i < s->stop[c]; i++) rows += s->combinations->rows[i];
     if (rows < s->anonymity) s->anonymity = rows;
-    if (rows < s->criteria->k || !class_holds(s, s->start[c], s->stop[c])) return 0;
+    if (rows < s->criteria->k || !class_satisfies(s, s->start[c], s->stop[c])) return 0;
     for (int64_t a = 0; a < s->forest->attributes; a++) link_class(s, c, a);
   }
   return 1;
 }
 
-static void open_cut(search *s) {
+static void enter_start_cut(search *s) {
   const mo_forest *forest = s->forest;
   for (int32_t node = 0; node < forest->nodes; node++) {
     int64_t first = forest->member_first[node];
     if (first < forest->member_stop[node] && s->cut[forest->members[first]] == node)
-      open_node(s, node);
+      enter_cut(s, node);
   }
 }
 
-/* Specializes until nothing valid is left (algorithm 4), the best of every round. */
+/* Performs the best specialization until no valid one is left (algorithm 4). */
 static int run(search *s, int32_t *steps, int64_t *step_count) {
-  open_cut(s);
-  for (int64_t c = 0; c < s->classes; c++) weigh(s, c);
-  for (int32_t node; (node = best(s)) != NONE;) {
+  enter_start_cut(s);
+  for (int64_t c = 0; c < s->classes; c++) rate_class(s, c);
+  for (int32_t node; (node = best_candidate(s)) != NONE;) {
     if (s->least[node] < s->anonymity) s->anonymity = s->least[node];
-    if (perform(s, node) != MO_DONE) return MO_OUT_OF_BOUNDS;
+    if (specialize_node(s, node) != MO_DONE) return MO_OUT_OF_BOUNDS;
     steps[(*step_count)++] = node;
   }
   return MO_DONE;
@@ -446,8 +445,8 @@ int mo_specialize(const mo_combinations *combinations, const mo_forest *forest,
   return status;
 }
 
-/* splitmix64 */
-static uint64_t mixed(uint64_t z) {
+/* The finalizer of the generator splitmix64. */
+static uint64_t splitmix64(uint64_t z) {
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
   z = (z ^ z >> 27) * 0x94D049BB133111EBu;
   return z ^ z >> 31;
@@ -456,12 +455,12 @@ static uint64_t mixed(uint64_t z) {
 void mo_rows_of_part(const int64_t *rows, int64_t count, int64_t part, int64_t parts, uint64_t seed,
                      int64_t *found) {
   const uint64_t step = 0x9E3779B97F4A7C15u;
-  uint64_t state = mixed(seed + step);
+  uint64_t state = splitmix64(seed + step);
   for (int64_t i = 0; i < count; i++) {
     found[i] = 0;
     for (int64_t row = 0; row < rows[i]; row++) {
       state += step;
-      uint64_t high = mixed(state) >> 32;
+      uint64_t high = splitmix64(state) >> 32;
       found[i] += (int64_t)(high * (uint64_t)parts >> 32) == part;
     }
   }

@@ -53,7 +53,7 @@ class Forest(NamedTuple):
 
 
 class Specialized(NamedTuple):
-    """What was specialized; 0 classes where what was started from breaks what is asked."""
+    """The result; 0 classes where a class of the start cut breaks a criterion."""
 
     steps: Nodes  # (steps,): the nodes specialized, in order
     cut: Nodes  # (codes,)
@@ -97,8 +97,7 @@ _rows_of_part = function(
 def specialize(
     combinations: Combinations, forest: Forest, cut: Nodes, criteria: Criteria
 ) -> Specialized:
-    """Specialize from ``cut`` (codes,) until nothing valid is left (algorithm 4), the best of every
-    round.
+    """Perform the best valid specialization of ``cut`` (codes,) until none is left (algorithm 4).
 
     Permutes the combinations.
     """
@@ -123,7 +122,7 @@ def specialize(
 
 
 def _combinations(combinations: Combinations, attributes: int) -> _CombinationsStruct:
-    """As kernels.h has them. Codes are compared with the tables by the kernel itself."""
+    """The combinations for C. The kernel itself checks their codes against the tables."""
     words, rows, columns = combinations.words, combinations.rows, len(combinations.word)
     made = _CombinationsStruct(
         *(len(rows), len(words), columns),
@@ -145,7 +144,7 @@ def _combinations(combinations: Combinations, attributes: int) -> _CombinationsS
 
 
 def _forest(forest: Forest) -> _ForestStruct:
-    """As kernels.h has it."""
+    """The forest for C."""
     nodes, attributes, codes = len(forest.attribute), len(forest.first) - 1, len(forest.members)
     made = _ForestStruct(
         *(attributes, nodes),
@@ -172,7 +171,7 @@ def _forest(forest: Forest) -> _ForestStruct:
 
 
 def _check_attributes(forest: Forest) -> None:
-    """ValueError unless nodes have codes and children of their own attribute only."""
+    """ValueError unless the codes and children of each node are of its own attribute."""
     attribute_of = np.repeat(np.arange(len(forest.first) - 1), np.diff(forest.first))  # of a code
     start, stop = forest.first[forest.attribute], forest.first[forest.attribute + 1]
     parent = np.repeat(np.arange(len(forest.attribute)), np.diff(forest.child_first))
@@ -186,16 +185,16 @@ def _check_attributes(forest: Forest) -> None:
 
 
 def rows_of_part(rows: Ints, part: int, parts: int, seed: int) -> Ints:
-    """How many rows of each combination fall to ``part``, each row to any of ``parts`` alike.
+    """How many rows of each combination lie in ``part``, one of ``parts`` random parts.
 
-    A row's number is hashed (splitmix64): a part is dealt without the others, and the same
-    wherever that is done.
+    Hashing a row's number (splitmix64) decides its part, so a part is the same wherever it is
+    computed, without the others.
     """
     if not 0 <= part < parts <= 1 << 32:
         raise ValueError(f"part: must be from 0 to less than {parts}, got {part}")
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"seed: must be from 0 to less than 2^64, got {seed}")
     where = address(rows, np.int64, None, what="rows")
-    found = np.empty(len(rows), np.int64)
-    _rows_of_part(where, len(rows), part, parts, seed, found.ctypes.data)
-    return found
+    rows_of_part = np.empty(len(rows), np.int64)
+    _rows_of_part(where, len(rows), part, parts, seed, rows_of_part.ctypes.data)
+    return rows_of_part

@@ -1,10 +1,10 @@
 /* Privacy criteria on the two sides of a cut. */
 #include "splitting.h"
 
-/* Whether both sides of a cut have need distinct sensitive codes from first on; stops when they do.
- */
+/* Whether both sides of a cut have need distinct sensitive codes, not counting those below first;
+ * stops as soon as they have. */
 static int both_diverse(node here, cut tried, int64_t column, int64_t first, double need,
-                        cutter *work) {
+                        workspace *work) {
   const layout *of = work->layout;
   field side = of->column[tried.attribute], value = sensitive_field(of, column);
   uint64_t span = (uint64_t)(tried.high - tried.low);
@@ -25,7 +25,7 @@ static int both_diverse(node here, cut tried, int64_t column, int64_t first, dou
   return 0;
 }
 
-static int sides_hold(node here, cut tried, int64_t j, cutter *work) {
+static int sides_satisfy(node here, cut tried, int64_t j, workspace *work) {
   const layout *of = work->layout;
   const mo_criteria *criteria = work->criteria;
   field side = of->column[tried.attribute], value = sensitive_field(of, criteria->column[j]);
@@ -45,29 +45,28 @@ static int sides_hold(node here, cut tried, int64_t j, cutter *work) {
                    work->deficit);
 }
 
-/* Whether the rows that a cut parts, and the others, satisfy every criterion on the sensitive ones.
- */
-int cut_holds(node here, cut tried, cutter *work) {
+/* Whether both sides of a cut satisfy every criterion on sensitive columns. */
+int cut_satisfies(node here, cut tried, workspace *work) {
   const mo_criteria *criteria = work->criteria;
   if (here.members) {
     uint64_t left = here.members & members_between(tried.attribute, tried.low, tried.high, work);
-    return members_hold(left, work) && members_hold(here.members & ~left, work);
+    return members_satisfy(left, work) && members_satisfy(here.members & ~left, work);
   }
   for (int64_t j = 0; j < criteria->count; j++) {
     int holds = criteria->kind[j] == MO_DISTINCT
                     ? both_diverse(here, tried, criteria->column[j], criteria->uncounted[j],
                                    criteria->level[j], work)
-                    : sides_hold(here, tried, j, work);
+                    : sides_satisfy(here, tried, j, work);
     if (!holds) return 0;
   }
   return 1;
 }
 
-/* Zero counts (codes,) before the values of a node are counted for criterion j.
+/* Zeroes counts (codes,) before the values of a node are counted for criterion j.
  *
- * Distinct values are seen in the counts of the node's own values: of many, such as persons, no
- * others are zeroed but the missing one, which is looked at in any case. */
-static void forget(int64_t *counts, node here, int64_t j, cutter *work) {
+ * Counting distinct values reads the counts of the node's own values and of the missing one only.
+ * Where there are many codes, such as persons, only those are zeroed. */
+static void forget(int64_t *counts, node here, int64_t j, workspace *work) {
   const layout *of = work->layout;
   const mo_criteria *criteria = work->criteria;
   if (criteria->kind[j] != MO_DISTINCT || criteria->codes[j] <= here.count) {
@@ -79,7 +78,7 @@ static void forget(int64_t *counts, node here, int64_t j, cutter *work) {
   for (int64_t i = 0; i < here.count; i++) counts[code_of(here.rows + i * of->stride, value)] = 0;
 }
 
-static int node_holds(node here, int64_t j, cutter *work) {
+static int node_satisfies(node here, int64_t j, workspace *work) {
   const layout *of = work->layout;
   field value = sensitive_field(of, work->criteria->column[j]);
   int64_t *counts = work->left_counts, distinct = 0;
@@ -89,19 +88,19 @@ static int node_holds(node here, int64_t j, cutter *work) {
   return satisfies(counts, here.count, distinct, work->criteria, j, work->surplus, work->deficit);
 }
 
-/* Whether the first middle rows of a node, and the others, satisfy every criterion. */
-int halves_hold(node here, int64_t middle, cutter *work) {
+/* Whether the first middle rows of a node satisfy every criterion, and the others do, too. */
+int halves_satisfy(node here, int64_t middle, workspace *work) {
   node left = {.rows = here.rows, .count = middle};
   node right = {.rows = here.rows + middle * work->layout->stride, .count = here.count - middle};
   for (int64_t j = 0; j < work->criteria->count; j++)
-    if (!node_holds(left, j, work) || !node_holds(right, j, work)) return 0;
+    if (!node_satisfies(left, j, work) || !node_satisfies(right, j, work)) return 0;
   return 1;
 }
 
-/* Put the places of a node's rows into work->order by attribute a, whose codes were just tallied.
+/* Sorts the places of a node's rows by attribute a, which was just tallied, into work->order.
  *
  * A counting sort: the histogram holds where the next row of each code goes. */
-void order_rows(node here, int32_t a, int64_t d, cutter *work) {
+void order_rows(node here, int32_t a, int64_t d, workspace *work) {
   const layout *of = work->layout;
   field at = of->column[a];
   for (int64_t j = 0; j < d; j++) work->histogram[work->value[j]] = j > 0 ? work->below[j - 1] : 0;
@@ -110,9 +109,9 @@ void order_rows(node here, int32_t a, int64_t d, cutter *work) {
   for (int64_t j = 0; j < d; j++) work->histogram[work->value[j]] = 0;
 }
 
-/* One sweep over the rows in the attribute's order, which moves a row's sensitive value from the
- * right side to the left. */
-static void mark_by(node here, int64_t d, int64_t c, cutter *work) {
+/* Checks one criterion for all cuts in one sweep over the rows in the attribute's order: each
+ * row's sensitive value moves from the right side to the left. */
+static void mark_by(node here, int64_t d, int64_t c, workspace *work) {
   const layout *of = work->layout;
   const mo_criteria *criteria = work->criteria;
   field value = sensitive_field(of, criteria->column[c]);
@@ -135,15 +134,15 @@ static void mark_by(node here, int64_t d, int64_t c, cutter *work) {
   }
 }
 
-/* work->valid[j]: whether the cut above the j-th of d distinct codes, just tallied, keeps
- * everything. */
-void mark_valid(node here, int32_t a, int64_t d, cutter *work) {
+/* Writes to work->valid[j] whether the cut above the j-th of d distinct codes, which were just
+ * tallied, leaves k rows and satisfies every criterion on both sides. */
+void mark_valid(node here, int32_t a, int64_t d, workspace *work) {
   int64_t k = work->criteria->k;
   for (int64_t j = 0; j + 1 < d; j++)
     work->valid[j] = work->below[j] >= k && here.count - work->below[j] >= k;
   if (here.members) {
     for (int64_t j = 0; j + 1 < d; j++)
-      work->valid[j] = work->valid[j] && cut_holds(here, (cut){a, 0, work->value[j]}, work);
+      work->valid[j] = work->valid[j] && cut_satisfies(here, (cut){a, 0, work->value[j]}, work);
     return;
   }
   order_rows(here, a, d, work);

@@ -310,7 +310,7 @@ def cut_node_by_node(coded: CodedRows, cut: CutPolicy) -> set[frozenset[int]]:
             found.add(frozenset(rows.tolist()))
             continue
         left = coded.rows.codes[a][rows] <= cuts[0]
-        middle = tree.part(start, start + len(rows), a, cuts[0])
+        middle = tree.split(start, start + len(rows), a, cuts[0])
         assert middle == start + np.count_nonzero(left)
         waiting += [(start, rows[left]), (middle, rows[~left])]
     return found

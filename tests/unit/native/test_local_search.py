@@ -19,16 +19,18 @@ from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from native_probes import Opened
 
 
-def after_exchange(coded: CodedRows, classes: list[list[int]], joined: int = 0) -> list[list[int]]:
+def after_local_search(
+    coded: CodedRows, classes: list[list[int]], joined: int = 0
+) -> list[list[int]]:
     index = np.array([row for rows in classes for row in rows], np.int32)
-    marks = np.zeros(len(index), np.uint8)
-    marks[np.cumsum([0, *map(len, classes[:-1])])] = 1
+    class_starts = np.zeros(len(index), np.uint8)
+    class_starts[np.cumsum([0, *map(len, classes[:-1])])] = 1
     opened = Opened(
         coded.taken(index).rows, coded.criteria, CutPolicy("gain", joined=joined).kernel()
     )
-    opened.exchange(marks)
+    opened.local_search(class_starts)
     found = index[opened.numbers()]
-    return [part.tolist() for part in np.split(found, np.flatnonzero(marks)[1:])]
+    return [part.tolist() for part in np.split(found, np.flatnonzero(class_starts)[1:])]
 
 
 def any_classes(count: int, k: int, chance) -> list[list[int]]:
@@ -57,7 +59,7 @@ def test_less_is_lost_and_every_criterion_still_holds(table, k, asked, joined, c
     before = any_classes(len(columns[0]), k, chance)
     assume(all(holds(rows) for rows in before))
     anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
-    after = after_exchange(anonymizer.encode(data), before, joined)
+    after = after_local_search(anonymizer.encode(data), before, joined)
     assert sorted(row for rows in after for row in rows) == list(range(data.num_rows))
     assert len(after) >= len(before)
     assert joined or len(after) == len(before)
@@ -81,7 +83,7 @@ def test_a_row_goes_where_its_like_are(kind):
     anonymizer, data = anonymizer_of(
         [kind], [[one, one, other, other, other]], [], {"k": 2}, "gain"
     )
-    found = after_exchange(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
+    found = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
     assert {*map(frozenset, found)} == {frozenset({0, 1}), frozenset({2, 3, 4})}
 
 
@@ -89,14 +91,14 @@ def test_a_row_goes_where_its_like_are(kind):
 def test_two_rows_are_exchanged_where_none_can_be_spared(kind):
     one, other = {"interval": (1, 9), "set": ("p", "q"), "tree": ("a1", "b1")}[kind]
     anonymizer, data = anonymizer_of([kind], [[one, one, other, one, other, other]], [], {"k": 3})
-    found = after_exchange(anonymizer.encode(data), [[0, 1, 2], [3, 4, 5]])
+    found = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4, 5]])
     assert {*map(frozenset, found)} == {frozenset({0, 1, 3}), frozenset({2, 4, 5})}
 
 
 def test_no_row_leaves_where_its_sensitive_value_is_needed():
     columns, sensitive = [[1, 1, 9, 9, 9]], [["x", "x", "y", "x", "y"]]
     anonymizer, data = anonymizer_of(["interval"], columns, sensitive, {"k": 2, "l": 2})
-    found = after_exchange(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
+    found = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
     assert {*map(frozenset, found)} == {frozenset({0, 1, 2}), frozenset({3, 4})}
 
 
@@ -107,8 +109,8 @@ def test_classes_are_cut_anew_where_no_exchange_of_two_rows_loses_less(kind):
     values = [one, one, other, other, one, one, other, other]
     anonymizer, data = anonymizer_of([kind], [values], [], {"k": 4}, "gain")
     before = [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert after_exchange(anonymizer.encode(data), before) == before
-    found = after_exchange(anonymizer.encode(data), before, joined=2)
+    assert after_local_search(anonymizer.encode(data), before) == before
+    found = after_local_search(anonymizer.encode(data), before, joined=2)
     assert {*map(frozenset, found)} == {frozenset({0, 1, 4, 5}), frozenset({2, 3, 6, 7})}
 
 
@@ -117,6 +119,6 @@ def test_there_may_be_more_classes_afterwards(joined):
     values = [1, 1, 5, 5, 9, 1, 5, 9, 9]
     anonymizer, data = anonymizer_of(["interval"], [values], [], {"k": 3}, "gain")
     before = [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
-    found = after_exchange(anonymizer.encode(data), before, joined)
+    found = after_local_search(anonymizer.encode(data), before, joined)
     expected = 3 if joined == 2 else 2  # there are no three classes to be joined
     assert len(found) == expected

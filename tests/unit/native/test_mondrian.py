@@ -324,14 +324,14 @@ def test_classes_that_are_none_have_no_loss(index, starts, error, name):
 def test_only_nodes_of_the_rows_are_cut(made):
     tree = made(rows_of(), criteria_of(), POLICIES["groups"] if made is Tree else MULTIWAY)
     for start, stop in [(-1, 10), (0, 61), (10, 10), (20, 10), (0, HUGE), (HUGE, HUGE + 1)]:
-        with pytest.raises(ValueError, match="no node"):
+        with pytest.raises(ValueError, match="not a node"):
             tree.cut(start, stop)
-        with pytest.raises(ValueError, match="no node"):
-            tree.part(start, stop, 0, 5)
+        with pytest.raises(ValueError, match="not a node"):
+            tree.split(start, stop, 0, 5)
     for attribute, code in [(-1, 0), (3, 0), (HUGE, 0), (0, -1), (0, HUGE)]:
-        with pytest.raises(ValueError, match="there are none"):
-            tree.part(0, 60, attribute, code)
-    assert tree.part(0, 60, 0, (1 << 63) - 1) == 60
+        with pytest.raises(ValueError, match="out of range"):
+            tree.split(0, 60, attribute, code)
+    assert tree.split(0, 60, 0, (1 << 63) - 1) == 60
 
 
 @pytest.mark.parametrize("policy", POLICIES)

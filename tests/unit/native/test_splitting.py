@@ -66,7 +66,7 @@ def test_cuts_of_one_attribute(codes, kind, k, size, fillers, data):
     opened = Opened(rows_of(codes, kind, size, fillers))
     start = data.draw(st.integers(0, len(codes) - 1))
     stop = data.draw(st.integers(start + 1, len(codes)))
-    opened.node(start, stop, few=data.draw(st.booleans()))
+    opened.node(start, stop, in_word=data.draw(st.booleans()))
     node = codes[start:stop]
     n = len(node)
     distinct = sorted(set(node))
@@ -91,12 +91,12 @@ def test_cuts_of_one_attribute(codes, kind, k, size, fillers, data):
     if not allowed:
         assert gain.at == -1
         return
-    falls = {
+    gains = {
         j: n * loss(node, kind) - len(left) * loss(left, kind) - len(right) * loss(right, kind)
         for j, (left, right) in allowed.items()
     }
-    assert gain.at == max(allowed, key=lambda j: (falls[j], -balance[j], -j))
-    assert gain.fall == falls[gain.at]
+    assert gain.at == max(allowed, key=lambda j: (gains[j], -balance[j], -j))
+    assert gain.gain == gains[gain.at]
 
 
 @examples(150)
@@ -108,7 +108,7 @@ def test_cuts_of_one_attribute(codes, kind, k, size, fillers, data):
 def test_codes_far_apart_are_counted_like_others(codes, size, few):
     codes = [code % size for code in codes]
     opened = Opened(rows_of(codes, SET, size))
-    opened.node(0, len(codes), few=few)
+    opened.node(0, len(codes), in_word=few)
     distinct = sorted(set(codes))
     for _ in range(2):
         assert opened.tally() == (distinct, [sum(c <= v for c in codes) for v in distinct])
@@ -127,10 +127,10 @@ def test_the_group_amid_the_others(codes, kind, least, more):
     opened = Opened(rows_of(codes, kind))
     opened.tally()
     most = least + more
-    first, last, fall = opened.gain_group(least, most, loss(codes, kind))
+    first, last, gain = opened.gain_group(least, most, loss(codes, kind))
     distinct = sorted(set(codes))
 
-    def true_fall(group):
+    def true_gain(group):
         inside = [c for c in codes if c in group]
         others = [c for c in codes if c not in group]
         before = len(codes) * loss(codes, kind)
@@ -139,15 +139,15 @@ def test_the_group_amid_the_others(codes, kind, least, more):
     alone = [v for v in distinct[1:-1] if least <= codes.count(v) <= most]
     if first < 0:
         assert kind == TREE or not alone
-        assert fall == 0
+        assert gain == 0
         return
     group = distinct[first : last + 1]
     assert least <= sum(c in group for c in codes) <= most
-    assert 0 < fall <= true_fall(group) + 1e-12
+    assert 0 < gain <= true_gain(group) + 1e-12
     if kind == SET:
-        assert fall <= max(true_fall([v]) for v in alone) + 1e-12
+        assert gain <= max(true_gain([v]) for v in alone) + 1e-12
         if 0 not in codes:
-            assert fall == pytest.approx(max(true_fall([v]) for v in alone))
+            assert gain == pytest.approx(max(true_gain([v]) for v in alone))
 
 
 @examples(100)
@@ -165,7 +165,7 @@ def test_a_cut_brings_rows_to_the_front_in_their_order(codes, size, fillers, dat
     low = data.draw(st.integers(0, 6))
     high = data.draw(st.integers(low, 6))
     opened.node(start, stop)
-    middle = opened.part_rows(low, high)
+    middle = opened.split_rows(low, high)
     inside = [i for i in range(start, stop) if low <= codes[i] <= high]
     outside = [i for i in range(start, stop) if not low <= codes[i] <= high]
     assert middle == len(inside)

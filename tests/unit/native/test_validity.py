@@ -117,7 +117,7 @@ def test_sweeps_find_what_counting_anew_finds(node, few):
     """In rows that a cut moves, and in a few of them by the bits of a word."""
     rows, criteria, start, stop = node
     opened = Opened(rows, criteria)
-    opened.node(start, stop, few=few)
+    opened.node(start, stop, in_word=few)
     members = np.arange(start, stop)
     values = np.unique(rows.codes[0, members])
     expected = []
@@ -125,7 +125,7 @@ def test_sweeps_find_what_counting_anew_finds(node, few):
         left = members[rows.codes[0, members] <= value]
         right = members[rows.codes[0, members] > value]
         sides = side_holds(rows, criteria, left) and side_holds(rows, criteria, right)
-        found = opened.cut_holds(0, int(value))
+        found = opened.cut_satisfies(0, int(value))
         assert found == sides
         assert found == all(brute_holds(rows, criteria, side) for side in (left, right))
         expected.append(sides and min(len(left), len(right)) >= criteria.k)
@@ -139,14 +139,16 @@ def test_sweeps_find_what_counting_anew_finds(node, few):
 def test_a_group_amid_the_others_holds_if_both_sides_do(node, few, data):
     rows, criteria, start, stop = node
     opened = Opened(rows, criteria)
-    opened.node(start, stop, few=few)
+    opened.node(start, stop, in_word=few)
     low = data.draw(st.integers(0, 6))
     high = data.draw(st.integers(low, 6))
     members = np.arange(start, stop)
     inside = (rows.codes[0, members] >= low) & (rows.codes[0, members] <= high)
     assume(inside.any() and not inside.all())
     sides = members[inside], members[~inside]
-    assert opened.cut_holds(low, high) == all(side_holds(rows, criteria, side) for side in sides)
+    assert opened.cut_satisfies(low, high) == all(
+        side_holds(rows, criteria, side) for side in sides
+    )
 
 
 @examples(100)
@@ -157,7 +159,7 @@ def test_halves_hold_if_both_do(node, data):
     opened.node(start, stop)
     middle = data.draw(st.integers(1, stop - start - 1))
     halves = np.split(np.arange(start, stop), [middle])
-    assert opened.halves_hold(middle) == all(side_holds(rows, criteria, half) for half in halves)
+    assert opened.halves_satisfy(middle) == all(side_holds(rows, criteria, half) for half in halves)
     assert opened.numbers() == list(range(rows.codes.shape[1]))
 
 
@@ -178,4 +180,4 @@ def test_counts_left_by_others_are_not_taken_for_missing_values():
     opened.poison(many)
     assert opened.mark_valid() == [True]
     opened.poison(many)
-    assert opened.halves_hold(2)
+    assert opened.halves_satisfy(2)

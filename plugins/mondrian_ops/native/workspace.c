@@ -5,16 +5,16 @@
 
 static int64_t least_of(int64_t one, int64_t other) { return one < other ? one : other; }
 
-/* The memory that was found, if any; clears *complete where there is no memory. */
+/* Passes a pointer on; clears *complete if it is NULL. */
 static void *noted(void *found, int *complete) {
   if (!found) *complete = 0;
   return found;
 }
 
-/* Working memory for nodes of at most rows rows, of at most codes codes per attribute. Whatever it
- * returns, close_cutter frees what there is. */
-int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
-                const mo_criteria *criteria, const mo_policy *policy) {
+/* Allocates working memory for nodes of at most so many rows, and codes per attribute.
+ * close_workspace frees it, whatever this returns. */
+int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
+                   const mo_criteria *criteria, const mo_policy *policy) {
   int64_t candidates = policy->candidates > 0 ? policy->candidates : 1;
   int64_t sensitive = 1, nodes = 1, attributes = of->attributes, stride = of->stride;
   for (int64_t j = 0; j < criteria->count; j++) {
@@ -36,7 +36,7 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   ALLOCATE(histogram, codes);
   ALLOCATE(bits, most / 64 + 1);
   ALLOCATE(with, most);
-  ALLOCATE(counts, of->few * FEW);
+  ALLOCATE(counts, of->narrow * WORD_BITS);
   ALLOCATE(value, codes);
   ALLOCATE(below, codes);
   ALLOCATE(right, codes);
@@ -50,7 +50,7 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   ALLOCATE(tried, 2 * candidates * attributes);
   ALLOCATE_ROWS(before, rollout * stride);
   ALLOCATE(masks, attributes + of->sensitive);
-  ALLOCATE(stack, WAITING);
+  ALLOCATE(stack, MAX_WAITING);
   ALLOCATE(reaches, attributes);
   ALLOCATE(widening, (attributes + 1) * least_of(rows, policy->group_rows));
   ALLOCATE(taken, least_of(rows, policy->group_rows));
@@ -65,7 +65,7 @@ int open_cutter(cutter *work, const layout *of, int64_t codes, int64_t rows,
   return complete ? MO_DONE : MO_NO_MEMORY;
 }
 
-void close_cutter(cutter *work) {
+void close_workspace(workspace *work) {
   void *const owned[] = {
       work->histogram, work->bits,        work->with,         work->counts,    work->value,
       work->below,     work->right,       work->valid,        work->others,    work->order,
@@ -78,6 +78,6 @@ void close_cutter(cutter *work) {
   memset(work, 0, sizeof *work);
 }
 
-/* What tells the sources that this was compiled from. */
+/* A digest of the sources; native/library.py compares it with that of the files beside it. */
 MO_API extern const char mo_sources[];
 const char mo_sources[] = MO_SOURCES;

@@ -1,10 +1,11 @@
-/* DI-Mondrian: nodes are cut into several parts at once (docs/algorithms.md, DI-Mondrian). */
+/* DI-Mondrian: cuts into several parts at once (docs/algorithms.md, DI-Mondrian). */
 #include <stdlib.h>
 
 #include "mondrian.h"
 #include "splitting.h"
 
-/* Sums of n ln n are of whole numbers, in these units: so the order of the rows does not matter. */
+/* Sums of n ln n are sums of whole numbers of these units, so they do not depend on the rows'
+ * order. */
 static const double UNIT = 1 << 20;
 
 static int open_parts(parts *opened, const mo_multiway *asked, int64_t rows, int64_t k) {
@@ -25,12 +26,12 @@ void close_parts(parts *closed) {
   memset(closed, 0, sizeof *closed);
 }
 
-/* Where an attribute is cut */
+/* Where to cut an attribute */
 
-/* Which of the points inner quantiles of n rows is nearest to a rank, and how far away it is.
+/* The inner quantile of n rows, of so many points, that is nearest to a rank, and the distance in
+ * rows times points + 1.
  *
- * The quantile is counted from 0: below that, or points, is an end of the node. The distance is in
- * rows times points + 1. */
+ * Quantiles count from 0; -1 and points are the ends of the node. */
 static int64_t nearest_quantile(int64_t rank, int64_t n, int64_t points, int64_t *away) {
   int64_t q = (2 * rank * (points + 1) + n) / (2 * n) - 1;
   int64_t off = rank * (points + 1) - (q + 1) * n;
@@ -38,12 +39,12 @@ static int64_t nearest_quantile(int64_t rank, int64_t n, int64_t points, int64_t
   return q;
 }
 
-/* Of the cuts nearest to quantile q the one after which rows lose least; -1: none keeps k.
+/* Of the cuts nearest to quantile q, the one after which the rows of the distinct codes first to
+ * last lose least; -1: none leaves k rows on both sides.
  *
- * Only the rows of the distinct codes first to last are looked at. Of equal losses the cut nearer
- * to the quantile wins, then the lower one. */
+ * Of equal losses the cut nearer to the quantile wins, then the lower one. */
 static int64_t seek_point(int32_t a, int64_t first, int64_t last, int64_t n, int64_t q,
-                          int64_t points, cutter *work) {
+                          int64_t points, workspace *work) {
   const layout *of = work->layout;
   const int64_t *value = work->value + first;
   double *right = work->right + first, least = INFINITY, loss = 0.0;
@@ -65,10 +66,10 @@ static int64_t seek_point(int32_t a, int64_t first, int64_t last, int64_t n, int
   return best;
 }
 
-/* For each quantile the best cut near it; -1 where none keeps k.
+/* For each quantile the best cut near it; -1: none leaves k rows on both sides.
  *
- * A cut is judged by the rows between the two quantiles beside its own. */
-static void seek_points(int32_t a, int64_t n, int64_t points, cutter *work, parts *own) {
+ * A cut is judged by the rows between the quantiles before and after its own. */
+static void seek_points(int32_t a, int64_t n, int64_t points, workspace *work, parts *own) {
   int64_t first = 0, last = 0;
   for (int64_t q = 0; q < points; q++) {
     while (work->below[first] * (points + 1) <= q * n) first++;
@@ -77,10 +78,12 @@ static void seek_points(int32_t a, int64_t n, int64_t points, cutter *work, part
   }
 }
 
-/* Put the cuts of an attribute, just tallied, that keep k into own->point, ascending; how many.
+/* Writes the points at which to cut an attribute, which was just tallied, to own->point,
+ * ascending; returns how many.
  *
- * Where no cut near a quantile keeps k, the one that balances best is the only one. */
-static int64_t place_points(int32_t a, int64_t d, int64_t n, cutter *work, parts *own) {
+ * Every part has k rows. Where no cut near a quantile allows that, the only point is the cut that
+ * balances best. */
+static int64_t place_points(int32_t a, int64_t d, int64_t n, workspace *work, parts *own) {
   if (d < 2) return 0;
   int64_t k = work->criteria->k, points = n / (own->room * k) - 1, count = 0, last = 0;
   points = points < own->most ? points : own->most;
@@ -97,14 +100,14 @@ static int64_t place_points(int32_t a, int64_t d, int64_t n, cutter *work, parts
   return own->point[0] >= 0;
 }
 
-/* Which attribute is cut */
+/* Which attribute to cut */
 
-static int64_t rows_at(const cutter *work, int64_t j) {
+static int64_t rows_at(const workspace *work, int64_t j) {
   return work->below[j] - (j > 0 ? work->below[j - 1] : 0);
 }
 
-/* Coefficient of variation of an attribute's values in the node, one added to their places. */
-static double variation(int32_t a, int64_t d, int64_t n, const cutter *work) {
+/* Coefficient of variation of an attribute's values in the node, of their places plus one. */
+static double variation(int32_t a, int64_t d, int64_t n, const workspace *work) {
   const double *place = work->layout->low + work->layout->first[a];
   double mean = 0.0, variance = 0.0;
   for (int64_t j = 0; j < d; j++)
@@ -117,7 +120,7 @@ static double variation(int32_t a, int64_t d, int64_t n, const cutter *work) {
 }
 
 /* How much less a row loses on an attribute when the node is cut at its points. */
-static double fall_of_parts(int32_t a, int64_t d, int64_t n, int64_t count, const cutter *work,
+static double gain_of_parts(int32_t a, int64_t d, int64_t n, int64_t count, const workspace *work,
                             const parts *own) {
   const layout *of = work->layout;
   double rest = 0.0;
@@ -132,14 +135,14 @@ static double fall_of_parts(int32_t a, int64_t d, int64_t n, int64_t count, cons
   return width(of, a, work->value[0], work->value[d - 1], d) - rest / (double)n;
 }
 
-static int64_t ordered_code(node here, int64_t i, field value, const cutter *work) {
+static int64_t ordered_code(node here, int64_t i, field value, const workspace *work) {
   return code_of(here.rows + (int64_t)work->order[i] * work->layout->stride, value);
 }
 
 /* Sum of c ln c over the counts c of a sensitive attribute among rows first to last of work->order,
  * in units; and how many distinct values there are. */
 static int64_t concentration(node here, int64_t s, int64_t first, int64_t last, int64_t *distinct,
-                             const cutter *work, parts *own) {
+                             const workspace *work, parts *own) {
   field value = sensitive_field(work->layout, s);
   int64_t *counts = own->counts, total = 0;
   *distinct = 0;
@@ -154,11 +157,11 @@ static int64_t concentration(node here, int64_t s, int64_t first, int64_t last, 
   return total;
 }
 
-/* Share of the entropy of a sensitive attribute that cutting at the points takes away.
+/* The share of a sensitive attribute's entropy that cutting at the points takes away, less what
+ * chance takes: half the logarithm of n for each free parameter (Schwarz 1978).
  *
- * Less what chance would take: half the logarithm of n for each free parameter (Schwarz 1978).
  * work->order must hold the rows in the attribute's order. */
-static double information_gain(node here, int64_t s, int64_t count, const cutter *work,
+static double information_gain(node here, int64_t s, int64_t count, const workspace *work,
                                parts *own) {
   int64_t n = here.count, inside = 0, first = 0, distinct, ignored;
   int64_t whole = concentration(here, s, 0, n, &distinct, work, own);
@@ -176,21 +179,23 @@ static double information_gain(node here, int64_t s, int64_t count, const cutter
   return gained > chance ? (gained - chance) / entropy : 0.0;
 }
 
-/* Rank of an attribute: variation, fall of loss and, on average, information gain. */
-static double score_of(node here, int32_t a, int64_t d, int64_t count, cutter *work, parts *own) {
+/* Score of an attribute: its variation, its gain and the average information gain. */
+static double score_of(node here, int32_t a, int64_t d, int64_t count, workspace *work,
+                       parts *own) {
   int64_t sensitive = work->layout->sensitive - work->layout->persons;
   double found =
-      variation(a, d, here.count, work) + fall_of_parts(a, d, here.count, count, work, own);
+      variation(a, d, here.count, work) + gain_of_parts(a, d, here.count, count, work, own);
   if (sensitive > 0) order_rows(here, a, d, work);
   for (int64_t s = 0; s < sensitive; s++)
     found += information_gain(here, s, count, work, own) / (double)sensitive;
   return found;
 }
 
-/* Which of its cuts keep everything */
+/* Which points are valid */
 
-/* Whether rows first to last of work->order keep k and every criterion. */
-static int part_holds(node here, int64_t first, int64_t last, const cutter *work, parts *own) {
+/* Whether rows first to last of work->order are k or more, and satisfy every criterion. */
+static int part_satisfies(node here, int64_t first, int64_t last, const workspace *work,
+                          parts *own) {
   const mo_criteria *criteria = work->criteria;
   if (last - first < criteria->k) return 0;
   for (int64_t j = 0; j < criteria->count; j++) {
@@ -206,28 +211,30 @@ static int part_holds(node here, int64_t first, int64_t last, const cutter *work
   return 1;
 }
 
-/* Drop the points below which, or after which, a part would break a criterion.
+/* Drops points until all parts satisfy the criteria; returns how many are left.
  *
- * From the lowest on, a point is kept if the part between it and the last kept one holds; then the
- * highest are dropped until what is above them holds too. Returns how many are left. */
-static int64_t keep_points(node here, int64_t count, const cutter *work, parts *own) {
+ * From the lowest on, a point stays if the part between it and the point before is valid; then
+ * the highest points are dropped until the part above the last one is valid, too. */
+static int64_t keep_points(node here, int64_t count, const workspace *work, parts *own) {
   int64_t kept = 0, first = 0;
   for (int64_t p = 0; p < count; p++) {
     int64_t last = work->below[own->point[p]];
-    if (!part_holds(here, first, last, work, own)) continue;
+    if (!part_satisfies(here, first, last, work, own)) continue;
     own->point[kept++] = own->point[p];
     first = last;
   }
-  while (kept > 0 && !part_holds(here, work->below[own->point[kept - 1]], here.count, work, own))
+  while (kept > 0 &&
+         !part_satisfies(here, work->below[own->point[kept - 1]], here.count, work, own))
     kept--;
   return kept;
 }
 
-/* Put the codes at which attribute a is cut into own->point; returns how many.
+/* Writes the codes above which attribute a is cut to own->point; returns how many, 0: no cut is
+ * valid.
  *
- * Of the points of place_points those that keep every criterion; if there are none, the cut that
- * balances best of all that keep it; 0: there is none. */
-static int64_t valid_points(node here, int32_t a, cutter *work, parts *own) {
+ * They are the points of place_points that are valid; where none is, the valid cut that balances
+ * best. */
+static int64_t valid_points(node here, int32_t a, workspace *work, parts *own) {
   int64_t n = here.count, d = tally(here, a, work), count = place_points(a, d, n, work, own);
   order_rows(here, a, d, work);
   count = keep_points(here, count, work, own);
@@ -240,8 +247,9 @@ static int64_t valid_points(node here, int32_t a, cutter *work, parts *own) {
   return count;
 }
 
-/* Fill work->score and distinct; checked: no cut of it keeps k. */
-static void offers(node here, cutter *work, parts *own) {
+/* Fills work->score and distinct; sets work->checked of attributes without a cut that leaves k
+ * rows on both sides. */
+static void rate_all_attributes(node here, workspace *work, parts *own) {
   for (int32_t a = 0; a < work->layout->attributes; a++) {
     int64_t d = tally(here, a, work), count = place_points(a, d, here.count, work, own);
     work->distinct[a] = d;
@@ -250,7 +258,7 @@ static void offers(node here, cutter *work, parts *own) {
   }
 }
 
-static int32_t leader(const cutter *work) {
+static int32_t best_attribute(const workspace *work) {
   int32_t best = -1;
   for (int32_t a = 0; a < work->layout->attributes; a++) {
     if (work->checked[a]) continue;
@@ -261,39 +269,41 @@ static int32_t leader(const cutter *work) {
   return best;
 }
 
-/* The attribute of a node's cut (-1: the node is final), and at how many codes: own->point.
+/* The attribute of a node's cut (-1: the node is final); own->point then holds the count codes
+ * above which it is cut.
  *
- * Rows up to each of them are a part, and the others. Missing values are parted from present ones
- * first. The attribute of the highest score is cut; one that has no valid cut leaves it to the
- * next. */
-static int32_t parts_of(node here, int64_t *count, cutter *work, parts *own) {
+ * Missing values are split from present ones first. Else the attribute of the highest score that
+ * has a valid cut is cut. */
+static int32_t multiway_cut_of(node here, int64_t *count, workspace *work, parts *own) {
   *count = 1;
   own->point[0] = 0;
   for (int32_t a = 0; a < work->layout->attributes; a++)
-    if (parts_missing(here, a, work)) return a;
-  offers(here, work, own);
+    if (can_split_missing(here, a, work)) return a;
+  rate_all_attributes(here, work, own);
   for (;;) {
-    int32_t best = leader(work);
+    int32_t best = best_attribute(work);
     *count = best < 0 ? 0 : valid_points(here, best, work, own);
     if (best < 0 || *count > 0) return best;
     work->checked[best] = 1;
   }
 }
 
-/* Cut until nodes have at most floor rows or no cut is left; mark where such a node starts. */
-static void cut_into_parts(node whole, int64_t floor, uint8_t *marks, cutter *work, parts *own) {
+/* Cuts until nodes have at most floor rows, or no cut is left. */
+static void cut_into_parts(node whole, int64_t floor, uint8_t *class_starts, workspace *work,
+                           parts *own) {
   int64_t stride = work->layout->stride, k = work->criteria->k, top = 0;
   own->waiting[0] = whole;
   while (top >= 0) {
     node here = own->waiting[top--];
     int64_t count = 0;
-    int32_t a = here.count > floor && here.count >= 2 * k ? parts_of(here, &count, work, own) : -1;
+    int32_t a =
+        here.count > floor && here.count >= 2 * k ? multiway_cut_of(here, &count, work, own) : -1;
     if (a < 0) {
-      marks[(here.rows - whole.rows) / stride] = 1;
+      class_starts[(here.rows - whole.rows) / stride] = 1;
       continue;
     }
     for (int64_t p = 0; p < count; p++) {
-      int64_t middle = part_rows(here, (cut){a, 0, own->point[p]}, work);
+      int64_t middle = split_rows(here, (cut){a, 0, own->point[p]}, work);
       own->waiting[++top] = (node){.rows = here.rows, .count = middle};
       here = (node){.rows = here.rows + middle * stride, .count = here.count - middle};
     }
@@ -301,24 +311,24 @@ static void cut_into_parts(node whole, int64_t floor, uint8_t *marks, cutter *wo
   }
 }
 
-/* Of the memory that nodes are worked on with. */
+/* For the size of the working memory only. */
 static const mo_policy POLICY = {.greedy = MO_MEDIAN};
 
-static int grow_parts(rows_of *from, parts *own, int32_t *index, uint8_t *marks) {
+static int grow_parts(packed_rows *from, parts *own, int32_t *index, uint8_t *class_starts) {
   const layout *of = &from->packed.of;
   blocks small;
   int status = open_blocks(&small, from);
   if (status == MO_DONE) {
-    cut_into_parts(from->whole, BLOCK, marks, &from->work, own);
+    cut_into_parts(from->whole, BLOCK, class_starts, &from->work, own);
     for (int64_t start = 0, stop; start < from->whole.count; start = stop) {
-      stop = next_mark(marks, start, from->whole.count);
-      node here = part_of(from->whole, start, stop, of);
+      stop = next_class_start(class_starts, start, from->whole.count);
+      node here = node_slice(from->whole, start, stop, of);
       if (here.count < 2 * from->work.criteria->k || here.count > BLOCK) {
         write_numbers(here, of, index + start);
         continue;
       }
       fill_block(&small.block, here, &from->work);
-      cut_into_parts((node){.rows = small.block.rows, .count = here.count}, 0, marks + start,
+      cut_into_parts((node){.rows = small.block.rows, .count = here.count}, 0, class_starts + start,
                      &small.work, own);
       write_block_numbers(here, of, &small.block, index + start);
     }
@@ -328,14 +338,14 @@ static int grow_parts(rows_of *from, parts *own, int32_t *index, uint8_t *marks)
 }
 
 int mo_multiway_classes(const mo_rows *places, const mo_criteria *criteria,
-                        const mo_multiway *multiway, int32_t *index, uint8_t *marks) {
-  rows_of from;
+                        const mo_multiway *multiway, int32_t *index, uint8_t *class_starts) {
+  packed_rows from;
   parts own = {0};
-  int status = open_rows_of(&from, places, criteria, &POLICY);
+  int status = open_packed_rows(&from, places, criteria, &POLICY);
   if (status == MO_DONE) status = open_parts(&own, multiway, places->rows, criteria->k);
-  if (status == MO_DONE) status = grow_parts(&from, &own, index, marks);
+  if (status == MO_DONE) status = grow_parts(&from, &own, index, class_starts);
   close_parts(&own);
-  close_rows_of(&from);
+  close_packed_rows(&from);
   return status;
 }
 
@@ -350,10 +360,10 @@ int mo_open_multiway_tree(const mo_rows *places, const mo_criteria *criteria,
   return status;
 }
 
-void mo_cut_parts(mo_tree *tree, int64_t start, int64_t stop, int64_t *attribute, int64_t *count,
-                  int64_t *points) {
+void mo_multiway_cut(mo_tree *tree, int64_t start, int64_t stop, int64_t *attribute, int64_t *count,
+                     int64_t *points) {
   int64_t stride = tree->rows.packed.of.stride;
   node here = {.rows = tree->rows.whole.rows + start * stride, .count = stop - start};
-  *attribute = parts_of(here, count, &tree->rows.work, &tree->parts);
+  *attribute = multiway_cut_of(here, count, &tree->rows.work, &tree->parts);
   memcpy(points, tree->parts.point, (size_t)*count * sizeof *points);
 }
