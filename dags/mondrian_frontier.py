@@ -95,6 +95,9 @@ with DAG(
             **job_answers(dag, (name for name in FORM if name not in GRID)),
             "k": 2,
         },  # each point has a k of its own
-        **{name: Answer(dag, name) for name in GRID},
+        k=Answer(dag, "k"),
+        l=Answer(dag, "l"),
+        rows=Answer(dag, "rows"),
+        sample=Answer(dag, "sample"),
         folder=Answer(dag, "output"),
     )

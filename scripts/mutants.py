@@ -83,7 +83,7 @@ def equivalent() -> set[Key]:
     """(module, function, line, line as mutated) of the mutants that do what the code does."""
     listed = tomllib.loads((ROOT / "scripts/equivalent_mutants.toml").read_text(encoding="utf-8"))
     keys = ("module", "function", "before", "after")
-    return {tuple(each.get(key, "") for key in keys) for each in listed["mutant"]}  # type: ignore[misc]
+    return {tuple(each.get(key, "") for key in keys) for each in listed["mutant"]}
 
 
 class Calls:
@@ -108,7 +108,7 @@ class Calls:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
 
 
 class Target:

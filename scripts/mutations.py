@@ -123,7 +123,8 @@ def _replaced(source: str, node: ast.stmt | ast.expr, by: str) -> str:
 
 
 def _first_line(node: Any) -> int:
-    return min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
+    lines: list[int] = [each.lineno for each in (node, *getattr(node, "decorator_list", ()))]
+    return min(lines)
 
 
 def _bodies(tree: ast.Module) -> Iterator[tuple[str, int, int, int]]:
@@ -131,7 +132,7 @@ def _bodies(tree: ast.Module) -> Iterator[tuple[str, int, int, int]]:
     for outer in tree.body:
         for node in outer.body if isinstance(outer, ast.ClassDef) else [outer]:
             if isinstance(node, Functions):
-                name = node.name if node is outer else f"{outer.name}.{node.name}"
+                name = f"{outer.name}.{node.name}" if isinstance(outer, ast.ClassDef) else node.name
                 last = node.end_lineno or node.lineno
                 yield name, _first_line(node), node.body[0].lineno, last
 
