@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from adversary import covers
+from dag_runs import form, published, states
 from local_airflow import CHECKOUT
-from observing import form, published, states
 from projects import QUASI_IDENTIFIERS, Project, airflow_of, copied, opened
 
 pytestmark = pytest.mark.airflow

@@ -13,7 +13,7 @@ from mondrian_ops import pipeline
 from mondrian_ops.algorithms import planning
 from mondrian_ops.report import page, text
 from mondrian_ops.web import details
-from reading import in_any_order
+from published_text import in_any_order
 
 ROWS = 3000
 

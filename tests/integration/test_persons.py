@@ -16,7 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
-from cases import Case, cases, plans, run
+from drawn_jobs import Case, cases, plans, run
 from examples import examples
 from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.cli import main

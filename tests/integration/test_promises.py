@@ -20,13 +20,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
-from cases import GRADE_FILE, Case, Release, cases, plans, run
+from drawn_jobs import GRADE_FILE, Case, Release, cases, plans, run
 from examples import examples
 from mondrian_ops import anonymize, pipeline
 from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines import local
-from reading import TREE_FILE, Column, is_missing, text_of
+from published_text import TREE_FILE, Column, is_missing, text_of
 
 
 def check(case: Case, release: Release) -> None:

@@ -15,13 +15,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
-from cases import GRADE_FILE, Release, cases, run
+from drawn_jobs import GRADE_FILE, Release, cases, run
 from examples import examples
+from mapped_phases import run_mapped
 from mondrian_ops import anonymize, pipeline
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
-from phases import run_mapped
-from reading import STAR, TREE_FILE, is_missing, text_of
+from published_text import STAR, TREE_FILE, is_missing, text_of
 
 SAMARATI = st.fixed_dictionaries(
     {

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mapped_phases import run_mapped
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.datasets.people import people
 from mondrian_ops.storage import hdfs_publication, s3_publication
-from phases import run_mapped
 
 ROWS = 3000
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from dag_runs import states, tries
 from mondrian_ops import pipeline
-from observing import states, tries
 from projects import Project
 from soak import outside
 from soak.disk import State, check_archive, state
 from soak.drops import NIGHTS, ROLES, Drop, drops, job_of
-from soak.probes import Held, growth, held, lasting, tell
+from soak.resource_probes import Usage, growth, long_lived, print_usage, usage_of
 
 pytestmark = [pytest.mark.soak, pytest.mark.airflow]
 
@@ -31,7 +31,7 @@ DAG = "mondrian_nightly"
 JOB = {**ROLES, "partitioning": {"fragments": 4}}
 HOURS = 3
 DROPS = drops(NIGHTS)
-FLAT_OF_AIRFLOW = Held(memory=32, files=8, threads=8, mappings=100)
+FLAT_OF_AIRFLOW = Usage(memory=32, files=8, threads=8, mappings=100)
 """What a process of Airflow may gather over all nights after the warm-up; its pools breathe."""
 
 
@@ -47,7 +47,7 @@ class Nights:
     standing: dict[str, State] = field(default_factory=dict)
     left: dict[str, list[str]] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
-    held: dict[str, list[Held]] = field(default_factory=dict)
+    held: dict[str, list[Usage]] = field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -59,7 +59,7 @@ def nights(project: Project) -> Nights:
     found = Nights(drops={str(drop.day): drop for drop in DROPS})
     files = {day: drop.write(landing) for day, drop in found.drops.items()}
     found.before = _published_before(project)
-    processes = lasting(project.airflow)
+    processes = long_lived(project.airflow)
     began = time.monotonic()
     for day, run in _over(project):
         found.runs[day] = run
@@ -71,7 +71,7 @@ def nights(project: Project) -> Nights:
         if found.drops[day].good:
             found.seen[day] = outside.check(release, files[day])
         for name, process in processes.items():
-            found.held.setdefault(name, []).append(held(process))
+            found.held.setdefault(name, []).append(usage_of(process))
     found.seconds = time.monotonic() - began
     return found
 
@@ -184,7 +184,7 @@ def test_the_archive_grows_by_a_report_and_a_line_a_night(project: Project, nigh
 
 
 def test_what_lives_on_gathers_nothing(nights: Nights) -> None:
-    tell(f"{NIGHTS} nights in {nights.seconds:.0f} s", nights.held)
+    print_usage(f"{NIGHTS} nights in {nights.seconds:.0f} s", nights.held)
     for name, readings in nights.held.items():
         grown = growth(readings)
         assert grown.memory < FLAT_OF_AIRFLOW.memory, (name, grown)

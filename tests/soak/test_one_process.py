@@ -16,7 +16,7 @@ from local_airflow import CHECKOUT
 from soak import outside
 from soak.disk import State, check_archive, state
 from soak.drops import NIGHTS, Drop, drops, job_of
-from soak.probes import FLAT, growth, tell
+from soak.resource_probes import FLAT, growth, print_usage
 from soak.worker import Ended, worker
 
 pytestmark = pytest.mark.soak
@@ -95,7 +95,7 @@ def test_the_archive_grows_by_a_report_and_a_line_a_night(nights: list[Night], p
 def test_the_process_gathers_nothing(nights: list[Night]) -> None:
     readings = [night.ended.held for night in nights]
     grown = growth(readings)
-    tell(f"one process, {len(nights)} nights", {"worker": readings})
+    print_usage(f"one process, {len(nights)} nights", {"worker": readings})
     assert grown.memory < FLAT.memory, grown
     assert grown.files < FLAT.files, grown
     assert grown.threads < FLAT.threads, grown

@@ -12,7 +12,7 @@ import pytest
 from mondrian_ops import notifications
 from mondrian_ops.notifications import MESSAGE, WebhookNotifier
 from mondrian_ops.operators.notify import Telling
-from notices import RELEASE, Noting
+from recording_notifier import RELEASE, RecordingNotifier
 
 OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
 
@@ -58,7 +58,7 @@ def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):
 
 
 def test_a_release_without_a_page_is_told_without_a_link():
-    noting = Noting(subject=MESSAGE)
+    noting = RecordingNotifier(subject=MESSAGE)
     Telling.by(noting)({}, {**RELEASE, "link": ""})
     ((message, page),) = noting.sent
     assert message.endswith("of <b>diagnosis</b>")

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import forged
-from forged import Column, Page, plain
+import forged_parquet as forged
+from forged_parquet import Column, Page, plain
 
 MIB = 1 << 20
 ROOM = 1024 * MIB

@@ -19,7 +19,7 @@ import pytest
 
 from mondrian_ops import anonymize, pipeline
 from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
-from reading import in_any_order
+from published_text import in_any_order
 
 
 def run(here: Path, table: pa.Table, **keys: Any) -> tuple[pa.Table, dict[str, Any]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.harness import Harness
 from faults.process import Processes
+from faults.run_harness import Harness
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.harness import STEPS, Harness
 from faults.injection import KILLS, STOPS, Fault, faults_at
 from faults.process import Ended
+from faults.run_harness import STEPS, Harness
 
 DISTURBED = (0, 1, 3, 4)
 """Steps; the second fragment is as the first."""

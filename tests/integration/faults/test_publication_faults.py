@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from faults.harness import Harness, contents
 from faults.injection import Fault
+from faults.run_harness import Harness, contents
 from mondrian_ops import pipeline
 
 ANOTHER_RUN = "another run has published to"

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from faults.harness import Harness, contents, told
 from faults.process import Ended, Processes, job_of
+from faults.run_harness import Harness, contents, rows_and_report
 from mondrian_ops import datasets, pipeline, storage
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.engines.local import LocalEngine
@@ -33,7 +33,7 @@ ON_SMALL_DISKS = textwrap.dedent(
     """
     import hashlib, json, os, subprocess, sys
     from pathlib import Path
-    from faults.harness import contents
+    from faults.run_harness import contents
     from mondrian_ops import pipeline
 
     here, job = Path(sys.argv[1]), json.loads(sys.argv[2])
@@ -301,7 +301,7 @@ def test_a_clock_that_jumps_by_a_day_changes_nothing(
     summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.wrap_up(job, work=work, summaries=summaries)
     pipeline.discard(work)
-    assert told(scattered.output) == scattered.expected
+    assert rows_and_report(scattered.output) == scattered.expected
     scattered.check_nothing_left()
     assert next(looks) > 1
     assert all(each.seconds >= 0 for each in summaries)

@@ -17,8 +17,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from dag_runs import nested, published, states, tries
 from mondrian_ops.storage import Archive
-from observing import nested, published, states, tries
 from projects import FAILING_DAGS, Project, airflow_of, copied, opened
 
 pytestmark = pytest.mark.airflow

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from observing import form, tries
+from dag_runs import form, tries
 from projects import Project
 from soak import outside
 from soak.drops import Drop, drops, job_of
-from soak.probes import Held, held, lasting, tell
+from soak.resource_probes import Usage, long_lived, print_usage, usage_of
 
 pytestmark = pytest.mark.airflow
 
@@ -48,18 +48,18 @@ def runs(request: pytest.FixtureRequest, project: Project) -> list[Run]:
     airflow.pause(DAG)
     started = [_started(project, number, drop) for drop in (good[0], *good)]
     airflow.unpause(DAG)
-    processes = lasting(airflow)
-    readings: dict[str, list[Held]] = {name: [] for name in processes}
+    processes = long_lived(airflow)
+    readings: dict[str, list[Usage]] = {name: [] for name in processes}
     found = []
     for name, drop, files, run_id in started:
         for _tasks in airflow.watch(DAG, run_id, timeout=3600):
             for each, process in processes.items():
-                readings[each].append(held(process))
+                readings[each].append(usage_of(process))
         run, tasks = airflow.run(DAG, run_id), airflow.tasks(DAG, run_id)
         failed = [task for task in tasks if task["state"] == "failed"]
         said = "".join(airflow.log_of(DAG, run_id, task) for task in failed)
         found.append(Run(name, drop, files, run, tasks, said))
-    tell(f"{number} runs, {_most(found)} at once", readings)
+    print_usage(f"{number} runs, {_most(found)} at once", readings)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from observing import form, published, states, tries
+from dag_runs import form, published, states, tries
 
 pytestmark = pytest.mark.airflow
 

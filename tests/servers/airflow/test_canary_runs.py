@@ -22,7 +22,7 @@ import pandas as pd
 import pytest
 import sqlalchemy
 
-from observing import form, published, states, tries
+from dag_runs import form, published, states, tries
 
 pytestmark = pytest.mark.airflow
 

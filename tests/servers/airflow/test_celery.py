@@ -7,11 +7,11 @@ from itertools import combinations, cycle, zip_longest
 
 import pytest
 
+from dag_runs import classes, form, nested, published, states, tries
 from faults.airflow_harness import TASKS, AirflowHarness
 from faults.injection import KILLS, faults_at
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
-from observing import classes, form, nested, published, states, tries
 from servers.needs import own_mounts
 from servers.processes import wait_until
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from observing import states, tries
+from dag_runs import states, tries
 
 pytestmark = pytest.mark.airflow
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from observing import form
+from dag_runs import form
 
 pytestmark = pytest.mark.airflow
 

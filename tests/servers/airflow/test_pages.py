@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dag_runs import nested, parked, published, states
 from mondrian_ops.report import figures
 from mondrian_ops.storage import Archive
-from observing import nested, parked, published, states
 from projects import FAILING_DAGS, Project, airflow_of, copied
 from releases import entry, entry_id, keep, night, report_of
 from servers.needs import needs

@@ -8,7 +8,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from observing import form, states
+from dag_runs import form, states
 from servers.stores import S3Folder
 
 pytestmark = pytest.mark.airflow

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from observing import classes, form, nested, published, states, tries
+from dag_runs import classes, form, nested, published, states, tries
 
 pytestmark = pytest.mark.airflow
 

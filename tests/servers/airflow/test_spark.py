@@ -19,9 +19,9 @@ import psutil
 import pytest
 from pyarrow import parquet
 
+from dag_runs import classes, form, published, states, tries
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
-from observing import classes, form, published, states, tries
 from projects import FAILING_DAGS, Project, airflow_of, copied, opened
 from servers.needs import needs
 from servers.processes import free_port, wait_until

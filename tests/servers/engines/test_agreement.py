@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.samples import Site, quasi_identifiers
+from mapped_phases import run_mapped
 from mondrian_ops import pipeline
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
-from phases import run_mapped
-from reading import in_any_order
+from published_text import in_any_order
 
 pytestmark = pytest.mark.java
 

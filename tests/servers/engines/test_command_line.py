@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import cli
-from reading import in_any_order
+from published_text import in_any_order
 from servers.java import java_home
 from servers.processes import free_port
 from servers.spark import SparkCluster

@@ -21,7 +21,7 @@ from mondrian_ops.core.plan import Router
 from mondrian_ops.core.profile import Profiler
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.run import Run
-from reading import KINDS, Column, in_any_order
+from published_text import KINDS, Column, in_any_order
 
 KEYS: dict[str, Any] = {
     "sensitive": ["grade", "word"],

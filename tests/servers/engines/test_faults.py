@@ -19,7 +19,7 @@ from mondrian_ops import datasets, pipeline
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine, session_of
-from reading import in_any_order
+from published_text import in_any_order
 from servers.processes import wait_until
 from servers.spark import SparkCluster
 

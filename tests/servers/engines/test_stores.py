@@ -12,7 +12,7 @@ from mondrian_ops import pipeline
 from mondrian_ops.datasets.people import people
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine
-from reading import in_any_order
+from published_text import in_any_order
 from servers.stores import Store
 
 pytestmark = pytest.mark.java

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from mondrian_ops.core.job import Job
-from reading import KINDS, TREE_FILE
+from published_text import KINDS, TREE_FILE
 
 ROWS = 600
 GRADE_FILE = "1;a;*\n2;a;*\n3;b;*\n4;b;*\n"

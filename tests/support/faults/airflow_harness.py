@@ -11,11 +11,11 @@ from typing import Any
 
 import psutil
 
-from faults.harness import contents, told
+from dag_runs import nested, tries
 from faults.mailbox import VARIABLE, Mailbox, Order, Passed
+from faults.run_harness import contents, rows_and_report
 from faults.suspended import Suspended
 from mondrian_ops import pipeline
-from observing import nested, tries
 from projects import Project
 from servers.processes import wait_until
 
@@ -188,6 +188,6 @@ class AirflowHarness:
         folder = self._folder(name)
         self._check_nothing_beside(name)
         assert not [each for each in contents(folder / "out") if each.startswith(".")]
-        rows, report = told(folder / "out")
+        rows, report = rows_and_report(folder / "out")
         del report["made_by"]  # a DAG, or nobody where it is made in this process
         return rows, json.loads(json.dumps(report).replace(str(folder), ""))

@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-from faults.harness import contents, told
 from faults.mailbox import VARIABLE, Mailbox, Order, Passed
 from faults.process import job_of
+from faults.run_harness import contents, rows_and_report
 from mondrian_ops import datasets, pipeline, storage
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.engines.spark import SparkEngine
@@ -153,7 +153,7 @@ class SparkHarness:
         summaries = [pipeline.anonymize_fragment(each) for each in fragments]
         pipeline.wrap_up(local, work=work, summaries=summaries)
         pipeline.discard(work)
-        assert told(output)[0] == self._expected[0]
+        assert rows_and_report(output)[0] == self._expected[0]
         _check_nothing_else(output)
 
     def _resume(self, names: Sequence[str]) -> None:
@@ -203,7 +203,7 @@ def _write_people(path: Path) -> None:
 
 
 def _told(output: Path) -> Any:
-    rows, report = told(output)
+    rows, report = rows_and_report(output)
     report["job"].pop("output")
     return rows, report
 

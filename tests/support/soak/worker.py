@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import psutil
 
-from soak.probes import Held, held
+from soak.resource_probes import Usage, usage_of
 
 __all__ = ["Ended", "worker"]
 
@@ -37,7 +37,7 @@ class Ended:
     """
 
     refused: str
-    held: Held
+    held: Usage
     objects: int
     arrow: int
 
@@ -73,7 +73,9 @@ def _work(pipe: Connection) -> None:
 def _ended(refused: str) -> Ended:
     import pyarrow as pa
 
-    return Ended(refused, held(psutil.Process()), len(gc.get_objects()), pa.total_allocated_bytes())
+    return Ended(
+        refused, usage_of(psutil.Process()), len(gc.get_objects()), pa.total_allocated_bytes()
+    )
 
 
 def _give_back() -> None:

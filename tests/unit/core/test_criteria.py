@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from cases import DIAGNOSES, DIAGNOSIS_TREE
+from drawn_jobs import DIAGNOSES, DIAGNOSIS_TREE
 from examples import examples
 from mondrian_ops.core import verification
 from mondrian_ops.core.criteria import (

@@ -23,7 +23,7 @@ from mondrian_ops.core.generalization import (
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
-from reading import CHAINS, KINDS, Column, is_missing
+from published_text import CHAINS, KINDS, Column, is_missing
 
 TREE = Hierarchy.from_rows([[leaf, *chain] for leaf, chain in CHAINS.items()], "tree.csv")
 

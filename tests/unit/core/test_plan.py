@@ -27,7 +27,7 @@ from mondrian_ops.core.plan import (
     reach_of,
 )
 from mondrian_ops.core.rounding import Round
-from reading import CHAINS, KINDS, is_missing, text_of
+from published_text import CHAINS, KINDS, is_missing, text_of
 
 AGES = Order(pa.int64())
 COUNTRIES = Order(

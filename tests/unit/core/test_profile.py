@@ -19,7 +19,7 @@ from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
 from mondrian_ops.core.profile import PartialProfile, Profile, Profiler, generalization_of
-from reading import KINDS, TREE_FILE, is_missing, text_of
+from published_text import KINDS, TREE_FILE, is_missing, text_of
 
 COUNTRIES = Hierarchy.from_rows([["Italy", "Europe", "*"], ["Japan", "*"]], "countries.csv")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import brute_force
-from cases import DIAGNOSES, DIAGNOSIS_TREE
+from drawn_jobs import DIAGNOSES, DIAGNOSIS_TREE
 from mondrian_ops.core import release_count, verification
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job

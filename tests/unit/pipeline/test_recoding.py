@@ -17,7 +17,7 @@ from mondrian_ops.core.errors import StorageError
 from mondrian_ops.engines.run import Run
 from mondrian_ops.pipeline import recoding
 from mondrian_ops.storage import WorkDir
-from reading import in_any_order
+from published_text import in_any_order
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import forged
-from forged import Column, Page, plain
+import forged_parquet as forged
+from forged_parquet import Column, Page, plain
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import open_source, parquet_pages

@@ -1,4 +1,4 @@
-"""What processes hold, looked at again and again, and whether it stays the same."""
+"""How much memory, how many files and threads processes use, read again and again: does it grow?"""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import psutil
 
 from local_airflow import LocalAirflow
 
-__all__ = ["FLAT", "Held", "growth", "held", "lasting", "tell"]
+__all__ = ["FLAT", "Usage", "growth", "long_lived", "print_usage", "usage_of"]
 
 _WARM_UP = 0.25
 """The share of the nights that are not looked at: caches fill, and the allocator's pools."""
 
 
 @dataclass(frozen=True)
-class Held:
+class Usage:
     """What a process has for itself: memory in MiB that it has written to, and so on.
 
     ``mappings`` of memory: a file that stays mapped is no memory that it has written to.
@@ -29,35 +29,35 @@ class Held:
     mappings: int
 
 
-FLAT = Held(memory=8, files=0.5, threads=0.5, mappings=20)
+FLAT = Usage(memory=8, files=0.5, threads=0.5, mappings=20)
 """What a process may gather from the end of the warm-up to the last night."""
 
 
-def held(process: psutil.Process) -> Held:
+def usage_of(process: psutil.Process) -> Usage:
     """What it holds now; raises psutil.NoSuchProcess.
 
     Pages of libraries are not counted: they are its own or shared as other processes come and go.
     """
     maps = process.memory_maps(grouped=False)
     written = sum(each.private_dirty for each in maps)
-    return Held(written / 2**20, process.num_fds(), process.num_threads(), len(maps))
+    return Usage(written / 2**20, process.num_fds(), process.num_threads(), len(maps))
 
 
-def lasting(airflow: LocalAirflow) -> dict[str, psutil.Process]:
+def long_lived(airflow: LocalAirflow) -> dict[str, psutil.Process]:
     """What lives as long as an Airflow: its components, and what tasks are forked from."""
     found = airflow.processes()
     workers = found["scheduler"].children()
     return found | {f"worker {number}": each for number, each in enumerate(workers)}
 
 
-def growth(readings: Sequence[Held]) -> Held:
+def growth(readings: Sequence[Usage]) -> Usage:
     """How much each grows from the end of the warm-up to the last, on the line that fits best."""
     kept = np.array([astuple(each) for each in readings[round(len(readings) * _WARM_UP) :]])
     slopes = np.polyfit(np.arange(len(kept)), kept, 1)[0]
-    return Held(*(slopes * (len(kept) - 1)))
+    return Usage(*(slopes * (len(kept) - 1)))
 
 
-def tell(what: str, readings: Mapping[str, Sequence[Held]]) -> None:
+def print_usage(what: str, readings: Mapping[str, Sequence[Usage]]) -> None:
     """Print what each process held, for people who run the soak with ``-rP``."""
     for name, each in readings.items():
         grown = growth(each)

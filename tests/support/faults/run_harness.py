@@ -102,7 +102,7 @@ class Harness:
             return "none"
         if found == self.old:
             return "old"
-        assert told(self.output) == self.expected, f"neither release: {sorted(found)}"
+        assert rows_and_report(self.output) == self.expected, f"neither release: {sorted(found)}"
         return "new"
 
     @property
@@ -138,7 +138,7 @@ class Harness:
             assert ended.how == "done", str(ended)
             self._values = ended.value
             self.passed.append(ended.passed)
-        self.expected = told(self.output)
+        self.expected = rows_and_report(self.output)
 
 
 def contents(folder: Path) -> Mapping[str, str]:
@@ -147,7 +147,7 @@ def contents(folder: Path) -> Mapping[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def told(release: Path) -> tuple[list[tuple[Any, ...]], Any]:
+def rows_and_report(release: Path) -> tuple[list[tuple[Any, ...]], Any]:
     """A release's rows and its report without the times; both are what ``_SUCCESS`` says."""
     files = json.loads((release / "_SUCCESS").read_text())["files"]
     names = sorted(path.name for path in release.iterdir())

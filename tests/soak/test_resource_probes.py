@@ -7,24 +7,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-from soak.probes import Held, growth
+from soak.resource_probes import Usage, growth
 
 # In a process of its own: what other tests have left in this one goes when it likes to.
 MAPPED = """
 import mmap, sys
 from pathlib import Path
 import psutil
-from soak.probes import held
+from soak.resource_probes import usage_of
 
 path = Path(sys.argv[1])
 path.write_bytes(bytes(16 << 20))
-before = held(psutil.Process())
+before = usage_of(psutil.Process())
 kept = []
 for _ in range(40):
     with path.open("rb") as file:
         kept.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     assert kept[-1][::4096].count(0) == 4096  # each page was read
-after = held(psutil.Process())
+after = usage_of(psutil.Process())
 print(after.memory - before.memory, after.mappings - before.mappings)
 """
 
@@ -39,7 +39,7 @@ def test_a_file_that_stays_mapped_is_a_mapping_and_no_memory(tmp_path: Path) -> 
 
 
 def test_growth_is_told_from_what_comes_and_goes() -> None:
-    readings = [Held(100 + night % 2, 9, 7, 300 + night) for night in range(80)]
+    readings = [Usage(100 + night % 2, 9, 7, 300 + night) for night in range(80)]
     grown = growth(readings)
     assert abs(grown.memory) < 0.2
     assert (round(grown.files, 6), round(grown.threads, 6)) == (0, 0)

@@ -1,4 +1,4 @@
-"""A release that somebody is told of, and who notes it."""
+"""A notifier that keeps what it was asked to send, and the release that it is told of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow.sdk import BaseNotifier
 
 from mondrian_ops.notifications import HTML, SUBJECT
 
-__all__ = ["RELEASE", "Noting"]
+__all__ = ["RELEASE", "RecordingNotifier"]
 
 RELEASE = {
     "dataset": "out/people",
@@ -16,7 +16,7 @@ RELEASE = {
 }
 
 
-class Noting(BaseNotifier):
+class RecordingNotifier(BaseNotifier):
     """A notifier as a provider has them: texts that are templates."""
 
     template_fields = ("subject", "html")

@@ -19,7 +19,7 @@ import brute_force
 from mondrian_ops import pipeline
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from reading import KINDS, TREE_FILE, Column
+from published_text import KINDS, TREE_FILE, Column
 
 # A case: a table and a job, as Hypothesis draws them
 

@@ -1,4 +1,4 @@
-"""What the integration tests give to DAGs, and what they look at when a run is over."""
+"""Input of a run of a DAG in a real Airflow, and what became of the run and its release."""
 
 from __future__ import annotations
 
