@@ -3,7 +3,7 @@
     python scripts/job_docs.py
 
 The tables of ``docs/job.md`` stand between ``<!-- options of X -->`` and ``<!-- end -->``, where X
-is ``job``, a section of it, or ``quasi_identifier``; the schema is ``docs/job.schema.json``.
+is ``job``, a section of it, or ``quasi_identifiers``; the schema is ``docs/job.schema.json``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_schema import job_schema, option_table
 from mondrian_ops.core.options import Options, options_of
 
@@ -32,10 +32,8 @@ def written() -> Mapping[Path, str]:
 
 def with_tables(text: str) -> str:
     """A document with its tables written anew."""
-    models: dict[str, type[Options]] = {"job": Job, "quasi_identifier": QuasiIdentifier}
-    for name, option in options_of(Job).items():
-        if option.model is not None:
-            models.setdefault(name, option.model)
+    models: dict[str, type[Options]] = {"job": Job}
+    models |= {name: each.model for name, each in options_of(Job).items() if each.model}
     return _TABLE.sub(lambda at: f"{at[1]}\n{option_table(models[at[2]])}\n\n{at[3]}", text)
 
 

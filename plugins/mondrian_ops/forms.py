@@ -68,11 +68,12 @@ def _value_field(option: Option, default: Any, schema: dict[str, Any]) -> Param:
     kind: str | list[str] = TYPES[option.kind]
     text = sentences(option)
     if option.words:  # such as `auto`, which the empty field stands for
-        kind, default = ["null", TYPES[option.kind]], None
+        kind = ["null", TYPES[option.kind]]
+        default = None if default in option.words else default
         text = f"{option.text} Empty: {'; '.join(option.choices.values())}."
     elif option.nullable and not option.required:
         kind = ["null", TYPES[option.kind]]
-        text = f"{text} Empty: {option.unset}."
+        text += f" Empty: {option.unset}." if option.unset else ""
     elif option.kind is str:
         schema["minLength"] = 1
     schema |= limits_of(option)

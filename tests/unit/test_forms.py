@@ -47,6 +47,7 @@ def test_a_form_has_the_fields_that_are_named_with_other_defaults():
         "spark_conf": [],
     }
     assert form["k"].schema["minimum"] == 2
+    assert job_form("fragments", fragments=3)["fragments"].value == 3
     assert form["fragments"].schema["type"] == ["null", "integer"]
     assert (
         form["fragments"]

@@ -306,8 +306,8 @@ class Job(Options):
     entity_id: str | None = option(
         None,
         title="Column that tells persons apart",
-        text="Needed where a person may have several rows: `k` then counts persons instead of "
-        "rows. The column is treated as a direct identifier.",
+        text="The column that tells persons apart, where a person may have several rows. `k` then "
+        "counts persons instead of rows, and the column is treated as a direct identifier.",
         see="[Count persons](#count-persons-not-rows)",
         unset="every row is a person",
         examples=("patient_no",),
@@ -336,9 +336,8 @@ class Job(Options):
     c: float | None = option(
         None,
         text="The c of recursive (c, l)-diversity: the most frequent value occurs less than c "
-        "times as often as the l-th most frequent and all rarer values together.",
-        unset="not needed",
-        hint="diversity: recursive needs it, the others do not",
+        "times as often as the l-th most frequent and all rarer values together. Only for "
+        "`diversity: recursive`.",
         above=0,
         examples=(3,),
         form=_PRIVACY,
@@ -423,7 +422,7 @@ class Job(Options):
     approval_hours: float = option(
         72,
         title="Hours to wait for approval",
-        text="A release that nobody has approved by then is discarded.",
+        text="How long a release waits for an approval. Then it is discarded.",
         noun="hours",
         above=0,
         maximum=365 * 24,

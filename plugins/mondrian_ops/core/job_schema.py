@@ -131,6 +131,6 @@ def _default(option: Option) -> str:
     if option.model is not None:
         return f"[below](#{option.name})"
     if option.default in (None, ()) or isinstance(option.default, Mapping):
-        return option.unset
+        return option.unset or "none"
     default = option.default
     return f"`{default if isinstance(default, str) else json.dumps(default)}`"

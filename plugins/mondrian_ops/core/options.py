@@ -68,7 +68,7 @@ class Option:
     details: str = ""
     see: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
-    unset: str = "none"
+    unset: str = ""
     hint: str = ""
     noun: str = ""
     minimum: float | None = None
@@ -339,7 +339,7 @@ def _flag(value: object, path: str) -> bool:
 def _number(option: Option, value: object, path: str) -> int | float:
     number = as_number(value)
     if number is None or not _fits(option, number):
-        remedy = option.hint or (f"leave it out for {option.unset}" if option.nullable else "")
+        remedy = option.hint or (f"leave it out for {option.unset}" if option.unset else "")
         raise wrong(
             path,
             f"must be {expected(option)}, not {shown(value)}" + (f"; {remedy}" if remedy else ""),

@@ -57,7 +57,10 @@ class QuasiIdentifier(Options):
         unset="interval for numbers, dates and timestamps; set for texts and booleans",
     )
     hierarchy: str | None = option(
-        None, text="The file of the generalization hierarchy.", examples=("countries.csv",)
+        None,
+        text="The file of the generalization hierarchy, beside the job's file or in "
+        "`include/hierarchies`.",
+        examples=("countries.csv",),
     )
     ladder: tuple[float, ...] | None = option(
         None,

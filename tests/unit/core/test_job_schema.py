@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -44,6 +45,13 @@ def test_the_schema_is_one() -> None:
 @pytest.mark.parametrize(("path", "text"), job_docs.written().items(), ids=lambda of: str(of)[-20:])
 def test_what_is_committed_is_current(path: Any, text: str) -> None:
     assert path.read_text("utf-8") == text, "run `make docs`"
+
+
+def test_every_model_has_a_table() -> None:
+    models = [name for name, each in options_of(Job).items() if each.model]
+    text = (job_docs.DOCS / "job.md").read_text("utf-8")
+    tables = re.findall(r"<!-- options of (\w+) -->", text)
+    assert sorted(tables) == sorted(["job", *models])
 
 
 def test_every_option_is_explained() -> None:
