@@ -2,7 +2,7 @@
 
 The schema says how a job is to be written, so that an editor completes and checks it. ``Job`` takes
 more: numbers as texts, and null for what is not given. It also refuses more: options that do not go
-together.
+together, and a missing input or output, which a DAG or ``--set`` may still give to a job file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _model_schema(model: type[Options]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {name: _option_schema(each) for name, each in options.items()},
-        "required": [name for name, each in options.items() if each.required],
+        "required": [name for name, each in options.items() if each.required and not each.nullable],
         "additionalProperties": False,
     }
 
