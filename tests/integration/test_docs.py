@@ -16,6 +16,7 @@ LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 NAMED = re.compile(
     r"`((?:benchmarks|dags|docker|examples|include|plugins|scripts|tests)/[\w./-]+)`"
 )
+MODULE = re.compile(r"`([a-z_]+/[a-z_0-9]+\.(?:py|c))`")
 
 
 def text_of(page: Path) -> str:
@@ -51,7 +52,10 @@ def test_links_lead_to_a_page_and_a_heading(page: Path) -> None:
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
 def test_files_that_a_page_names_exist(page: Path) -> None:
+    package = ROOT / "plugins" / "mondrian_ops"
     assert not [name for name in NAMED.findall(text_of(page)) if not (ROOT / name).exists()]
+    modules = {name for name in MODULE.findall(text_of(page)) if not NAMED.match(f"`{name}`")}
+    assert not [name for name in modules if not (package / name).exists()]
 
 
 def test_pages_that_code_and_settings_name_exist() -> None:
