@@ -58,7 +58,7 @@ def _reads(task: Task) -> float:
     from mondrian_ops.core.plan import reach_of
     from mondrian_ops.engines.run import Run
 
-    run = Run(storage.WorkDir.entered(task["work"]))
+    run = Run(storage.WorkDir.attach(task["work"]))
     retrieval = run.state.retrieval
     if retrieval != "pushdown":
         return float(retrieval == "shuffle")

@@ -272,7 +272,7 @@ def _verify(options: argparse.Namespace) -> int:
     from mondrian_ops import pipeline, storage
     from mondrian_ops.report.figures import number, printable
 
-    storage.check_given("release", options.release)
+    storage.check_location("release", options.release)
     job = storage.load_job(options.job, options.overrides)  # nothing that it names is read
     verdict = pipeline.verify(job, options.release)
     if options.json:

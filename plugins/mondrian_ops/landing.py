@@ -79,7 +79,7 @@ def find_drops(landing: str, first: date, last: date) -> list[Drop]:
 
     Raises InputError when there is no landing folder, JobError when it may not be read.
     """
-    storage.check_given("landing", landing, exact=True)
+    storage.check_location("landing", landing, exact=True)
     found: dict[tuple[str, date], list[str]] = {}
     try:
         for dataset, file, day in _dated_files(landing):

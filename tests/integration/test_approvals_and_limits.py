@@ -143,9 +143,9 @@ def test_nothing_is_published_but_what_was_shown(parked, job, change):
 
 def test_a_fragment_done_again_is_the_same_release(parked, job):
     """A part that is there is kept: a task that was done twice harms nothing."""
-    before = storage.seal_of(parked.work.staging)
+    before = storage.digest_of_parts(parked.work.staging)
     pipeline.anonymize_fragment(parked.fragments[0])
-    assert storage.seal_of(parked.work.staging) == before
+    assert storage.digest_of_parts(parked.work.staging) == before
     parked.publish(parked.approval)
     assert published(job)
 
@@ -156,7 +156,7 @@ def test_an_approval_of_another_release_counts_for_nothing(parked, job):
     assert not published(job)
 
 
-@pytest.mark.parametrize("before", ["seal_of", "publish"])
+@pytest.mark.parametrize("before", ["digest_of_parts", "publish"])
 def test_a_publication_that_was_killed_is_done_again(parked, job, before, monkeypatch):
     def killed(*_arguments):
         raise KeyboardInterrupt

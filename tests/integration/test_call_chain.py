@@ -32,7 +32,7 @@ def task(tmp_path, monkeypatch):
     }
     (fragment,) = pipeline.partition(pipeline.load_job(job), work=str(tmp_path / ".work"))
     yield AnonymizeFragmentOperator(task_id="t", job=job, fragment=fragment.to_dict())
-    storage.restrict_to(None)
+    storage.use_policy(None)
 
 
 def test_a_fragment_reaches_the_kernel_in_seven_calls(task, monkeypatch):

@@ -74,7 +74,7 @@ def test_there_is_a_corpus_for_every_target():
 @pytest.mark.parametrize("text", ["k: 5\nk: 6\n", '{"k": 5, "k": 6}'])
 def test_a_key_that_is_there_twice_is_refused(tmp_path, text):
     (tmp_path / "job").write_text(text)
-    with pytest.raises(JobError, match="a key is there twice; correct the file"):
+    with pytest.raises(JobError, match="duplicate key; correct the file"):
         load_job(tmp_path / "job")
 
 

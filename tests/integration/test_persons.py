@@ -270,7 +270,7 @@ class Parted:
         self.job, self.work = job, work
         fragments: list[Fragment] = pipeline.partition(job, work=work)
         self.summaries = [pipeline.anonymize_fragment(each) for each in fragments]
-        self.directory = WorkDir.entered(work)
+        self.directory = WorkDir.attach(work)
 
     def digest(self, fragment):
         return storage.digest_of(self.directory.part_path(fragment))

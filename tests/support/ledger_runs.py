@@ -60,4 +60,4 @@ class Run:
 
     @property
     def is_published(self) -> bool:
-        return storage.standing(self.output) is not None
+        return storage.current_token(self.output) is not None

@@ -17,7 +17,7 @@ __all__ = ["limited_run"]
 def limited_run(folder: Path) -> Iterator[Run]:
     """A run that has begun; the limits of this process are lifted in the end."""
     (folder / "in.csv").write_text("age\n1\n2\n3\n4\n")
-    storage.restrict_to(storage.Allowed((str(folder / "in.csv"),), (str(folder / "out"),)))
+    storage.use_policy(storage.AccessPolicy((str(folder / "in.csv"),), (str(folder / "out"),)))
     (folder / "out").mkdir()
     job = {
         "input": str(folder / "in.csv"),
@@ -26,5 +26,5 @@ def limited_run(folder: Path) -> Iterator[Run]:
         "quasi_identifiers": ["age"],
     }
     yield pipeline.begin(storage.load_job(job), str(folder / "out" / ".work"))
-    storage.restrict_to(None)
+    storage.use_policy(None)
     limits.use(None)

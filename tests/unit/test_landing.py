@@ -11,7 +11,7 @@ import pytest
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.landing import Drop, find_drops
 from mondrian_ops.storage import load_job
-from mondrian_ops.storage.listing import data_files
+from mondrian_ops.storage.discovery import data_files
 
 DAY = date(2025, 6, 1)
 

@@ -37,9 +37,9 @@ def test_each_fragment_has_a_result_of_its_own(run, monkeypatch):
 
 
 def test_a_driver_is_held_to_the_limits_of_its_request(run, monkeypatch):
-    text = requested(run, "partition", allowed=storage.Allowed().to_json())
+    text = requested(run, "partition", allowed=storage.AccessPolicy().to_json())
     monkeypatch.setenv(spark_app.REQUEST_VARIABLE, text)
-    storage.restrict_to(None)
+    storage.use_policy(None)
     with pytest.raises(JobError, match=r"^output: "):
         spark_app.main()
 

@@ -201,7 +201,7 @@ class RunLocation:
     @classmethod
     def of(cls, run: Run, *locations: str) -> RunLocation:
         """Where a run is; its input is reached from there, and so are further ``locations``."""
-        allowed = storage.limits()
+        allowed = storage.current_policy()
         return cls(
             run.work.root,
             run.work.token,
@@ -222,7 +222,7 @@ class RunLocation:
     def enter(self) -> Run:
         """The run. From here on this process is held to what is allowed."""
         storage.use_options(self.storage)
-        storage.restrict_to(storage.Allowed.from_json(self.allowed))
+        storage.use_policy(storage.AccessPolicy.from_json(self.allowed))
         limits.use(self.limits)
         return Run(storage.WorkDir(self.work, self.attempt))
 

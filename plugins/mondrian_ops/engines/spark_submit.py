@@ -119,7 +119,7 @@ class SparkSubmitEngine(Engine):
                 directory.remove()
             directory.give_up()
             raise
-        return Run(storage.WorkDir.entered(work))
+        return Run(storage.WorkDir.attach(work))
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """All fragments, or one, by one application."""

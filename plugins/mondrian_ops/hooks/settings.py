@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mondrian_ops.storage import Allowed
+    from mondrian_ops.storage import AccessPolicy
 
 __all__ = ["CONFIG", "allowed", "drift", "reports", "use_settings"]
 
@@ -106,18 +106,18 @@ def drift() -> float:
     return conf.getfloat(SECTION, "drift", fallback=0.2)
 
 
-def allowed() -> Allowed:
+def allowed() -> AccessPolicy:
     """What jobs may name in this Airflow."""
     from airflow.sdk import conf
 
-    from mondrian_ops.storage import Allowed
+    from mondrian_ops.storage import AccessPolicy
 
     told = {
         name: conf.get(SECTION, name, fallback=option["default"])
         for name, option in CONFIG[SECTION]["options"].items()
         if name.startswith("allowed_")
     }
-    return Allowed.of(told, str(Path(conf.get("core", "dags_folder")).expanduser().parent))
+    return AccessPolicy.of(told, str(Path(conf.get("core", "dags_folder")).expanduser().parent))
 
 
 def use_settings() -> None:
@@ -129,5 +129,5 @@ def use_settings() -> None:
     from mondrian_ops.hooks.connections import use_connections
 
     use_connections()
-    storage.restrict_to(allowed())
+    storage.use_policy(allowed())
     limits.use(limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))

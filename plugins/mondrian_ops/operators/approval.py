@@ -113,7 +113,7 @@ class Parked(NamedTuple):
         """Describe it in its working files, for who has to tell what became of it."""
         from mondrian_ops.storage import WorkDir
 
-        WorkDir.entered(self.work).write_json(_PARKED, self._asdict())
+        WorkDir.attach(self.work).write_json(_PARKED, self._asdict())
 
     @property
     def found(self) -> str | None:

@@ -116,7 +116,7 @@ def anonymize_all(
 
 
 def _entered(work: str) -> Run:
-    run = Run(storage.WorkDir.entered(work))
+    run = Run(storage.WorkDir.attach(work))
     run.dataset  # noqa: B018 - where the working files cannot be seen, say so before all else
     return run
 

@@ -171,7 +171,7 @@ def folder_of(job: Job, output: str | None = None) -> str:
     Raises StorageError where a release lies, JobError where nothing may be written.
     """
     folder = output or f"{str(job.output).rstrip('/')}_frontier"
-    storage.check_given("folder", folder, writing=True)
+    storage.check_location("folder", folder, writing=True)
     try:
         names = storage.names_in(folder)
     except FileNotFoundError:

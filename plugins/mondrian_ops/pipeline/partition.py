@@ -123,9 +123,9 @@ def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = N
     directory = storage.WorkDir(work)
     # Before all that takes long: whoever was given up for dead meanwhile finds that out. Not while
     # one publishes what is removed here.
-    with storage.unpublished(str(job.output)):
+    with storage.publication_lock(str(job.output)):
         directory.create()
-    directory.note_replaced(storage.standing(str(job.output)), made_by)
+    directory.note_replaced(storage.current_token(str(job.output)), made_by)
     run = Run(directory, _opened(job, slots))
     run.dataset.save(directory)
     return run

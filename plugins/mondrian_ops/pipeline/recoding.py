@@ -36,7 +36,7 @@ def specialize_part(part: Part) -> PartSummary:
     A retry writes the same level again. Raises StorageError where the working files vanished.
     """
     started = time.perf_counter()
-    run = Run(storage.WorkDir.entered(part.work))
+    run = Run(storage.WorkDir.attach(part.work))
     level = first_phase(run.anonymizer, run.frequencies, part.part)
     run.save_level(part.part, level)
     return PartSummary(
@@ -57,7 +57,7 @@ def recode(work: str, summaries: Sequence[PartSummary] = ()) -> list[Fragment]:
     satisfies what is asked, StorageError where working files vanished.
     """
     started = time.perf_counter()
-    run = Run(storage.WorkDir.entered(work))
+    run = Run(storage.WorkDir.attach(work))
     state = run.state
     if state.recoding is None:
         levels = [run.level(part) for part in first_phase_parts(run.dataset.job)]

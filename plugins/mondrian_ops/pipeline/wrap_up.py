@@ -96,7 +96,7 @@ def published_report(job: Job, work: str) -> Report | None:
 
     Raises StorageError when the working files vanished.
     """
-    directory = storage.WorkDir.entered(work)
+    directory = storage.WorkDir.attach(work)
     if not storage.published(str(job.output), directory.token):
         return None
     storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
@@ -116,7 +116,7 @@ def check(
 
     progress = progress or Display()
     started = time.perf_counter()
-    directory = storage.WorkDir.entered(work)
+    directory = storage.WorkDir.attach(work)
     state = Run(directory).state
     summaries = sorted(summaries, key=lambda summary: summary.id)
     lacking = len(state.fragments) - len({summary.id for summary in summaries})
@@ -184,7 +184,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
     Raises ApprovalError where it needs an approval that it has not; StorageError when it is no
     longer the one that was approved, vanished, or waited while a newer one was published.
     """
-    directory = storage.WorkDir.entered(work)
+    directory = storage.WorkDir.attach(work)
     report = _staged_report(directory)
     if asks(job, report) and approval is None:
         raise ApprovalError("the release needs an approval and got none; nothing is published")
@@ -213,7 +213,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
 
 def _refuse_another(job: Job, directory: storage.WorkDir) -> None:
     """Refuse to replace a release that was published while this one was made."""
-    if storage.standing(str(job.output)) not in (None, directory.replaced):
+    if storage.current_token(str(job.output)) not in (None, directory.replaced):
         raise StorageError(
             f"output: another run has published to {storage.shown(str(job.output))} since this one "
             "began; nothing is published, run again if its data should replace that release"
@@ -231,13 +231,13 @@ def _refuse_older(job: Job, report: Report) -> None:
 
 
 def _staged_report(directory: storage.WorkDir) -> Report:
-    with directory.there():
+    with directory.vanished_as_error():
         return reports.parsed(storage.read_file(f"{directory.staging}/{reports.JSON_NAME}"))
 
 
 def _parts_seal(directory: storage.WorkDir) -> str:
-    with directory.there():
-        return storage.seal_of(directory.staging)
+    with directory.vanished_as_error():
+        return storage.digest_of_parts(directory.staging)
 
 
 def _with_report(seal: str, report: Report) -> str:
@@ -254,7 +254,7 @@ def _write_report(directory: storage.WorkDir, report: Report) -> None:
 
     It grows outside of what an attempt that was given up for dead may publish meanwhile.
     """
-    with directory.there():
+    with directory.vanished_as_error():
         for name, content in reports.files(report).items():
             storage.write_file(f"{directory.staging}/{name}", content, directory.root)
 

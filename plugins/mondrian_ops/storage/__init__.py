@@ -1,79 +1,76 @@
 """The one place that knows paths and formats: sources, working files, releases, hierarchy files.
 
-What a location may be, and how a remote store is reached: :mod:`mondrian_ops.storage.locations` and
-:mod:`mondrian_ops.storage.connections`.
-
-A module is imported when a name of it is first used: a task needs some of them only, and one that
-removes working files needs neither numpy nor pyarrow.
+What needs numpy or pyarrow, or few tasks need, is imported with the first use of one of its names:
+a task that removes working files starts without them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.late_names import late_names
+from mondrian_ops.storage.access_policy import (
+    AccessPolicy,
+    check_job,
+    check_location,
+    current_policy,
+    may_write,
+    use_policy,
+    using_policy,
+)
+from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
+from mondrian_ops.storage.files import names_in, read_file, write_file
+from mondrian_ops.storage.fragment_files import FragmentWriter, read_fragment
+from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+from mondrian_ops.storage.manifest import digest_of, digest_of_parts
+from mondrian_ops.storage.workdir import (
+    FREQUENCIES,
+    WorkDir,
+    is_work_path,
+    may_publish,
+    work_path,
+)
 
 if TYPE_CHECKING:
-    from mondrian_ops.storage.allowed import (
-        Allowed,
-        check_given,
-        check_job,
-        limits,
-        may_write,
-        restrict_to,
-        restricted_to,
-    )
-    from mondrian_ops.storage.archive import Archive
-    from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
-    from mondrian_ops.storage.digest import digest_of
-    from mondrian_ops.storage.files import names_in, read_file, write_file
     from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
     from mondrian_ops.storage.jobs import load_job, read_job
     from mondrian_ops.storage.ledger import Ledger, check_ledger
-    from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
     from mondrian_ops.storage.pandas_index import index_columns, without_index
     from mondrian_ops.storage.release import (
         check_output,
+        current_token,
+        publication_lock,
         publish,
         published,
         read_release,
-        standing,
-        unpublished,
         write_part,
     )
-    from mondrian_ops.storage.seal import seal_of
+    from mondrian_ops.storage.report_store import Archive
     from mondrian_ops.storage.source import Source, Split, open_source
-    from mondrian_ops.storage.workdir import (
-        FREQUENCIES,
-        FragmentWriter,
-        WorkDir,
-        is_work_path,
-        may_publish,
-        read_fragment,
-        work_path,
-    )
 
 __all__ = [
     "FREQUENCIES",
-    "Allowed",
+    "AccessPolicy",
     "Archive",
     "FragmentWriter",
     "Ledger",
     "Source",
     "Split",
     "WorkDir",
-    "check_given",
     "check_job",
     "check_ledger",
+    "check_location",
     "check_output",
+    "current_policy",
+    "current_token",
     "digest_of",
+    "digest_of_parts",
     "filesystem",
     "find_hierarchy",
     "index_columns",
     "is_local",
     "is_work_path",
     "joined",
-    "limits",
     "load_job",
     "local_path",
     "look_up_with",
@@ -82,6 +79,7 @@ __all__ = [
     "names_in",
     "open_source",
     "options_of",
+    "publication_lock",
     "publish",
     "published",
     "read_file",
@@ -89,61 +87,41 @@ __all__ = [
     "read_hierarchy",
     "read_job",
     "read_release",
-    "restrict_to",
-    "restricted_to",
     "s3_endpoint",
-    "seal_of",
     "shown",
-    "standing",
-    "unpublished",
     "use_options",
+    "use_policy",
+    "using_policy",
     "without_index",
     "work_path",
     "write_file",
     "write_part",
 ]
 
-if not TYPE_CHECKING:  # else it would take any name for one
-    __getattr__ = late_names(
-        __name__,
-        {
-            "allowed": (
-                "Allowed",
-                "check_given",
-                "check_job",
-                "limits",
-                "may_write",
-                "restrict_to",
-                "restricted_to",
-            ),
-            "archive": ("Archive",),
-            "connections": ("look_up_with", "options_of", "s3_endpoint", "use_options"),
-            "digest": ("digest_of",),
-            "files": ("names_in", "read_file", "write_file"),
-            "hierarchies": ("find_hierarchy", "read_hierarchy"),
-            "jobs": ("load_job", "read_job"),
-            "ledger": ("Ledger", "check_ledger"),
-            "locations": ("filesystem", "is_local", "joined", "local_path", "shown"),
-            "pandas_index": ("index_columns", "without_index"),
-            "release": (
-                "check_output",
-                "publish",
-                "published",
-                "read_release",
-                "standing",
-                "unpublished",
-                "write_part",
-            ),
-            "seal": ("seal_of",),
-            "source": ("Source", "Split", "open_source"),
-            "workdir": (
-                "FREQUENCIES",
-                "FragmentWriter",
-                "WorkDir",
-                "is_work_path",
-                "may_publish",
-                "read_fragment",
-                "work_path",
-            ),
-        },
-    )
+_IMPORTED_LATE = {
+    "hierarchies": ("find_hierarchy", "read_hierarchy"),
+    "jobs": ("load_job", "read_job"),
+    "ledger": ("Ledger", "check_ledger"),
+    "pandas_index": ("index_columns", "without_index"),
+    "release": (
+        "check_output",
+        "current_token",
+        "publication_lock",
+        "publish",
+        "published",
+        "read_release",
+        "write_part",
+    ),
+    "report_store": ("Archive",),
+    "source": ("Source", "Split", "open_source"),
+}
+
+if not TYPE_CHECKING:  # mypy would accept any name of the package
+
+    def __getattr__(name: str) -> Any:
+        for module, names in _IMPORTED_LATE.items():
+            if name in names:
+                value = getattr(import_module(f"{__name__}.{module}"), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """CSV files of a source: a header, UTF-8, separated by comma, semicolon or tab; '' is missing.
 
-A column has one type over all rows of all files: the survey reads everything once and keeps the
-types that every value has. So a value far down cannot break the reading, and text that only looks
+A column has one type in all rows of all files: :func:`survey` reads everything once and keeps the
+types that fit every value. So no value far down can break the reading, and text that only looks
 like a number (a leading zero, more digits than fit) stays text.
 """
 
@@ -13,15 +13,14 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.files import input_errors, open_stream, store_errors
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
-from mondrian_ops.storage.remote import open_stream, store_errors
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -31,16 +30,16 @@ __all__ = ["batches", "survey"]
 DELIMITERS = (",", ";", "\t")
 _READ_BYTES = 8 << 20
 _LINE = "csv_line"
-_MOST_BLOCK_BYTES = 2**31 - 1  # that Arrow takes
+_MAX_BLOCK_BYTES = 2**31 - 1  # of Arrow
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A type that a column of texts may have: what each value must match, and be castable to."""
+    """A type that a column may have, if each of its texts matches a pattern and can be cast."""
 
     pattern: str
     type: pa.DataType
-    trimmed: bool = False  # the CSV reader takes blanks off before it converts
+    trimmed: bool = False  # the CSV reader strips blanks before it converts
 
 
 _DATE = r"\d{4}-\d\d-\d\d"
@@ -56,21 +55,21 @@ _KINDS = (
     _Kind(f"{_DATE}({_TIME})?", pa.timestamp("us")),
     _Kind(f"{_DATE}{_TIME}{_ZONE}", pa.timestamp("us", tz="UTC")),
 )
-# The last that may fit: some of the values that are times have a zone, others have none.
+# Fits, and no other does, where some of the times have a zone and others have none.
 _MIXED_TIMES = _Kind(f"{_DATE}({_TIME}{_ZONE}?)?", pa.timestamp("us"))
 
 
 def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
-    """The columns and types all files share, and each one's rows; reads every file once.
+    """The columns and types that all files share, and the rows of each; reads every file once.
 
     Raises:
-        InputError: a header differs or names a column twice, a row is ragged, or text is not
+        InputError: a header differs or has a duplicate name, a row is ragged, or text is not
             UTF-8; file and line are named.
     """
     names = _header(files[0])
     kinds: dict[str, list[_Kind]] = {name: [*_KINDS, _MIXED_TIMES] for name in names}
     filled: set[str] = set()
-    mixed: dict[str, str] = {}  # columns of mixed times: the file that shows it
+    mixed: dict[str, str] = {}  # by column with mixed times, the first file that shows it
     found: list[tuple[int, ...]] = []
     for path in files:
         rows = 0
@@ -106,7 +105,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The file's rows as batches of ``columns`` with the types of ``schema``.
 
-    ``row_groups`` and ``stamp`` are there for Parquet: a CSV file is one.
+    ``row_groups`` and ``stamp`` are unused: the signature is that of Parquet's reader.
     """
     needed = list(columns) if keep is None else schema.names
     for block in _read(path, schema, needed):
@@ -139,7 +138,7 @@ def _fits(texts: pa.Array[Any], kind: _Kind) -> bool:
     if not pc.all(matches, min_count=0).as_py():
         return False
     try:
-        if kind is _MIXED_TIMES:  # Arrow casts those with a zone or those without one
+        if kind is _MIXED_TIMES:  # Arrow casts times with a zone or times without, not both
             texts = pc.replace_substring_regex(texts, f"{_ZONE}$", "")
         pc.cast(texts, kind.type)
     except pa.ArrowInvalid:
@@ -160,8 +159,8 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
         false_values=["false", "False", "FALSE"],
     )
     parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    # Arrow reads any row of up to a block, and none of more than two.
-    read = pa_csv.ReadOptions(block_size=min(limits.limit(_LINE), _MOST_BLOCK_BYTES))
+    # Arrow reads every row of at most one block, and no row of more than two.
+    read = pa_csv.ReadOptions(block_size=min(limits.limit(_LINE), _MAX_BLOCK_BYTES))
     try:
         with store_errors(path), _stream(path) as stream:
             yield from pa_csv.open_csv(cast(IO[bytes], stream), read, parse, convert)
@@ -183,9 +182,9 @@ def _stream(path: str) -> pa.NativeFile:
 
 
 def _complaint(path: str, delimiter: str) -> InputError:
-    """The first thing in a file that is wrong with it, found by reading it once more."""
+    """The first error in a file, found by reading it once more."""
     try:
-        with suppress(csv.Error):  # a longer value than Python's reader takes
+        with suppress(csv.Error):  # a value is longer than Python's reader takes
             _refuse_ragged_row(path, delimiter)
     except InputError as error:
         return error
@@ -217,8 +216,8 @@ def _refuse_ragged_row(path: str, delimiter: str) -> None:
 class _Lines:
     """The lines of a CSV file.
 
-    Raises InputError where a line, or a row of several of them, is longer than the limit, and where
-    bytes that are no UTF-8 were read as surrogates.
+    Raises InputError for a line, or a row of several lines, that is longer than the limit, and for
+    bytes that are not UTF-8, which were read as surrogates.
     """
 
     def __init__(self, path: str, file: IO[str]) -> None:
@@ -232,7 +231,8 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        """The next line; it has no more characters than bytes."""
+        """The next line."""
+        # Counted in characters, of which a line has no more than bytes.
         line = self._file.readline(self._most + len("\r\n"))
         if not line:
             raise StopIteration
@@ -270,9 +270,7 @@ def _delimiter(path: str) -> str:
 def _names(header: str, delimiter: str) -> int:
     try:
         return len(next(csv.reader([header], delimiter=delimiter), []))
-    except (
-        csv.Error
-    ):  # a longer value than Python's reader takes: with a wrong separator, all of it
+    except csv.Error:  # a value is longer than Python's reader takes: a wrong separator's is all
         return 0
 
 
@@ -288,7 +286,7 @@ def _header(path: str) -> list[str]:
     first: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if first.setdefault(name, number) != number:
-            # No name is told: where a file has no header, the names are a person's values.
+            # No name is quoted: in a file without a header, the names are a person's values.
             raise InputError(
                 f"{shown(path)}, line 1: columns {first[name]} and {number} have one name; rename "
                 "one of the two, or write the header if the file has none"
@@ -302,44 +300,39 @@ def _refuse_other_header(path: str, like: str, names: list[str]) -> None:
         return
     differing = [number for number, name in enumerate(other, 1) if name not in set(names)]
     what = (
-        f"the name of column {differing[0]} is none of" if differing else "columns are missing of"
+        f"column {differing[0]} has a name that {name_of(like)} lacks"
+        if differing
+        else f"columns of {name_of(like)} are missing"
     )
     raise InputError(
-        f"{shown(path)}, line 1: {what} those of {name_of(like)}; give files of one schema, each "
-        "with its header"
+        f"{shown(path)}, line 1: {what}; give files of one schema, each with its header"
     )
 
 
 @contextmanager
 def _text(path: str) -> Iterator[IO[str]]:
-    """The file opened as text, its errors named."""
+    """The file opened as text; its errors are raised as InputError."""
     try:
-        with store_errors(path), _open_text(path) as file:
+        with input_errors(path), _open_text(path) as file:
             yield file
     except csv.Error:
         raise InputError(
             f"{shown(path)}: the name of a column is longer than {csv.field_size_limit()} "
             "characters; is it CSV, and is every quote of its first line closed?"
         ) from None
-    except FileNotFoundError:
-        raise InputError(f"{shown(path)}: no such file; is the source still written to?") from None
-    except PermissionError:
-        raise InputError(f"{shown(path)}: permission denied; let this process read it") from None
     except (gzip.BadGzipFile, EOFError):
         raise InputError(f"{shown(path)}: damaged gzip file; write it again") from None
 
 
 def _open_text(path: str) -> IO[str]:
-    """The file as text; bytes that are no UTF-8 are surrogates in it."""
-    return io.TextIOWrapper(
-        _open_binary(path), encoding="utf-8-sig", errors="surrogateescape", newline=""
-    )
+    """The file as text, in which bytes that are not UTF-8 are surrogates."""
+    content = _open_binary(path)
+    return io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def _open_binary(path: str) -> IO[bytes]:
     packed = path.lower().endswith(".gz")
     if is_local(path):
-        name = local_path(path)
-        return cast(IO[bytes], gzip.open(name)) if packed else Path(name).open("rb")
-    stream = io.BufferedReader(open_stream(path))
+        return cast(IO[bytes], gzip.open(local_path(path))) if packed else open_stream(path)
+    stream = io.BufferedReader(cast(io.RawIOBase, open_stream(path)))
     return cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream

@@ -1,4 +1,8 @@
-"""Single files and directories on any store: written whole, made private, removed."""
+"""Single files and directories on any store: listed, read, written whole, made private, removed.
+
+Errors are Python's own: what a remote store reports in its text only is raised as the OSError that
+it is.
+"""
 
 from __future__ import annotations
 
@@ -9,62 +13,218 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mondrian_ops.core import limits
-from mondrian_ops.core.errors import MondrianOpsError
-from mondrian_ops.storage.locations import filesystem, is_local, is_s3, local_path
-from mondrian_ops.storage.remote import entries, open_stream, store_errors
+from mondrian_ops.core.errors import InputError, MondrianOpsError
+from mondrian_ops.storage.locations import (
+    filesystem,
+    is_local,
+    is_s3,
+    joined,
+    local_path,
+    name_of,
+    shown,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.fs as pa_fs
 
     from mondrian_ops.storage.hdfs import Hdfs
 
 __all__ = [
+    "Entry",
     "NewFile",
     "content_within",
+    "entries",
+    "entry",
+    "exists",
     "hdfs_client",
-    "is_there",
+    "input_errors",
+    "make_parent",
     "make_private",
     "names_in",
     "new_file",
+    "open_file",
+    "open_stream",
+    "own_error",
     "read_file",
     "remove_file",
     "remove_tree",
+    "store_errors",
     "sync",
     "write_file",
+    "write_once",
 ]
 
 _COPY_BYTES = 8 << 20
-_REMOVALS = 5  # of one directory, where somebody goes on writing into it
+_READ_AHEAD_BYTES = 1 << 20
+_REMOVE_ATTEMPTS = 5  # of a directory that another process goes on writing into
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES})
+_S3_MISSING = (
+    "AWS Error NO_SUCH_BUCKET",
+    "AWS Error NO_SUCH_KEY",
+    "AWS Error RESOURCE_NOT_FOUND",
+    "not found. To create buckets",
+)
 
 
-def write_file(url: str, content: bytes, grows_in: str | None = None) -> None:
-    """Write a file as a whole or not at all; one that is there is replaced.
+# Errors of remote stores
 
-    ``grows_in``: as for :class:`NewFile`. Raises FileNotFoundError where its directory is missing
-    (S3 knows no directories).
+
+@contextmanager
+def store_errors(url: str) -> Iterator[None]:
+    """Raise a store's error that has no error number as the OSError that it is."""
+    try:
+        yield
+    except OSError as error:
+        raise own_error(error, url) or error from None
+
+
+@contextmanager
+def input_errors(url: str) -> Iterator[None]:
+    """Raise InputError, which names it, if a file of the source is missing or unreadable."""
+    try:
+        with store_errors(url):
+            yield
+    except FileNotFoundError:
+        raise InputError(f"{shown(url)}: no such file; is `input` still written to?") from None
+    except PermissionError:
+        raise InputError(f"{shown(url)}: permission denied; let this process read it") from None
+
+
+def own_error(error: OSError, url: str) -> OSError | None:
+    """The error if the machine or the store raised it; None if the file's content is at fault.
+
+    S3's errors have no number: what they are is in their text.
     """
-    with new_file(url, grows_in=grows_in) as sink:
-        sink.write(content)
+    if error.errno is not None:
+        return error
+    text = str(error)
+    if "AWS Error ACCESS_DENIED" in text or "HTTP status 403" in text:
+        return PermissionError(errno.EACCES, os.strerror(errno.EACCES), shown(url))
+    if any(mark in text for mark in _S3_MISSING) or isinstance(error, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(url))
+    if "AWS Error" in text:
+        return OSError(errno.EIO, text, shown(url))
+    return None
+
+
+# Looking
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or directory on a store.
+
+    Attributes:
+        url: where it is.
+        is_directory: whether it is a directory.
+        bytes: its size.
+        stamp: a text that changes with its size or time of modification.
+    """
+
+    url: str
+    is_directory: bool
+    bytes: int
+    stamp: str
+
+    @property
+    def name(self) -> str:
+        """The last name of its location."""
+        return name_of(self.url)
+
+
+def exists(path: str | Path) -> bool:
+    """Whether a local path exists, be it as a broken link.
+
+    An error of the machine is raised rather than taken for an answer.
+    """
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return False
+        raise
+    except ValueError:  # not a path at all
+        return False
+    return True
+
+
+def entry(url: str) -> Entry | None:
+    """What a remote location is; None where nothing is there."""
+    import pyarrow.fs as pa_fs
+
+    store, path = filesystem(url)
+    with store_errors(url):
+        info = store.get_file_info(path)
+    return None if info.type == pa_fs.FileType.NotFound else _entry_of(url, info)
+
+
+def entries(url: str) -> list[Entry]:
+    """What a remote directory holds, by name; raises FileNotFoundError where there is none."""
+    import pyarrow.fs as pa_fs
+
+    store, path = filesystem(url)
+    with store_errors(url):
+        infos = store.get_file_info(pa_fs.FileSelector(path))
+    found = [_entry_of(joined(url, info.base_name), info) for info in infos]
+    return sorted(found, key=lambda entry: entry.url)
+
+
+def _entry_of(url: str, info: pa_fs.FileInfo) -> Entry:
+    import pyarrow.fs as pa_fs
+
+    modified = info.mtime_ns
+    if modified is not None and is_s3(url):
+        modified //= 10**9  # a listing may be more precise than the answer about one object
+    is_directory = info.type == pa_fs.FileType.Directory
+    return Entry(url, is_directory, info.size or 0, f"{info.size}-{modified}")
+
+
+def names_in(directory: str) -> dict[str, bool]:
+    """The names in a directory, each with whether it is a directory; raises FileNotFoundError."""
+    if is_local(directory):
+        with os.scandir(local_path(directory)) as scanned:
+            return {item.name: item.is_dir() for item in scanned}
+    return {item.name: item.is_directory for item in entries(directory)}
+
+
+# Reading
+
+
+def open_file(url: str) -> pa.NativeFile:
+    """A file to read at any offset; raises FileNotFoundError, PermissionError."""
+    store, path = filesystem(url)
+    with store_errors(url):
+        return store.open_input_file(path)
+
+
+def open_stream(url: str) -> IO[bytes]:
+    """A file to read from its start; raises FileNotFoundError, PermissionError."""
+    if is_local(url):
+        return Path(local_path(url)).open("rb")
+    store, path = filesystem(url)
+    with store_errors(url):
+        stream: Any = store.open_input_stream(path, compression=None, buffer_size=_READ_AHEAD_BYTES)
+    return stream  # type: ignore[no-any-return]
 
 
 def read_file(url: str) -> bytes:
     """The content of a file; raises FileNotFoundError where there is none."""
-    if is_local(url):
-        return Path(local_path(url)).read_bytes()
     with store_errors(url), open_stream(url) as file:
         return bytes(file.read())
 
 
 def content_within(path: str, limit: str, name: str, error: type[MondrianOpsError]) -> bytes:
-    """The bytes of a local file, which are no more than a ``limit``.
+    """The bytes of a local file, if they are within a ``limit``.
 
-    Raises ``error``, which says ``name``, where they are more, and OSError where it is unreadable.
+    Raises ``error``, which names the file as ``name``, if they are not, and OSError if the file is
+    unreadable.
     """
     most = limits.limit(limit)
     with Path(path).open("rb") as file:
@@ -75,11 +235,52 @@ def content_within(path: str, limit: str, name: str, error: type[MondrianOpsErro
     raise error(limits.exceeded(limit, f"{name}: has {size}", "make it smaller"))
 
 
+# Writing
+
+
+def write_file(url: str, content: bytes, grows_in: str | None = None) -> None:
+    """Write a file as a whole or not at all, replacing one that exists.
+
+    ``grows_in``: as for :class:`NewFile`. Raises FileNotFoundError where its directory is missing
+    (S3 has no directories).
+    """
+    with new_file(url, grows_in=grows_in) as sink:
+        sink.write(content)
+
+
+def write_once(url: str, content: bytes, mode: int = 0o600) -> None:
+    """Write a file whole, unless it exists; ``mode`` is that of a local one.
+
+    On a remote store the last of several concurrent writers wins (S3 has no other way), so read the
+    file back. Raises FileNotFoundError where its directory is missing.
+    """
+    if not is_local(url):
+        write_file(url, content)
+        return
+    path = Path(local_path(url))
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        _create(temporary, content, mode)
+        if not _linked(temporary, path):
+            with suppress(FileExistsError):
+                _create(path, content, mode)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _create(path: Path, content: bytes, mode: int) -> None:
+    """Write a local file; raises FileExistsError if it exists."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), mode)  # whatever the umask
+
+
 @contextmanager
 def new_file(
     url: str, durable: bool = False, grows_in: str | None = None, replace: bool = True
 ) -> Iterator[pa.NativeFile]:
-    """A file to write, which appears when the block ends, and not if it ends with an error."""
+    """A :class:`NewFile` to write, committed when the block ends, abandoned if that fails."""
     file = NewFile(url, grows_in)
     try:
         yield file.sink
@@ -90,12 +291,11 @@ def new_file(
 
 
 class NewFile:
-    """A file while it is written; nobody sees it under its name before :meth:`commit`.
+    """A file while it is written; it appears under its name only with :meth:`commit`.
 
-    On the local file system it grows beside its place, under a hidden name of its own: an attempt
-    that was given up for dead may still write beside its retry. ``grows_in`` is another place for
-    it, on the same file system. For a remote store it is gathered
-    in a temporary file that has no name, and so is gone whatever happens to this process.
+    A local file grows beside its place, or in the directory ``grows_in`` of the same file system,
+    under a hidden name of its own: a stale attempt may still write while its retry does. A remote
+    file is gathered in a nameless temporary file, which vanishes with this process.
 
     Attributes:
         sink: what to write to.
@@ -107,24 +307,24 @@ class NewFile:
         self._url = url
         if is_local(url):
             path = Path(local_path(url))
-            place = path.parent if grows_in is None else Path(local_path(grows_in))
-            self._temporary = place / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
+            directory = path.parent if grows_in is None else Path(local_path(grows_in))
+            self._temporary = directory / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
             self.sink = pa.OSFile(str(self._temporary), "wb")
         else:
             self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the sink
             self.sink = pa.PythonFile(self._gathered, "w")
 
     def commit(self, durable: bool = False, replace: bool = True) -> None:
-        """Put it under its name; ``durable``: where there is a disk here, once it is on it.
+        """Put the file under its name.
 
-        Without ``replace``, a file that has the name already stays and this one goes: on the local
-        file system, if it knows hard links.
+        ``durable``: flush a local file to disk first. Without ``replace`` a local file that has the
+        name already stays and this one is dropped, if the file system has hard links.
         """
         if is_local(self._url):
             self.sink.close()
             if durable:
                 sync(self._temporary)
-            if replace or not _linked(self._temporary, local_path(self._url)):
+            if replace or not _linked(self._temporary, Path(local_path(self._url))):
                 self._temporary.replace(local_path(self._url))
         else:
             self.sink.flush()
@@ -132,18 +332,18 @@ class NewFile:
             self.sink.close()
 
     def abandon(self) -> None:
-        """Leave nothing of it."""
+        """Drop the file and what was written of it."""
         with suppress(OSError):
             self.sink.close()
         if is_local(self._url):
             self._temporary.unlink(missing_ok=True)
 
 
-def _linked(temporary: Path, place: str) -> bool:
-    """Give a file a name that no other has, and only that; False where nothing can be linked."""
+def _linked(temporary: Path, path: Path) -> bool:
+    """Move a file to ``path`` unless that exists; False where the file system has no hard links."""
     try:
         with suppress(FileExistsError):
-            os.link(temporary, place)
+            os.link(temporary, path)
     except OSError as error:
         if error.errno in _NO_LINKS:
             return False
@@ -162,7 +362,7 @@ def _upload(url: str, content: IO[bytes]) -> None:
         sink = store.open_output_stream(path)
         try:
             shutil.copyfileobj(content, sink, _COPY_BYTES)
-        except BaseException:  # to give it up, Arrow can only complete it
+        except BaseException:  # Arrow cannot abort an upload: complete it, then delete it
             try:
                 sink.close()
             finally:
@@ -171,34 +371,22 @@ def _upload(url: str, content: IO[bytes]) -> None:
         sink.close()
 
 
-def is_there(path: str | Path) -> bool:
-    """Whether something has a local path, be it a broken link.
-
-    An error of the machine passes, and is not taken for an answer.
-    """
+def sync(path: Path) -> None:
+    """Flush a local file or directory to disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
-        os.lstat(path)
-    except OSError as error:
-        if error.errno in _NOT_THERE:
-            return False
-        raise
-    except ValueError:  # no path at all
-        return False
-    return True
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
-def names_in(directory: str) -> dict[str, bool]:
-    """What a directory holds, and whether that is a directory; raises FileNotFoundError."""
-    if is_local(directory):
-        with os.scandir(local_path(directory)) as found:
-            return {each.name: each.is_dir() for each in found}
-    return {each.name: each.is_directory for each in entries(directory)}
+# Directories
 
 
 def make_private(url: str) -> None:
-    """Make a directory that only this user may look into, and those above it.
+    """Make a directory that only this user may look into, and the directories above it.
 
-    S3 has no such thing: there, who may read the bucket may read it.
+    S3 has no such permission: who may read the bucket may read the directory.
 
     Raises FileExistsError, PermissionError, NotADirectoryError.
     """
@@ -215,10 +403,16 @@ def make_private(url: str) -> None:
         hdfs_client(url).mkdir(filesystem(url)[1], permission="700")
 
 
-def remove_tree(url: str) -> None:
-    """Remove a directory; whatever is missing, or goes missing meanwhile, is no error.
+def make_parent(url: str) -> None:
+    """Make the directory that a file lies in, and those above it."""
+    store, path = filesystem(url)
+    store.create_dir(os.path.dirname(path), recursive=True)
 
-    Nor is what somebody who is late puts there meanwhile, as a task of Spark that was given up.
+
+def remove_tree(url: str) -> None:
+    """Remove a directory; what is missing, or vanishes meanwhile, is no error.
+
+    Files that a stale process adds meanwhile, such as an abandoned Spark task, are removed too.
     """
     if is_local(url):
         _remove_local_tree(local_path(url))
@@ -229,7 +423,7 @@ def remove_tree(url: str) -> None:
 
 
 def remove_file(url: str) -> None:
-    """Remove a file; one that is missing is no error."""
+    """Remove a file; a missing one is no error."""
     if is_local(url):
         Path(local_path(url)).unlink(missing_ok=True)
         return
@@ -239,27 +433,18 @@ def remove_file(url: str) -> None:
 
 
 def _remove_local_tree(path: str) -> None:
-    for again in reversed(range(_REMOVALS)):
+    for attempts_left in reversed(range(_REMOVE_ATTEMPTS)):
         try:
-            shutil.rmtree(path, onerror=_tolerate)
+            shutil.rmtree(path, onerror=_tolerate_missing)
             return
         except OSError as error:
-            if error.errno != errno.ENOTEMPTY or not again:
+            if error.errno != errno.ENOTEMPTY or not attempts_left:
                 raise
 
 
-def _tolerate(_function: object, _path: str, error: tuple[Any, BaseException, Any]) -> None:
+def _tolerate_missing(_function: object, _path: str, error: tuple[Any, BaseException, Any]) -> None:
     if not isinstance(error[1], FileNotFoundError | NotADirectoryError):
         raise error[1]
-
-
-def sync(path: Path) -> None:
-    """Flush a local file or directory to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def hdfs_client(url: str) -> Hdfs:

@@ -1,7 +1,7 @@
-"""Putting a release in its place on HDFS, which renames directories but cannot exchange two.
+"""Publication on HDFS, which renames directories but cannot exchange two.
 
-An old release steps aside by one rename before the new one takes its place by another. A reader
-between the two finds nothing; a process killed between the two leaves nothing, until the next
+The old release steps aside by one rename before the new one takes its place by another. A reader
+between the two finds nothing; so does one after a kill between the two, until the next
 :func:`recover` puts the old release back.
 """
 
@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import hdfs_client, remove_tree
+from mondrian_ops.storage.files import entries, entry, hdfs_client, remove_tree
 from mondrian_ops.storage.locations import filesystem, joined, name_of, parent_of, shown
-from mondrian_ops.storage.remote import entries, entry
 
-__all__ = ["alone", "place", "recover", "refuse_unwritable"]
+__all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
 
 
 @contextmanager
-def alone(target: str) -> Iterator[None]:
-    """HDFS has no lock to take: of two that publish to ``target`` at once, both may succeed."""
+def publication_lock(target: str) -> Iterator[None]:
+    """No lock, as HDFS has none: of two concurrent publications to ``target`` both may succeed."""
     yield
 
 
@@ -36,7 +35,7 @@ def recover(target: str) -> None:
 
 
 def refuse_unwritable(target: str) -> None:
-    """Raise StorageError where this user could not make the release."""
+    """Raise StorageError if this user cannot make the release."""
     ancestor = parent_of(target)
     while (found := entry(ancestor)) is None:
         ancestor = parent_of(ancestor)
@@ -48,7 +47,7 @@ def refuse_unwritable(target: str) -> None:
 
 
 def place(staging: str, target: str) -> None:
-    """Make a complete ``staging`` the directory at ``target``; what was there is removed."""
+    """Make a complete ``staging`` the release at ``target``; the one it replaces is removed."""
     if _is_free(target):
         _rename(staging, target)
         return
@@ -66,8 +65,8 @@ def _is_free(target: str) -> bool:
     return entry(target) is None or not entries(target)
 
 
-def _rename(one: str, other: str) -> None:
-    hdfs_client(one).mv(filesystem(one)[1], filesystem(other)[1])
+def _rename(source: str, target: str) -> None:
+    hdfs_client(source).mv(filesystem(source)[1], filesystem(target)[1])
 
 
 def _aside(target: str) -> str:

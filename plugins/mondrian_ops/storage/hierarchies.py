@@ -10,6 +10,7 @@ from typing import TextIO
 
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.storage import documents
 from mondrian_ops.storage.files import content_within
 from mondrian_ops.storage.locations import check_path
 
@@ -75,8 +76,6 @@ def read_hierarchy(path: str) -> Hierarchy:
 
 
 def _json(text: str, name: str) -> object:
-    from mondrian_ops.storage import documents
-
     try:
         return documents.parsed_json(text)
     except documents.DocumentError as error:

@@ -11,35 +11,35 @@ from typing import Any
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import options_of, shown
-from mondrian_ops.storage.allowed import check_given
+from mondrian_ops.storage import documents
+from mondrian_ops.storage.access_policy import check_location
 from mondrian_ops.storage.files import content_within
 
 __all__ = ["load_job", "read_job", "with_overrides"]
 
 
 def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Job:
-    """The job of a YAML or JSON file, or of a mapping, with ``KEY=VALUE`` overrides.
+    """The job in a YAML or JSON file, or in a mapping, with ``KEY=VALUE`` overrides.
 
-    Raises JobError where it is no valid job; a relative path of a file's job is taken as it is.
+    Relative paths in it stay relative to the working directory, wherever the file is.
+    Raises JobError if the job is invalid.
     """
-    base, where = None, "job"
-    if not isinstance(job, Mapping):
-        path = os.fspath(job)
-        base, where = os.path.dirname(os.path.abspath(path)), path
-        job = read_job(path)
-    return replace(Job.from_dict(with_overrides(job, overrides), where=where), base_dir=base)
+    if isinstance(job, Mapping):
+        return Job.from_dict(with_overrides(job, overrides))
+    path = os.fspath(job)
+    mapping = with_overrides(read_job(path), overrides)
+    base_dir = os.path.dirname(os.path.abspath(path))
+    return replace(Job.from_dict(mapping, where=path), base_dir=base_dir)
 
 
 def read_job(path: str) -> dict[str, Any]:
     """The mapping in a YAML or JSON file.
 
     Raises:
-        JobError: missing, not UTF-8, not YAML, not a mapping, a key twice, larger than the limit
-            ``job_file``, made to be endless, or not where jobs may be read.
+        JobError: the file is missing, not UTF-8, neither YAML nor JSON, not a mapping, larger than
+            the limit ``job_file``, or lies where the access policy lets no job read.
     """
-    from mondrian_ops.storage import documents
-
-    check_given("job", path, exact=True)
+    check_location("job", path, exact=True)
     try:
         content = content_within(path, "job_file", path, JobError)
         value = documents.parsed(content.decode("utf-8-sig"))
@@ -85,8 +85,6 @@ def _has_options(key: str) -> bool:
 
 
 def _yaml_value(path: str, text: str) -> Any:
-    from mondrian_ops.storage import documents
-
     try:
         return documents.parsed(text)
     except documents.DocumentError:

@@ -1,14 +1,14 @@
-"""Putting a release in its place on the local file system, in one step.
+"""Publication on the local file system, in one step.
 
-Everything of the new release is flushed to disk before the one step that makes it visible: a
-rename onto nothing, or the atomic exchange of two directories (``renameat2`` with
-``RENAME_EXCHANGE``). Killed before this step, the old release stands; after it, the new one does,
-and only the old release's remains, out of sight in the working directory, wait to be removed. Where
-the file system knows no exchange, the old release steps aside by one rename before the new one
-takes its place by another; killed between the two, the next :func:`recover` puts it back.
+Everything of the new release is flushed to disk before the step that makes it visible: a rename
+onto nothing, or the atomic exchange of two directories (``renameat2`` with ``RENAME_EXCHANGE``).
+Killed before this step, a process leaves the old release in place; killed after it, the new one,
+and the old one's files in the hidden working directory, to be removed. Where the file system cannot
+exchange, the old release steps aside by one rename before the new one takes its place by another;
+after a kill between the two, the next :func:`recover` puts it back.
 
-Whoever publishes holds a lock (``flock``) meanwhile, on the directory in which the output lies. Its
-end, however it comes, gives the lock up.
+Whoever publishes holds a lock (``flock``) on the directory in which the output lies. The end of the
+process, however it comes, releases it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import is_there, remove_tree, sync
+from mondrian_ops.storage.files import exists, remove_tree, sync
 
-__all__ = ["alone", "place", "recover", "refuse_unwritable"]
+__all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
 
-PATIENCE_S = 30.0
+LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process that publishes into the same directory."""
 
-_PAUSE_S = 0.02
+_POLL_S = 0.02
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -39,14 +39,14 @@ _NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EP
 
 
 @contextmanager
-def alone(target: str) -> Iterator[None]:
-    """Nobody else publishes into the directory of ``target`` meanwhile.
+def publication_lock(target: str) -> Iterator[None]:
+    """Keep other processes from publishing into the directory of ``target``.
 
-    A file system that knows no locks gets none. Raises TimeoutError, which a retry may cure.
+    A file system without locks gets none. Raises TimeoutError, which a retry may cure.
     """
     try:
         directory = os.open(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # not there yet, or forbidden: who wants to publish will be told
+    except OSError:  # missing or forbidden: publishing will say so
         yield
         return
     try:
@@ -57,8 +57,8 @@ def alone(target: str) -> Iterator[None]:
 
 
 def _lock(directory: int, target: str) -> None:
-    """Take a lock that the closing of ``directory`` gives up."""
-    until = time.monotonic() + PATIENCE_S
+    """Take a lock that closing ``directory`` releases."""
+    until = time.monotonic() + LOCK_TIMEOUT_S
     while True:
         try:
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,9 +67,9 @@ def _lock(directory: int, target: str) -> None:
             if time.monotonic() >= until:
                 raise TimeoutError(
                     f"output: another process has been publishing beside {target} for "
-                    f"{PATIENCE_S:.0f} seconds; see whether it still runs, and run again"
+                    f"{LOCK_TIMEOUT_S:.0f} seconds; see whether it still runs, and run again"
                 ) from None
-            time.sleep(_PAUSE_S)
+            time.sleep(_POLL_S)
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
@@ -78,20 +78,20 @@ def _lock(directory: int, target: str) -> None:
 
 def recover(target: str) -> None:
     """Put back a release that stepped aside for one that never came."""
-    place = Path(target)
-    aside = _aside(place)
-    if not is_there(aside):
+    path = Path(target)
+    aside = _aside(path)
+    if not exists(aside):
         return
-    if is_there(place):
+    if exists(path):
         remove_tree(str(aside))
     else:
-        aside.rename(place)
+        aside.rename(path)
 
 
 def refuse_unwritable(target: str) -> None:
-    """Raise StorageError where this process could not make the release."""
+    """Raise StorageError if this process cannot make the release."""
     ancestor = Path(target).parent
-    while not is_there(ancestor):
+    while not exists(ancestor):
         ancestor = ancestor.parent
     if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
         raise StorageError(
@@ -101,14 +101,14 @@ def refuse_unwritable(target: str) -> None:
 
 
 def place(staging: str, target: str) -> None:
-    """Make a complete ``staging`` the directory at ``target``; what was there is removed."""
+    """Make a complete ``staging`` the release at ``target``; the one it replaces is removed."""
     new, old = Path(staging), Path(target)
     for path in list(new.iterdir()):
         sync(path)
     sync(new)
     _swap(new, old)
     sync(old.parent)
-    remove_tree(staging)  # by now the old release, if there was one
+    remove_tree(staging)  # which holds the old release now, if there was one
 
 
 def _swap(staging: Path, target: Path) -> None:
@@ -127,7 +127,7 @@ def _swap(staging: Path, target: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two directories atomically; False where the system or file system cannot."""
+    """Exchange two directories atomically; False if the system or file system cannot."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:

@@ -1,39 +1,117 @@
-"""``_SUCCESS``: the mark of a complete release, and the list of its data files.
+"""What a release consists of: its parts, ``_SUCCESS``, which lists them, and their digests.
 
-A JSON value, ``{"token": …, "files": [{"name": …, "rows": …, "bytes": …}, …]}``. Where a release
-cannot appear in one step, its files are those that this list names, and no others.
+``_SUCCESS`` marks a complete release. It is a JSON value, ``{"token": …, "files": [{"name": …,
+"rows": …, "bytes": …}, …]}``. Where a release cannot appear in one step (S3), its files are those
+that this list names, and no others.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol
 
 from mondrian_ops.storage.documents import json_value
-from mondrian_ops.storage.files import read_file
+from mondrian_ops.storage.files import names_in, open_stream, read_file, store_errors
 from mondrian_ops.storage.locations import joined
 
-__all__ = ["NAME", "build", "names", "read"]
+__all__ = [
+    "NAME",
+    "PART_PATTERN",
+    "DigestingSink",
+    "Manifest",
+    "build",
+    "digest_of",
+    "digest_of_parts",
+    "parts_among",
+    "read",
+]
 
 NAME = "_SUCCESS"
+PART_PATTERN = "part-*.parquet"
+_READERS = 4
+
+
+class Manifest(NamedTuple):
+    """What ``_SUCCESS`` says: the token of the attempt that published, and the files' names."""
+
+    token: str
+    names: frozenset[str]
 
 
 def build(token: str, files: Sequence[tuple[str, int, int]]) -> bytes:
-    """The content for an attempt's token and the name, rows and bytes of each file."""
+    """The content of ``_SUCCESS`` for an attempt's token and the name, rows and bytes of files."""
     listed = [{"name": name, "rows": rows, "bytes": size} for name, rows, size in files]
     return json.dumps({"token": token, "files": listed}, indent=1).encode() + b"\n"
 
 
-def read(release: str) -> Mapping[str, Any] | None:
-    """What the manifest in a directory says; None where there is none, or one of others."""
+def read(release: str) -> Manifest | None:
+    """The manifest in a directory; None if there is none, or another program's."""
     try:
-        told = json_value(read_file(joined(release, NAME)))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        value = json_value(read_file(joined(release, NAME)))
+        token, names = value["token"], frozenset(file["name"] for file in value["files"])
+    except (FileNotFoundError, NotADirectoryError, ValueError, LookupError, TypeError):
         return None
-    return told if isinstance(told, dict) and {"token", "files"} <= told.keys() else None
+    return Manifest(token, names) if all(isinstance(name, str) for name in names) else None
 
 
-def names(told: Mapping[str, Any] | None) -> set[str]:
-    """The files that a manifest names."""
-    return {each["name"] for each in told["files"]} if told else set()
+def parts_among(names: Iterable[str]) -> list[str]:
+    """Those of a directory's names that are parts of a release, sorted."""
+    return sorted(name for name in names if fnmatch.fnmatchcase(name, PART_PATTERN))
+
+
+def digest_of_parts(directory: str) -> str:
+    """A digest of the names and contents of a release's parts.
+
+    Nothing is decoded, so a change in a column that no check counts shows too. Raises
+    FileNotFoundError if the directory, or a part listed in it, is missing.
+    """
+    names = parts_among(names_in(directory))
+    with ThreadPoolExecutor(_READERS) as readers:
+        digests = list(readers.map(digest_of, [joined(directory, name) for name in names]))
+    # JSON keeps apart what a line break in a name would join.
+    content = json.dumps(list(zip(names, digests, strict=True)))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def digest_of(url: str) -> str:
+    """The SHA-256 of a file's content, in hexadecimal; raises FileNotFoundError."""
+    with store_errors(url), open_stream(url) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+class _Sink(Protocol):
+    def write(self, data: bytes) -> object: ...
+
+    def flush(self) -> None: ...
+
+
+class DigestingSink:
+    """Passes what is written on to ``sink``, and knows its digest; the owner closes ``sink``."""
+
+    closed = False
+
+    def __init__(self, sink: _Sink) -> None:
+        self._sink = sink
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        """Write ``data``; returns its length."""
+        self._digest.update(data)
+        self._sink.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Flush ``sink``."""
+        self._sink.flush()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    @property
+    def digest(self) -> str:
+        """The digest so far, as :func:`digest_of` computes it for the file."""
+        return self._digest.hexdigest()

@@ -1,17 +1,18 @@
-"""Which columns of a table or file are a pandas index, and no columns of the data.
+"""Which columns of a table or file are a pandas index rather than data.
 
 pandas writes the index of a frame as a column, under the index's name or as ``__index_level_0__``,
-and lists it in the metadata of the schema. It is easily forgotten, for a frame does not show it
-among its columns, and often it is what tells people apart.
+and lists it in the schema's metadata. People forget it easily, because a frame does not show it
+among its columns, and often it identifies a person.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 
 import pyarrow as pa
+
+from mondrian_ops.storage.documents import json_value
 
 __all__ = ["index_columns", "without_index"]
 
@@ -21,7 +22,7 @@ _UNNAMED = re.compile(r"__index_level_\d+__")
 def index_columns(schema: pa.Schema) -> set[str]:
     """The columns of ``schema`` that pandas wrote for an index.
 
-    By the metadata of the schema; or by their name, where other software has left the metadata out.
+    By the schema's metadata, or by their name if other software has dropped the metadata.
     """
     listed = _listed((schema.metadata or {}).get(b"pandas", b"{}"))
     return {name for name in schema.names if name in listed or _UNNAMED.fullmatch(name)}
@@ -30,20 +31,25 @@ def index_columns(schema: pa.Schema) -> set[str]:
 def without_index(
     names: Iterable[str], index: Iterable[str], named: Iterable[str]
 ) -> tuple[list[str], list[str]]:
-    """The columns of the data, and the index columns that are left out; both in order.
+    """The columns of the data, and the index columns that are left out, both in order.
 
-    ``index``: those of ``names`` that are a pandas index. One is part of the data if it is among
-    ``named``, the columns that the job names.
+    ``index``: those of ``names`` that are a pandas index. An index column is part of the data if it
+    is among ``named``, the columns that the job names.
     """
-    out = {*index} - {*named}
-    found = list(names)
-    return [name for name in found if name not in out], [name for name in found if name in out]
+    left_out = {*index} - {*named}
+    data: list[str] = []
+    others: list[str] = []
+    for name in names:
+        (others if name in left_out else data).append(name)
+    return data, others
 
 
 def _listed(metadata: bytes) -> set[str]:
     try:
-        found = json.loads(metadata)["index_columns"]
-    except (ValueError, LookupError, TypeError, RecursionError):  # others may write what they like
+        columns = json_value(metadata)["index_columns"]
+    except (ValueError, LookupError, TypeError):  # other software may write anything there
         return set()
-    # The index of rows by their number is no column: pandas describes it by a mapping.
-    return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
+    if not isinstance(columns, list):
+        return set()
+    # A range index is no column: pandas describes it by a mapping.
+    return {name for name in columns if isinstance(name, str)}

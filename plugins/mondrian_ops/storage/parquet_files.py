@@ -12,33 +12,29 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.files import input_errors, open_file
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
 from mondrian_ops.storage.pandas_index import index_columns
 from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
-from mondrian_ops.storage.remote import open_file, store_errors
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 __all__ = ["batches", "parquet_file", "rows_in_reach", "survey"]
 
-_SMALL = 1 << 16
-"""Bytes of a dictionary, as written, that are few beside those of a row group's column."""
+_SMALL_DICTIONARY_BYTES = 1 << 16
+"""As written; little beside what a column of a row group has."""
 
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Turn what a damaged, vanished or forbidden file raises into an InputError naming it.
+    """Raise InputError, which names it, if a file is damaged, missing or unreadable.
 
     Errors of the machine (an I/O error, too many open files) pass: a retry may cure them.
     """
     try:
-        with store_errors(path):
+        with input_errors(path):
             yield
-    except FileNotFoundError:
-        raise InputError(f"{shown(path)}: no such file; is the source still written to?") from None
-    except PermissionError:
-        raise InputError(f"{shown(path)}: permission denied; let this process read it") from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DamagedPageError):
         raise InputError(_damaged(path)) from None
     except OSError as error:
@@ -53,10 +49,10 @@ def _damaged(path: str) -> str:
 
 @contextmanager
 def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
-    """A Parquet file, opened; its errors as :func:`readable` names them."""
+    """A Parquet file, opened; raises as :func:`readable` does."""
     with readable(path):
         if is_local(path):
-            # Without pre-buffering, memory stays that of the row group being decoded.
+            # Without pre-buffering, only the row group being decoded is in memory.
             with pq.ParquetFile(local_path(path), pre_buffer=False, **options) as file:
                 yield file
         else:
@@ -68,8 +64,10 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
 
 
 def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set[str]]:
-    """The schema all files share, the rows of each file's row groups, and the columns that are a
-    pandas index in some of them; from the footers.
+    """What the footers say of a source.
+
+    Returns the schema that all files share, for each file the rows of its row groups, and the
+    columns that are a pandas index in any of them.
 
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
@@ -112,32 +110,33 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file, or of some of its row groups, as ``columns`` with ``schema``'s types.
 
-    With ``dictionaries`` text is left in those of the file, where they are small; not with
+    ``keep``: only the rows for which it is true. ``stamp``: of the file's version, for caching.
+    ``dictionaries``: leave text in the file's dictionaries where these are small; not together with
     ``keep``.
     """
     target = pa.schema([schema.field(name) for name in columns])
     with readable(path):
         groups = None if row_groups is None else tuple(row_groups)
-        also = "" if keep is None else str(keep)  # in which the columns of the filter are named
-        read = tuple(n for n in schema.names if n in columns or (also and n in also))
+        filter_text = "" if keep is None else str(keep)  # which names the filter's columns
+        read = tuple(name for name in schema.names if name in columns or name in filter_text)
         batch_rows = rows_at_once(path, stamp, read, groups, batch_rows)
     if keep is None:
-        listed = _listed(path, target) if dictionaries else []
-        for name in listed:
+        encoded = _dictionary_columns(path, target) if dictionaries else []
+        for name in encoded:
             at = target.get_field_index(name)
             target = target.set(at, pa.field(name, pa.dictionary(pa.int32(), pa.string())))
-        raw = _all(path, columns, batch_rows, row_groups, listed)
+        raw = _all_rows(path, columns, batch_rows, row_groups, encoded)
     else:
-        raw = _kept(path, columns, keep, batch_rows, row_groups)
+        raw = _filtered_rows(path, columns, keep, batch_rows, row_groups)
     with readable(path):
         for batch in raw:
             yield _conform(batch, target)
 
 
-def _listed(path: str, schema: pa.Schema) -> list[str]:
-    """The columns of text for which the first row group of a file has a small dictionary.
+def _dictionary_columns(path: str, schema: pa.Schema) -> list[str]:
+    """The text columns for which the first row group of a file has a small dictionary.
 
-    A large one may be no more than a beginning: writers give up dictionaries that grow.
+    A large dictionary may cover the first rows only: writers abandon one that grows.
     """
     with parquet_file(path) as file:
         if not file.num_row_groups:
@@ -148,27 +147,27 @@ def _listed(path: str, schema: pa.Schema) -> list[str]:
             each.path_in_schema
             for each in found
             if each.has_dictionary_page
-            and each.data_page_offset - each.dictionary_page_offset < _SMALL
+            and each.data_page_offset - each.dictionary_page_offset < _SMALL_DICTIONARY_BYTES
         }
     return [each.name for each in schema if each.name in small and pa.types.is_string(each.type)]
 
 
-def _all(
+def _all_rows(
     path: str,
     columns: Sequence[str],
     batch_rows: int,
     row_groups: Sequence[int] | None,
-    listed: Sequence[str],
+    encoded: Sequence[str],
 ) -> Iterator[pa.RecordBatch]:
-    with parquet_file(path, read_dictionary=list(listed)) as file:
+    with parquet_file(path, read_dictionary=list(encoded)) as file:
         chosen = range(file.num_row_groups) if row_groups is None else row_groups
-        # From afar, what is needed of a row group comes in few requests, before it is decoded. One
-        # at a time, so that memory stays that of one row group.
+        # A remote row group is fetched in few requests before it is decoded; one row group at a
+        # time, so that only one is in memory.
         for groups in [list(chosen)] if is_local(path) else [[each] for each in chosen]:
             yield from file.iter_batches(batch_rows, groups, list(columns), use_threads=True)
 
 
-def _kept(
+def _filtered_rows(
     path: str,
     columns: Sequence[str],
     keep: pc.Expression,
@@ -177,8 +176,8 @@ def _kept(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.dataset as ds  # slow to import, and only pushdown needs it
 
-    store, there = filesystem(path)
-    (fragment,) = ds.dataset(there, format="parquet", filesystem=store).get_fragments()
+    store, store_path = filesystem(path)
+    (fragment,) = ds.dataset(store_path, format="parquet", filesystem=store).get_fragments()
     if row_groups is not None:
         fragment = fragment.subset(row_group_ids=list(row_groups))
     scanner = fragment.scanner(
@@ -192,17 +191,17 @@ def _kept(
 
 
 def rows_in_reach(files: Sequence[str], keep: pc.Expression) -> int:
-    """Rows of the row groups whose statistics do not rule out that ``keep`` takes some of them."""
+    """Rows of the row groups of which ``keep`` may take some, by their statistics."""
     import pyarrow.dataset as ds
 
-    found = 0
-    places = [filesystem(path) for path in files]
-    whole = ds.dataset([path for _, path in places], format="parquet", filesystem=places[0][0])
-    for fragment in whole.get_fragments():
+    rows = 0
+    store = filesystem(files[0])[0]
+    paths = [filesystem(file)[1] for file in files]
+    for fragment in ds.dataset(paths, format="parquet", filesystem=store).get_fragments():
         with readable(fragment.path):
             groups = fragment.subset(keep).row_groups
-        found += sum(group.num_rows for group in groups)
-    return found
+        rows += sum(group.num_rows for group in groups)
+    return rows
 
 
 def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
@@ -218,7 +217,7 @@ def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
 
 
 def _bare(schema: pa.Schema) -> pa.Schema:
-    # A writer's metadata, and whether it promised no missing values, is no part of the data.
+    # Neither a writer's metadata nor its promise of no missing values is part of the data.
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
@@ -227,7 +226,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without what a writer chose for itself: dictionary encoding, width of offsets."""
+    """The type without the writer's choices: dictionary encoding, width of offsets."""
     if pa.types.is_dictionary(kind):
         return _plain_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -238,9 +237,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 def _refuse_twins(path: str, schema: pa.Schema) -> None:
     for name, times in Counter(schema.names).items():
         if times > 1:
-            raise InputError(
-                f"{shown(path)}: column {name!r} is there twice; rename one of the two"
-            )
+            raise InputError(f"{shown(path)}: duplicate column {name!r}; rename one of the two")
 
 
 def _refuse_views(path: str, schema: pa.Schema) -> None:

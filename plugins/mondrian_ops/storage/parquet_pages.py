@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.files import open_file
 from mondrian_ops.storage.locations import is_local, local_path, shown
-from mondrian_ops.storage.remote import open_file
 
 __all__ = ["BATCH_BYTES", "DamagedPageError", "rows_at_once"]
 

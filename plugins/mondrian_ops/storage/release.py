@@ -1,9 +1,9 @@
 """A release: its parts written, its directory published as a whole, and read back.
 
-How a release takes the place of the one before depends on what the store can do in one step; see
+How a release replaces the one before depends on what the store can do in one step: see
 :mod:`local_publication`, :mod:`hdfs_publication` and :mod:`s3_publication`. In all of them the old
-release stands until the new one does, and a process that is killed at any moment leaves what the
-next :func:`check_output` or :func:`publish` puts in order.
+release stands until the new one does, and a process killed at any moment leaves what the next
+:func:`check_output` or :func:`publish` puts in order.
 """
 
 from __future__ import annotations
@@ -21,17 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops.core.errors import InputError, StorageError
-from mondrian_ops.storage import (
-    hdfs_publication,
-    local_publication,
-    manifest,
-    s3_publication,
-)
-from mondrian_ops.storage.allowed import check_writing
-from mondrian_ops.storage.digest import DigestingSink
+from mondrian_ops.storage import hdfs_publication, local_publication, manifest, s3_publication
+from mondrian_ops.storage.access_policy import check_writing
+from mondrian_ops.storage.discovery import data_file, data_files, file_format, source_root
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
-    is_there,
+    entry,
+    exists,
     names_in,
     new_file,
     read_file,
@@ -39,7 +35,6 @@ from mondrian_ops.storage.files import (
     remove_tree,
     write_file,
 )
-from mondrian_ops.storage.listing import data_file, data_files, file_format, source_root
 from mondrian_ops.storage.locations import (
     check_path,
     is_local,
@@ -50,24 +45,22 @@ from mondrian_ops.storage.locations import (
     remote_parts,
     shown,
 )
-from mondrian_ops.storage.nesting import lies_in, would_be_read
 from mondrian_ops.storage.parquet_files import parquet_file
-from mondrian_ops.storage.remote import entry
+from mondrian_ops.storage.path_containment import lies_in, would_be_read
 
 __all__ = [
     "check_output",
+    "current_token",
+    "publication_lock",
     "publish",
     "published",
     "read_release",
-    "standing",
-    "unpublished",
     "write_part",
 ]
 
-REPORT = "_report.json"
-PART_PATTERN = "part-*.parquet"
-_BATCH_ROWS = 1 << 17  # whose memory is used again for the next ones, and stays in the caches
+_REPORT = "_report.json"
 _REPORT_KEYS = frozenset({"job", "equivalence_classes"})  # what tells our reports from others'
+_BATCH_ROWS = 1 << 17  # small enough that the next batch reuses its memory, still in the caches
 
 
 def write_part(
@@ -78,14 +71,14 @@ def write_part(
 ) -> None:
     """Write one part of a release, flushed to disk, as a whole or not at all.
 
-    One that is there stays. It may have been checked already: a try at the fragment that was given
-    up for dead, and goes on late, must not put rows in another order in its place.
+    A part that exists stays: it may have been checked already, and a stale attempt at the fragment
+    must not replace it by the same rows in another order.
 
-    ``grows_in``: a directory for it until it is whole; one that is not published beneath it.
-    ``on_digest``: called with the digest of its content before it appears under its name.
+    ``grows_in``: a directory for the part until it is whole; one that is not published beneath it.
+    ``on_digest``: called with the digest of its content before the part appears under its name.
 
-    Nothing but the rows is written: no schema or pandas metadata, no column statistics, and no
-    dictionary entry that no row refers to, for a reader would find it in the file.
+    Only the rows are written: no schema or pandas metadata, no column statistics, and no dictionary
+    entry that no row refers to, for a reader would find it in the file.
 
     Raises:
         StorageError: the working directory vanished.
@@ -96,7 +89,7 @@ def write_part(
             if on_digest is None:
                 _write_rows(clean, file)
                 return
-            sink = DigestingSink(file)
+            sink = manifest.DigestingSink(file)
             _write_rows(clean, sink)
             on_digest(sink.digest)
     except FileNotFoundError:
@@ -114,6 +107,7 @@ def _vanished(path: str) -> StorageError:
 
 
 def _compact(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """The column without unused dictionary entries."""
     if not pa.types.is_dictionary(column.type):
         return column
     kind: Any = column.type
@@ -132,36 +126,36 @@ def _compact_chunk(chunk: Any) -> Any:
 
 
 def check_output(input_url: str, output: str) -> None:
-    """Refuse an output that could not be published, or whose publication would harm something.
+    """Refuse an output that could not be published, or whose publication would do harm.
 
     Raises:
-        StorageError: it would be read as part of the input, the input lies in it, it is not a
-            release of this project, or its directory is not writable.
-        JobError: nothing may be written there, or one of the two can be no path.
+        StorageError: the output would be read as part of the input, the input lies in it, it holds
+            something else than a release, or its directory is not writable.
+        JobError: the access policy lets nobody write there, or no file can have one of the paths.
     """
     check_path("input", input_url)
     check_path("output", output)
     target = _target(output)
-    way = _way(target)
-    with way.alone(target):
-        way.recover(target)
+    publication = _publication_on(target)
+    with publication.publication_lock(target):
+        publication.recover(target)
     _refuse_overlap(input_url, output, target)
     _refuse_occupied(target)
-    way.refuse_unwritable(target)
+    publication.refuse_unwritable(target)
 
 
 @contextmanager
-def unpublished(output: str) -> Iterator[None]:
-    """Nobody publishes to ``output`` meanwhile (on a local file system).
+def publication_lock(output: str) -> Iterator[None]:
+    """Keep other processes from publishing to ``output`` (on a local file system).
 
-    Raises TimeoutError, which a retry may cure, where somebody does and does not come to an end.
+    Raises TimeoutError, which a retry may cure, if another process publishes for too long.
     """
     target = _target(output)
-    with _way(target).alone(target):
+    with _publication_on(target).publication_lock(target):
         yield
 
 
-def _way(target: str) -> ModuleType:
+def _publication_on(target: str) -> ModuleType:
     if is_local(target):
         return local_publication
     return s3_publication if is_s3(target) else hdfs_publication
@@ -172,50 +166,49 @@ def publish(
 ) -> None:
     """Make ``staging`` the release at ``output``; the release it replaces is removed.
 
-    Of several processes that publish to one output, each does it alone (on a local file system).
+    On a local file system, processes that publish to one output take turns.
 
     Args:
-        staging: a directory on the same store, complete but for ``_SUCCESS``; afterwards it is
-            gone.
+        staging: a directory on the same store, complete but for ``_SUCCESS``; it is moved.
         output: a release of this project, an empty directory, or nothing.
-        token: names this attempt (:attr:`WorkDir.token`). A retry after a kill finds it in the
+        token: identifies this attempt (:attr:`WorkDir.token`). A retry after a kill finds it in the
             output and has nothing to do; without it, ``staging`` could be the old release.
-        refuse: called when nobody else can publish any more; raises where ``staging`` must not
-            replace what stands there.
+        refuse: called under the publication lock; raises if ``staging`` must not replace the
+            current release.
 
     Raises:
         StorageError: the staging directory vanished, or the output is something else.
-        TimeoutError: another process is publishing beside it, and does not come to an end.
+        TimeoutError: another process publishes beside it for too long.
     """
     target = _target(output)
-    way = _way(target)
-    with way.alone(target):
-        way.recover(target)
+    publication = _publication_on(target)
+    with publication.publication_lock(target):
+        publication.recover(target)
         if token and published(output, token):
             remove_tree(staging)
             return
         _refuse_occupied(target)
         refuse()
         _complete(staging, token)
-        way.place(staging, target)
+        publication.place(staging, target)
 
 
 def published(output: str, token: str) -> bool:
     """Whether the release at ``output`` is the one published with this token."""
-    return standing(output) == token
+    return current_token(output) == token
 
 
-def standing(output: str) -> str | None:
-    """The token with which the release at ``output`` was published; None where there is none."""
-    told = manifest.read(_target(output))
-    return None if told is None else told["token"]
+def current_token(output: str) -> str | None:
+    """The token with which the release at ``output`` was published; None without a release."""
+    current = manifest.read(_target(output))
+    return None if current is None else current.token
 
 
 def read_release(path: str) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
     """Each data file of a release, or of any directory, file or glob, as (file name, batches).
 
-    There is one batch at least of each. Text comes as dictionaries, the form in which it is
-    counted. On S3, the files of a release are those that its ``_SUCCESS`` names.
+    Every file has at least one batch. Text comes as dictionaries, the form in which it is counted.
+    On S3, the files of a release are those that its ``_SUCCESS`` names.
 
     Raises:
         InputError: nothing is there, a file that ``_SUCCESS`` names is missing, or a file cannot
@@ -223,16 +216,15 @@ def read_release(path: str) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
     """
     root = source_root(path)
     for file in _release_files(path, root):
-        name = file if file == root else os.path.relpath(file, root)
-        yield name_of(file) if file == root else name, _batches(file)
+        yield name_of(file) if file == root else os.path.relpath(file, root), _batches(file)
 
 
 def _release_files(path: str, root: str) -> list[str]:
     files = [file.url for file in data_files(path)]
-    told = None if files == [root] else manifest.read(root)
-    if told is None:
+    current = None if files == [root] else manifest.read(root)
+    if current is None:
         return files
-    named = sorted(joined(root, name) for name in manifest.names(told))
+    named = sorted(joined(root, name) for name in current.names)
     for file in named:
         if file not in files:
             raise InputError(
@@ -250,21 +242,21 @@ def _batches(path: str) -> Iterator[pa.RecordBatch]:
         return
     with parquet_file(path) as file:
         schema = file.schema_arrow.remove_metadata()
-        text = [
-            field.name
-            for field in schema
-            if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        ]
+    text = [
+        field.name
+        for field in schema
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+    ]
     with parquet_file(path, read_dictionary=text) as file:
         yield from file.iter_batches(_BATCH_ROWS)
         if not file.metadata.num_rows:
-            nothing = [pa.nulls(0, field.type) for field in schema]
-            yield pa.RecordBatch.from_arrays(nothing, schema=schema)
+            empty = [pa.nulls(0, field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(empty, schema=schema)
 
 
 def _target(output: str) -> str:
     if is_local(output):
-        # Through symbolic links: exchanging a link itself would leave its target as it was.
+        # Symbolic links are followed: exchanging a link itself would leave its target as it was.
         target = str(Path(local_path(output)).resolve())
     else:
         target = "".join(remote_parts(output))
@@ -280,9 +272,9 @@ def _refuse_overlap(input_url: str, output: str, target: str) -> None:
         raise StorageError(
             f"output: the input lies in {shown(output)}, and would be replaced; {remedy}"
         )
-    if would_be_read(joined(target, PART_PATTERN.replace("*", "00000")), input_url):
+    if would_be_read(joined(target, "part-00000.parquet"), input_url):
         raise StorageError(
-            f"output: {shown(output)} lies in the input, would be read with it; {remedy}"
+            f"output: {shown(output)} lies in the input, and would be read with it; {remedy}"
         )
 
 
@@ -296,7 +288,7 @@ def _refuse_occupied(target: str) -> None:
             f"output: {shown(target)} holds something that is not a release; {remedy}"
         )
     for name in names:
-        if not name.startswith(("_", ".")) and not fnmatch.fnmatchcase(name, PART_PATTERN):
+        if not name.startswith(("_", ".")) and not fnmatch.fnmatchcase(name, manifest.PART_PATTERN):
             raise StorageError(
                 f"output: {shown(joined(target, name))} is no part of a release and would be lost; "
                 "move it elsewhere"
@@ -304,9 +296,9 @@ def _refuse_occupied(target: str) -> None:
 
 
 def _names_in(target: str) -> list[str] | None:
-    """What a directory holds; None where there is nothing at all."""
+    """The names in a directory; None where there is nothing at all."""
     if is_local(target):
-        if not is_there(target):
+        if not exists(target):
             return None
         is_directory = Path(target).is_dir()
     else:
@@ -324,7 +316,7 @@ def _names_in(target: str) -> list[str] | None:
 
 def _is_release(target: str) -> bool:
     try:
-        report = json_value(read_file(joined(target, REPORT)))
+        report = json_value(read_file(joined(target, _REPORT)))
         read_file(joined(target, manifest.NAME))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, ValueError):
         return False
@@ -332,23 +324,22 @@ def _is_release(target: str) -> bool:
 
 
 def _complete(staging: str, token: str) -> None:
-    """Add ``_SUCCESS``; parts that killed attempts left unfinished are no part of the release."""
+    """Remove the unfinished files of killed attempts, and add ``_SUCCESS``."""
     try:
-        found = _names_in(staging)
-        if found is None:
+        names = _names_in(staging)
+        if names is None:
             raise FileNotFoundError(staging)
-        for name in found:
+        for name in names:
             if name.startswith("."):
                 remove_file(joined(staging, name))
-        parts = [name for name in found if fnmatch.fnmatchcase(name, PART_PATTERN)]
-        files = [_told(staging, name) for name in sorted(parts)]
+        files = [_listed(staging, name) for name in manifest.parts_among(names)]
         write_file(joined(staging, manifest.NAME), manifest.build(token, files))
     except FileNotFoundError:
         raise _vanished(staging) from None
 
 
-def _told(staging: str, name: str) -> tuple[str, int, int]:
-    """Name, rows and bytes of a part."""
+def _listed(staging: str, name: str) -> tuple[str, int, int]:
+    """Name, rows and bytes of a part, as the manifest lists it."""
     path = joined(staging, name)
     with parquet_file(path) as file:
         return name, file.metadata.num_rows, data_file(path).bytes

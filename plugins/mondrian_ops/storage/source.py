@@ -12,8 +12,8 @@ import pyarrow as pa
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.storage import csv_files, parquet_files
-from mondrian_ops.storage.allowed import check_reading
-from mondrian_ops.storage.listing import Format, data_file, data_files, file_format
+from mondrian_ops.storage.access_policy import check_reading
+from mondrian_ops.storage.discovery import Format, data_file, data_files, file_format
 from mondrian_ops.storage.locations import name_of, shown
 from mondrian_ops.storage.pandas_index import index_columns, without_index
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Source", "Split", "open_source"]
 
 BATCH_ROWS = 131_072
-_SHORT = 64  # bytes of a value that a row may repeat without being counted
+_SHORT_BYTES = 64  # a value this short may be repeated without being counted
 _TEXTS = (
     pa.types.is_string,
     pa.types.is_binary,
@@ -40,7 +40,7 @@ class Split:
         file: which of the source's files.
         first_row: number of the first row, over the whole source.
         rows: how many rows.
-        row_groups: first and last but one of the file's row groups; None for the whole file.
+        row_groups: ``[start, stop)`` among the file's row groups; None for the whole file.
     """
 
     file: int
@@ -54,7 +54,7 @@ class Split:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Split:
-        """What :meth:`to_json` gave."""
+        """The split that :meth:`to_json` wrote."""
         groups = value["row_groups"]
         return cls(value["file"], value["first_row"], value["rows"], groups and tuple(groups))
 
@@ -100,17 +100,17 @@ class Source:
         Args:
             columns: names to read, in this order; all of them when None.
             filter: rows to keep; Parquet row groups that cannot hold any are not read.
-            batch_rows: rows of a batch at most.
-            exact: a further filter, on `columns` as they were read, where statistics, which know
-                no NaN, may not decide.
-            split: read no more than this part of the source.
-            dictionaries: text may come as dictionaries, in some files and not in others, where
-                that is how it is stored: several times as fast, for whoever looks at values once.
+            batch_rows: the most rows of a batch.
+            exact: a further filter, on `columns` as they were read, for what statistics, which
+                ignore NaN, cannot decide.
+            split: read only this part of the source.
+            dictionaries: text may come as dictionaries where it is stored so, in some files and
+                not in others: several times as fast for a caller that looks at each value once.
 
         Raises:
-            InputError: a column is unknown, a file is damaged, what is read changed meanwhile, or
-                is beyond one of the limits ``parquet_page``, ``text`` and ``inflation``.
-            JobError: a file lies where nothing may be read.
+            InputError: a column is unknown, a file is damaged, the source changed meanwhile, or
+                a value is beyond one of the limits ``parquet_page``, ``text`` and ``inflation``.
+            JobError: a file lies where the access policy lets nobody read.
         """
         schema = self.schema if columns is None else self._select(columns)
         read: Callable[..., Iterator[pa.RecordBatch]] = csv_files.batches
@@ -132,17 +132,17 @@ class Source:
                         batch = batch.filter(exact)
                     if batch.num_rows:
                         yield batch
-        except JobError:  # it may not be read, whatever it is now
+        except JobError:  # forbidden, whether it changed or not
             raise
         except Exception:
-            self.refuse_change(split)  # that is why it cannot be read
+            self.refuse_change(split)  # a change explains the error
             raise
         self.refuse_change(split)
 
     def splits(self, rows: int) -> list[Split]:
-        """The source as consecutive pieces of about ``rows`` rows, none without rows.
+        """The source as consecutive splits of about ``rows`` rows, none of them empty.
 
-        A piece is some row groups of one Parquet file, or one CSV file, however long it is.
+        A split is some row groups of one Parquet file, or one CSV file, however long it is.
         """
         found: list[Split] = []
         first_row = 0
@@ -156,15 +156,15 @@ class Source:
         return found
 
     def share_read(self, filter: pc.Expression | None) -> float:  # noqa: A002
-        """Share of the rows that lie where rows of ``filter`` may be, and so would be read."""
+        """The share of the rows that reading with ``filter`` would have to decode."""
         if filter is None or self.format == "csv":
             return 1.0
         return parquet_files.rows_in_reach(self.files, filter) / self.rows
 
     def refuse_change(self, split: Split | None = None) -> None:
-        """Raise InputError, which names it, where a file was added or removed, or is another.
+        """Raise InputError, which names it, if a file was added, removed or changed.
 
-        That it was opened is long ago: it is read again and again, by one task after the other.
+        One task after the other reads the source, long after it was opened.
         """
         changed = self._changed(split)
         if changed is not None:
@@ -174,7 +174,7 @@ class Source:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON value from which another process opens the source without surveying it again."""
+        """A JSON value from which another process opens the source without a second survey."""
         return {
             "url": self.url,
             "files": self.files,
@@ -188,7 +188,7 @@ class Source:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Source:
-        """The source of :meth:`to_json`; that it changed since is noticed when it is read."""
+        """The source of :meth:`to_json`; a change since then is noticed when it is read."""
         return cls(
             value["url"],
             list(value["files"]),
@@ -201,7 +201,7 @@ class Source:
         )
 
     def _changed(self, split: Split | None) -> str | None:
-        """The first file that is not what it was when the source was opened."""
+        """The first file that changed since the source was opened."""
         if split is not None:
             return self._changed_file(self.files[split.file], self._stamps[split.file])
         try:
@@ -240,15 +240,17 @@ class Source:
 
 
 def open_source(url: str, named: Sequence[str] = ()) -> Source:
-    """Look at every file of the source: schema, rows, size. CSV files are read once for it.
+    """Survey every file of a source: schema, rows, size. CSV files are read once for it.
 
     Args:
         url: a file, a directory or a glob.
-        named: columns that the job names. A pandas index is part of the data if it is one of them.
+        named: columns that the job names. A pandas index is part of the data if it is among them.
 
     Raises:
-        InputError: missing, unreadable, of mixed formats or schemas (the file is named), without
-            rows, or a CSV file has a ragged row or is not UTF-8 (file and line are named).
+        InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
+            file is named), or a CSV file has a ragged row or is not UTF-8 (file and line are
+            named).
+        JobError: no file can have the path, or the access policy lets nobody read there.
     """
     found = data_files(url)
     files = [file.url for file in found]
@@ -269,21 +271,21 @@ def open_source(url: str, named: Sequence[str] = ()) -> Source:
 
 
 def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:
-    """What a batch takes, dictionaries unpacked; raises InputError where a value is too long."""
+    """The bytes of a batch with its dictionaries unpacked; raises InputError for a long value."""
     import pyarrow.compute as pc
 
     taken = 0
     most = limits.limit("text")
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         taken += column.nbytes
-        is_listed = isinstance(column, pa.DictionaryArray)
-        values = column.dictionary if is_listed else column
-        if not _is_text(values.type) or (values.nbytes <= most and not is_listed):
+        is_encoded = isinstance(column, pa.DictionaryArray)
+        values = column.dictionary if is_encoded else column
+        if not _is_text(values.type) or (values.nbytes <= most and not is_encoded):
             continue
         lengths = pc.binary_length(values)
         longest = pc.max(lengths).as_py() or 0
         limits.check_text(f"{shown(path)}: column {name!r}", longest)
-        if is_listed and longest > _SHORT:
+        if is_encoded and longest > _SHORT_BYTES:
             taken += pc.sum(lengths.take(column.indices)).as_py() or 0
     return taken
 
@@ -293,7 +295,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _runs(sizes: Sequence[int], wanted: int) -> Iterator[tuple[int, int]]:
-    """Runs of consecutive ``sizes``, each of at most ``wanted`` in sum, or one size alone."""
+    """``[start, stop)`` of consecutive ``sizes`` that sum to ``wanted`` at most, or of one."""
     first, gathered = 0, 0
     for number, size in enumerate(sizes):
         if number > first and gathered + size > wanted:

@@ -30,7 +30,7 @@ from mondrian_ops.storage import (
     write_part,
 )
 from mondrian_ops.storage import connections as connections_module
-from mondrian_ops.storage.listing import data_files
+from mondrian_ops.storage.discovery import data_files
 from servers.hdfs import BLOCK
 from servers.releases import stage, version_of
 

@@ -154,7 +154,7 @@ def install(points: Points, exchanges: bool = True) -> None:
 
     pq.ParquetFile = parquet_file
     local_publication._exchange = _wrapped(points, "exchange", local_publication._exchange, which=1)
-    local_publication.PATIENCE_S = 0.0
+    local_publication.LOCK_TIMEOUT_S = 0.0
     workdir.filesystem = lambda url: (_Store(points), str(url))
 
 

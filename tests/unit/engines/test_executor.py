@@ -147,11 +147,11 @@ def run(tmp_path):
 
 
 def test_executors_are_held_to_the_limits_of_the_task(run):
-    limits = storage.limits()
+    limits = storage.current_policy()
     described = RunLocation.of(run).to_json()
-    storage.restrict_to(None)
+    storage.use_policy(None)
     source = executor._run(described).dataset.source
-    assert storage.limits() == limits
+    assert storage.current_policy() == limits
     assert next(source.batches()).num_rows == 4
     source.files[0] = "/etc/passwd"
     with pytest.raises(JobError, match=r"^input: /etc/passwd is, or leads"):
@@ -159,12 +159,12 @@ def test_executors_are_held_to_the_limits_of_the_task(run):
 
 
 def test_a_task_without_limits_leaves_none_to_its_executors(run):
-    limits = storage.limits()
-    storage.restrict_to(None)
+    limits = storage.current_policy()
+    storage.use_policy(None)
     described = RunLocation.of(run).to_json()
-    storage.restrict_to(limits)
+    storage.use_policy(limits)
     executor._run(described)
-    assert storage.limits() is None
+    assert storage.current_policy() is None
 
 
 def test_executors_have_the_sizes_that_the_task_allows(run):

@@ -30,7 +30,7 @@ def begun(tmp_path, monkeypatch):
     }
     job, work = storage.load_job(told), str(tmp_path / ".work")
     pipeline.begin(job, work)
-    monkeypatch.setattr(workdir, "_BEGUN", set())
+    monkeypatch.setattr(workdir, "_STARTED", set())
     return job, work
 
 

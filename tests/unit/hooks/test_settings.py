@@ -49,4 +49,4 @@ def test_the_limits_of_airflow_hold_in_the_process(monkeypatch):
             settings.use_settings()
     finally:
         limits.use(None)
-        storage.restrict_to(None)
+        storage.use_policy(None)

@@ -71,7 +71,7 @@ def allowed(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS", NAMED)
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_SPARK_CONF", "spark.*")
     yield
-    storage.restrict_to(None)
+    storage.use_policy(None)
     limits.use(None)
 
 

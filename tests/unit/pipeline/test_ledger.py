@@ -96,7 +96,7 @@ def test_others_are_in_nobodys_way(desk):
     desk.publish()
     (own,) = (each for each in desk.ledger.noted().entries if each["output"] == desk.run.output)
     assert own["sure"]
-    assert own["token"] == storage.standing(desk.run.output)
+    assert own["token"] == storage.current_token(desk.run.output)
     assert own["time"] > "2025"
     assert own["rows"] == {"published": 10}
     assert own["achieved"] == {"k": 2}

@@ -244,7 +244,7 @@ def test_a_seal_is_put_only_where_somebody_may_be_asked(tmp_path):
     (tmp_path / "b").mkdir()
     asking = Wrapping(tmp_path / "b", require_approval=True)
     report, seal = asking.check()
-    parts = storage.seal_of(asking.work.staging)
+    parts = storage.digest_of_parts(asking.work.staging)
     shown = {key: value for key, value in report.items() if key != "approval"}
     assert seal == hashlib.sha256((parts + json.dumps(shown)).encode()).hexdigest()
 
@@ -338,16 +338,16 @@ def test_what_was_published_meanwhile_is_not_replaced(tmp_path):
     with pytest.raises(StorageError, match="another run has published"):
         late.wrap_up()
     assert json.loads((late.out / "_report.json").read_text()) == published
-    standing = storage.standing(str(late.out))
+    standing = storage.current_token(str(late.out))
     Wrapping(tmp_path, "again").wrap_up()  # began when that stood there
-    assert storage.standing(str(late.out)) != standing
+    assert storage.current_token(str(late.out)) != standing
 
 
 def test_a_late_attempt_publishes_nothing_of_the_next_one(tmp_path, monkeypatch):
     """It goes on between its check and its publication, when the run was begun anew."""
     Wrapping(tmp_path, "old").wrap_up()
     wrapping = Wrapping(tmp_path)
-    standing = storage.standing(str(wrapping.out))
+    standing = storage.current_token(str(wrapping.out))
     assert standing is not None
     publish = storage.publish
 
@@ -359,7 +359,7 @@ def test_a_late_attempt_publishes_nothing_of_the_next_one(tmp_path, monkeypatch)
     monkeypatch.setattr(storage, "publish", late)
     with pytest.raises(StorageError, match="belongs to a later attempt"):
         wrapping.wrap_up()
-    assert storage.standing(str(wrapping.out)) == standing
+    assert storage.current_token(str(wrapping.out)) == standing
 
 
 def test_a_release_whose_report_is_gone_is_not_published(tmp_path, monkeypatch):
@@ -379,10 +379,10 @@ def test_a_release_whose_report_is_gone_is_not_published(tmp_path, monkeypatch):
 def test_working_files_are_not_made_anew_while_somebody_publishes(tmp_path, monkeypatch):
     wrapping = Wrapping(tmp_path)
     monkeypatch.setattr(storage, "check_output", lambda *_: None)
-    monkeypatch.setattr("mondrian_ops.storage.local_publication.PATIENCE_S", 0)
-    monkeypatch.setattr("mondrian_ops.storage.workdir._BEGUN", set())  # another process did
+    monkeypatch.setattr("mondrian_ops.storage.local_publication.LOCK_TIMEOUT_S", 0)
+    monkeypatch.setattr("mondrian_ops.storage.workdir._STARTED", set())  # another process did
     with (
-        storage.unpublished(str(wrapping.job.output)),
+        storage.publication_lock(str(wrapping.job.output)),
         pytest.raises(TimeoutError, match="another process has been publishing"),
     ):
         pipeline.partition(wrapping.job, work=wrapping.work.root)

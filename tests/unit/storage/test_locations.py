@@ -6,7 +6,7 @@ import pytest
 
 from mondrian_ops import storage
 from mondrian_ops.core.errors import InputError, JobError
-from mondrian_ops.storage import locations
+from mondrian_ops.storage import load_job, locations, read_job
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ NO_PATHS = {
     "a\0b.csv": "the path holds a NUL byte, which no file name may; remove it",
     "file:///tmp/a%00b.csv": "the path holds a NUL byte",
     "s3://bucket/a\0b": "the path holds a NUL byte",
-    "a\ud800b.csv": "the path holds half of a character; write it again",
+    "a\ud800b.csv": "the path holds half of a surrogate pair; correct it",
     LONG: "a name in the path is longer than 255 bytes; choose a shorter one",
     f"{LONG}/*.csv": "a name in the path is longer than 255 bytes",
     f"hdfs://namenode/{LONG}": "a name in the path is longer than 255 bytes",
@@ -102,14 +102,14 @@ def test_every_way_into_a_run_refuses_such_a_path(tmp_path, monkeypatch, path):
     job = {"input": "in.csv", "output": "out", "k": 2, "quasi_identifiers": ["a"]}
     for key in ("input", "output", "ledger"):
         with pytest.raises(JobError, match=f"^{key}: "):
-            storage.check_job(storage.load_job({**job, key: path}))
+            storage.check_job(load_job({**job, key: path}))
     for work in (
         lambda: storage.work_path(path, "run"),
         lambda: storage.check_output(path, "out"),
         lambda: storage.check_output("in.csv", path),
         lambda: storage.open_source(path),
         lambda: storage.find_hierarchy(path, str(tmp_path)),
-        lambda: storage.read_job(path),
+        lambda: read_job(path),
     ):
         with pytest.raises(JobError, match=r"longer than|NUL byte"):
             work()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
@@ -18,7 +17,6 @@ from mondrian_ops.storage import (
     work_path,
     write_part,
 )
-from mondrian_ops.storage import workdir as workdir_module
 
 
 @pytest.fixture
@@ -106,49 +104,6 @@ def test_what_vanished_or_was_cut_short_is_a_storage_error(work):
         _ = work.token
 
 
-def test_fragments_keep_all_rows_in_order(work, monkeypatch):
-    monkeypatch.setattr(workdir_module, "FLUSH_BYTES", 100)
-    with FragmentWriter(work) as writer:
-        for start in range(0, 100, 10):
-            numbers = pa.table({"n": list(range(start, start + 10))})
-            writer.append(0, numbers)
-            writer.append(7, numbers.slice(0, 3))
-    assert read_fragment(work, 0)["n"].to_pylist() == list(range(100))
-    assert read_fragment(work, 7).num_rows == 30
-
-
-def test_small_tables_are_gathered_into_batches(work):
-    with FragmentWriter(work) as writer:
-        for number in range(50):
-            writer.append(0, pa.table({"n": [number]}))
-    assert read_fragment(work, 0)["n"].num_chunks == 1
-
-
-def test_dictionaries_may_differ_from_batch_to_batch(work, monkeypatch):
-    monkeypatch.setattr(workdir_module, "FLUSH_BYTES", 1)
-    with FragmentWriter(work) as writer:
-        for words in (["a", "b"], ["c", None], ["b", "a"]):
-            writer.append(0, pa.table({"t": pa.array(words).dictionary_encode()}))
-    assert read_fragment(work, 0)["t"].to_pylist() == ["a", "b", "c", None, "b", "a"]
-
-
-def test_writers_scatter_at_once_and_each_replaces_only_its_own(work):
-    def scatter(writer, values):
-        with FragmentWriter(work, writer) as scattering:
-            scattering.append(3, pa.table({"n": values}))
-
-    scatter("0001", [30, 40])
-    scatter("0000", [10])
-    scatter("0000", [20])
-    assert read_fragment(work, 3)["n"].to_pylist() == [20, 30, 40]
-
-
-def test_a_fragment_without_rows_is_empty_with_the_columns_of_the_others(work):
-    with FragmentWriter(work) as writer:
-        writer.append(1, pa.table({"n": [1]}))
-    assert read_fragment(work, 0).equals(pa.table({"n": pa.array([], pa.int64())}))
-
-
 def test_staged_names_leave_out_what_is_still_written(work):
     assert work.staged() == set()
     write_part(work.part_path(0), pa.table({"n": [1]}))
@@ -164,18 +119,6 @@ def test_bytes_round_trip(work):
     assert work.read_bytes("a.zip") == b"\x00\xff"
     with pytest.raises(StorageError, match="vanished"):
         work.read_bytes("b.zip")
-
-
-def test_an_unfinished_scatter_leaves_no_fragment(work):
-    writer = FragmentWriter(work)
-    writer.append(0, pa.table({"n": [1]}))
-    with pytest.raises(StorageError):
-        read_fragment(work, 0)
-    with contextlib.suppress(RuntimeError), FragmentWriter(work) as other:
-        other.append(1, pa.table({"n": [1]}))
-        raise RuntimeError
-    with pytest.raises(StorageError):
-        read_fragment(work, 1)
 
 
 @pytest.mark.parametrize("output", ["/out/people", "s3://conn@bucket/out/people"])
@@ -202,7 +145,7 @@ def test_part_names_come_in_no_order_of_the_fragments(work):
 
 
 def test_an_obsolete_attempt_writes_nothing_into_its_successors_files(work):
-    obsolete = WorkDir.entered(work.root)
+    obsolete = WorkDir.attach(work.root)
     writer = FragmentWriter(obsolete)
     rows = pa.table({"n": [1]})
     writer.append(0, rows)

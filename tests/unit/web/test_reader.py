@@ -121,7 +121,7 @@ def test_an_archive_that_cannot_be_read_says_so_and_no_more(client, tmp_path, mo
     def fail(*_):
         raise PermissionError(13, "Permission denied", "/secret/place")
 
-    monkeypatch.setattr("mondrian_ops.storage.archive.names_in", fail)
+    monkeypatch.setattr("mondrian_ops.storage.report_store.names_in", fail)
     page = page_at(client, "releases", 503)
     assert "[mondrian_ops] reports" in page.text
     assert "secret" not in page.text

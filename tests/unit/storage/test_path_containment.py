@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from examples import examples
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import connections, look_up_with
-from mondrian_ops.storage.listing import data_files
-from mondrian_ops.storage.nesting import lies_in, would_be_read
+from mondrian_ops.storage.discovery import data_files
+from mondrian_ops.storage.path_containment import lies_in, would_be_read
 
 NAMES = ("a", "b", "ä", "[a]")
 SEGMENTS = st.sampled_from([*NAMES, "*", "?", "[ab]", "[!a]", "a*", "[[]a]"])

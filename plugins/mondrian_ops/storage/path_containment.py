@@ -1,7 +1,7 @@
-"""Whether one location lies in another, or would be read with an input.
+"""Whether one location lies in another, or would be read as part of an input.
 
-Symbolic links are followed; remote locations lie on one store if they share a server or the
-bucket.
+Symbolic links are followed. Two remote locations are on one store if they have a server or the
+bucket in common.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import fnmatch
 from pathlib import Path, PurePath, PurePosixPath
 
 from mondrian_ops.storage import connections
-from mondrian_ops.storage.listing import linked_directories, source_root
+from mondrian_ops.storage.discovery import linked_directories, source_root
 from mondrian_ops.storage.locations import is_local, local_path, remote_parts
 
 __all__ = ["lies_in", "would_be_read"]
 
 
 def lies_in(url: str, other: str) -> bool:
-    """Whether a location is another one, or lies below it."""
+    """Whether a location is the other one or lies below it."""
     return _on_one_store(url, other) and _path(url).is_relative_to(_path(other))
 
 
 def would_be_read(file: str, input_url: str) -> bool:
-    """Whether a file lies in an input: a file, a directory or a glob.
+    """Whether a file lies in an input (a file, a directory or a glob).
 
-    What lies where a symbolic link in the input leads to is read, too.
+    That includes files below the target of a symbolic link in the input.
     """
     if is_local(file) and is_local(input_url):
         path = _path(file)
@@ -33,11 +33,10 @@ def would_be_read(file: str, input_url: str) -> bool:
     root = source_root(input_url)
     if not lies_in(file, root):
         return False
-    there, wildcards = _path(file).parts, _path(input_url).parts
-    if _path(root) == _path(input_url) or "**" in wildcards:
+    names, patterns = _path(file).parts, _path(input_url).parts
+    if _path(root) == _path(input_url) or "**" in patterns:
         return True
-    below = zip(wildcards, there, strict=False)
-    return len(wildcards) <= len(there) and all(fnmatch.fnmatchcase(n, w) for w, n in below)
+    return len(patterns) <= len(names) and all(map(fnmatch.fnmatchcase, names, patterns))
 
 
 def _path(url: str) -> PurePath:
@@ -49,5 +48,5 @@ def _path(url: str) -> PurePath:
 def _on_one_store(one: str, other: str) -> bool:
     if is_local(one) or is_local(other):
         return is_local(one) and is_local(other)
-    servers = [connections.servers_of(remote_parts(each)[0]) for each in (one, other)]
-    return not servers[0].isdisjoint(servers[1])
+    one_base, other_base = remote_parts(one)[0], remote_parts(other)[0]
+    return not connections.servers_of(one_base).isdisjoint(connections.servers_of(other_base))

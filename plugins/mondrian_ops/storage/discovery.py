@@ -1,4 +1,4 @@
-"""A source's files in a fixed order, and their format."""
+"""Which files a source has, in a fixed order, and their format."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ import glob
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage.allowed import check_found, check_reading
-from mondrian_ops.storage.files import is_there
+from mondrian_ops.storage.access_policy import check_found, check_reading
+from mondrian_ops.storage.files import (
+    Entry,
+    entries,
+    entry,
+    exists,
+    input_errors,
+    open_stream,
+)
 from mondrian_ops.storage.locations import (
     check_path,
     is_local,
@@ -22,10 +28,8 @@ from mondrian_ops.storage.locations import (
     remote_parts,
     shown,
 )
-from mondrian_ops.storage.remote import Entry, entries, entry, open_stream
 
 __all__ = [
-    "DataFile",
     "Format",
     "data_file",
     "data_files",
@@ -43,20 +47,11 @@ _PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 _CSV_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
-@dataclass(frozen=True)
-class DataFile:
-    """A file of a source: where it is, its bytes, a text that changes with its size or time."""
-
-    url: str
-    bytes: int
-    stamp: str
-
-
 def source_root(pattern: str) -> str:
-    """The part of a location before its first wildcard: what matches lies in or under it."""
+    """The part of a location before its first wildcard: what matches is it or lies below it."""
     if is_local(pattern):
         path = local_path(pattern)
-        if not _WILDCARD.search(path) or is_there(path):
+        if not _WILDCARD.search(path) or exists(path):
             return path
         parts = Path(path).parts
         return str(Path(*parts[: _first_wildcard(parts)]))
@@ -71,16 +66,16 @@ def _first_wildcard(names: Sequence[str]) -> int:
     return next(i for i, name in enumerate(names) if _WILDCARD.search(name))
 
 
-def data_files(url: str) -> list[DataFile]:
+def data_files(url: str) -> list[Entry]:
     """The data files of a file, directory (with its subdirectories) or glob, sorted by path.
 
-    Names that start with ``_`` or ``.`` are hidden and left out, as dataset readers do.
+    Names that start with ``_`` or ``.`` are left out, as dataset readers do.
 
     Raises:
         InputError: nothing is there, or a directory is Hive-partitioned (its columns would be
             lost without notice).
-        JobError: no file can have the path, or a symbolic link leads to where nothing may be read
-            or to a hidden name.
+        JobError: no file can have the path, or a symbolic link leads to a hidden name or to where
+            the access policy lets nobody read.
     """
     check_path("input", url)
     try:
@@ -99,18 +94,18 @@ def data_files(url: str) -> list[DataFile]:
     return sorted(found, key=lambda file: file.url)
 
 
-def data_file(url: str) -> DataFile:
+def data_file(url: str) -> Entry:
     """One data file as it is now; raises FileNotFoundError."""
     if is_local(url):
         return _local_file(local_path(url))
     found = entry(url)
     if found is None:
         raise FileNotFoundError(shown(url))
-    return DataFile(url, found.bytes, found.stamp)
+    return found
 
 
 def file_format(path: str) -> Format:
-    """Parquet or CSV, by the file's ending, and by its content where the ending says nothing.
+    """Parquet or CSV: by the file's ending, or by its content if the ending says neither.
 
     Raises:
         InputError: the file cannot be read, or is neither.
@@ -120,13 +115,8 @@ def file_format(path: str) -> Format:
         return "parquet"
     if lower.endswith(_CSV_ENDINGS):
         return "csv"
-    try:
-        with Path(path).open("rb") if is_local(path) else open_stream(path) as file:
-            head = file.read(4096)
-    except FileNotFoundError:
-        raise InputError(f"{shown(path)}: no such file; check the path of `input`") from None
-    except PermissionError:
-        raise InputError(f"{shown(path)}: permission denied; let this process read it") from None
+    with input_errors(path), open_stream(path) as file:
+        head = file.read(4096)
     if head.startswith(_PARQUET_MAGIC):
         return "parquet"
     if b"\x00" in head and not head.startswith(_UTF16_MARKS):
@@ -146,7 +136,7 @@ def _refuse_partitioned(directory: str, name: str) -> None:
         )
 
 
-def _nothing(url: str, path: str) -> InputError:
+def _no_match(url: str, path: str) -> InputError:
     what = "no file matches the pattern" if _WILDCARD.search(path) else "no such file or directory"
     return InputError(f"{shown(url)}: {what}; check the path of `input`")
 
@@ -154,30 +144,30 @@ def _nothing(url: str, path: str) -> InputError:
 # On the local file system
 
 
-def _local_files(url: str) -> list[DataFile]:
+def _local_files(url: str) -> list[Entry]:
     path = local_path(url)
     if Path(path).is_dir():
         paths = list(_walk(Path(path)))
-    elif is_there(path):
+    elif exists(path):
         paths = [path]
     else:
         paths = _glob(url, path)
     return [_local_file(path) for path in paths]
 
 
-def _local_file(path: str) -> DataFile:
+def _local_file(path: str) -> Entry:
     status = Path(path).stat()
-    # The time of modification can be set to anything afterwards, that of the change cannot.
+    # A program can set the time of modification (mtime), but not that of the last change (ctime).
     stamp = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}"
-    return DataFile(path, status.st_size, stamp)
+    return Entry(path, False, status.st_size, stamp)
 
 
 def _glob(url: str, pattern: str) -> list[str]:
-    # Unlike pathlib's, this one passes over names that start with a dot.
+    # Unlike pathlib's glob, this one skips names that start with a dot.
     found = map(Path, glob.glob(pattern, recursive=True) if _WILDCARD.search(pattern) else [])
     matches = [match for match in found if not _hidden(match.name)]
     if not matches:
-        raise _nothing(url, pattern)
+        raise _no_match(url, pattern)
     files: set[str] = set()
     for match in matches:
         files.update(_walk(match) if match.is_dir() else [str(match)])
@@ -200,9 +190,9 @@ def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str
 
 
 def linked_directories(url: str) -> Iterator[Path]:
-    """Where symbolic links to directories, in a local directory or what a glob matches, lead to."""
+    """The targets of symbolic links to directories, in a local directory or what a glob matches."""
     path = local_path(url)
-    starts = [path] if is_there(path) else glob.glob(path, recursive=True)
+    starts = [path] if exists(path) else glob.glob(path, recursive=True)
     for start in map(Path, starts):
         if start.is_symlink() and start.is_dir():
             yield start.resolve()
@@ -213,7 +203,7 @@ def _links_below(directory: Path, above: frozenset[Path] = frozenset()) -> Itera
     real = directory.resolve()
     if real in above or not directory.is_dir():
         return
-    with suppress(PermissionError, FileNotFoundError):  # reading it will tell
+    with suppress(PermissionError, FileNotFoundError):  # reading the source will report it
         for path in directory.iterdir():
             if _hidden(path.name) or not path.is_dir():
                 continue
@@ -225,67 +215,66 @@ def _links_below(directory: Path, above: frozenset[Path] = frozenset()) -> Itera
 # On a remote store
 
 
-def _remote_files(url: str) -> list[DataFile]:
+def _remote_files(url: str) -> list[Entry]:
     base, path = remote_parts(url)
     named = entry(base + path)
     matches = [named] if named else list(_matches(base, path))
     if not matches:
-        raise _nothing(url, path)
-    found: dict[str, Entry] = {}
+        raise _no_match(url, path)
+    files: dict[str, Entry] = {}
     for match in matches:
         inside = _files_in(match) if match.is_directory else [match]
-        found.update((each.url, each) for each in inside)
-    return [DataFile(each.url, each.bytes, each.stamp) for each in found.values()]
+        files.update((file.url, file) for file in inside)
+    return list(files.values())
 
 
 def _files_in(directory: Entry) -> Iterator[Entry]:
-    for each in entries(directory.url):
-        if _hidden(each.name):
+    for item in entries(directory.url):
+        if _hidden(item.name):
             continue
-        if not each.is_directory:
-            yield each
+        if not item.is_directory:
+            yield item
             continue
-        _refuse_partitioned(each.url, each.name)
-        yield from _files_in(each)
+        _refuse_partitioned(item.url, item.name)
+        yield from _files_in(item)
 
 
 def _matches(base: str, pattern: str) -> Iterator[Entry]:
-    """What matches a pattern as the local glob matches, step by step from its first wildcard on."""
+    """What matches a pattern, by the rules of the local glob."""
     if not _WILDCARD.search(pattern):
         return
     names = pattern.split("/")
     first = _first_wildcard(names)
     root = entry(base + ("/".join(names[:first]) or "/"))
     if root is not None and root.is_directory:
-        found = _below(root, names[first:])
-        yield from (each for each in found if not _hidden(each.name))
+        yield from (item for item in _below(root, names[first:]) if not _hidden(item.name))
 
 
 def _below(directory: Entry, names: list[str]) -> Iterator[Entry]:
-    """What lies below a directory under names of which the first may hold wildcards."""
+    """What lies below a directory under ``names``, which may hold wildcards."""
     name, rest = names[0], names[1:]
     if name == "**":
         if rest:
             yield from _below(directory, rest)
-        for each in _visible(directory):
+        for item in _visible(directory):
             if not rest:
-                yield each
-            if each.is_directory:
-                yield from _below(each, names)
+                yield item
+            if item.is_directory:
+                yield from _below(item, names)
         return
-    for each in _named(directory, name):
+    for item in _named(directory, name):
         if not rest:
-            yield each
-        elif each.is_directory:
-            yield from _below(each, rest)
+            yield item
+        elif item.is_directory:
+            yield from _below(item, rest)
 
 
 def _named(directory: Entry, name: str) -> list[Entry]:
     if _WILDCARD.search(name):
-        return [each for each in _visible(directory) if fnmatch.fnmatchcase(each.name, name)]
+        return [item for item in _visible(directory) if fnmatch.fnmatchcase(item.name, name)]
     found = entry(joined(directory.url, name))
     return [found] if found else []
 
 
 def _visible(directory: Entry) -> list[Entry]:
-    return [each for each in entries(directory.url) if not each.name.startswith(".")]
+    return [item for item in entries(directory.url) if not item.name.startswith(".")]

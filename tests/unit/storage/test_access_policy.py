@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from mondrian_ops import landing, pipeline, storage
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Job
-from mondrian_ops.storage.allowed import Allowed, check_found, check_reading
-from mondrian_ops.storage.listing import data_files
+from mondrian_ops.storage import load_job, read_job
+from mondrian_ops.storage.access_policy import AccessPolicy, check_found, check_reading
+from mondrian_ops.storage.discovery import data_files
 
 INPUTS = "in, hdfs://namenode/data, s3://a_conn@bucket/raw"
 OUTPUTS = "out, hdfs://namenode/releases"
@@ -30,7 +31,7 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "other" / "rows.csv").write_text("age\n5\n6\n7\n8\n")
     restrict(tmp_path)
     yield tmp_path
-    storage.restrict_to(None)
+    storage.use_policy(None)
 
 
 def restrict(home, **changed):
@@ -41,7 +42,7 @@ def restrict(home, **changed):
         "allowed_spark_conf": "spark.executor.memory, spark.dynamicAllocation.*",
         **changed,
     }
-    storage.restrict_to(Allowed.of(options, str(home)))
+    storage.use_policy(AccessPolicy.of(options, str(home)))
 
 
 def job(home, **changed) -> Job:
@@ -51,7 +52,7 @@ def job(home, **changed) -> Job:
         "k": 2,
         "quasi_identifiers": ["age"],
     }
-    return storage.load_job({**told, **changed})
+    return load_job({**told, **changed})
 
 
 ALLOWED_INPUTS = [
@@ -366,22 +367,22 @@ def test_a_job_file_lies_where_jobs_may_be_read(home):
     for place in ("in", "other"):
         (home / place / "job.yaml").write_text(text)
     (home / "in" / "link.yaml").symlink_to(home / "other" / "job.yaml")
-    assert storage.load_job(home / "in" / "job.yaml").k == 2
+    assert load_job(home / "in" / "job.yaml").k == 2
     for path in ("other/job.yaml", "in/link.yaml", "in/../other/job.yaml", "other/missing.yaml"):
         with pytest.raises(JobError, match=r"^job: .*(is not allowed here|without it)"):
-            storage.load_job(home / path)
+            load_job(home / path)
 
 
 def test_a_job_files_name_is_no_pattern(home):
     (home / "other" / "job.yaml").write_text("k: 2\nquasi_identifiers: [age]\n")
     (home / "in" / "x*.yaml").symlink_to(home / "other" / "job.yaml")
     with pytest.raises(JobError, match=r"^job: .* is not allowed here"):
-        storage.read_job(str(home / "in" / "x*.yaml"))
+        read_job(str(home / "in" / "x*.yaml"))
     odd = home / "odd[1]"
     odd.mkdir()
     (odd / "job.yaml").write_text("k: 2\nquasi_identifiers: [age]\n")
     restrict(home, allowed_inputs=str(odd))
-    assert storage.read_job(str(odd / "job.yaml"))["k"] == 2
+    assert read_job(str(odd / "job.yaml"))["k"] == 2
 
 
 def test_a_landing_folders_name_is_no_pattern(home):
@@ -415,7 +416,7 @@ def test_connections_and_properties_of_spark_are_allowed_by_name(home):
 
 
 def test_nothing_is_allowed_where_nothing_is_named(home):
-    storage.restrict_to(Allowed())
+    storage.use_policy(AccessPolicy())
     with pytest.raises(JobError, match=r"^input: "):
         storage.check_job(job(home))
     with pytest.raises(JobError):
@@ -423,14 +424,14 @@ def test_nothing_is_allowed_where_nothing_is_named(home):
 
 
 def test_without_limits_a_job_may_name_anything(home):
-    storage.restrict_to(None)
-    assert storage.limits() is None
+    storage.use_policy(None)
+    assert storage.current_policy() is None
     storage.check_job(job(home, input="/etc/passwd", output="s3://any@bucket/x"))
     check_reading("/etc/passwd")
 
 
 def test_the_environment_can_limit_everybody(home, monkeypatch):
-    storage.restrict_to(None)
+    storage.use_policy(None)
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", "in")
     planned = job(home, input=str(home / "in" / "rows.csv"))
     with pytest.raises(JobError, match=r"^output: "):  # what is not named is not allowed
@@ -442,22 +443,22 @@ def test_the_environment_can_limit_everybody(home, monkeypatch):
 
 
 def test_limits_of_a_block_end_with_it(home):
-    before = storage.limits()
+    before = storage.current_policy()
 
     def fail():
-        with storage.restricted_to(Allowed()):
-            assert storage.limits() == Allowed()
+        with storage.using_policy(AccessPolicy()):
+            assert storage.current_policy() == AccessPolicy()
             raise ValueError("in the block")
 
     with pytest.raises(ValueError, match="in the block"):
         fail()
-    assert storage.limits() == before
+    assert storage.current_policy() == before
 
 
 def test_limits_travel_as_json(home):
-    allowed = storage.limits()
-    assert Allowed.from_json(allowed.to_json()) == allowed
-    assert Allowed.from_json(None) is None
+    allowed = storage.current_policy()
+    assert AccessPolicy.from_json(allowed.to_json()) == allowed
+    assert AccessPolicy.from_json(None) is None
 
 
 STEP = st.sampled_from(["in", "out", "other", "away", "..", ".", "", "a", "%2e%2e", "*", "in*"])
@@ -472,7 +473,7 @@ def test_no_path_leads_out(tmp_path_factory, steps, scheme):
             (home / name).mkdir(parents=True)
         (home / "in" / "away").symlink_to(home / "other")
         (home / "out" / "other").symlink_to(home)
-    allowed = Allowed((str(home / "in"),), (str(home / "out"),))
+    allowed = AccessPolicy((str(home / "in"),), (str(home / "out"),))
     url = f"{scheme}{home}/{'/'.join(steps)}"
     real = Path(os.path.realpath(storage.local_path(url)))
     if allowed.may_read(url):

@@ -1,16 +1,16 @@
-"""The archive of releases: what became of each run, and its report, kept for people to look at.
+"""The archive of reports: the outcome of each run and its report, kept for people to look at.
 
 ::
 
     LOCATION/index/0000001-….jsonl        one entry, as a line of JSON
-    LOCATION/index/0000032-….jsonl        a segment: the entries of files that it stands for
+    LOCATION/index/0000032-….jsonl        a segment: the entries of the files that it replaces
     LOCATION/reports/ID/_report.json      the files of an entry
-    LOCATION/key                          32 random bytes, the secret that ids are made with
+    LOCATION/key                          32 random bytes, the secret key of the ids
 
-No file of the index is written twice, and none is shared: every change of state is a file of its
-own. When many of them have gathered, whoever keeps an entry then rewrites them as one segment,
-before it removes them; so whatever is killed, or compacts beside it, an entry may be there twice
-and is never lost. Of entries with one id the latest counts.
+Every change of state is a new file of the index; no file is written twice, or by two writers. When
+many have gathered, the process that keeps an entry rewrites them as one segment, and only then
+removes them. So an entry may be there twice, but is never lost, whichever process is killed or
+compacts at the same time. Of the entries with one id the latest counts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,9 +29,16 @@ from typing import Any
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.documents import json_value
-from mondrian_ops.storage.files import names_in, read_file, remove_file, write_file
-from mondrian_ops.storage.keys import KEY_BYTES, make_key
-from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+from mondrian_ops.storage.files import (
+    make_parent,
+    names_in,
+    read_file,
+    remove_file,
+    write_file,
+    write_once,
+)
+from mondrian_ops.storage.locations import is_local, joined, local_path, shown
+from mondrian_ops.storage.path_containment import lies_in
 
 __all__ = ["Archive", "Entry"]
 
@@ -38,23 +46,23 @@ Entry = Mapping[str, Any]
 """A small flat JSON value; ``id`` and ``time`` (ISO 8601, UTC) are required."""
 
 LOOSE = 32
-"""Entries with a file of their own that are let gather before they become a segment."""
+"""How many entries with a file of their own gather before they become a segment."""
 
 _INDEX, _REPORTS, _KEY = "index", "reports", "key"
-_ID_BYTES = 16
+_ID_BYTES, _KEY_BYTES = 16, 32
 _INDEX_NAME = re.compile(r"(\d{7,})-[0-9a-f]{32}\.jsonl")
 _ID = re.compile(r"[0-9a-f]{32}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _READERS = 8
-_LOOKS = 10
+_MAX_LISTINGS = 10
 
 _log = logging.getLogger(__name__)
 
 
 class Archive:
-    """The archive at a location: a path or URL of any store.
+    """The archive of reports at a location: a path or URL of any store.
 
-    Threads may share it. What it has read it keeps: files of the index never change.
+    Threads may share it. It caches the files of the index, which never change.
     """
 
     def __init__(self, url: str) -> None:
@@ -63,23 +71,23 @@ class Archive:
         self._lock = Lock()
 
     def id_of(self, *names: str | int) -> str:
-        """The id for what has these names: always the same one, in this archive.
+        """The id that this archive gives to these names, always the same.
 
-        Nobody can compute it, or find the names of an id, without the archive's key. That is made
-        when it is first asked for (see :func:`make_key` for who make it at once).
+        Nobody can compute it, or find an id's names, without the archive's key, which is made when
+        it is first read (:func:`~mondrian_ops.storage.files.write_once`).
 
-        Raises StorageError where what is there is no key; OSError where it can neither be read nor
-        made.
+        Raises StorageError if the file of the key is none; OSError if the key can neither be read
+        nor made.
         """
         named = json.dumps(names).encode()
         return hashlib.blake2b(named, key=self._key(), digest_size=_ID_BYTES).hexdigest()
 
     def keep(self, entry: Entry, files: Mapping[str, bytes]) -> None:
-        """Keep an entry in place of an earlier one with its id, and its files.
+        """Keep an entry and its files, in place of an earlier entry with its id.
 
-        An entry is seen only once its files are there.
+        The files are written first, so an entry that is listed has them.
 
-        Raises StorageError for an id or a name that is none; OSError where it cannot be written.
+        Raises StorageError for an invalid id or name; OSError if writing fails.
         """
         paths = {name: self._path(entry["id"], name) for name in files}
         for name, content in files.items():
@@ -90,54 +98,55 @@ class Archive:
     def entries(self) -> list[Entry]:
         """The latest entry of each id, newest first."""
         with self._lock:
-            found = _newest(self._gathered())
-        return sorted(found.values(), key=lambda entry: (entry["time"], entry["id"]), reverse=True)
+            newest = _newest(self._all_entries())
+        return sorted(newest.values(), key=lambda entry: (entry["time"], entry["id"]), reverse=True)
 
     def file(self, entry_id: str, name: str) -> bytes:
         """A file of an entry; raises FileNotFoundError.
 
-        Raises StorageError for an id or a name that is none, or leads out of the archive.
+        Raises StorageError for an id or name that is invalid, or leads out of the archive.
         """
         return read_file(self._path(entry_id, name))
 
     def _key(self) -> bytes:
         path = self._inside(_KEY)
         try:
-            found = read_file(path)
+            key = read_file(path)
         except FileNotFoundError:
-            _in_directory(path, lambda: make_key(path, _mode_beside(path)))
-            found = read_file(path)
-        if len(found) != KEY_BYTES:
+            new = os.urandom(_KEY_BYTES)
+            _in_directory(path, lambda: write_once(path, new, _key_mode(path)))
+            key = read_file(path)
+        if len(key) != _KEY_BYTES:
             raise StorageError(
-                f"archive of reports: {shown(path)} is no key of {KEY_BYTES} bytes; remove it, and "
-                "another is made: what was kept before keeps its id"
+                f"archive of reports: {shown(path)} is no key of {_KEY_BYTES} bytes; remove "
+                "it, and another is made: what was kept before keeps its id"
             )
-        return found
+        return key
 
     def _path(self, entry_id: str, name: str) -> str:
         if not (_ID.fullmatch(entry_id) and _FILE_NAME.fullmatch(name)):
             raise StorageError(
-                "archive of reports: no such file can be there; an entry's id has 32 hexadecimal "
+                "archive of reports: it cannot hold such a file; an entry's id has 32 hexadecimal "
                 "digits, and the name of a file no slash"
             )
         return self._inside(_REPORTS, entry_id, name)
 
     def _inside(self, *names: str) -> str:
-        """What lies in the archive; raises StorageError where a symbolic link leads out of it."""
+        """A location in the archive; raises StorageError if a symbolic link leads out of it."""
         path = joined(self.url, *names)
-        if is_local(path) and not _is_below(path, self.url):
+        if is_local(path) and not lies_in(path, self.url):
             raise StorageError(f"{shown(path)}: leads out of the archive of reports; remove it")
         return path
 
-    def _gathered(self) -> list[Entry]:
+    def _all_entries(self) -> list[Entry]:
         """Every entry of the index, some of them twice.
 
-        A listing may miss a file that is removed and the segment that stands for it, if both
-        happens while the directory is read; so it is read until it stays the same.
+        A listing may miss both a file and the segment that replaces it meanwhile; so the index is
+        listed until it stays the same.
         """
         found: dict[str, list[Entry]] = {}
         before: set[str] | None = None
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_LISTINGS):
             names = set(self._names())
             found |= self._entries_of(names - found.keys())
             if names == before:
@@ -147,7 +156,7 @@ class Archive:
         return [entry for entries in found.values() for entry in entries]
 
     def _names(self) -> list[str]:
-        """The files of the index, those of fewest entries first."""
+        """The files of the index, fewest entries first."""
         try:
             names = names_in(self._inside(_INDEX))
         except FileNotFoundError:
@@ -155,7 +164,7 @@ class Archive:
         return sorted(filter(_INDEX_NAME.fullmatch, names), key=_count)
 
     def _entries_of(self, names: Iterable[str]) -> dict[str, list[Entry]]:
-        """What files of the index hold: nothing, if damaged; those that are gone are left out."""
+        """What files of the index hold: a damaged one nothing; files that vanished are left out."""
         known = {name: self._read[name] for name in names if name in self._read}
         missing = [name for name in names if name not in known]
         with ThreadPoolExecutor(_READERS) as readers:
@@ -166,7 +175,7 @@ class Archive:
         try:
             content = read_file(self._inside(_INDEX, name))
             found = [json_value(line) for line in content.splitlines()]
-        except FileNotFoundError:  # a segment stands for it by now
+        except FileNotFoundError:  # a segment has replaced it
             return None
         except (StorageError, ValueError):
             found = [None]
@@ -182,9 +191,9 @@ class Archive:
         _write(self._inside(_INDEX, name), "".join(lines).encode())
 
     def _compact(self) -> None:
-        """Rewrite the loose entries, with the segments that are no larger, as one segment.
+        """Rewrite the loose entries, and the segments that are no larger, as one segment.
 
-        Segments grow by doubling, so there are few of them and each entry is seldom rewritten.
+        Segments about double in size, so they are few and each entry is seldom rewritten.
         """
         names = self._names()
         loose = sum(_count(name) == 1 for name in names)
@@ -201,7 +210,7 @@ class Archive:
         if newest:
             self._add(list(newest.values()))
         for name, held in found.items():
-            if held:  # what is damaged is left for somebody to look into
+            if held:  # a damaged file stays, for somebody to look into
                 remove_file(joined(self.url, _INDEX, name))
 
 
@@ -227,12 +236,8 @@ def _is_entry(value: object) -> bool:
     )
 
 
-def _is_below(path: str, root: str) -> bool:
-    return Path(path).resolve().is_relative_to(Path(local_path(root)).resolve())
-
-
-def _mode_beside(path: str) -> int:
-    """The mode of a local key: who may keep entries beside it may read it, and nobody else."""
+def _key_mode(path: str) -> int:
+    """The mode of a local key: readable by whoever may write entries beside it, and nobody else."""
     if not is_local(path):
         return 0o600
     directory = Path(local_path(path)).parent.stat().st_mode
@@ -240,15 +245,13 @@ def _mode_beside(path: str) -> int:
 
 
 def _write(url: str, content: bytes) -> None:
-    """Write a file, and make the directory it lies in if that is missing."""
     _in_directory(url, lambda: write_file(url, content))
 
 
 def _in_directory(url: str, write: Callable[[], None]) -> None:
-    """Write something at a location, and make the directory it lies in if that is missing."""
+    """Write something at a location; if its directory is missing, make that first."""
     try:
         write()
     except FileNotFoundError:
-        store, directory = filesystem(url.rpartition("/")[0])
-        store.create_dir(directory, recursive=True)
+        make_parent(url)
         write()

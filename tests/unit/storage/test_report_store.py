@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import archive as archive_module
-from mondrian_ops.storage.archive import LOOSE, Archive
+from mondrian_ops.storage import report_store as archive_module
+from mondrian_ops.storage.report_store import LOOSE, Archive
 
 STEPS = ("write_file", "remove_file", "names_in")
 
@@ -57,9 +57,9 @@ def test_entries_come_newest_first_and_the_latest_of_an_id_counts(tmp_path):
 @pytest.mark.parametrize("bad", ["", "..", "A" * 32, id_of(1) + "/x", "../" + id_of(1), "x" * 32])
 def test_an_id_that_is_none_is_refused(tmp_path, bad):
     archive = Archive(str(tmp_path))
-    with pytest.raises(StorageError, match="no such file can be there"):
+    with pytest.raises(StorageError, match="it cannot hold such a file"):
         archive.file(bad, "a")
-    with pytest.raises(StorageError, match="no such file can be there"):
+    with pytest.raises(StorageError, match="it cannot hold such a file"):
         archive.keep({**entry(1), "id": bad}, {"a": b""})
     assert list(tmp_path.iterdir()) == []
 
@@ -67,9 +67,9 @@ def test_an_id_that_is_none_is_refused(tmp_path, bad):
 @pytest.mark.parametrize("bad", ["", "..", ".a", "a/b", "../a", "/etc/passwd", "a\x00", "a" * 101])
 def test_a_name_that_leaves_the_archive_is_refused(tmp_path, bad):
     archive = Archive(str(tmp_path))
-    with pytest.raises(StorageError, match="no such file can be there"):
+    with pytest.raises(StorageError, match="it cannot hold such a file"):
         archive.file(id_of(1), bad)
-    with pytest.raises(StorageError, match="no such file can be there"):
+    with pytest.raises(StorageError, match="it cannot hold such a file"):
         archive.keep(entry(1), {bad: b""})
 
 

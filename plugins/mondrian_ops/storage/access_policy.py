@@ -1,0 +1,286 @@
+"""Which locations and connections a job may name.
+
+Inside Airflow a job runs with the rights of a worker, whoever filled in the trigger form. So a job
+may name only what the section ``[mondrian_ops]`` of Airflow's configuration allows; the operators
+put that policy to use by :func:`use_policy`. On a command line a job runs with the rights of its
+user: there is no policy, unless the environment variables that Airflow reads its section from are
+set.
+
+A location is allowed if it is or lies below an allowed one, after all symbolic links are followed.
+On a remote store the scheme, the connection before the ``@`` and the authority have to be equal, so
+an allowed location allows its connection too. ``..`` is refused everywhere, percent-encoded too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.storage.locations import check_path, is_local, local_path, remote_parts, shown
+
+if TYPE_CHECKING:
+    from mondrian_ops.core.job import Job
+
+__all__ = [
+    "OPTIONS",
+    "AccessPolicy",
+    "check_found",
+    "check_job",
+    "check_location",
+    "check_reading",
+    "check_writing",
+    "current_policy",
+    "may_write",
+    "use_policy",
+    "using_policy",
+]
+
+OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_spark_conf")
+"""Of the section; each a list, separated by commas or lines. One that is not set allows nothing."""
+
+_VARIABLE = "AIRFLOW__MONDRIAN_OPS__"
+_SEPARATOR = re.compile(r"[/\\]")
+_WILDCARD = re.compile(r"[*?[]")
+
+
+@dataclass(frozen=True)
+class AccessPolicy:
+    """What jobs may name.
+
+    Attributes:
+        inputs: paths and URLs that may be read, and everything below them.
+        outputs: paths and URLs below which may be written, and read.
+        connections: ids of Airflow connections, for ``spark.connection``.
+        spark_conf: patterns of the Spark properties that may be set.
+    """
+
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    connections: tuple[str, ...] = ()
+    spark_conf: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, str | None], home: str) -> AccessPolicy:
+        """The policy in the texts of :data:`OPTIONS`; relative paths start at ``home``."""
+        inputs, outputs, *others = (_listed(options.get(name) or "") for name in OPTIONS)
+        return cls(_absolute(inputs, home), _absolute(outputs, home), *others)
+
+    def to_json(self) -> dict[str, Any]:
+        """A small JSON value."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | None) -> AccessPolicy | None:
+        """The policy that :meth:`to_json` wrote; None for None."""
+        return None if value is None else cls(**{name: tuple(value[name]) for name in value})
+
+    def may_read(self, url: str) -> bool:
+        """Whether a location may be read."""
+        return not _climbs(url) and _below(url, self.inputs + self.outputs) is not None
+
+    def hides(self, url: str) -> bool:
+        """Whether a name between the allowed location and this one below it is hidden."""
+        return _is_hidden(_below(url, self.inputs + self.outputs) or ())
+
+    def may_write(self, url: str) -> bool:
+        """Whether a location may be written: an allowed one itself not, for working files lie
+        beside it."""
+        return not _climbs(url) and bool(_below(url, self.outputs))
+
+
+_in_use: AccessPolicy | None = None
+
+
+def use_policy(policy: AccessPolicy | None) -> None:
+    """Let this policy apply in this process; None: that of the environment, if it has one."""
+    global _in_use
+    _in_use = policy
+
+
+@contextmanager
+def using_policy(policy: AccessPolicy) -> Iterator[None]:
+    """Let this policy apply within the block."""
+    before = _in_use
+    use_policy(policy)
+    try:
+        yield
+    finally:
+        use_policy(before)
+
+
+def current_policy() -> AccessPolicy | None:
+    """The policy of this process; None if jobs may name anything."""
+    return _in_use or _of_environment()
+
+
+def check_job(job: Job) -> None:
+    """Raise JobError if the job names a location, connection or property that is not allowed.
+
+    Of the locations, only symbolic links are looked at.
+    """
+    check_location("input", job.input)
+    check_location("output", job.output, writing=True)
+    check_location("ledger", job.ledger, writing=True)
+    policy = current_policy()
+    if policy is None or job.engine != "spark":
+        return
+    if job.spark.connection not in policy.connections:
+        raise _refused(
+            f"spark.connection: the connection {job.spark.connection!r}", "allowed_connections"
+        )
+    for name in job.spark.conf:
+        if not any(fnmatchcase(name, pattern) for pattern in policy.spark_conf):
+            raise _refused(f"spark.conf: the property {name!r}", "allowed_spark_conf")
+
+
+def check_location(
+    option: str, url: str | None, *, writing: bool = False, exact: bool = False
+) -> None:
+    """Raise JobError if ``option`` names a location that is impossible, not allowed, or hidden.
+
+    Working files and archives of reports have hidden names: they are nobody's input or output.
+    A location to read is a pattern, unless it is ``exact``; one to write never is.
+    """
+    if url is None:
+        return
+    check_path(option, url)
+    policy = current_policy()
+    if policy is None:
+        return
+    if _climbs(url):
+        raise JobError(f"{option}: {shown(url)} holds '..'; give the location without it")
+    kind = "allowed_outputs" if writing else "allowed_inputs"
+    roots = policy.outputs if writing else policy.inputs + policy.outputs
+    base = url if writing or exact else _before_wildcard(url)
+    # The whole location too: names after a wildcard may be hidden, and a file may be named by one.
+    below = None if _below(base, roots) is None else _below(url, roots)
+    if below is None:
+        raise _refused(f"{option}: {shown(url)}", kind)
+    if writing and not below:
+        raise JobError(
+            f"{option}: {shown(url)} is itself an allowed location, and working files may not lie "
+            "beside it; give a directory in it"
+        )
+    if _is_hidden(below):
+        raise _hidden(option, url)
+
+
+def check_reading(url: str) -> None:
+    """Raise JobError if a file or directory that was found may not be read."""
+    policy = current_policy()
+    if policy is not None and not policy.may_read(url):
+        raise _outside("input", url, "allowed_inputs")
+
+
+def check_found(url: str, root: str) -> None:
+    """Raise JobError if what was found in ``root`` may not be read, or is hidden there.
+
+    A hidden ``root`` is one of our own, for no job may name it: what it holds may be read.
+    """
+    check_reading(url)
+    policy = current_policy()
+    if policy is not None and policy.hides(url) and not policy.hides(root):
+        raise _hidden("input", url)
+
+
+def check_writing(url: str) -> None:
+    """Raise JobError if an output or working files may not be written there."""
+    if not may_write(url):
+        raise _outside("output", url, "allowed_outputs")
+
+
+def may_write(url: str) -> bool:
+    """Whether an output or working files may be written there."""
+    policy = current_policy()
+    return policy is None or policy.may_write(url)
+
+
+def _refused(what: str, option: str) -> JobError:
+    return JobError(
+        f"{what} is not allowed here; choose another, or have an administrator add it to {option} "
+        "in the section [mondrian_ops] of Airflow's configuration"
+    )
+
+
+def _outside(option: str, url: str, kind: str) -> JobError:
+    return JobError(
+        f"{option}: {shown(url)} is, or leads by a symbolic link, outside of what is allowed here; "
+        f"remove it, or have an administrator add the location to {kind} in the section "
+        "[mondrian_ops] of Airflow's configuration"
+    )
+
+
+def _hidden(option: str, url: str) -> JobError:
+    return JobError(
+        f"{option}: {shown(url)} is hidden, as working files are; give a location of which no "
+        "name starts with a dot"
+    )
+
+
+def _is_hidden(names: Iterable[str]) -> bool:
+    return any(name.startswith(".") and not name.startswith("..") for name in names)
+
+
+def _climbs(url: str) -> bool:
+    return any(".." in _SEPARATOR.split(text) for text in (url, unquote(url)))
+
+
+def _before_wildcard(pattern: str) -> str:
+    """The directory that all matches lie below; all of a location without a wildcard."""
+    base, parts = ("", Path(local_path(pattern)).parts) if is_local(pattern) else _split(pattern)
+    return base + str(PurePosixPath(*takewhile(lambda part: not _WILDCARD.search(part), parts)))
+
+
+def _split(url: str) -> tuple[str, tuple[str, ...]]:
+    base, path = remote_parts(url)
+    return base, PurePosixPath(path).parts
+
+
+def _below(url: str, roots: Iterable[str]) -> tuple[str, ...] | None:
+    """The names that lead from one of the roots to the location; None if it lies in none."""
+    store, path = _store_and_path(url)
+    for root in roots:
+        root_store, root_path = _store_and_path_of_root(root)
+        if store == root_store and path.is_relative_to(root_path):
+            return path.relative_to(root_path).parts
+    return None
+
+
+def _store_and_path(url: str) -> tuple[str, PurePosixPath]:
+    """Scheme, connection and authority of a location (empty if it is local), and its path."""
+    if not is_local(url):
+        base, path = remote_parts(url)
+        return base, PurePosixPath(path)
+    # Two slashes at the beginning mean one to the system, but not to PurePosixPath.
+    return "", PurePosixPath("/" + os.path.realpath(local_path(url)).lstrip("/"))
+
+
+@lru_cache(maxsize=64)
+def _store_and_path_of_root(root: str) -> tuple[str, PurePosixPath]:
+    return _store_and_path(root)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The entries of a list, separated by commas or lines, without blanks around them."""
+    return tuple(entry.strip() for entry in re.split(r"[,\n]", text) if entry.strip())
+
+
+def _absolute(urls: Iterable[str], home: str) -> tuple[str, ...]:
+    return tuple(str(Path(home, local_path(url))) if is_local(url) else url for url in urls)
+
+
+def _of_environment() -> AccessPolicy | None:
+    options = {name: os.environ.get(_VARIABLE + name.upper()) for name in OPTIONS}
+    if all(text is None for text in options.values()):
+        return None
+    return AccessPolicy.of(options, os.getcwd())
