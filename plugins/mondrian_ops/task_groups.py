@@ -37,7 +37,7 @@ from mondrian_ops.operators import (
     WrapUpOperator,
 )
 from mondrian_ops.operators.base import RETRIES, RETRY_DELAY
-from mondrian_ops.operators.notify import Notifiers, Telling
+from mondrian_ops.operators.notify import Notifiers, OneOrMore
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import MappedOperator
@@ -76,8 +76,8 @@ def anonymize_tasks(
     cores: Any = 1,
     asset: Asset | AssetAlias | None = None,
     stewards: Sequence[str] = (),
-    on_refusal: Notifiers = (),
-    on_waiting: Notifiers = (),
+    on_refusal: OneOrMore = (),
+    on_waiting: OneOrMore = (),
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
 ) -> WrapUpOperator:
@@ -129,7 +129,7 @@ def anonymize_tasks(
 
 
 def _first_phase_mapped(
-    job: JobSource, on_refusal: Notifiers, again: dict[str, Any]
+    job: JobSource, on_refusal: OneOrMore, again: dict[str, Any]
 ) -> list[PartitionOperator | MappedOperator | RecodeOperator]:
     """The tasks up to the fragments, where a first phase is mapped tasks; the last returns them."""
     partition = PartitionOperator(
@@ -160,8 +160,8 @@ def anonymize_each(
     cores: Any = 1,
     asset: AssetAlias | None = None,
     stewards: Sequence[str] = (),
-    on_refusal: Notifiers = (),
-    on_waiting: Notifiers = (),
+    on_refusal: OneOrMore = (),
+    on_waiting: OneOrMore = (),
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
 ) -> MappedOperator:
@@ -182,7 +182,7 @@ def anonymize_each(
     partition = PartitionOperator.partial(
         task_id="partition",
         map_index_template="{{ task.release_name }}",
-        on_refusal=Telling.by(on_refusal),
+        on_refusal=Notifiers.of(on_refusal),
         **again,
     ).expand(job=jobs)
     fragments = GatherFragmentsOperator(
@@ -205,8 +205,8 @@ def anonymize_each(
         summaries=anonymize.output,
         outlets=[] if asset is None else [asset],
         stewards=list(stewards),
-        on_refusal=Telling.by(on_refusal),
-        on_waiting=Telling.by(on_waiting),
+        on_refusal=Notifiers.of(on_refusal),
+        on_waiting=Notifiers.of(on_waiting),
         # A job whose own fragments are all there is published, whatever became of the others.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
         **again,

@@ -11,7 +11,7 @@ import pytest
 
 from mondrian_ops import notifications
 from mondrian_ops.notifications import MESSAGE, WebhookNotifier
-from mondrian_ops.operators.notify import Telling
+from mondrian_ops.operators.notify import Notifiers
 from recording_notifier import RELEASE, RecordingNotifier
 
 OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
@@ -45,7 +45,7 @@ def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):
     monkeypatch.setenv(
         "AIRFLOW_CONN_PRIVACY", json.dumps({"conn_type": "http", "host": f"{url}/x"})
     )
-    Telling.by(WebhookNotifier("privacy"))({}, RELEASE)
+    Notifiers.of(WebhookNotifier("privacy"))({}, RELEASE)
     ((path, headers, body),) = came
     assert path == "/x"
     assert body["release"] == RELEASE
@@ -59,7 +59,7 @@ def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):
 
 def test_a_release_without_a_page_is_told_without_a_link():
     noting = RecordingNotifier(subject=MESSAGE)
-    Telling.by(noting)({}, {**RELEASE, "link": ""})
+    Notifiers.of(noting)({}, {**RELEASE, "link": ""})
     ((message, page),) = noting.sent
     assert message.endswith("of <b>diagnosis</b>")
     assert "<a" not in page
@@ -76,7 +76,7 @@ def test_a_webhook_may_want_a_token(webhook, monkeypatch):
         "password": "a token",
     }
     monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
-    Telling.by(WebhookNotifier("privacy", message="{{ release.state }}!"))({}, RELEASE)
+    Notifiers.of(WebhookNotifier("privacy", message="{{ release.state }}!"))({}, RELEASE)
     ((_path, headers, body),) = came
     assert headers["Authorization"] == "Bearer a token"
     assert body["text"] == "refused!"
@@ -86,7 +86,7 @@ def test_a_webhook_that_does_not_take_it_is_an_error_of_the_notifier(webhook, mo
     url, _came = webhook
     connection = {"conn_type": "http", "host": f"{url}/broken"}
     monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
-    Telling.by(WebhookNotifier("privacy"))({}, RELEASE)
+    Notifiers.of(WebhookNotifier("privacy"))({}, RELEASE)
     assert "the webhook of connection 'privacy' answered 500" in caplog.text
     assert url not in caplog.text
 

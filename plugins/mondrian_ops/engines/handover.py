@@ -50,7 +50,7 @@ class Fragment(_Handed):
     where: str
     rows: int
     work: str
-    any_of: Sequence[Sequence[Mapping[str, Any]]] = ()
+    any_of: Sequence[Sequence[Mapping[str, Any]]] = field(default_factory=list)
     fragments: int | None = None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Telling what became of a release that is not published: to a metric, and to notifiers."""
+"""Saying what became of a release that is not published: to a metric, and to notifiers."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.job import Job
 
-__all__ = ["Notifiers", "Telling", "refusal_told", "tell"]
+__all__ = ["Notifiers", "OneOrMore", "notify", "refusal_notified"]
 
-Notifiers = BaseNotifier | Sequence[BaseNotifier]
+OneOrMore = BaseNotifier | Sequence[BaseNotifier]
 
 _log = logging.getLogger(__name__)
 
 
-class Telling:
+class Notifiers:
     """The notifiers of one occasion.
 
-    Airflow writes the arguments of mapped tasks down as text, and takes a DAG whose text is another
-    one for a new version: so they go by their names.
+    A stable ``repr`` keeps Airflow, which writes the arguments of mapped tasks down as text, from
+    recording a new version of the DAG.
     """
 
     def __init__(self, notifiers: Sequence[BaseNotifier]) -> None:
         self._notifiers = tuple(notifiers)
 
     @classmethod
-    def by(cls, notifiers: Notifiers | Telling) -> Telling:
+    def of(cls, notifiers: OneOrMore | Notifiers) -> Notifiers:
         """One notifier, several or none."""
-        if isinstance(notifiers, Telling):
+        if isinstance(notifiers, Notifiers):
             return notifiers
         return cls(notifiers if isinstance(notifiers, Sequence) else [notifiers])
 
     def __repr__(self) -> str:
-        return f"Telling({', '.join(type(each).__name__ for each in self._notifiers)})"
+        return f"Notifiers({', '.join(type(each).__name__ for each in self._notifiers)})"
 
     def __call__(self, context: Context, release: Mapping[str, str]) -> None:
         """Call each with ``release`` in its context; one that fails is a warning in the log."""
@@ -56,7 +56,7 @@ class Telling:
                 _log.warning("%s could not be sent: %s", type(notifier).__name__, error)
 
 
-def tell(telling: Telling, context: Context, job: Job, state: str, reason: str) -> None:
+def notify(notifiers: Notifiers, context: Context, job: Job, state: str, reason: str) -> None:
     """Count the release, and call the notifiers with it."""
     from mondrian_ops import storage
 
@@ -67,15 +67,15 @@ def tell(telling: Telling, context: Context, job: Job, state: str, reason: str) 
         "reason": reason,
         "link": release_url(context),
     }
-    telling(context, release)
+    notifiers(context, release)
 
 
 @contextmanager
-def refusal_told(telling: Telling, context: Context, job: Job) -> Iterator[None]:
-    """Record and tell that the release is refused when the block ends with a PrivacyError."""
+def refusal_notified(notifiers: Notifiers, context: Context, job: Job) -> Iterator[None]:
+    """Record and notify that the release is refused when the block ends with a PrivacyError."""
     try:
         with refusal_recorded(context, job):
             yield
     except PrivacyError as error:
-        tell(telling, context, job, "refused", str(error))
+        notify(notifiers, context, job, "refused", str(error))
         raise

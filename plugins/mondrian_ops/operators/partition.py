@@ -17,7 +17,7 @@ from mondrian_ops.operators.base import (
     read_job,
     work_of,
 )
-from mondrian_ops.operators.notify import Notifiers, Telling, refusal_told
+from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,10 +43,10 @@ class PartitionOperator(MondrianOperator):
     _work: str | None = None
 
     def __init__(
-        self, *, on_refusal: Notifiers = (), map_first_phase: bool = False, **kwargs: Any
+        self, *, on_refusal: OneOrMore = (), map_first_phase: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.on_refusal = Telling.by(on_refusal)
+        self.on_refusal = Notifiers.of(on_refusal)
         self.map_first_phase = map_first_phase
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ class PartitionOperator(MondrianOperator):
             self._work = work_of(job, self, context)
             announce_work(context, self._work)
             parts = self._parts(job, self._work)
-            with refusal_told(self.on_refusal, context, job):
+            with refusal_notified(self.on_refusal, context, job):
                 fragments = self._fragments(job, bool(parts), context)
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))

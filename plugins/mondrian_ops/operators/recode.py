@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import MondrianOperator, final_errors, read_job, work_of
-from mondrian_ops.operators.notify import Notifiers, Telling, refusal_told
+from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,10 +33,10 @@ class RecodeOperator(MondrianOperator):
 
     template_fields: Sequence[str] = ("job", "parts")
 
-    def __init__(self, *, parts: Any, on_refusal: Notifiers = (), **kwargs: Any) -> None:
+    def __init__(self, *, parts: Any, on_refusal: OneOrMore = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.parts = parts
-        self.on_refusal = Telling.by(on_refusal)
+        self.on_refusal = Notifiers.of(on_refusal)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Merge the levels of the parts, specialize the whole from there, keep the recoding."""
@@ -47,6 +47,6 @@ class RecodeOperator(MondrianOperator):
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
-            with refusal_told(self.on_refusal, context, job):
+            with refusal_notified(self.on_refusal, context, job):
                 parts = [PartSummary.from_dict(each) for each in self.parts[:]]  # one request
                 return [fragment.to_dict() for fragment in pipeline.recode(work, parts)]

@@ -22,7 +22,7 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.links import ReleaseLink, release_url
 from mondrian_ops.operators.metrics import count_release, send_figures
-from mondrian_ops.operators.notify import Notifiers, Telling, refusal_told, tell
+from mondrian_ops.operators.notify import Notifiers, OneOrMore, notify, refusal_notified
 from mondrian_ops.operators.report_archiving import record
 
 if TYPE_CHECKING:
@@ -68,15 +68,15 @@ class WrapUpOperator(MondrianOperator):
         *,
         summaries: Any,
         stewards: Sequence[str] = (),
-        on_refusal: Notifiers = (),
-        on_waiting: Notifiers = (),
+        on_refusal: OneOrMore = (),
+        on_waiting: OneOrMore = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.summaries = summaries
         self.stewards = stewards
-        self.on_refusal = Telling.by(on_refusal)
-        self.on_waiting = Telling.by(on_waiting)
+        self.on_refusal = Notifiers.of(on_refusal)
+        self.on_waiting = Notifiers.of(on_waiting)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish the release, or ask whether to; returns its summary."""
@@ -93,7 +93,7 @@ class WrapUpOperator(MondrianOperator):
             work = work_of(job, self, context)
             own = self._own(summaries, work)
             self.release_url = release_url(context)
-            with refusal_told(self.on_refusal, context, job):
+            with refusal_notified(self.on_refusal, context, job):
                 report = pipeline.published_once(
                     job, work, lambda: self._published(job, work, own, context)
                 )
@@ -141,7 +141,7 @@ class WrapUpOperator(MondrianOperator):
             stewards=self.stewards,
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
-        tell(self.on_waiting, context, job, "waiting", reason)
+        notify(self.on_waiting, context, job, "waiting", reason)
 
     def decided(
         self, context: Context, parked: Mapping[str, Any], event: Mapping[str, Any]
@@ -170,7 +170,7 @@ class WrapUpOperator(MondrianOperator):
         with final_errors():
             job = read_job(parked.job)
             approved = pipeline.Approval(parked.seal, decision.by, decision.at)
-            with refusal_told(self.on_refusal, context, job):
+            with refusal_notified(self.on_refusal, context, job):
                 report = pipeline.published_once(
                     job,
                     parked.work,
@@ -192,7 +192,7 @@ class WrapUpOperator(MondrianOperator):
         if report is not None:
             report["approval"] = decision._asdict()
         record(context, job, decision.decision, report=report, reason=reason)
-        tell(self.on_refusal, context, job, decision.decision, reason)
+        notify(self.on_refusal, context, job, decision.decision, reason)
         pipeline.discard(parked.work)
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:

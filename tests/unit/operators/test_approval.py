@@ -365,7 +365,7 @@ STEPS = [
     (approval, "skip_followers"),
     (approval, "staged_report"),
     (wrapping_up, "record"),
-    (wrapping_up, "tell"),
+    (wrapping_up, "notify"),
     (pipeline, "discard"),
 ]
 

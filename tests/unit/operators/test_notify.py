@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import BaseNotifier
 
-from mondrian_ops.operators.notify import Telling
+from mondrian_ops.operators.notify import Notifiers
 from recording_notifier import RELEASE, RecordingNotifier
 
 
@@ -15,7 +15,7 @@ class Failing(BaseNotifier):
 
 def test_a_notifier_says_what_became_of_which_release_and_why():
     noting = RecordingNotifier()
-    Telling.by(noting)({"dag": None}, RELEASE)
+    Notifiers.of(noting)({"dag": None}, RELEASE)
     ((subject, html),) = noting.sent
     assert subject == "out/people: the release is refused"
     assert "&lt;b&gt;diagnosis&lt;/b&gt;" in html
@@ -24,19 +24,20 @@ def test_a_notifier_says_what_became_of_which_release_and_why():
 
 def test_one_that_fails_is_a_warning_and_the_others_are_called(caplog):
     first, last = RecordingNotifier(), RecordingNotifier()
-    Telling.by([first, Failing(), last])({}, RELEASE)
+    Notifiers.of([first, Failing(), last])({}, RELEASE)
     assert len(first.sent) == len(last.sent) == 1
     assert "Failing could not be sent: nobody there" in caplog.text
 
 
 def test_notifiers_are_written_down_without_an_address_in_memory():
     assert (
-        repr(Telling.by([RecordingNotifier(), Failing()])) == "Telling(RecordingNotifier, Failing)"
+        repr(Notifiers.of([RecordingNotifier(), Failing()]))
+        == "Notifiers(RecordingNotifier, Failing)"
     )
-    assert repr(Telling.by(())) == "Telling()"
+    assert repr(Notifiers.of(())) == "Notifiers()"
 
 
 def test_the_context_of_the_task_stays_as_it_was():
     context = {"dag": None}
-    Telling.by(RecordingNotifier())(context, RELEASE)
+    Notifiers.of(RecordingNotifier())(context, RELEASE)
     assert context == {"dag": None}
