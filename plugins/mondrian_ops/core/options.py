@@ -296,7 +296,11 @@ def _read_pairs(option: Option, value: object, path: str) -> Iterator[tuple[str,
             if text is not None:
                 yield str(name), _scalar_text(text, f"{path}.{name}")
         return
+    if not isinstance(value, Sequence):
+        raise wrong(path, f"must be a mapping, not {shown(value)}; write it as {{NAME: VALUE}}")
     for at, item in enumerate(_items(value, path)):
+        if isinstance(item, str) and not item.strip():
+            continue
         name, equals, text = item.partition("=") if isinstance(item, str) else ("", "", "")
         if not (name.strip() and equals):
             raise wrong(f"{path}[{at}]", f"must be {option.noun}, name=value, not {shown(item)}")

@@ -29,9 +29,6 @@ def options(model: type[Options]) -> list[Option]:
     return found
 
 
-OPTIONS = options(Job)
-
-
 def taken(mapping: dict[str, Any]) -> bool:
     """Whether a job takes it."""
     try:
@@ -58,7 +55,7 @@ def test_every_model_has_a_table() -> None:
 
 
 def test_every_option_is_explained() -> None:
-    for each in OPTIONS:
+    for each in options(Job):
         assert each.text.endswith("."), each.name
         assert set(each.choices) == set(each.words), each.name
         assert not each.details or each.details.endswith("."), each.name
@@ -152,21 +149,24 @@ def test_the_schema_accepts_the_examples(path: Path) -> None:
     SCHEMA.validate(yaml.safe_load(path.read_text("utf-8")))
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda of: of.name)
-def test_the_examples_of_an_option_are_taken(option: Option) -> None:
-    if option in options_of(QuasiIdentifier).values():
-        job: Any = {"name": "age"}
-        for example in option.examples:
-            assert QuasiIdentifier.read({**job, option.name: example}, "item")
-        return
-    needed = {
-        "c": {"diversity": "recursive", "l": 2},
-        "sensitive_hierarchy": {"t": 0.3, "t_distance": "hierarchical"},
-    }
+NEEDED: dict[str, dict[str, Any]] = {
+    "c": {"diversity": "recursive", "l": 2},
+    "sensitive_hierarchy": {"t": 0.3, "t_distance": "hierarchical"},
+}
+
+
+@pytest.mark.parametrize(("path", "option"), flat_options(Job).values(), ids=str)
+def test_the_examples_of_an_option_are_taken(path: str, option: Option) -> None:
+    section, _, key = path.rpartition(".")
     for example in option.examples:
-        listed = list(example) if isinstance(example, tuple) else example
-        changes = {option.name: listed, **needed.get(option.name, {})}
-        if option.name in options_of(Job):
-            mapping = {**minimal(sensitive=["diagnosis"]), **changes}
-            assert taken(mapping), mapping
-            assert not list(SCHEMA.iter_errors(mapping)), mapping
+        value = list(example) if isinstance(example, tuple) else example
+        changes = {section: {key: value}} if section else {key: value}
+        mapping = {**minimal(sensitive=["diagnosis"]), **NEEDED.get(path, {}), **changes}
+        assert taken(mapping)
+        SCHEMA.validate(mapping)
+
+
+@pytest.mark.parametrize("option", options_of(QuasiIdentifier).values(), ids=lambda of: of.name)
+def test_the_examples_of_a_quasi_identifier_are_taken(option: Option) -> None:
+    for example in option.examples:
+        assert QuasiIdentifier.read({"name": "age", option.name: example}, "item")

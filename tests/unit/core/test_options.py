@@ -65,3 +65,11 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     with pytest.raises(JobError) as caught:
         Job.from_dict(minimal(cut="x" * 5000))
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "given", [{"a": True, "b": 3, "c": None}, ["a=true", "b = 3", ""], "a=true, b=3"]
+)
+def test_names_with_texts_are_a_mapping_or_lines(given: Any) -> None:
+    job = Job.from_dict(minimal(spark={"conf": given}))
+    assert job.spark.conf == {"a": "true", "b": "3"}
