@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from job_files import write_job, write_people
 from mondrian_ops import cli
 
 PLUGINS = Path(cli.__file__).resolve().parents[1]
@@ -53,34 +54,9 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """A job file beside its data: 400 people, with a value no message may show."""
-    count = 400
-    table = pa.table(
-        {
-            "name": [f"Person Secret{i}" for i in range(count)],
-            "age": [20 + i % 50 for i in range(count)],
-            "zip": [f"100{i % 30:02d}" for i in range(count)],
-            "income": [("low", "middle", "high")[i % 3] for i in range(count)],
-        }
-    )
-    pq.write_table(table, tmp_path / "people.parquet")
+    """A job file beside its data."""
+    write_people(tmp_path)
     return write_job(tmp_path)
-
-
-def write_job(folder: Path, **changes: Any) -> Path:
-    described = {
-        "input": str(folder / "people.parquet"),
-        "output": str(folder / "out"),
-        "k": 5,
-        "l": 2,
-        "identifiers": ["name"],
-        "quasi_identifiers": ["age", "zip=prefix"],
-        "sensitive": ["income"],
-        "partitioning": {"fragments": 3},
-    }
-    path = folder / "job.yaml"
-    path.write_text(json.dumps(described | changes), "utf-8")  # JSON is YAML
-    return path
 
 
 def fails(result: subprocess.CompletedProcess[str], status: int = 1) -> str:

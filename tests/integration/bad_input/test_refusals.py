@@ -8,6 +8,7 @@ import os
 import shutil
 import traceback
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from canary_people import CANARIES, canary_people
 from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.core.errors import (
     HierarchyError,
@@ -27,21 +29,6 @@ from mondrian_ops.core.errors import (
 )
 from mondrian_ops.engines.handover import Fragment
 
-# Values that no message may show.
-CANARIES = ("Canaria", "Quasimodo", "77317731", "Secretus", "123-45-6789")
-
-
-def people(rows: int = 40) -> pa.Table:
-    return pa.table(
-        {
-            "ssn": ["123-45-6789"] * rows,
-            "age": [77317731 if at == 3 else at % 7 for at in range(rows)],
-            "country": ["Canaria" if at == 5 else "Italy" for at in range(rows)],
-            "zip": ["Quasimodo" if at == 6 else f"10{at % 3}" for at in range(rows)],
-            "illness": ["Secretus" if at % 2 else "flu" for at in range(rows)],
-        }
-    )
-
 
 class Site:
     """A directory with an input, hierarchies, and a good release of another day."""
@@ -51,7 +38,7 @@ class Site:
         self.input = root / "data" / "people.parquet"
         self.output = root / "out" / "people"
         self.input.parent.mkdir()
-        pq.write_table(people(), self.input)
+        pq.write_table(canary_people(40), self.input)
         self.write("countries.csv", "Italy;Europe;*\nCanaria;Africa;*\n")
         self.output.parent.mkdir()
 
@@ -225,7 +212,7 @@ def test_a_sensitive_value_that_the_hierarchy_has_not(site):
 
 
 def mixed_schema(site: Site) -> None:
-    other = people().set_column(1, "age", pa.array(["Canaria"] * 40))
+    other = canary_people(40).set_column(1, "age", pa.array(["Canaria"] * 40))
     pq.write_table(other, site.input.parent / "second.parquet")
 
 
@@ -242,7 +229,7 @@ def empty_file(site: Site) -> None:
 
 
 def no_rows(site: Site) -> None:
-    pq.write_table(people()[:0], site.input)
+    pq.write_table(canary_people(40)[:0], site.input)
 
 
 def no_files(site: Site) -> None:
@@ -251,17 +238,17 @@ def no_files(site: Site) -> None:
 
 def infinite(site: Site) -> None:
     ages = pa.array([77317731.0, float("inf"), *[3.0] * 38])
-    pq.write_table(people().set_column(1, "age", ages), site.input)
+    pq.write_table(canary_people(40).set_column(1, "age", ages), site.input)
 
 
 def nested(site: Site) -> None:
     ages = pa.array([["Canaria"]] * 40)
-    pq.write_table(people().set_column(1, "age", ages), site.input)
+    pq.write_table(canary_people(40).set_column(1, "age", ages), site.input)
 
 
 def duration(site: Site) -> None:
     ages = pa.array([77317731] * 40).cast(pa.duration("s"))
-    pq.write_table(people().set_column(1, "age", ages), site.input)
+    pq.write_table(canary_people(40).set_column(1, "age", ages), site.input)
 
 
 SOURCES = {
@@ -288,7 +275,7 @@ def test_a_source_that_cannot_be_read(site, spoil):
 
 def test_a_sensitive_column_of_lists(site):
     illnesses = pa.array([["Secretus"], ["flu"]] * 20)
-    pq.write_table(people().set_column(4, "illness", illnesses), site.input)
+    pq.write_table(canary_people(40).set_column(4, "illness", illnesses), site.input)
     before = site.state()
     refused(lambda: site.run(), JobError, "'illness'")
     assert site.state() == before
@@ -326,74 +313,59 @@ def test_an_output_that_is_no_release_of_this_project(site):
 # What changes or vanishes between the tasks
 
 
-def phases(site: Site, **keys: Any):
+def partitioned(site: Site, **keys: Any):
     job = site.load(site.job(**keys))
     work = storage.work_path(job.output, "a run")
     return job, work, pipeline.partition(job, work=work)
 
 
-@pytest.mark.parametrize("retrieval", ["scatter", "pushdown"])
-def test_working_files_that_vanished_before_a_fragment(site, retrieval):
-    _job, work, fragments = phases(site, retrieval=retrieval)
-    shutil.rmtree(work)
+@contextmanager
+def refused_later(site: Site, **keys: Any):
+    """A run up to its fragments, of which nothing stays when a later task has been refused."""
     before = site.state()
-    refused(
-        lambda: pipeline.anonymize_fragment(fragments[0]),
-        StorageError,
-        "vanished",
-        "partition task",
-    )
+    job, work, fragments = partitioned(site, **keys)
+    yield job, work, fragments
     pipeline.discard(work)
     assert site.state() == before
+
+
+VANISHED = (StorageError, "vanished", "partition task")
+
+
+@pytest.mark.parametrize("retrieval", ["scatter", "pushdown"])
+def test_working_files_that_vanished_before_a_fragment(site, retrieval):
+    with refused_later(site, retrieval=retrieval) as (_job, work, fragments):
+        shutil.rmtree(work)
+        refused(lambda: pipeline.anonymize_fragment(fragments[0]), *VANISHED)
 
 
 def test_a_fragment_file_that_vanished(site):
-    before = site.state()
-    _job, work, fragments = phases(site, retrieval="scatter")
-    for path in Path(work).rglob("*.arrow"):
-        if path.parent != Path(work):
-            path.unlink()
-    refused(
-        lambda: pipeline.anonymize_fragment(fragments[0]),
-        StorageError,
-        "vanished",
-        "partition task",
-    )
-    pipeline.discard(work)
-    assert site.state() == before
+    with refused_later(site, retrieval="scatter") as (_job, work, fragments):
+        for path in Path(work).rglob("*.arrow"):
+            if path.parent != Path(work):
+                path.unlink()
+        refused(lambda: pipeline.anonymize_fragment(fragments[0]), *VANISHED)
 
 
 def test_a_part_that_vanished(site):
-    before = site.state()
-    job, work, fragments = phases(site)
-    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
-    next(Path(work).rglob("part-*.parquet")).unlink()
-    refused(
-        lambda: pipeline.wrap_up(job, work=work, summaries=summaries),
-        StorageError,
-        "vanished",
-        "partition task",
-    )
-    pipeline.discard(work)
-    assert site.state() == before
+    with refused_later(site) as (job, work, fragments):
+        summaries = [pipeline.anonymize_fragment(each) for each in fragments]
+        next(Path(work).rglob("part-*.parquet")).unlink()
+        refused(lambda: pipeline.wrap_up(job, work=work, summaries=summaries), *VANISHED)
 
 
 def test_a_summary_that_is_missing(site):
-    before = site.state()
-    job, work, fragments = phases(site)
-    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
-    refused(
-        lambda: pipeline.wrap_up(job, work=work, summaries=summaries[:-1]),
-        MondrianOpsError,
-    )
-    pipeline.discard(work)
-    assert site.state() == before
+    with refused_later(site) as (job, work, fragments):
+        summaries = [pipeline.anonymize_fragment(each) for each in fragments]
+        refused(
+            lambda: pipeline.wrap_up(job, work=work, summaries=summaries[:-1]), MondrianOpsError
+        )
 
 
 @pytest.mark.parametrize("retrieval", ["scatter", "pushdown"])
 def test_an_input_that_changes_between_the_tasks(site, retrieval):
-    job, work, fragments = phases(site, retrieval=retrieval)
-    pq.write_table(people(80), site.input)
+    job, work, fragments = partitioned(site, retrieval=retrieval)
+    pq.write_table(canary_people(80), site.input)
     if retrieval == "pushdown":
         refused(
             lambda: pipeline.anonymize_fragment(fragments[0]),
@@ -409,25 +381,22 @@ def test_an_input_that_changes_between_the_tasks(site, retrieval):
 
 
 def test_a_part_that_was_tampered_with_is_refused(site):
-    before = site.state()
-    job, work, fragments = phases(site)
-    summaries = [pipeline.anonymize_fragment(each) for each in fragments]
-    path = next(Path(work).rglob("part-*.parquet"))
-    table = pq.read_table(path)
-    first = pa.array(["77317731", *table["age"].to_pylist()[1:]])
-    pq.write_table(table.set_column(table.column_names.index("age"), "age", first), path)
-    refused(
-        lambda: pipeline.wrap_up(job, work=work, summaries=summaries),
-        PrivacyError,
-        "k-anonymity",
-        "not published",
-    )
-    pipeline.discard(work)
-    assert site.state() == before
+    with refused_later(site) as (job, work, fragments):
+        summaries = [pipeline.anonymize_fragment(each) for each in fragments]
+        path = next(Path(work).rglob("part-*.parquet"))
+        table = pq.read_table(path)
+        first = pa.array(["77317731", *table["age"].to_pylist()[1:]])
+        pq.write_table(table.set_column(table.column_names.index("age"), "age", first), path)
+        refused(
+            lambda: pipeline.wrap_up(job, work=work, summaries=summaries),
+            PrivacyError,
+            "k-anonymity",
+            "not published",
+        )
 
 
 def test_a_fragment_of_another_version(site):
-    _job, work, fragments = phases(site)
+    _job, work, fragments = partitioned(site)
     other = {**fragments[0].to_dict(), "schema": 99}
     refused(lambda: Fragment.from_dict(other), StorageError, "99", "partition task")
     pipeline.discard(work)
@@ -474,7 +443,8 @@ def test_a_grid_too_narrow_for_its_numbers():
 
 
 def test_string_views_are_refused_in_a_file_and_taken_in_memory(site):
-    views = people().set_column(2, "country", people()["country"].cast(pa.string_view()))
+    table = canary_people(40)
+    views = table.set_column(2, "country", table["country"].cast(pa.string_view()))
     pq.write_table(views, site.input)
     before = site.state()
     refused(lambda: site.run(), InputError, "'country'", "people.parquet", "plain text")
@@ -512,7 +482,7 @@ def test_csv_files_of_which_only_one_has_a_header(site):
 
 
 def test_a_column_that_arrow_keeps_for_itself(site):
-    named = people().rename_columns(["ssn", "age", "country", "zip", "__filename"])
+    named = canary_people(40).rename_columns(["ssn", "age", "country", "zip", "__filename"])
     pq.write_table(named, site.input)
     keys = {"sensitive": ["__filename"]}
     refused(lambda: site.run(**keys), InputError, "'__filename'", "rename")

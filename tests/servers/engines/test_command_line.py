@@ -10,10 +10,10 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from job_files import write_job, write_people
 from mondrian_ops import cli
 from published_text import in_any_order
 from servers.java import java_home
@@ -27,29 +27,9 @@ PROGRESS = re.compile(r" *\d+\.\d s  (survey|partition|anonymize|wrap up): [\d,]
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """A job file beside its data: 400 people, with a value no message may show."""
-    table = pa.table(
-        {
-            "name": [f"Person Secret{at}" for at in range(400)],
-            "age": [20 + at % 50 for at in range(400)],
-            "zip": [f"100{at % 30:02d}" for at in range(400)],
-            "income": [("low", "middle", "high")[at % 3] for at in range(400)],
-        }
-    )
-    pq.write_table(table, tmp_path / "people.parquet")
-    described = {
-        "input": str(tmp_path / "people.parquet"),
-        "output": str(tmp_path / "out"),
-        "k": 5,
-        "l": 2,
-        "identifiers": ["name"],
-        "quasi_identifiers": ["age", "zip=prefix"],
-        "sensitive": ["income"],
-        "partitioning": {"fragments": 3},
-    }
-    path = tmp_path / "job.yaml"
-    path.write_text(json.dumps(described), "utf-8")
-    return path
+    """A job file beside its data."""
+    write_people(tmp_path)
+    return write_job(tmp_path)
 
 
 def mondrian_ops(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from canary_people import CANARIES, canary_people
 from mondrian_ops import pipeline
 from mondrian_ops.core.errors import (
     HierarchyError,
@@ -32,22 +33,12 @@ from servers.spark import SparkCluster
 
 pytestmark = pytest.mark.java
 
-# Values that no message and no log may show.
-CANARIES = ("Canaria", "Quasimodo", "77317731", "Secretus", "123-45-6789")
 SHUFFLED = {"spark": {"shape": "application"}}
 
 
 def people(rows: int = 240) -> pa.Table:
-    return pa.table(
-        {
-            "ssn": ["123-45-6789"] * rows,
-            "age": [77317731 if at == 3 else at % 7 for at in range(rows)],
-            "country": ["Canaria" if at == 5 else "Italy" for at in range(rows)],
-            "zip": ["Quasimodo" if at == 6 else f"10{at % 3}" for at in range(rows)],
-            "height": [float("inf") if at == 7 else 1.5 for at in range(rows)],
-            "illness": ["Secretus" if at % 2 else "flu" for at in range(rows)],
-        }
-    )
+    heights = [float("inf") if at == 7 else 1.5 for at in range(rows)]
+    return canary_people(rows).append_column("height", pa.array(heights))
 
 
 class Place:

@@ -6,13 +6,13 @@ from collections import Counter
 from itertools import combinations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
 from examples import examples
+from figure_2 import FIGURE_2, WORLD
 from mondrian_cases import (
     CHAINS,
     anonymizer_of,
@@ -29,7 +29,6 @@ from mondrian_cases import (
 from mondrian_ops.algorithms import mondrian
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy, better_gain
-from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
 
@@ -317,26 +316,6 @@ def cut_node_by_node(coded: CodedRows, cut: CutPolicy) -> set[frozenset[int]]:
 
 
 # The seed's figure 2: nine tuples, k = 3, l = 2
-
-WORLD = Hierarchy.from_rows(
-    [
-        [country, region, "World"]
-        for region, countries in {
-            "Europe": ["Italy", "France", "Spain"],
-            "North America": ["USA", "Canada", "Greenland"],
-            "Asia": ["China", "Japan", "India"],
-        }.items()
-        for country in countries
-    ],
-    "countries.csv",
-)
-FIGURE_2 = pa.table(
-    {
-        "Age": [25, 25, 30, 42, 50, 43, 38, 38, 38],
-        "Country": ["Italy", "Italy", "France", "China", "Japan", "China", "USA", "USA", "USA"],
-        "TopSpeed": [132, 132, 126, 120, 128, 120, 135, 131, 135],
-    }
-)
 
 
 @pytest.mark.parametrize("greedy", ["median", "gain", "widest gain"])
