@@ -21,19 +21,19 @@ from mondrian_ops.core.errors import PrivacyError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.release_count import (
+    CountedPart,
     PartCount,
     ReleaseCount,
     ReleaseCounter,
-    SeenPart,
     SensitiveCount,
-    as_read,
 )
+from mondrian_ops.core.release_values import as_read
 
 __all__ = [
+    "CountedPart",
     "PartCount",
     "ReleaseCount",
     "ReleaseCounter",
-    "SeenPart",
     "SensitiveCount",
     "Verdict",
     "check",

@@ -287,7 +287,7 @@ def _recounted(
     # Threads look at the parts; what they found is put together here, in order.
     look = partial(_seen, directory, counter, job.entity_id is not None)
     for seen in in_threads(look, paths):
-        parts.append(counter.take(seen))
+        parts.append(counter.merge(seen))
         progress("wrap_up", len(parts), len(summaries))
     return counter.result(), parts
 
@@ -302,13 +302,13 @@ def _seen(
     counter: verification.ReleaseCounter,
     with_persons: bool,
     path: str,
-) -> verification.SeenPart:
+) -> verification.CountedPart:
     """What a part holds, and, ``with_persons``, whose rows."""
     ((name, batches),) = storage.read_release(path)
     if not with_persons:
-        return counter.look(batches, name)
+        return counter.count(batches, name)
     digest = storage.digest_of(path)
-    seen = counter.look(batches, name, directory.read_persons(digest))
+    seen = counter.count(batches, name, directory.read_persons(digest))
     if storage.digest_of(path) != digest:
         raise OSError("a part was written again while it was read")  # a retry reads it whole
     return seen

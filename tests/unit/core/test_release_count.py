@@ -13,7 +13,7 @@ import pytest
 
 import brute_force
 from drawn_jobs import DIAGNOSES, DIAGNOSIS_TREE
-from mondrian_ops.core import release_count, verification
+from mondrian_ops.core import release_classes, release_count, verification
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import (
@@ -331,8 +331,8 @@ def test_keys_that_fit_are_the_codes_in_mixed_radix():
     expected = [
         (a * 2**31 + b) * 2 + c for a, b, c in zip(*(each.tolist() for each in codes), strict=True)
     ]
-    assert release_count._keys(codes, radices, 4).tolist() == expected
-    beyond = release_count._keys([*codes, codes[2]], [*radices, 2], 4)
+    assert release_classes._keys(codes, radices, 4).tolist() == expected
+    beyond = release_classes._keys([*codes, codes[2]], [*radices, 2], 4)
     assert beyond.tolist() == [3 * 2 + 1, 0 * 2 + 1, 1 * 2 + 0, 2 * 2 + 1]
 
 
@@ -443,7 +443,7 @@ def test_the_risk_is_that_of_the_smallest_class():
 
 def test_persons_are_those_of_as_many_rows_and_nobody_is_one_of_them():
     for rows in (ROWS - 1, ROWS + 1):
-        with pytest.raises(PrivacyError, match="not known whose row"):
+        with pytest.raises(PrivacyError, match="person of some of its rows is not known"):
             ReleaseCounter(["q"], [], with_persons=True).add(
                 a_part(), persons=pa.chunked_array([range(rows)])
             )

@@ -254,7 +254,7 @@ def test_columns_that_cannot_be_counted_are_refused():
     with pytest.raises(PrivacyError, match="column 'q' is missing"):
         ReleaseCounter(["q"], []).add(pa.table({"x": [1]}))
     twice = pa.table([pa.array([1]), pa.array([2])], names=["q", "q"])
-    with pytest.raises(PrivacyError, match=r"p\.parquet: column 'q' is there twice"):
+    with pytest.raises(PrivacyError, match=r"p\.parquet: column 'q' is there more than once"):
         ReleaseCounter(["q"], []).add(twice, "p.parquet")
     with pytest.raises(PrivacyError, match="cannot be compared"):
         ReleaseCounter(["q"], []).add(pa.table({"q": [[1], [2]]}))
@@ -623,7 +623,9 @@ def test_persons_that_were_not_counted_are_not_taken_for_rows():
     job = a_job(k=2, sensitive=[], entity_id="id")
     counter = counter_of(job, ["q"])
     for persons in (None, pa.chunked_array([[1, 2, 3]])):
-        with pytest.raises(PrivacyError, match=r"^here: it is not known whose row"):
+        with pytest.raises(
+            PrivacyError, match=r"^here: the person of some of its rows is not known"
+        ):
             counter.add(table, "here", persons)
     with pytest.raises(PrivacyError, match="the persons by 'id' were not counted"):
         check(count_of(table, job=a_job(k=2, sensitive=[])), job)

@@ -8,8 +8,8 @@ import unicodedata
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.core import release_count
-from mondrian_ops.core.release_count import as_read
+from mondrian_ops.core import release_values
+from mondrian_ops.core.release_values import as_read
 from mondrian_ops.core.values import one_spelling
 
 
@@ -69,10 +69,10 @@ def test_what_a_text_is_read_as(text, read):
 def test_plain_text_is_left_as_it_is():
     """Without a look at each character, for there may be millions of texts."""
     plain = pa.array(["flu", "type 2", None, "~!"], pa.large_string())
-    assert release_count._all_read(plain) is plain
+    assert release_values._all_read(plain) is plain
     assert one_spelling(plain) is plain
     for text in ("a\n", " a", "a ", "a  b", "", "é"):
         untidy = pa.array(["flu", text], pa.large_string())
-        assert release_count._all_read(untidy).to_pylist() == ["flu", as_read(text)]
+        assert release_values._all_read(untidy).to_pylist() == ["flu", as_read(text)]
     for other in (pa.array([1, 2]), pa.array([b" a"]), pa.nulls(2)):
         assert one_spelling(other) is other

@@ -1,0 +1,180 @@
+"""The values of a release as a reader sees them: which are equal, and which are missing.
+
+Verification compares published values by this module only, and shares none of the code that encoded
+them. Texts of sensitive columns are equal if a reader sees the same text, and missing if a reader
+sees none.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.core.errors import PrivacyError
+
+__all__ = ["ColumnValues", "IdentifierValues", "as_read", "places"]
+
+Ints = NDArray[np.int64]
+
+_MISSING = 0
+_BLANKS = ("Cc", "Zl", "Zp", "Zs")  # control characters; between lines, paragraphs and words
+_SHOWS_NOTHING = frozenset(
+    map(
+        chr,
+        [
+            *(0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0x17B4, 0x17B5, 0x2065, 0x2800),
+            *range(0x180B, 0x1810),
+            *range(0xFE00, 0xFE10),
+            *range(0xFFF0, 0xFFF9),
+            *range(0xE0000, 0xE1000),
+        ],
+    )
+)
+
+
+class ColumnValues:
+    """The distinct values of a column so far; value ``i`` has the code ``i + 1``.
+
+    With ``read``, texts are compared, and listed, as `as_read` gives them.
+    """
+
+    def __init__(self, name: str, nan_is_missing: bool = False, read: bool = False) -> None:
+        self.name = name
+        self.known: pa.Array[Any] = pa.nulls(0)
+        self._nan_is_missing = nan_is_missing
+        self._read = read
+
+    def empty(self) -> ColumnValues:
+        """For the same column, without values."""
+        return ColumnValues(self.name, self._nan_is_missing, self._read)
+
+    @property
+    def size(self) -> int:
+        """Codes in use: those of the values, and 0 for the missing one."""
+        return len(self.known) + 1
+
+    def encoded(self, column: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
+        """The column as indices into a dictionary of values, in which equal ones may occur."""
+        with self._comparable(column):
+            return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+    def codes_of(self, values: pa.Array[Any]) -> NDArray[Any]:
+        """(values + 1,) unsigned codes of some values, last that of the missing one.
+
+        Equal values have equal codes; new values are added to the known ones.
+        """
+        with self._comparable(values):
+            values = _canonical(values, self._nan_is_missing)
+            if self._read and pa.types.is_large_string(values.type):
+                values = _all_read(values)
+            codes = self._codes_of(values)
+        return np.append(codes, _MISSING).astype(np.min_scalar_type(self.size))
+
+    @contextmanager
+    def _comparable(self, column: pa.Array[Any]) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            raise PrivacyError(
+                f"column {self.name!r}: values of type {column.type} cannot be compared; "
+                "the release cannot be checked"
+            ) from None
+
+    def _codes_of(self, values: pa.Array[Any]) -> Ints:
+        """(values,) the code of each of some values in their canonical form."""
+        if pa.types.is_null(values.type):
+            return np.zeros(len(values), np.int64)
+        if not len(self.known):
+            self.known = pa.array([], values.type)
+        if values.type != self.known.type:
+            raise PrivacyError(
+                f"column {self.name!r} is {values.type} in one part and {self.known.type} in "
+                "another; the release cannot be checked"
+            )
+        place = pc.index_in(values, value_set=self.known)
+        new = values.filter(pc.and_(pc.is_null(place), pc.is_valid(values)))
+        if len(new):
+            self.known = pa.concat_arrays([self.known, new.unique()])
+            place = pc.index_in(values, value_set=self.known)
+        codes: Ints = place.cast(pa.int64()).fill_null(-1).to_numpy() + 1
+        return codes
+
+
+class IdentifierValues(ColumnValues):
+    """The values of a published identifier: one if it is redacted, so at most two are kept."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.is_published = False
+        self._distinct: set[int] = set()
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no two rows differ."""
+        return len(self._distinct) < 2
+
+    def add(self, column: pa.Array[Any]) -> None:
+        """Add some rows."""
+        self.is_published = True
+        if self.is_blank and len(column):  # else two values are known already
+            encoded = self.encoded(column)
+            codes = self.codes_of(encoded.dictionary).take(places(encoded))
+            self._distinct.update((int(codes.min()), int(codes.max())))
+
+    def merge(self, other: IdentifierValues) -> None:
+        """Add the rows of another part."""
+        self.is_published |= other.is_published
+        if not other.is_blank:
+            self._distinct |= other._distinct
+        elif other._distinct:
+            (code,) = other._distinct
+            self.add(other.known.slice(code - 1, 1) if code else pa.nulls(1, other.known.type))
+
+
+def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[Any]:
+    """(rows,) places in the column's dictionary; of a missing value the place behind its last."""
+    indices = column.indices
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(column.dictionary))
+    numbers: NDArray[Any] = indices.to_numpy()
+    return numbers
+
+
+def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:
+    """The values with one form for equal ones: text of one type, one zero, one NaN."""
+    if pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    if not pa.types.is_floating(values.type):
+        return values
+    missing = pc.is_null(values, nan_is_null=nan_is_missing).to_numpy(zero_copy_only=False)
+    numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return pa.array(numbers, mask=missing)
+
+
+def as_read(text: str) -> str | None:
+    """The text that a reader sees, the same for texts that look alike; None: nothing is seen.
+
+    Invisible characters are left out, the rest is in Unicode's form NFKC, and words are one space
+    apart.
+    """
+    shown = "".join(c for c in text if unicodedata.category(c) != "Cf" and c not in _SHOWS_NOTHING)
+    composed = unicodedata.normalize("NFKC", shown)
+    words = "".join(" " if unicodedata.category(c) in _BLANKS else c for c in composed).split(" ")
+    return " ".join(filter(None, words)) or None
+
+
+def _all_read(values: pa.Array[Any]) -> pa.Array[Any]:
+    """`as_read` of each text; fast where all are plain words of ASCII."""
+    plain = pc.match_substring_regex(values, r"^[!-~]+( [!-~]+)*$")
+    if pc.all(plain).as_py() is not False:
+        return values
+    texts = values.to_pylist()
+    return pa.array([None if text is None else as_read(text) for text in texts], values.type)
