@@ -12,7 +12,6 @@ import pytest
 from mondrian_ops import pipeline
 from mondrian_ops.algorithms import planning
 from mondrian_ops.report import page, text
-from mondrian_ops.web import details
 from published_text import in_any_order
 
 ROWS = 3000
@@ -68,5 +67,4 @@ def test_the_report_states_the_rule(run):
     assert why.startswith("auto: about 0.0 s of work for one core, at least 0.15 s for each")
     said = f"multidimensional: 1 fragment, {why}"
     assert said in page.render_html(report)
-    assert ("Partitioning", said) in details.making(report)
     assert why not in text.render_text(report)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-__all__ = ["Page", "page_at"]
+__all__ = ["Chart", "Page", "page_at"]
 
 VOID = {"meta", "link", "input", "br", "hr"}
+
+
+@dataclass
+class Chart:
+    """A chart of a page: its kind, its description, and what each mark says."""
+
+    kind: str
+    label: str
+    says: list[str] = field(default_factory=list)
 
 
 class Page(HTMLParser):
@@ -17,6 +26,7 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
+        self.charts: list[Chart] = []
         self._open: list[str] = []
         self.feed(html)
         self.close()
@@ -28,6 +38,8 @@ class Page(HTMLParser):
         assert tag != "script" or "src" in given
         assert not [name for name in given if name == "style" or name.startswith("on")]
         self.elements.append((tag, given))
+        if tag == "svg" and given.get("role") == "img":
+            self.charts.append(Chart(given["class"].split()[-1], given["aria-label"]))
         if tag not in VOID:
             self._open.append(tag)
 
@@ -37,14 +49,11 @@ class Page(HTMLParser):
     def handle_data(self, data):
         assert self._open[-1:] != ["script"] or not data.strip()
         self.text += data
+        if self._open[-1:] == ["title"] and "svg" in self._open:
+            self.charts[-1].says.append(data)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [given for each, given in self.elements if each == tag]
-
-    @property
-    def charts(self) -> list[dict]:
-        told = [given["data-chart"] for _, given in self.elements if "data-chart" in given]
-        return [json.loads(each) for each in told]
 
 
 def page_at(client, path: str, status: int = 200) -> Page:

@@ -40,7 +40,7 @@ def make(
     passed: bool = True,
     job: dict[str, Any] | None = None,
     **more: Any,
-) -> reports.document.Report:
+) -> dict[str, Any]:
     names = names or ["age", "zip"]
     summaries = [summary(i, 50 + 10 * i, names) for i in range(fragments)]
     rows = sum(s["rows"] for s in summaries)
@@ -72,4 +72,4 @@ def make(
         "retrieval": {"asked": "auto", "used": "scatter"},
         "timings_s": {"partition": 0.123456, "anonymize": 1.0, "wrap_up": 130.0},
     }  # fmt: skip
-    return reports.build(**(given | more))
+    return reports.build(**(given | more)).to_dict()

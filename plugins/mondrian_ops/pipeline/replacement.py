@@ -14,7 +14,7 @@ from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
-from mondrian_ops.report.figures import MAX_NAMES, maker, promise
+from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
 __all__ = ["refuse_replacing", "replaced_by", "standing_report", "weaknesses"]
 

@@ -58,7 +58,7 @@ def assembled(
         timings_s=timings_s,
         notes=[note for note in (state.constant, state.partitioning["note"]) if note],
         made_by=made_by,
-    )
+    ).to_dict()
 
 
 def timings(state: RunState, summaries: Sequence[Summary], wrap_up_s: float) -> dict[str, float]:

@@ -1,180 +1,397 @@
-"""Building the report dict (design 2.3) from what the three phases measured.
+"""The report of a release as a frozen value, and the one place that reads and writes its JSON.
 
-Nothing here computes on rows: the counts come from the independent verification of the files as
-written, the losses from the fragments' summaries, and this module only adds them up.
+``_report.json`` is layout 1 (:data:`SCHEMA_VERSION`), which names no ``schema_version``; a later
+layout will, and is refused here. Reading checks each type, so whoever shows a report need not. A
+key that is not named here is kept, so that a report is written back as it was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+import copy
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
-from mondrian_ops.report import figures
-from mondrian_ops.report.limits import limits_of
-from mondrian_ops.version import __version__
+__all__ = [
+    "HTML_NAME",
+    "JSON_NAME",
+    "SCHEMA_VERSION",
+    "Asked",
+    "Attribute",
+    "Columns",
+    "Fragment",
+    "Report",
+    "ReportError",
+    "json_content",
+    "overview",
+    "parsed",
+]
 
-Report = dict[str, Any]
+SCHEMA_VERSION = 1
+JSON_NAME = "_report.json"
+HTML_NAME = "_report.html"
+NAMELESS = "''"
+"""How a column is shown whose name is empty."""
+
+Names = tuple[str, ...]
+_MOST = 10**30  # no figure is larger, so sums and ratios of figures overflow no float
 
 
-def build(
-    *,
-    job: Mapping[str, Any],
-    rows: Mapping[str, int],
-    class_sizes: Iterable[Sequence[int]],
-    class_persons: Iterable[Sequence[int]] | None = None,
-    achieved: Mapping[str, Any],
-    verification: Mapping[str, Any],
-    summaries: Sequence[Mapping[str, Any]],
-    columns: Mapping[str, Any],
-    generalizations: Mapping[str, str],
-    partitioning: Mapping[str, Any],
-    cut: Mapping[str, Any],
-    retrieval: Mapping[str, Any],
-    timings_s: Mapping[str, float],
-    recoding: Mapping[str, Any] | None = None,
-    notes: Sequence[str] = (),
-    created: str | None = None,
-    made_by: str | None = None,
-) -> Report:
-    """Return the report of one run as a JSON-able dict.
+class ReportError(ValueError):
+    """What should be a report is none, or one of a layout that this version does not know."""
 
-    job: ``Job.to_dict()``.
-    rows: ``{"input", "published", "suppressed"}``.
-    class_sizes: pairs (size, number of classes of that size), as recounted from the files.
-    class_persons: where k counts persons, triples (persons, number of classes with so many, rows
-        of these); risks are of persons then.
-    achieved: ``{"k", "l", "t"}``, those that were measured.
-    verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
-    summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
-        "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
-        "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
-        ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
-    columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
-        "unlisted_policy", "index"}``, lists of column names and the two policies; ``index`` are
-        those of a pandas index, which are left out.
-    made_by: who made the release; see :func:`figures.maker`.
-    generalizations: how each quasi-identifier was generalized, by name.
-    recoding: how columns were recoded as a whole, for algorithms that do: ``levels``, the
-        generalization level of each attribute, ``metrics`` of their own, a ``summary`` in words,
-        and what else they tell.
 
-    In the report an attribute's NCP and LM are means per row, in [0, 1]; NCP of the whole is the
-    sum of the seed's eq. 3-4 and DP its eq. 2.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The job as run (``Job.to_dict()``); named here is what the figures are judged by."""
+
+    k: int
+    l: float | None = None  # noqa: E741 - as every paper calls it
+    t: float | None = None
+    diversity: str = "distinct"
+    missing_sensitive: str | None = None
+    entity_id: Any = None
+    algorithm: str = "mondrian"
+    input: str | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of the source: ``input`` = ``published`` + ``suppressed``."""
+
+    input: int
+    published: int
+    suppressed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """NCP and DP of the release, and means per value or class (docs/algorithms.md#losses)."""
+
+    DP: float
+    NCP: float
+    GCP: float
+    LM: float
+    C_avg: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """The chance of picking the right row, or person (docs/pages.md)."""
+
+    prosecutor_max: float
+    prosecutor_avg: float
+    journalist_max: float | None = None
+    marketer: float | None = None
+    rows_at_most_risk: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """A quasi-identifier: mean loss per row, and rows by how much of their value is published.
+
+    ``rows_by_loss``: pairs (loss, rows) of the rows neither exact nor hidden, the losses ascending.
     """
-    sizes = sorted((int(size), int(count)) for size, count in class_sizes)
-    persons = None if class_persons is None else sorted(tuple(map(int, p)) for p in class_persons)
-    k = int(job["k"])
-    attributes = merge_attributes(summaries, generalizations, rows["published"])
-    told = dict(recoding or {})
-    own = {name: told.pop(name) for name in ("levels", "metrics") if name in told}
-    raw = figures.raw_columns(columns)
-    note = {"note": figures.published_raw(columns), "columns": raw}
-    return {
-        **({"published_raw": note} if raw else {}),
-        "version": __version__,
-        "created": created or datetime.now(UTC).isoformat(timespec="seconds"),
-        "made_by": made_by,
-        "job": dict(job),
-        "input": job.get("input"),
-        "columns": dict(columns),
-        "rows": dict(rows),
-        "achieved": dict(achieved),
-        "equivalence_classes": sum(count for _, count in sizes),
-        "class_sizes": [list(pair) for pair in sizes],
-        **({} if persons is None else {"class_persons": [list(each[:2]) for each in persons]}),
-        "metrics": _metrics(sizes, summaries, attributes, rows, k) | own.get("metrics", {}),
-        "risk": _risk(sizes) if persons is None else _risk_of_persons(persons),
-        **({"levels": own["levels"]} if "levels" in own else {}),
-        **({"recoding": told} if told else {}),
-        "attributes": attributes,
-        "fragments": [_fragment(summary) for summary in summaries],
-        "partitioning": dict(partitioning),
-        "cut": dict(cut),
-        "retrieval": dict(retrieval),
-        "verification": dict(verification),
-        "timings_s": {phase: round(seconds, 3) for phase, seconds in timings_s.items()},
-        "notes": list(notes),
-        "limits": limits_of(job, columns, generalizations, partitioning.get("split_classes", 0)),
-    }
+
+    NCP: float
+    LM: float = 0
+    generalization: str | None = None
+    rows_exact: int | None = None
+    rows_star: int | None = None
+    rows_by_loss: tuple[tuple[float, int], ...] | None = None
 
 
-def merge_attributes(
-    summaries: Sequence[Mapping[str, Any]], generalizations: Mapping[str, str], rows: int
-) -> dict[str, dict[str, Any]]:
-    """Add the fragments' sums per attribute and turn the two losses into means over `rows`."""
-    merged: dict[str, dict[str, Any]] = {}
-    for name, generalization in generalizations.items():
-        parts = [summary["attributes"][name] for summary in summaries]
-        merged[name] = {
-            "NCP": _mean(sum(part["NCP"] for part in parts), rows),
-            "LM": _mean(sum(part["LM"] for part in parts), rows),
-            "generalization": generalization,
-            "rows_exact": sum(int(part["rows_exact"]) for part in parts),
-            "rows_star": sum(int(part["rows_star"]) for part in parts),
-            "rows_by_loss": _added([part["rows_by_loss"] for part in parts]),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """A part that was anonymized by itself; ``where`` is its condition as it may be shown."""
+
+    id: int
+    where: str | None = None
+    rows: int
+    equivalence_classes: int
+    DP: float = 0
+    NCP: float
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """What each column of the source was taken for; ``index`` is a pandas index, left out."""
+
+    identifiers: Names = ()
+    identifier_policy: str = "drop"
+    quasi_identifiers: Names = ()
+    sensitive: Names = ()
+    unlisted: Names = ()
+    unlisted_policy: str | None = None
+    index: Names = ()
+
+    @classmethod
+    def of(cls, columns: object) -> Columns:
+        """The columns in a JSON-able dict. Raises ReportError."""
+        found: Columns = _read(cls, columns, "columns")
+        return found
+
+    @property
+    def raw(self) -> Names:
+        """The columns that went out raw though the job does not name them."""
+        return self.unlisted if self.unlisted_policy == "publish" else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What was used for something that the job may leave open, beside what was asked."""
+
+    asked: str | None = None
+    used: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitioning:
+    """How the rows were divided into fragments."""
+
+    strategy: str | None = None
+    asked: Any = None
+    fragments: int | None = None
+    sample_rows: int | None = None
+    merged: int = 0
+    reason: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recoding:
+    """How columns were recoded as a whole; ``summary`` says it in words."""
+
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was checked on the files as written, and what failed."""
+
+    passed: bool = False
+    checked: Names = ()
+    failures: Names = ()
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """``decision`` is asked, approved, rejected, expired or abandoned."""
+
+    decision: str
+    by: str | None = None
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The report of one release: its job, what was measured, and how it was made."""
+
+    version: str = ""
+    created: str = ""
+    made_by: str | None = None
+    job: Asked
+    input: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    rows: Rows
+    achieved: Mapping[str, float | Mapping[str, float] | None]
+    equivalence_classes: int
+    class_sizes: tuple[tuple[int, int], ...] = ()
+    class_persons: tuple[tuple[int, int], ...] | None = None
+    metrics: Metrics
+    risk: Risk
+    levels: Mapping[str, Any] = field(default_factory=dict)
+    recoding: Recoding | None = None
+    attributes: Mapping[str, Attribute]
+    fragments: tuple[Fragment, ...] = ()
+    partitioning: Partitioning | None = None
+    cut: Choice | None = None
+    retrieval: Choice | None = None
+    verification: Verification = field(default_factory=Verification)
+    timings_s: Mapping[str, float] = field(default_factory=dict)
+    notes: Names = ()
+    limits: str = ""
+    approval: Approval | None = None
+    replaces: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The dict that it was read from; not to be changed."""
+
+    @classmethod
+    def of(cls, report: Report | Mapping[str, Any]) -> Report:
+        """The report, or that in a dict as :meth:`to_dict` makes it. Raises ReportError."""
+        return report if isinstance(report, Report) else cls.from_dict(report)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Report:
+        """The report in a JSON-able dict. Raises ReportError, which names what is wrong where."""
+        if _mapping(given, "").get("schema_version", 1) != SCHEMA_VERSION:
+            raise _wrong("schema_version", f"this version reads {SCHEMA_VERSION}")
+        report: Report = _read(cls, given, "")
+        if report.job.k < 1:
+            raise _wrong("job.k", "1 or more was expected")
+        try:
+            return replace(report, given=copy.deepcopy(given))
+        except RecursionError:
+            raise _wrong("", "it is nested too deeply") from None
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Report:
+        """The report in the content of its JSON file. Raises ReportError."""
+        try:
+            given = json.loads(content)
+        except (ValueError, RecursionError):
+            raise _wrong("", "it is no JSON, or nested too deeply") from None
+        return cls.from_dict(given)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON holds it: the dict that it was read from."""
+        return copy.deepcopy(dict(self.given))
+
+    def named(self) -> Report:
+        """The report as it is shown: a column whose name is empty is ``''``."""
+        columns = self.columns
+        roles: dict[str, Any] = {
+            role.name: tuple(name or NAMELESS for name in names)
+            for role in fields(columns)
+            if isinstance(names := getattr(columns, role.name), tuple)
         }
-    return merged
+        return replace(
+            self,
+            attributes={name or NAMELESS: each for name, each in self.attributes.items()},
+            levels={name or NAMELESS: level for name, level in self.levels.items()},
+            columns=replace(columns, **roles),
+        )
+
+    def achieves(self, key: str) -> float | None:
+        """The k, l or t achieved; of several sensitive attributes the weakest counts."""
+        reached = self.achieved.get(key)
+        if not isinstance(reached, Mapping):
+            return reached
+        worst: Callable[[Iterable[float]], float] = max if key == "t" else min
+        return worst(reached.values()) if reached else None
+
+    def overview(self) -> dict[str, float | None]:
+        """The figures that a list of releases shows, in one flat dict."""
+        metrics = self.metrics
+        return {
+            **{f"achieved_{key}": self.achieves(key) for key in ("k", "l", "t")},
+            "rows_input": self.rows.input,
+            "rows_published": self.rows.published,
+            "rows_suppressed": self.rows.suppressed,
+            "equivalence_classes": self.equivalence_classes,
+            "NCP": metrics.NCP,
+            "GCP": metrics.GCP,
+            "LM": metrics.LM,
+            "DP": metrics.DP,
+            "risk": self.risk.prosecutor_max,
+            "risk_avg": self.risk.prosecutor_avg,
+            "duration_s": round(sum(self.timings_s.values()), 3),
+        }
 
 
-def _added(parts: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
-    """Pairs (key, count) of several parts as one, the counts of a key added."""
-    counts: dict[float, float] = {}
-    for key, count in (pair for part in parts for pair in part):
-        counts[key] = counts.get(key, 0) + count
-    return [[key, counts[key]] for key in sorted(counts)]
+def _wrong(where: str, problem: str) -> ReportError:
+    place = where or "the whole"
+    return ReportError(f"the report is damaged, or of another version: {place}: {problem}")
 
 
-def _metrics(
-    sizes: Sequence[tuple[int, int]],
-    summaries: Sequence[Mapping[str, Any]],
-    attributes: Mapping[str, Mapping[str, Any]],
-    rows: Mapping[str, int],
-    k: int,
-) -> dict[str, float]:
-    classes = sum(count for _, count in sizes)
-    published, suppressed = rows["published"], rows["suppressed"]
-    ncp = float(sum(summary["NCP"] for summary in summaries))
-    # A suppressed row has lost everything: it counts 1 per attribute (Iyengar's loss).
-    lost = sum(float(a["LM"]) * published + suppressed for a in attributes.values())
-    return {
-        "DP": sum(size * size * count for size, count in sizes),
-        "NCP": ncp,
-        "GCP": _mean(ncp, published * len(attributes)),
-        "LM": _mean(lost, (published + suppressed) * len(attributes)),
-        "C_avg": _mean(_mean(published, classes), k),
+@cache
+def _kinds(part: type) -> dict[str, Any]:
+    """The types of a part's fields, by name."""
+    kinds = get_type_hints(part)
+    return {each.name: kinds[each.name] for each in fields(part) if each.name != "given"}
+
+
+def _read(kind: Any, given: object, where: str) -> Any:
+    """The value of a type of this module in a value of JSON; ``where`` is its path."""
+    if kind is Any:
+        return given
+    if is_dataclass(kind):
+        return _read_part(kind, given, where)
+    if get_origin(kind) is UnionType:
+        return _read_one_of(get_args(kind), given, where)
+    if get_origin(kind) is tuple:
+        return _read_tuple(get_args(kind), given, where)
+    if get_origin(kind) is Mapping:
+        each_kind = get_args(kind)[1]
+        items = _mapping(given, where).items()
+        return {name: _read(each_kind, each, f"{where}.{name}") for name, each in items}
+    return _read_plain(kind, given, where)
+
+
+def _read_part(part: Any, given: object, where: str) -> Any:
+    found = _mapping(given, where)
+    values = {
+        name: _read(kind, found[name], f"{where}.{name}".lstrip("."))
+        for name, kind in _kinds(part).items()
+        if name in found
     }
+    for each in fields(part):
+        if each.default is MISSING and each.default_factory is MISSING and each.name not in values:
+            raise _wrong(f"{where}.{each.name}".lstrip("."), "it is missing")
+    return part(**values)
 
 
-def _risk(sizes: Sequence[tuple[int, ...]]) -> dict[str, float]:
-    """The chance of picking the right row (El Emam and Dankar 2008).
-
-    Prosecutor: for a person known to be in the data. Journalist: for somebody of whom that is not
-    known; the classes of the population are at least as large, so the prosecutor's is the most it
-    can be. Marketer: the share of all rows that a match of everybody would name rightly.
-    """
-    rows = sum(size * count for size, count in sizes)
-    classes = sum(count for _, count in sizes)
-    highest = 1 / sizes[0][0] if sizes else 0.0
-    return {
-        "prosecutor_max": highest,
-        "prosecutor_avg": _mean(classes, rows),
-        "journalist_max": highest,
-        "marketer": _mean(classes, rows),
-        "rows_at_most_risk": sizes[0][0] * sizes[0][1] if sizes else 0,
-    }
+def _read_one_of(kinds: tuple[Any, ...], given: object, where: str) -> Any:
+    """A value that may be None; of two other types one is a mapping."""
+    if given is None and NoneType in kinds:
+        return None
+    kinds = tuple(kind for kind in kinds if kind is not NoneType)
+    return _read(kinds[-1] if isinstance(given, Mapping) else kinds[0], given, where)
 
 
-def _risk_of_persons(persons: Sequence[tuple[int, ...]]) -> dict[str, float]:
-    """The chance of picking the right person, where one may have several rows."""
-    risk = _risk([each[:2] for each in persons])
-    return {**risk, "rows_at_most_risk": persons[0][2] if persons else 0}
+def _read_tuple(kinds: tuple[Any, ...], given: object, where: str) -> tuple[Any, ...]:
+    """Values of one type (``tuple[x, ...]``), or of one type each."""
+    if not isinstance(given, list | tuple):
+        raise _wrong(where, "a list was expected")
+    if kinds[-1] is Ellipsis:
+        kinds = kinds[:1] * len(given)
+    if len(kinds) != len(given):
+        raise _wrong(where, f"{len(kinds)} values were expected")
+    return tuple(
+        _read(kind, each, f"{where}.{at}")
+        for at, (kind, each) in enumerate(zip(kinds, given, strict=True))
+    )
 
 
-def _fragment(summary: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("id", "where", "rows", "equivalence_classes", "DP", "NCP", "seconds")
-    return {key: summary[key] for key in keys if key in summary}
+def _read_plain(kind: type, given: object, where: str) -> Any:
+    """A text, a truth value, a count (``int``) or a finite number (``float``)."""
+    kinds = (int, float) if kind is float else kind
+    if not isinstance(given, kinds) or isinstance(given, bool) != (kind is bool):
+        raise _wrong(where, f"{_EXPECTED[kind]} was expected")
+    least = 0 if kind is int else -_MOST
+    if isinstance(given, int | float) and not least <= given <= _MOST:
+        raise _wrong(where, f"{_EXPECTED[kind]} within bounds was expected")
+    return given
 
 
-def _mean(total: float, count: float) -> float:
-    return total / count if count else 0.0
+_EXPECTED = {str: "a text", bool: "true or false", int: "a count", float: "a number"}
+
+
+def _mapping(given: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise _wrong(where, "an object was expected")
+    return given
+
+
+def overview(report: Report | Mapping[str, Any]) -> dict[str, float | None]:
+    """:meth:`Report.overview` of a report or its dict. Raises ReportError."""
+    return Report.of(report).overview()
+
+
+def json_content(report: Mapping[str, Any]) -> bytes:
+    """The content of ``_report.json``."""
+    text = json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode()
+
+
+def parsed(content: bytes) -> dict[str, Any]:
+    """The dict in the content of ``_report.json``, whatever wrote it. Raises ValueError."""
+    report: dict[str, Any] = json.loads(content)
+    return report

@@ -1,15 +1,12 @@
-"""How numbers and names are written, and how many classes make one bar. No markup here."""
+"""How numbers and names are written, and how many classes make one bar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 MAX_BARS = 16
-MAX_NAMES = 20
-NAMELESS = "''"
 _NARROW = 24
 _STEPS = (1, 2, 5)
 
@@ -30,17 +27,6 @@ class Bin:
         if self.high == self.low:
             return f"{self.low:,}"
         return f"{self.low:,}–{self.high:,}"
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """One requirement beside what the release reaches; `met` is None where it cannot be said."""
-
-    name: str
-    asked: float
-    achieved: float | None
-    met: bool | None
-    meaning: str
 
 
 def bins(class_sizes: Sequence[Sequence[int]], k: int) -> list[Bin]:
@@ -94,159 +80,6 @@ def _bin(low: int, high: int | None, pairs: Sequence[tuple[int, int]]) -> Bin:
     return Bin(low, high, sum(n for _, n in inside), sum(s * n for s, n in inside))
 
 
-def guarantees(report: Mapping[str, Any]) -> list[Guarantee]:
-    """k, l and t: asked beside achieved, with what each means in a sentence."""
-    job, achieved = report["job"], report["achieved"]
-    sensitive = ", ".join(report.get("columns", {}).get("sensitive", ())) or "the sensitive value"
-    found = [
-        _guarantee(
-            "k-anonymity", "k", job, achieved,
-            "Everybody looks the same as at least {less} others in every quasi-identifier."
-            + (" Persons are counted, not rows." if job.get("entity_id") else ""),
-        )
-    ]  # fmt: skip
-    if job.get("l") is not None:
-        kinds = {
-            "distinct": "Each class holds at least {asked} different values of " + sensitive + ".",
-            "entropy": "The values of " + sensitive + " in each class are as uncertain as {asked} "
-            "equally frequent ones.",
-            "recursive": "In each class no single value of " + sensitive + " outweighs the values "
-            "from the {asked}. most frequent on.",
-        }
-        diversity = str(job.get("diversity", "distinct"))
-        name = "l-diversity" if diversity == "distinct" else f"l-diversity ({diversity})"
-        sentence = kinds.get(diversity, "")
-        if job.get("missing_sensitive") == "value":
-            sentence += " A missing one counts as a value."
-        found.append(_guarantee(name, "l", job, achieved, sentence))
-    if job.get("t") is not None:
-        found.append(
-            _guarantee(
-                "t-closeness", "t", job, achieved,
-                "The distribution of " + sensitive + " in each class is within {asked} of the "
-                "distribution over the whole release.",
-            )
-        )  # fmt: skip
-    return found
-
-
-def warning(report: Mapping[str, Any]) -> str:
-    """What to mind about diversity that was not asked for; empty when there is nothing to."""
-    reached = weakest(report["achieved"].get("l"), min)
-    if report["job"].get("l") is not None or reached is None or reached >= 2:
-        return ""
-    sensitive = ", ".join(report.get("columns", {}).get("sensitive", ()))
-    return (
-        "l-diversity was not asked for, and in at least one class all rows that have a value of "
-        f"{sensitive} have the same: whoever is known to be in that class is known to have it. Set "
-        "l to prevent this."
-    )
-
-
-def raw_columns(columns: Mapping[str, Any]) -> list[str]:
-    """The columns that went out raw though the job does not name them, of a report's columns."""
-    return list(columns.get("unlisted", ())) if columns.get("unlisted_policy") == "publish" else []
-
-
-def published_raw(columns: Mapping[str, Any]) -> str:
-    """The first lines of a report with such columns; empty where there are none."""
-    raw = raw_columns(columns)
-    if not raw:
-        return ""
-    named = ", ".join(raw[:MAX_NAMES])
-    if len(raw) > MAX_NAMES:
-        named += f" and {len(raw) - MAX_NAMES:,} more"
-    count = "1 column goes" if len(raw) == 1 else f"{len(raw):,} columns go"
-    return (
-        f"{count} out raw, as unlisted: publish asks: {named}. k, l, t and the risks in this "
-        "report cover the columns that the job names, and not these: who knows a person's value in "
-        "one of them may find that person's row by it."
-    )
-
-
-def maker(made_by: object) -> str:
-    """Who made a release: a DAG, ``DAG_ID`` or ``DAG_ID/GROUP``, or None."""
-    if made_by is None:
-        return "the command line or Python"
-    dag_id, _, group = str(made_by).partition("/")
-    return f"the DAG {dag_id!r}" + (f" (group {group!r})" if group else "")
-
-
-def promise(asked: Mapping[str, Any]) -> str:
-    """What a job, or a report, says of k, l and t, in short; t only where there is one."""
-    said = [f"{key} = {value:g}" if _is_number(value := asked.get(key)) else f"no {key}"
-            for key in ("k", "l", "t")]  # fmt: skip
-    return ", ".join(said if asked.get("t") is not None else said[:2])
-
-
-def replaced(report: Mapping[str, Any]) -> str:
-    """Which release the one of this report replaces; empty where there was none to replace."""
-    told = report.get("replaces")
-    if not told:
-        return ""
-    whose = f" of {maker(told['made_by'])}" if "made_by" in told else ""
-    made = str(told.get("created", "")).replace("T", " ").replace("+00:00", " UTC")
-    return f"It replaces the release{whose}, {promise(told)}" + (f", made {made}" if made else "")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def waits(report: Mapping[str, Any]) -> bool:
-    """Whether the release, verified as it is, waits for somebody's approval."""
-    return bool(report.get("approval", {}).get("decision") == "asked")
-
-
-def denied(report: Mapping[str, Any]) -> bool:
-    """Whether an approval was asked for and did not come."""
-    return report.get("approval", {}).get("decision") in ("rejected", "expired", "abandoned")
-
-
-def approval(report: Mapping[str, Any]) -> str:
-    """What was decided about the release, by whom and when; empty where nobody was asked."""
-    given = report.get("approval")
-    if not given:
-        return ""
-    said = str(given["decision"]) + (f" by {given['by']}" if given.get("by") else "")
-    at = str(given.get("at", "")).replace("T", " ").replace("+00:00", " UTC")
-    return f"{said}, {at}" if at else said
-
-
-def weakest(reached: Any, worst: Callable[[Iterable[float]], float]) -> float | None:
-    """One figure; where there is one per sensitive attribute, the weakest counts."""
-    return worst(reached.values()) if isinstance(reached, Mapping) else reached
-
-
-def divided(parts: Mapping[str, Any]) -> str:
-    """How many fragments the rows were divided into, and who asked for so many."""
-    fragments = parts.get("fragments")
-    why = parts.get("reason") or f"asked for {parts.get('asked')}"
-    return f"{parts.get('strategy')}: {fragments} fragment{'s' * (fragments != 1)}, {why}"
-
-
-def used(choice: Mapping[str, Any]) -> str:
-    """What was used for something that the job may leave open, beside what was asked, and why."""
-    used, asked = choice.get("used"), choice.get("asked")
-    said = f"{used}, as asked" if used == asked else f"{used} (asked: {asked})"
-    reason = choice.get("reason")
-    return said if not reason or reason == "asked for" else f"{said}; {reason}"
-
-
-def _guarantee(
-    name: str, key: str, job: Mapping[str, Any], achieved: Mapping[str, Any], meaning: str
-) -> Guarantee:
-    asked = job[key]
-    reached = weakest(achieved.get(key), max if key == "t" else min)
-    met: bool | None = None
-    if reached is not None:
-        slack = 1e-9
-        met = reached <= asked + slack if key == "t" else reached >= asked - slack
-    # Not str.format: a column's name may hold braces.
-    text = meaning.replace("{less}", number(asked - 1)).replace("{asked}", number(asked))
-    return Guarantee(name, asked, reached, met, text)
-
-
 def number(value: float | None, digits: int = 2) -> str:
     """`1,234`, `1,234.5`; an en dash for a figure that was not measured."""
     if value is None:
@@ -284,20 +117,6 @@ def size(value: float) -> str:
         if value >= max(0.9995 * factor, 1e4):
             return f"{value / factor:.3g} {unit}"
     return number(value)
-
-
-def named(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The report as it is shown: a column whose name is empty is ``''``."""
-    shown = dict(report)
-    for part in ("attributes", "levels"):
-        if isinstance(found := report.get(part), Mapping):
-            shown[part] = {name or NAMELESS: value for name, value in found.items()}
-    if isinstance(roles := report.get("columns"), Mapping):
-        shown["columns"] = {
-            role: [each or NAMELESS for each in names] if isinstance(names, list) else names
-            for role, names in roles.items()
-        }
-    return shown
 
 
 def printable(text: object) -> str:

@@ -15,22 +15,28 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mondrian_ops.report import figures, markup
-from mondrian_ops.report.charts import Drawing, Line, Spot, text, ticks
+from mondrian_ops.report import figures
+from mondrian_ops.report.charts import Line, Lines, Spot, decimals, ticks
 from mondrian_ops.report.figures import number, percent
+from mondrian_ops.report.sections import Section, Table
 
 __all__ = [
     "CSV_NAME",
+    "DAMAGE",
     "FRONTIER_NAME",
     "HTML_NAME",
     "SVG_NAME",
     "frontier_files",
+    "frontier_section",
     "frontier_text",
 ]
 
 CSV_NAME, SVG_NAME, HTML_NAME = "frontier.csv", "frontier.svg", "frontier.html"
 FRONTIER_NAME = "frontier.json"
 """The frontier itself, as the archive of reports keeps it."""
+
+DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What is raised here for a frontier that is none."""
 
 Frontier = Mapping[str, Any]
 Point = Mapping[str, Any]
@@ -40,9 +46,6 @@ _CSV = (
     "equivalence_classes", "NCP", "GCP", "GCP_error", "LM", "DP", "C_avg", "risk_max", "risk_avg",
     "seconds", "reason",
 )  # fmt: skip
-
-_LOST = "Information lost (GCP)"
-_RISK = "Average risk"
 
 
 def frontier_files(frontier: Frontier) -> dict[str, bytes]:
@@ -154,73 +157,126 @@ def _csv(frontier: Frontier) -> str:
 
 
 def _html(frontier: Frontier) -> str:
-    draw = Drawing()
-    captions = (
-        "How much of the quasi-identifiers' information is gone. Look for the k from which on the "
-        "line climbs fast.",
-        "The chance of picking the right row for a person known to be in the data, averaged over "
-        "the rows; the thin line is the most that k allows.",
-    )
-    charts = (_loss_chart(frontier, draw), _risk_chart(frontier, draw))
-    shown = "".join(
-        markup.figure(title, caption, chart)
-        for title, caption, chart in zip((_LOST, _RISK), captions, charts, strict=True)
-    )
-    said = "".join(f"<p>{text(note)}</p>" for note in notes(frontier))
-    body = (
-        markup.section("Loss and risk against k", "", f'<div class="two">{shown}</div>')
-        + markup.section("All points", "", _table(frontier))
-        + markup.section("How to read this", "", said)
-    )
-    return markup.document(
-        heading="Privacy frontier",
-        title=frontier["input"],
-        subtitle=(frontier["input"], _made(frontier)),
-        body=body,
-        footer=f"Made by mondrian_ops {frontier['version']}, "
-        f"{frontier['created'].replace('T', ' ').replace('+00:00', ' UTC')}. It holds figures, and "
-        "no person's values.",
-    )
+    from mondrian_ops.report.page import render
 
-
-def _made(frontier: Frontier) -> str:
-    names = ", ".join(frontier["quasi_identifiers"])
-    return f"{frontier['algorithm']}, quasi-identifiers {names}"
-
-
-def _table(frontier: Frontier) -> str:
     columns = _columns(frontier)
     head = tuple(name for name, _ in columns)
     rows = [tuple(write(point) for _, write in columns) for point in _attained(frontier)]
-    table = markup.table(head, rows, right=range(len(head)))
-    refused = _refused(frontier)
-    return table + (markup.table(("not attainable", "why"), refused) if refused else "")
+    return render(
+        "frontier.html",
+        frontier=frontier,
+        drawings=_charts(frontier),
+        points=Table(head, rows, 0),
+        refused=Table(("not attainable", "why"), _refused(frontier), 2),
+        notes=notes(frontier),
+    )
 
 
 def _svg(frontier: Frontier) -> str:
     """Both charts beside each other as a picture of its own, in light or dark as its viewer is."""
-    draw = Drawing()
-    charts = ((_LOST, _loss_chart(frontier, draw)), (_RISK, _risk_chart(frontier, draw)))
-    drawn = "".join(
-        f'<text class="label" x="{x}" y="66">{text(title)}</text>'
-        f'<svg x="{x}" y="82" width="440" height="320" overflow="visible">{chart}</svg>'
-        for x, (title, chart) in zip((24, 496), charts, strict=True)
-    )
+    from mondrian_ops.report.page import render
+
     first = notes(frontier)[0]
-    on = first if len(first) < 100 else first[: first.index(":")]
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 960 420" width="960" '
-        f'height="420" role="img" aria-labelledby="t d"><title id="t">Privacy frontier</title>'
-        f'<desc id="d">{text(_described(frontier))}</desc><style>{markup.stylesheet()}</style>'
-        '<rect class="ground" width="960" height="420" rx="8"/>'
-        f'<text class="heading" x="24" y="34">{text(_name(frontier))}</text>'
-        f'<text class="tick end" x="936" y="34">{text(on)}</text>{drawn}</svg>\n'
+    return render(
+        "frontier.svg",
+        drawings=_charts(frontier),
+        name=frontier["input"].rstrip("/").rpartition("/")[2],
+        measured=first if len(first) < 100 else first[: first.index(":")],
     )
 
 
-def _name(frontier: Frontier) -> str:
-    """The last part of the input's place."""
-    return f"Loss and risk against k: {frontier['input'].rstrip('/').rpartition('/')[2]}"
+def frontier_section(frontier: Frontier, at: Mapping[str, tuple[float, float]]) -> Section | None:
+    """Loss against k for each l, with k and loss of releases in it, by name.
+
+    Returns None where no point is attainable; raises one of DAMAGE for what is no frontier.
+    """
+    points = _attained(frontier)
+    if not points:
+        return None
+    rows = [(number(p["k"]), _l(p["l"]), percent(p["GCP"]), percent(p["risk_avg"])) for p in points]
+    return Section(
+        "Frontier: loss against k",
+        "What other values of k and l would have cost, as measured on this input.",
+        loss_chart(frontier, at),
+        Table(("k", "l", "information lost (GCP)", "average risk"), rows, 0),
+    )
+
+
+def _charts(frontier: Frontier) -> list[tuple[str, str, Lines]]:
+    """Title, lead and chart of what is lost and of the risk."""
+    return [
+        (
+            "Information lost (GCP)",
+            "How much of the quasi-identifiers' information is gone. Look for the k from which on "
+            "the line climbs fast.",
+            loss_chart(frontier),
+        ),
+        (
+            "Average risk",
+            "The chance of picking the right row for a person known to be in the data, averaged "
+            "over the rows; the thin line is the most that k allows.",
+            _risk_chart(frontier),
+        ),
+    ]
+
+
+def loss_chart(frontier: Frontier, at: Mapping[str, tuple[float, float]] | None = None) -> Lines:
+    """Loss against k for each l; ``at`` has k and loss of releases to show in it, by name."""
+    pins = dict(at or {})
+    most = [p["GCP"] + (p.get("GCP_error") or 0) for p in _attained(frontier)]
+    most += [loss for _, loss in pins.values()]
+    levels = ticks(max(most, default=0.0))
+    return _chart(frontier, "GCP", levels, pins=pins)
+
+
+def _risk_chart(frontier: Frontier) -> Lines:
+    levels = ticks(1 / min(point["k"] for point in frontier["points"]))
+    return _chart(frontier, "risk_avg", levels, bound=True)
+
+
+def _chart(
+    frontier: Frontier,
+    figure: str,
+    levels: Sequence[float],
+    bound: bool = False,
+    pins: Mapping[str, tuple[float, float]] | None = None,
+) -> Lines:
+    pins = pins or {}
+    most = levels[-1]
+    ks = sorted({point["k"] for point in frontier["points"]})
+    place = _places(sorted({*ks, *(k for k, _ in pins.values())}))
+    lines = []
+    for style, (asked, points) in enumerate(_by_l(frontier)):
+        spots = tuple(
+            Spot(
+                place[p["k"]],
+                p[figure] / most,
+                f"k = {number(p['k'])}, {percent(p[figure])}",
+                (p.get("GCP_error") or 0.0) / most if figure == "GCP" else 0.0,
+            )
+            for p in points
+            if "reason" not in p
+        )
+        crosses = tuple(
+            (place[p["k"]], f"k = {number(p['k'])}, not attainable")
+            for p in points
+            if "reason" in p
+        )
+        lines.append(Line(_l(asked), style, spots, crosses))
+    allowed = tuple(Spot(place[k], 1 / k / most, "") for k in ks)
+    digits = decimals(levels[1])
+    return Lines(
+        _described(frontier),
+        tuple(lines),
+        [(place[k], number(k)) for k in ks],
+        [(level / most, percent(level, digits)) for level in levels],
+        "k",
+        Line("1 / k", 0, allowed) if bound else None,
+        tuple(
+            (name, Spot(place[k], loss / most, f"{name}: k = {number(k)}, {percent(loss)}"))
+            for name, (k, loss) in pins.items()
+        ),
+    )
 
 
 def _described(frontier: Frontier) -> str:
@@ -230,62 +286,13 @@ def _described(frontier: Frontier) -> str:
     )
 
 
-def _loss_chart(frontier: Frontier, draw: Drawing) -> str:
-    most = max((p["GCP"] + (p["GCP_error"] or 0) for p in _attained(frontier)), default=0.0)
-    return _chart(frontier, draw, _LOST, "GCP", most, bound=False)
-
-
-def _risk_chart(frontier: Frontier, draw: Drawing) -> str:
-    most = 1 / min(point["k"] for point in frontier["points"])
-    return _chart(frontier, draw, _RISK, "risk_avg", most, bound=True)
-
-
-def _chart(
-    frontier: Frontier, draw: Drawing, title: str, figure: str, most: float, bound: bool
-) -> str:
-    levels = ticks(most)
-    ks = sorted({point["k"] for point in frontier["points"]})
-    place = _places(ks)
-    lines = []
-    for style, (asked, points) in enumerate(_by_l(frontier)):
-        spots = tuple(
-            Spot(
-                place[p["k"]],
-                p[figure] / levels[-1],
-                f"k = {p['k']}, {percent(p[figure])}",
-                (p["GCP_error"] or 0.0) / levels[-1] if figure == "GCP" else 0.0,
-            )
-            for p in points
-            if "reason" not in p
-        )
-        crosses = tuple(
-            (place[p["k"]], f"k = {p['k']}, not attainable") for p in points if "reason" in p
-        )
-        lines.append(Line(_l(asked), style, spots, crosses))
-    allowed = tuple(Spot(place[k], 1 / k / levels[-1], f"{percent(1 / k)}") for k in ks)
-    upward = [(level / levels[-1], percent(level, _digits(levels[1]))) for level in levels]
-    return draw.lines(
-        f"{title} against k",
-        _described(frontier),
-        lines,
-        ([(place[k], str(k)) for k in ks], upward),
-        "k",
-        Line("1 / k", 0, allowed) if bound else None,
-    )
-
-
 def _by_l(frontier: Frontier) -> Iterator[tuple[float | None, list[Point]]]:
     points: Sequence[Point] = frontier["points"]
     for asked in sorted({point["l"] for point in points}, key=lambda l: l or 1):  # noqa: E741
         yield asked, [point for point in points if point["l"] == asked]
 
 
-def _places(ks: Sequence[int]) -> dict[int, float]:
+def _places(ks: Sequence[float]) -> dict[float, float]:
     """Where each k stands on an axis of even ratios."""
     first, span = math.log(ks[0]), math.log(ks[-1] / ks[0]) or 1.0
     return {k: (math.log(k) - first) / span if len(ks) > 1 else 0.5 for k in ks}
-
-
-def _digits(step: float) -> int:
-    """Decimals of a per cent that tell steps apart."""
-    return max(0, math.ceil(-math.log10(100 * step) - 1e-9))

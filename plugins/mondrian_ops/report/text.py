@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mondrian_ops.report import figures
-from mondrian_ops.report.figures import number, percent
+from mondrian_ops.report import figures, statements
+from mondrian_ops.report.document import Report
+from mondrian_ops.report.figures import number, percent, printable
 
 MAX_FRAGMENTS = 16
 MAX_ATTRIBUTES = 40
@@ -15,9 +16,12 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "head": "\x1b[1m", "soft": "\x1b[2m"}
 
 
-def render_text(report: Mapping[str, Any], width: int = 80, colour: bool = False) -> str:
-    """Return the report as lines of at most `width` characters (60 to 120), no trailing newline."""
-    report = figures.named(report)
+def render_text(report: Report | Mapping[str, Any], width: int = 80, colour: bool = False) -> str:
+    """The report as lines of at most `width` characters (60 to 120), no trailing newline.
+
+    Raises ReportError.
+    """
+    report = Report.of(report).named()
     width = min(max(width, 60), 120)
     paint = _Paint(colour)
     blocks = (
@@ -36,92 +40,87 @@ class _Paint:
     def __init__(self, on: bool) -> None:
         self._on = on
 
-    def __call__(self, style: str, said: str) -> str:
-        return f"{_COLOURS[style]}{said}\x1b[0m" if self._on else said
+    def __call__(self, style: str, text: str) -> str:
+        return f"{_COLOURS[style]}{text}\x1b[0m" if self._on else text
 
 
-def _head(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
-    release = figures.printable(report["job"].get("output") or "in-memory table")
-    verification = report.get("verification", {})
-    if figures.waits(report):
+def _head(report: Report, width: int, paint: _Paint) -> list[str]:
+    release = printable(report.job.output or "in-memory table")
+    state, _ = statements.outcome(report)
+    if state == "waiting":
         return [paint("head", "WAITS FOR APPROVAL") + "  " + _short(release, width - 20)]
-    if figures.denied(report):
+    if state == "rejected":
         return [paint("bad", "NOT APPROVED") + "  nothing was published"]
-    if verification.get("passed"):
+    if state == "published":
         return [paint("good", "PUBLISHED") + "  " + _short(release, width - 11)]
     lines = [paint("bad", "REFUSED") + "  nothing was published"]
-    for failure in verification.get("failures", ()):
-        lines += _wrap(f"- {figures.printable(failure)}", width, "  ")
+    for failure in report.verification.failures:
+        lines += _wrap(f"- {printable(failure)}", width, "  ")
     return lines
 
 
-def _raw(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
-    said = figures.published_raw(report.get("columns", {}))
-    return [paint("bad", line) for line in _wrap(figures.printable(said), width)] if said else []
+def _raw(report: Report, width: int, paint: _Paint) -> list[str]:
+    raw = statements.published_raw(report.columns)
+    return [paint("bad", line) for line in _wrap(printable(raw), width)] if raw else []
 
 
-def _guarantees(report: Mapping[str, Any], paint: _Paint) -> list[str]:
+def _guarantees(report: Report, paint: _Paint) -> list[str]:
     lines = [paint("head", f"{'':<26}{'asked':>10}{'achieved':>12}")]
-    for found in figures.guarantees(report):
-        word = {True: paint("good", "met"), False: paint("bad", "NOT MET"), None: "not measured"}
+    verdicts = {True: paint("good", "met"), False: paint("bad", "NOT MET"), None: "not measured"}
+    for each in statements.guarantees(report):
         lines.append(
-            f"{found.name:<26}{number(found.asked):>10}{number(found.achieved):>12}  "
-            f"{word[found.met]}"
+            f"{each.name:<26}{number(each.asked):>10}{number(each.achieved):>12}  "
+            f"{verdicts[each.met]}"
         )
     return lines
 
 
-def _has_raw(report: Mapping[str, Any]) -> bool:
-    return bool(figures.raw_columns(report.get("columns", {})))
-
-
-def _figures(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
-    rows, metrics, risk = report["rows"], report["metrics"], report["risk"]
-    classes = report["equivalence_classes"]
-    mean = rows["published"] / classes if classes else 0
-    covered = ", by the columns that the job names" if _has_raw(report) else ""
+def _figures(report: Report, width: int, paint: _Paint) -> list[str]:
+    rows, metrics, risk = report.rows, report.metrics, report.risk
+    classes = report.equivalence_classes
+    mean = rows.published / classes if classes else 0
+    covered = ", by the columns that the job names" if report.columns.raw else ""
     pairs = (
-        ("rows", f"{number(rows['input'])} read, {number(rows['published'])} published, "
-                 f"{number(rows['suppressed'])} suppressed"),
+        ("rows", f"{number(rows.input)} read, {number(rows.published)} published, "
+                 f"{number(rows.suppressed)} suppressed"),
         ("classes", f"{number(classes)}, {number(mean, 1)} rows on average"),
-        ("risk", f"at most {percent(risk['prosecutor_max'])}, on average "
-                 f"{percent(risk['prosecutor_avg'])}{covered}"),
-        ("information lost", f"GCP {percent(metrics['GCP'])}, LM {percent(metrics['LM'])}, "
-                             f"NCP {number(metrics['NCP'], 1)}"),
-        ("class size", f"DP {number(metrics['DP'])}, C_avg {number(metrics['C_avg'])}"),
+        ("risk", f"at most {percent(risk.prosecutor_max)}, on average "
+                 f"{percent(risk.prosecutor_avg)}{covered}"),
+        ("information lost", f"GCP {percent(metrics.GCP)}, LM {percent(metrics.LM)}, "
+                             f"NCP {number(metrics.NCP, 1)}"),
+        ("class size", f"DP {number(metrics.DP)}, C_avg {number(metrics.C_avg)}"),
         ("time", ", ".join(f"{phase.replace('_', ' ')} {figures.seconds(taken)}"
-                           for phase, taken in report.get("timings_s", {}).items())),
+                           for phase, taken in report.timings_s.items())),
     )  # fmt: skip
     lines: list[str] = []
-    for name, said in pairs:
-        if said:
-            lines += _hang(f"{name:<18}", said, width)
+    for name, value in pairs:
+        if value:
+            lines += _hang(f"{name:<18}", value, width)
     return lines
 
 
-def _attributes(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
-    attributes = list(report["attributes"].items())
-    rows = report["rows"]["published"] or 1
-    wide = min(max((len(figures.printable(name)) for name, _ in attributes), default=0), 24)
+def _attributes(report: Report, width: int, paint: _Paint) -> list[str]:
+    attributes = list(report.attributes.items())
+    rows = report.rows.published or 1
+    wide = min(max((len(printable(name)) for name, _ in attributes), default=0), 24)
     wide = max(wide, len("quasi-identifier"))
-    most = max((a["NCP"] for _, a in attributes), default=0) or 1
+    most = max((a.NCP for _, a in attributes), default=0) or 1
     head = f"{'quasi-identifier':<{wide}}  {'kind':<9} {'lost':>7} {'exact':>7}"
     lines = [paint("head", head)]
     for name, a in attributes[:MAX_ATTRIBUTES]:
-        exact = percent(a["rows_exact"] / rows) if "rows_exact" in a else "–"
+        exact = "–" if a.rows_exact is None else percent(a.rows_exact / rows)
         lines.append(
-            f"{_short(figures.printable(name), wide):<{wide}}  "
-            f"{a.get('generalization') or '':<9.9} {percent(a['NCP']):>7} {exact:>7}  "
-            f"{_bar(a['NCP'] / most, width - wide - 30)}".rstrip()
+            f"{_short(printable(name), wide):<{wide}}  "
+            f"{a.generalization or '':<9.9} {percent(a.NCP):>7} {exact:>7}  "
+            f"{_bar(a.NCP / most, width - wide - 30)}".rstrip()
         )
     return _more(lines, len(attributes) - MAX_ATTRIBUTES)
 
 
-def _classes(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
-    sizes = report.get("class_sizes")
-    if not sizes:
+def _classes(report: Report, width: int, paint: _Paint) -> list[str]:
+    if not report.class_sizes:
         return []
-    found = figures.bins(sizes, int(report["job"]["k"]))
+    found = figures.bins(report.class_sizes, report.job.k)
     most = max(b.classes for b in found) or 1
     lines = [paint("head", f"{'rows in a class':<16}  {'classes':>11}")]
     for b in filter(lambda b: b.classes, found):
@@ -130,41 +129,36 @@ def _classes(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
     return lines
 
 
-def _fragments(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
-    fragments = report.get("fragments") or []
-    columns = len(report["attributes"]) or 1
+def _fragments(report: Report, width: int, paint: _Paint) -> list[str]:
+    fragments = report.fragments
+    columns = len(report.attributes) or 1
     lines = [paint("head", f"{'fragment':>8} {'rows':>12} {'classes':>10} {'lost':>7}  where")]
     for f in fragments[:MAX_FRAGMENTS]:
-        lost = percent(f["NCP"] / (f["rows"] * columns or 1))
-        where = _short(figures.printable(f.get("where") or "all rows"), width - 42)
-        lines.append(
-            f"{f['id']:>8} {f['rows']:>12,} {f['equivalence_classes']:>10,} {lost:>7}  {where}"
-        )
+        lost = percent(f.NCP / (f.rows * columns or 1))
+        where = _short(printable(f.where or "all rows"), width - 42)
+        lines.append(f"{f.id:>8} {f.rows:>12,} {f.equivalence_classes:>10,} {lost:>7}  {where}")
     return _more(lines, len(fragments) - MAX_FRAGMENTS)
 
 
-def _rest(report: Mapping[str, Any], width: int, paint: _Paint) -> list[str]:
-    cut, parts = report.get("cut", {}), report.get("partitioning", {})
-    columns = report.get("columns", {})
-    said: list[tuple[str, str]] = [("warning", figures.warning(report))]
-    said.append(("algorithm", str(report["job"].get("algorithm", "mondrian"))))
-    if cut:
-        said.append(("cut", ": ".join(filter(None, (cut.get("used"), cut.get("reason"))))))
-    said.append(("recoding", report.get("recoding", {}).get("summary", "")))
-    if parts.get("note"):
-        said.append(("partitioning", parts["note"]))
-    if columns.get("unlisted"):
-        policy = "published unchanged" if columns.get("unlisted_policy") == "publish" else "dropped"
-        said.append(("not in the job", f"{', '.join(columns['unlisted'])}: {policy}"))
-    if columns.get("index"):
-        said.append(("pandas index", f"{', '.join(columns['index'])}: left out"))
-    said += [("note", note) for note in report.get("notes", ())]
-    said.append(("approval", figures.approval(report)))
-    said.append(("limits", report.get("limits", "")))
+def _rest(report: Report, width: int, paint: _Paint) -> list[str]:
+    cut, parts, columns = report.cut, report.partitioning, report.columns
+    policy = "published unchanged" if columns.raw else "dropped"
+    facts = (
+        ("warning", statements.warning(report)),
+        ("algorithm", report.job.algorithm),
+        ("cut", ": ".join(filter(None, (cut.used, cut.reason))) if cut else ""),
+        ("recoding", report.recoding.summary if report.recoding else ""),
+        ("partitioning", (parts.note or "") if parts else ""),
+        ("not in the job", f"{', '.join(columns.unlisted)}: {policy}" if columns.unlisted else ""),
+        ("pandas index", f"{', '.join(columns.index)}: left out" if columns.index else ""),
+        *(("note", note) for note in report.notes),
+        ("approval", statements.approval(report)),
+        ("limits", report.limits),
+    )
     lines: list[str] = []
-    for name, value in said:
+    for name, value in facts:
         if value:
-            lines += _hang(f"{name:<16}", figures.printable(value), width)
+            lines += _hang(f"{name:<16}", printable(value), width)
     return [paint("soft", line) for line in lines]
 
 
@@ -175,16 +169,16 @@ def _bar(share: float, width: int) -> str:
     return "█" * whole + (_BLOCKS[part] if part else "")
 
 
-def _short(said: str, width: int) -> str:
-    return said if len(said) <= width else said[: max(width - 1, 1)] + "…"
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 1)] + "…"
 
 
-def _wrap(said: str, width: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(said, width, subsequent_indent=indent) or [""]
+def _wrap(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=indent) or [""]
 
 
-def _hang(name: str, said: str, width: int) -> Iterable[str]:
-    return textwrap.wrap(said, width, initial_indent=name, subsequent_indent=" " * len(name))
+def _hang(name: str, text: str, width: int) -> Iterable[str]:
+    return textwrap.wrap(text, width, initial_indent=name, subsequent_indent=" " * len(name))
 
 
 def _more(lines: Sequence[str], left: int) -> list[str]:

@@ -8,7 +8,6 @@ from others is answered as what is not there.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
@@ -26,8 +25,12 @@ from mondrian_ops import links
 from mondrian_ops import report as reports
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.report import figures
+from mondrian_ops.report.charts import Spark, Spot
+from mondrian_ops.report.frontier import DAMAGE, frontier_section
+from mondrian_ops.report.page import STYLE, environment
+from mondrian_ops.report.sections import Section, Table, sections
 from mondrian_ops.storage import Archive
-from mondrian_ops.web import comparison, details
+from mondrian_ops.web import comparison
 from mondrian_ops.web.reader import Listing, Reader
 from mondrian_ops.web.releases import (
     NIGHTS,
@@ -44,14 +47,13 @@ __all__ = ["create"]
 HERE = Path(__file__).parent
 
 STATIC = {
-    "charts.js": "text/javascript",
-    "echarts.min.js": "text/javascript",
     "icon-dark.svg": "image/svg+xml",
     "icon.svg": "image/svg+xml",
     "links.js": "text/javascript",
     "look.js": "text/javascript",
     "pages.css": "text/css",
     "pages.js": "text/javascript",
+    STYLE.name: "text/css",
 }
 
 HEADERS = {
@@ -170,7 +172,10 @@ class Pages:
             before=before[-1] if before else None,
             tasks=_tasks(release, _airflow_root(request)),
             answer=_answer(release, _airflow_root(request)),
-            **_of_report(report, has_report=reports.JSON_NAME in release.files),
+            report=report,
+            sections=sections(report) if report else [],
+            from_list=_from_list(release),
+            is_damaged=report is None and reports.JSON_NAME in release.files,
             frontier=_frontier(reader, {"this release": release}),
         )
 
@@ -184,11 +189,10 @@ class Pages:
         """The report as one page for filing, made anew: nothing that is kept is taken as markup."""
         reader = Reader(self._listing, user)
         report = reader.report(reader.release(entry_id))
-        try:
-            page = reports.render_html(report or {})
-        except details.DAMAGE:
-            raise HTTPException(404, "This release has no report that can be shown.") from None
-        return _download(page.encode(), "text/html; charset=utf-8", f"{entry_id}.html")
+        if report is None:
+            raise HTTPException(404, "This release has no report that can be shown.")
+        page = reports.render_html(report).encode()
+        return _download(page, "text/html; charset=utf-8", f"{entry_id}.html")
 
     def compare(
         self,
@@ -201,17 +205,13 @@ class Pages:
             raise HTTPException(400, "Choose two releases to compare.")
         reader = Reader(self._listing, user)
         pair = sorted((reader.release(each) for each in id), key=lambda release: release.time)
-        told = [reader.report(release) for release in pair]
-        try:
-            sections = comparison.compared([report for report in told if report is not None])
-        except details.DAMAGE:
-            sections = []
+        found = [report for release in pair if (report := reader.report(release)) is not None]
         return self._page(
             request,
             "compare.html",
             pair=pair,
             figures=comparison.figures_of_both(pair),
-            sections=sections,
+            sections=comparison.compared(found) if len(found) == 2 else [],
             frontier=_frontier(reader, dict(zip("AB", pair, strict=True))),
         )
 
@@ -220,7 +220,7 @@ class Pages:
         if name not in STATIC:
             raise HTTPException(404)
         headers = {**HEADERS, "Cache-Control": "private, max-age=31536000, immutable"}
-        content = (HERE / "static" / name).read_bytes()
+        content = _static_file(name).read_bytes()
         return Response(content, media_type=STATIC[name], headers=headers)
 
     def nothing(self, rest: str) -> Response:
@@ -264,42 +264,32 @@ def _said(error: Exception) -> tuple[int, str]:
     return 500, "Something went wrong; the API server's log says what."
 
 
-def _of_report(report: details.Report | None, has_report: bool) -> dict[str, Any]:
-    """What the page of a release shows of its report; ``damaged`` where that makes no sense."""
-    empty = ("cards", "sections", "guarantees", "columns", "making", "checked", "warning", "notes")
-    nothing = {**dict.fromkeys(empty, ()), "damaged": has_report}
-    if report is None:
-        return nothing
-    try:
-        verification = report.get("verification") or {}
-        return {
-            "cards": details.cards(report),
-            "sections": details.sections(report),
-            "guarantees": details.guarantees(report),
-            "columns": details.columns(report),
-            "making": details.making(report),
-            "checked": [str(each) for each in verification.get("checked", ())],
-            "warning": _warning(report),
-            "notes": [str(each) for each in [*report.get("notes", ()), report.get("limits", "")]],
-            "damaged": False,
-        }
-    except details.DAMAGE:
-        return nothing
+def _from_list(release: Release) -> Table:
+    """What was asked and achieved, where only the list tells."""
+    rows = [
+        (name, figures.number(asked), figures.number(achieved))
+        for name, asked, achieved in (
+            ("k-anonymity", release.k, release.achieved_k),
+            ("l-diversity", release.l, release.achieved_l),
+            ("t-closeness", release.t, release.achieved_t),
+        )
+        if asked is not None or name == "k-anonymity"
+    ]
+    return Table(("requirement", "asked", "achieved"), rows)
 
 
-def _warning(report: details.Report) -> str:
-    """What to mind before all else."""
-    warnings = (figures.published_raw(report.get("columns") or {}), figures.warning(report))
-    return " ".join(filter(None, warnings))
-
-
-def _frontier(reader: Reader, at: dict[str, Release]) -> details.Section | None:
+def _frontier(reader: Reader, at: dict[str, Release]) -> Section | None:
     """The frontier of the input that these releases have in common, if somebody measured it."""
     inputs = {dataset_name(release.input) for release in at.values()}
-    told = reader.frontier(*inputs) if len(inputs) == 1 else None
+    frontier = reader.frontier(*inputs) if len(inputs) == 1 else None
+    pins = {
+        name: (release.k, release.GCP)
+        for name, release in at.items()
+        if release.k is not None and release.GCP is not None
+    }
     try:
-        return details.frontier(told, at) if told else None
-    except details.DAMAGE:
+        return frontier_section(frontier, pins) if frontier else None
+    except DAMAGE:
         return None
 
 
@@ -308,23 +298,28 @@ def _dataset(
 ) -> dict[str, Any]:
     """A dataset's latest figures and its sparkline."""
     shown = [release for release, _ in nights[-NIGHTS:] if release.GCP is not None]
+    marked = [bool(drifts.get(release.id)) for release in shown]
+    latest = shown[-1] if shown else None
+    return {"name": series, "latest": latest, "chart": _spark(shown, marked)}
+
+
+def _spark(shown: list[Release], marked: list[bool]) -> Spark:
     losses = [release.GCP or 0.0 for release in shown]
-    label = "no release was published"
-    if losses:
-        low, high = figures.percent(min(losses)), figures.percent(max(losses))
-        label = f"information lost in {len(losses)} releases: {low} to {high}, "
-        label += f"now {figures.percent(losses[-1])}"
-    return {
-        "name": series,
-        "latest": shown[-1] if shown else None,
-        "chart": {
-            "kind": "spark",
-            "label": label,
-            "labels": [release.time[:16].replace("T", " ") for release in shown],
-            "values": losses,
-            "marked": [at for at, release in enumerate(shown) if drifts.get(release.id)],
-        },
-    }
+    low, high = min(losses, default=0.0), max(losses, default=0.0)
+    spots = tuple(
+        Spot(
+            at / (len(shown) - 1) if len(shown) > 1 else 0.5,
+            (loss - low) / (high - low) if high > low else 0.5,
+            f"{release.time[:16].replace('T', ' ')}: {figures.percent(loss)} lost",
+            marked=is_marked,
+        )
+        for at, (release, loss, is_marked) in enumerate(zip(shown, losses, marked, strict=True))
+    )
+    return Spark(
+        f"Information lost in {len(losses)} releases: {figures.percent(low)} to "
+        f"{figures.percent(high)}, now {figures.percent(losses[-1] if losses else 0.0)}",
+        spots,
+    )
 
 
 def _tasks(release: Release, root: str) -> list[tuple[str, str]]:
@@ -363,33 +358,21 @@ def _airflow_root(request: Request) -> str:
 
 
 def _templates() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # Before it is escaped, text loses what reorders or hides it on a screen.
-        finalize=lambda value: figures.printable(value) if type(value) is str else value,
+    found = environment(HERE / "templates")
+    found.filters["when"] = lambda release: (
+        release.when.strftime("%Y-%m-%d %H:%M") if release.when else "–"
     )
-    environment.filters |= {
-        "number": figures.number,
-        "percent": _dash(figures.percent),
-        "seconds": _dash(figures.seconds),
-        "size": _dash(figures.size),
-        "when": lambda release: release.when.strftime("%Y-%m-%d %H:%M") if release.when else "–",
-    }
-    environment.globals |= {"version": _version(), "json": json}
-    return environment
+    found.globals["version"] = _version()
+    return found
 
 
-def _dash(write: Callable[[float], str]) -> Callable[[float | None], str]:
-    return lambda value: "–" if value is None else write(value)
+def _static_file(name: str) -> Path:
+    return STYLE if name == STYLE.name else HERE / "static" / name
 
 
 def _version() -> str:
     """A text that changes with the static files."""
     digest = hashlib.sha256()
     for name in sorted(STATIC):
-        digest.update((HERE / "static" / name).read_bytes())
+        digest.update(_static_file(name).read_bytes())
     return digest.hexdigest()[:12]

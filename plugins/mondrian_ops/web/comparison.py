@@ -5,38 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mondrian_ops.report import figures
+from mondrian_ops.report.document import Report
 from mondrian_ops.report.figures import number, percent, seconds
-from mondrian_ops.web.details import Report, Section
+from mondrian_ops.report.sections import Section, Table, class_sizes, losses
 from mondrian_ops.web.releases import Release
 
 __all__ = ["compared", "figures_of_both"]
 
+_FIGURES = (
+    ("k asked", "k", number),
+    ("k achieved", "achieved_k", number),
+    ("l asked", "l", number),
+    ("l achieved", "achieved_l", number),
+    ("Rows read", "rows_input", number),
+    ("Rows published", "rows_published", number),
+    ("Rows suppressed", "rows_suppressed", number),
+    ("Classes", "equivalence_classes", number),
+    ("Information lost (GCP)", "GCP", percent),
+    ("NCP", "NCP", number),
+    ("Loss (LM)", "LM", percent),
+    ("Discernibility (DP)", "DP", number),
+    ("Highest risk", "risk", percent),
+    ("Average risk", "risk_avg", percent),
+    ("Time", "duration_s", seconds),
+)
 
-def figures_of_both(pair: Sequence[Release]) -> list[tuple[str, str, str, str]]:
-    """Each figure of both releases: name, A, B, and by how much B is more or less."""
-    told = (
-        ("k asked", "k", number),
-        ("k achieved", "achieved_k", number),
-        ("l asked", "l", number),
-        ("l achieved", "achieved_l", number),
-        ("Rows read", "rows_input", number),
-        ("Rows published", "rows_published", number),
-        ("Rows suppressed", "rows_suppressed", number),
-        ("Classes", "equivalence_classes", number),
-        ("Information lost (GCP)", "GCP", percent),
-        ("NCP", "NCP", number),
-        ("Loss (LM)", "LM", percent),
-        ("Discernibility (DP)", "DP", number),
-        ("Highest risk", "risk", percent),
-        ("Average risk", "risk_avg", percent),
-        ("Time", "duration_s", seconds),
-    )
-    found = []
-    for name, field, write in told:
+
+def figures_of_both(pair: Sequence[Release]) -> Table:
+    """Each figure of both releases, and by how much B is more or less than A."""
+    rows = []
+    for name, field, write in _FIGURES:
         a, b = (getattr(release, field) for release in pair)
-        shown = ["–" if value is None else write(value) for value in (a, b)]
-        found.append((name, shown[0], shown[1], _difference(a, b)))
-    return found
+        texts = ("–" if value is None else write(value) for value in (a, b))
+        rows.append((name, *texts, _difference(a, b)))
+    return Table(("", "A", "B", "B compared with A"), rows)
 
 
 def _difference(a: float | None, b: float | None) -> str:
@@ -46,67 +48,43 @@ def _difference(a: float | None, b: float | None) -> str:
 
 
 def compared(pair: Sequence[Report]) -> list[Section]:
-    """Two releases in one chart each: loss per column, and shares of classes by size."""
-    names = sorted({name for report in pair for name in report["attributes"]})
-    loss: list[list[float | None]] = [
-        [report["attributes"].get(name, {}).get("NCP") for name in names] for report in pair
-    ]
-    return [
-        {
-            "title": "Information lost per quasi-identifier",
-            "lead": "A column that one of them does not have has no bar.",
-            "chart": {
-                "kind": "across",
-                "label": "; ".join(
-                    f"{name}: {_or_dash(a)} and {_or_dash(b)}"
-                    for name, a, b in zip(names, *loss, strict=True)
-                ),
-                "percent": True,
-                "labels": names,
-                "series": [
-                    {"name": letter, "values": values}
-                    for letter, values in zip("AB", loss, strict=True)
-                ],
-            },
-            "head": ("column", "A", "B"),
-            "rows": [
-                (name, _or_dash(a), _or_dash(b)) for name, a, b in zip(names, *loss, strict=True)
-            ],
-        },
-        _sizes_compared(pair),
-    ]
+    """Two releases in one chart each: loss per column, and shares of rows by class size."""
+    return [_losses(pair), _class_sizes(pair)]
 
 
-def _sizes_compared(pair: Sequence[Report]) -> Section:
-    k = min(int(report["job"]["k"]) for report in pair)
+def _losses(pair: Sequence[Report]) -> Section:
+    names = dict.fromkeys(name for report in pair for name in report.attributes)
+    rows = []
+    for name in names:
+        found = [report.attributes.get(name) for report in pair]
+        rows.append((name, *("–" if each is None else percent(each.NCP) for each in found)))
+    return losses(
+        "A column that one of them does not have has no bar.",
+        [(letter, report.attributes) for letter, report in zip("AB", pair, strict=True)],
+        Table(("column", "A", "B"), rows),
+    )
+
+
+def _class_sizes(pair: Sequence[Report]) -> Section:
+    k = min(report.job.k for report in pair)
     merged: dict[int, int] = {}
-    for size, classes in (each for report in pair for each in report["class_sizes"]):
+    for size, classes in (each for report in pair for each in report.class_sizes):
         merged[size] = merged.get(size, 0) + classes
     bins = figures.bins(sorted(merged.items()), k)
-    shares = [_shares(report["class_sizes"], bins) for report in pair]
-    labels = [each.label for each in bins]
-    return {
-        "title": "Class sizes",
-        "lead": "The share of each release's rows that are in classes of a size.",
-        "chart": {
-            "kind": "bars",
-            "label": "; ".join(
-                f"{label} rows: {percent(a)} and {percent(b)}"
-                for label, a, b in zip(labels, *shares, strict=True)
-            ),
-            "axis": "rows in a class",
-            "percent": True,
-            "labels": labels,
-            "series": [
-                {"name": letter, "values": values}
-                for letter, values in zip("AB", shares, strict=True)
+    shares = [_shares(report.class_sizes, bins) for report in pair]
+    return class_sizes(
+        "The share of each release's rows that are in classes of a size.",
+        bins,
+        list(zip("AB", shares, strict=True)),
+        Table(
+            ("rows in a class", "A", "B"),
+            [
+                (each.label, percent(a), percent(b))
+                for each, a, b in zip(bins, *shares, strict=True)
             ],
-        },
-        "head": ("rows in a class", "A", "B"),
-        "rows": [
-            (label, percent(a), percent(b)) for label, a, b in zip(labels, *shares, strict=True)
-        ],
-    }
+        ),
+        k,
+    )
 
 
 def _shares(sizes: Sequence[Sequence[int]], bins: Sequence[figures.Bin]) -> list[float]:
@@ -120,7 +98,3 @@ def _shares(sizes: Sequence[Sequence[int]], bins: Sequence[figures.Bin]) -> list
         / rows
         for each in bins
     ]
-
-
-def _or_dash(share: float | None) -> str:
-    return "–" if share is None else percent(share)

@@ -70,12 +70,15 @@ class Reader:
             raise HTTPException(404, "This release has no report.")
         return self._file(release.id, reports.JSON_NAME)
 
-    def report(self, release: Release) -> dict[str, Any] | None:
-        """The report of a release; None where there is none, or it is damaged."""
+    def report(self, release: Release) -> reports.Report | None:
+        """The report of a release as it is shown; None where there is none, or it is damaged."""
         if reports.JSON_NAME not in release.files:
             return None
-        found = _object(self._file(release.id, reports.JSON_NAME))
-        return None if found is None else reports.named(found)
+        content = self._file(release.id, reports.JSON_NAME)
+        try:
+            return reports.Report.from_json(content).named()
+        except reports.ReportError:
+            return None
 
     def frontier(self, location: str) -> Mapping[str, Any] | None:
         """The newest frontier that there is of an input, given without its date."""

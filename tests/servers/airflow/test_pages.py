@@ -139,11 +139,12 @@ def watched(page: Page) -> list[str]:
 
 def drawn(where: Page | FrameLocator) -> None:
     """Look at every chart of a page; each must be drawn."""
-    charts = where.locator("[data-chart]")
+    charts = where.locator("svg.chart")
     charts.first.wait_for()
     for at in range(charts.count()):
         charts.nth(at).scroll_into_view_if_needed()
-        charts.nth(at).locator("svg path").first.wait_for(state="attached")
+        box = charts.nth(at).locator(".mark").first.bounding_box()
+        assert box is not None and box["height"] > 0
 
 
 def test_from_the_form_to_the_figures_of_the_release(project, visit, shots):
@@ -345,17 +346,28 @@ def test_a_chart_can_be_walked_through_by_keyboard(visit, archive):
     page = visit("ada").new_page()
     page.goto(f"/mondrian_ops/releases/{entry_id(39)}")
     drawn(page)
-    sizes = page.locator("#class-sizes [data-chart]")
+    sizes = page.locator("#class-sizes svg.chart")
     sizes.focus()
-    told = page.locator("#told")
+    announced = page.locator("#announced")
     bars = figures.bins(night(39)["class_sizes"], 5)
     for key, at in (("ArrowRight", 0), ("ArrowRight", 1), ("ArrowLeft", 0), ("ArrowLeft", -1)):
         sizes.press(key)
         bar = bars[at]
-        assert told.inner_text() == f"{bar.label} rows in a class, classes: {bar.classes:,}"
+        assert announced.inner_text() == f"{bar.label} rows in a class: {bar.classes:,} classes"
+        assert page.locator("#tip").inner_text() == announced.inner_text()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.locator("#class-sizes table").is_visible()
+
+
+def test_a_chart_says_at_the_pointer_what_a_mark_stands_for(visit, archive):
+    page = visit("ada").new_page()
+    page.goto(f"/mondrian_ops/releases/{entry_id(39)}")
+    page.locator("#class-sizes .mark").nth(2).hover()
+    bar = figures.bins(night(39)["class_sizes"], 5)[2]
+    assert page.locator("#tip").inner_text().startswith(f"{bar.label} rows in a class")
+    page.locator("h1").hover()
+    assert page.locator("#tip").is_hidden()
 
 
 def test_a_link_to_the_run_leads_the_whole_window_there(project, visit, archive):
@@ -391,10 +403,11 @@ def test_a_change_of_look_is_followed_at_once(visit, archive):
     release = framed(page)
     drawn(release)
     label = release.locator("#class-sizes svg text").first
-    before = label.get_attribute("fill")
+    fill = "each => getComputedStyle(each).fill"
+    before = label.evaluate(fill)
     page.evaluate("localStorage.setItem('theme', 'dark')")
     release.locator("html[data-theme=dark]").wait_for()
-    assert label.get_attribute("fill") != before
+    assert label.evaluate(fill) != before
 
 
 @pytest.mark.parametrize("path", ["releases?dag_id=mondrian_nightly", f"releases/{entry_id(39)}",

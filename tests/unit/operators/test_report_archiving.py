@@ -130,7 +130,7 @@ def test_a_release_that_changes_its_state_is_one_entry(context, job, kept):
 
 def test_the_page_of_a_report_is_not_drawn_for_its_figures(context, job, kept, monkeypatch):
     monkeypatch.setattr(
-        "mondrian_ops.report.write.render_html", lambda _report: pytest.fail("was drawn")
+        "mondrian_ops.report.page.render_html", lambda _report: pytest.fail("was drawn")
     )
     record(context, read_job(job), "published", make())
     assert kept()[0]["files"] == ["_report.json"]

@@ -1,62 +1,96 @@
-"""The report: what it adds up of its fragments."""
+"""The report as a value: what it reads and writes, and its figures in one flat dict."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+import json
 
 import pytest
 
 from mondrian_ops import report as reports
+from mondrian_ops.report import Report, ReportError, overview
 from report_samples import make
 
 
-def test_build_adds_up_the_fragments() -> None:
-    report = make(fragments=2)
-    assert report["equivalence_classes"] == 22
-    assert report["metrics"]["DP"] == 22 * 25
-    assert report["metrics"]["NCP"] == pytest.approx(110 * 0.2 * 2)
-    assert report["metrics"]["GCP"] == pytest.approx(0.2)
-    assert report["metrics"]["LM"] == pytest.approx(0.1)
-    assert report["metrics"]["C_avg"] == pytest.approx(1.0)
-    assert report["risk"] == {
-        "prosecutor_max": 0.2,
-        "prosecutor_avg": 0.2,
-        "journalist_max": 0.2,
-        "marketer": 0.2,
-        "rows_at_most_risk": 110,
+def test_a_report_is_written_as_it_was_read() -> None:
+    report = make() | {"ledger": {"persons": 3}, "approval": {"decision": "asked"}}
+    assert Report.from_dict(report).to_dict() == report
+    assert list(Report.from_dict(make()).to_dict()) == list(make())
+    content = reports.json_content(report)
+    assert reports.parsed(content) == Report.from_json(content).to_dict() == report
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        ({"rows": None}, "rows"),
+        ({"rows": {"input": True, "published": 1, "suppressed": 0}}, "rows.input"),
+        ({"equivalence_classes": -1}, "equivalence_classes"),
+        ({"class_sizes": [[1]]}, "class_sizes.0"),
+        ({"achieved": {"k": 10**400}}, "achieved.k"),
+        ({"timings_s": {"wrap_up": float("inf")}}, "timings_s.wrap_up"),
+        ({"schema_version": 2}, "schema_version"),
+    ],
+)
+def test_what_is_no_report_is_refused_by_the_place_and_without_the_value(changed, where) -> None:
+    with pytest.raises(ReportError, match=f"another version: {where}") as refused:
+        Report.from_dict(make() | changed)
+    assert len(str(refused.value)) < 120
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_object_is_refused(content: bytes) -> None:
+    with pytest.raises(ReportError, match="damaged"):
+        Report.from_json(content)
+
+
+def test_a_report_is_frozen() -> None:
+    with pytest.raises(AttributeError, match="cannot assign"):
+        Report.from_dict(make()).notes = ()
+
+
+def test_figures_are_those_of_the_report():
+    report = make(suppressed=3) | {"risk": {"prosecutor_max": 0.5, "prosecutor_avg": 0.25}}
+    found = overview(report)
+    assert found == {
+        "achieved_k": 5,
+        "achieved_l": 2,
+        "achieved_t": None,
+        "rows_input": 113,
+        "rows_published": 110,
+        "rows_suppressed": 3,
+        "equivalence_classes": 22,
+        **{name: report["metrics"][name] for name in ("NCP", "GCP", "LM", "DP")},
+        "risk": 0.5,
+        "risk_avg": 0.25,
+        "duration_s": 131.123,
     }
-    assert report["attributes"]["age"]["NCP"] == pytest.approx(0.2)
-    assert report["attributes"]["age"]["rows_exact"] == 55
-    assert report["attributes"]["age"]["rows_by_loss"] == [[0.1, 1], [1.0, 6]]
-    assert [f["id"] for f in report["fragments"]] == [0, 1]
-    assert "attributes" not in report["fragments"][0]
-    assert report["timings_s"]["partition"] == 0.123
-    assert "levels" not in report
+    assert found["DP"] == 550
 
 
-def test_a_suppressed_row_counts_as_lost_in_lm_alone() -> None:
-    report = make(suppressed=110)
-    assert report["metrics"]["LM"] == pytest.approx((0.1 + 1) / 2)
-    assert report["metrics"]["GCP"] == pytest.approx(0.2)
+@pytest.mark.parametrize(
+    ("achieved", "expected"),
+    [
+        ({}, (None, None, None)),
+        ({"k": None, "l": None, "t": None}, (None, None, None)),
+        ({"k": 0, "l": 0, "t": 0.0}, (0, 0, 0.0)),
+        ({"k": 7, "l": {"ä": 3, "b": 2.5}, "t": {"ä": 0.1, "b": 0.25}}, (7, 2.5, 0.25)),
+    ],
+)
+def test_of_several_attributes_the_weakest_counts(achieved, expected):
+    found = overview(make(achieved=achieved))
+    assert tuple(found[f"achieved_{name}"] for name in "klt") == expected
 
 
-def test_build_of_a_release_without_rows() -> None:
-    report = make(fragments=0, class_sizes=[], suppressed=10)
-    assert report["metrics"]["C_avg"] == 0
-    assert report["metrics"]["LM"] == 1
-    assert reports.render_html(report) and reports.render_text(report)
+@pytest.mark.parametrize(
+    ("timings", "seconds"),
+    [({}, 0), ({"a": 0.0004}, 0), ({"a": 0.1, "b": 0.2}, 0.3), ({"a": 1.2344}, 1.234)],
+)
+def test_seconds_of_all_tasks_are_added_up_and_rounded(timings, seconds):
+    assert overview(make() | {"timings_s": timings})["duration_s"] == seconds
 
 
-def test_importing_the_report_is_light() -> None:
-    code = (
-        "import sys, mondrian_ops.report;"
-        "heavy = {'numpy', 'pandas', 'pyarrow', 'rich', 'airflow'} & set(sys.modules);"
-        "sys.exit(f'imported: {heavy}' if heavy else 0)"
-    )
-    plugins = Path(reports.__file__).resolve().parents[2]
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(plugins)}
-    )
+@pytest.mark.parametrize("changed", [{}, {"passed": False}, {"fragments": 0, "class_sizes": []}])
+def test_figures_are_flat_numbers_that_json_holds(changed):
+    found = overview(make(**changed))
+    assert all(isinstance(value, int | float | None) for value in found.values())
+    assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -43,7 +43,7 @@ PATHS = (
     f"compare?id={OURS}&id={OURS}",
     "run?dag_id=blue_dag&run_id=r",
     "static/pages.css",
-    "static/echarts.min.js",
+    "static/report.css",
     "nowhere/at/all",
 )
 

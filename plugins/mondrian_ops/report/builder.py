@@ -1,0 +1,181 @@
+"""The report of a run, added up from what its three phases measured.
+
+Nothing here computes on rows: the counts come from the independent verification of the files as
+written, the losses from the fragments' summaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from mondrian_ops.report.document import Columns, Report
+from mondrian_ops.report.statements import limits_of, published_raw
+from mondrian_ops.version import __version__
+
+__all__ = ["build", "merge_attributes"]
+
+
+def build(
+    *,
+    job: Mapping[str, Any],
+    rows: Mapping[str, int],
+    class_sizes: Iterable[Sequence[int]],
+    class_persons: Iterable[Sequence[int]] | None = None,
+    achieved: Mapping[str, Any],
+    verification: Mapping[str, Any],
+    summaries: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Any],
+    generalizations: Mapping[str, str],
+    partitioning: Mapping[str, Any],
+    cut: Mapping[str, Any],
+    retrieval: Mapping[str, Any],
+    timings_s: Mapping[str, float],
+    recoding: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+    created: str | None = None,
+    made_by: str | None = None,
+) -> Report:
+    """The report of one run.
+
+    job: ``Job.to_dict()``.
+    rows: ``{"input", "published", "suppressed"}``.
+    class_sizes: pairs (size, number of classes of that size), as recounted from the files.
+    class_persons: where k counts persons, triples (persons, number of classes with so many, rows
+        of these); risks are of persons then.
+    achieved: ``{"k", "l", "t"}``, those that were measured.
+    verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
+    summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
+        "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
+        "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
+        ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
+    columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
+        "unlisted_policy", "index"}``, lists of column names and the two policies; ``index`` are
+        those of a pandas index, which are left out.
+    made_by: who made the release; see :func:`statements.maker`.
+    generalizations: how each quasi-identifier was generalized, by name.
+    recoding: how columns were recoded as a whole, for algorithms that do: ``levels``, the
+        generalization level of each attribute, ``metrics`` of their own, a ``summary`` in words,
+        and what else they tell.
+
+    In the report an attribute's NCP and LM are means per row, in [0, 1]; NCP of the whole is the
+    sum of the seed's eq. 3-4 and DP its eq. 2.
+    """
+    sizes = sorted((int(size), int(count)) for size, count in class_sizes)
+    persons = None if class_persons is None else sorted(tuple(map(int, p)) for p in class_persons)
+    k = int(job["k"])
+    attributes = merge_attributes(summaries, generalizations, rows["published"])
+    how = dict(recoding or {})
+    own = {name: how.pop(name) for name in ("levels", "metrics") if name in how}
+    roles = Columns.of(columns)
+    note = {"note": published_raw(roles), "columns": list(roles.raw)}
+    report = {
+        **({"published_raw": note} if roles.raw else {}),
+        "version": __version__,
+        "created": created or datetime.now(UTC).isoformat(timespec="seconds"),
+        "made_by": made_by,
+        "job": dict(job),
+        "input": job.get("input"),
+        "columns": dict(columns),
+        "rows": dict(rows),
+        "achieved": dict(achieved),
+        "equivalence_classes": sum(count for _, count in sizes),
+        "class_sizes": [list(pair) for pair in sizes],
+        **({} if persons is None else {"class_persons": [list(each[:2]) for each in persons]}),
+        "metrics": _metrics(sizes, summaries, attributes, rows, k) | own.get("metrics", {}),
+        "risk": _risk(sizes) if persons is None else _risk_of_persons(persons),
+        **({"levels": own["levels"]} if "levels" in own else {}),
+        **({"recoding": how} if how else {}),
+        "attributes": attributes,
+        "fragments": [_fragment(summary) for summary in summaries],
+        "partitioning": dict(partitioning),
+        "cut": dict(cut),
+        "retrieval": dict(retrieval),
+        "verification": dict(verification),
+        "timings_s": {phase: round(seconds, 3) for phase, seconds in timings_s.items()},
+        "notes": list(notes),
+        "limits": limits_of(job, roles, generalizations, partitioning.get("split_classes", 0)),
+    }
+    return Report.from_dict(report)
+
+
+def merge_attributes(
+    summaries: Sequence[Mapping[str, Any]], generalizations: Mapping[str, str], rows: int
+) -> dict[str, dict[str, Any]]:
+    """Add the fragments' sums per attribute and turn the two losses into means over `rows`."""
+    merged: dict[str, dict[str, Any]] = {}
+    for name, generalization in generalizations.items():
+        parts = [summary["attributes"][name] for summary in summaries]
+        merged[name] = {
+            "NCP": _mean(sum(part["NCP"] for part in parts), rows),
+            "LM": _mean(sum(part["LM"] for part in parts), rows),
+            "generalization": generalization,
+            "rows_exact": sum(int(part["rows_exact"]) for part in parts),
+            "rows_star": sum(int(part["rows_star"]) for part in parts),
+            "rows_by_loss": _added([part["rows_by_loss"] for part in parts]),
+        }
+    return merged
+
+
+def _added(parts: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """Pairs (key, count) of several parts as one, the counts of a key added."""
+    counts: dict[float, float] = {}
+    for key, count in (pair for part in parts for pair in part):
+        counts[key] = counts.get(key, 0) + count
+    return [[key, counts[key]] for key in sorted(counts)]
+
+
+def _metrics(
+    sizes: Sequence[tuple[int, int]],
+    summaries: Sequence[Mapping[str, Any]],
+    attributes: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, int],
+    k: int,
+) -> dict[str, float]:
+    classes = sum(count for _, count in sizes)
+    published, suppressed = rows["published"], rows["suppressed"]
+    ncp = float(sum(summary["NCP"] for summary in summaries))
+    # A suppressed row has lost everything: it counts 1 per attribute (Iyengar's loss).
+    lost = sum(float(a["LM"]) * published + suppressed for a in attributes.values())
+    return {
+        "DP": sum(size * size * count for size, count in sizes),
+        "NCP": ncp,
+        "GCP": _mean(ncp, published * len(attributes)),
+        "LM": _mean(lost, (published + suppressed) * len(attributes)),
+        "C_avg": _mean(_mean(published, classes), k),
+    }
+
+
+def _risk(sizes: Sequence[tuple[int, ...]]) -> dict[str, float]:
+    """The chance of picking the right row (El Emam and Dankar 2008).
+
+    Prosecutor: for a person known to be in the data. Journalist: for somebody of whom that is not
+    known; the classes of the population are at least as large, so the prosecutor's is the most it
+    can be. Marketer: the share of all rows that a match of everybody would name rightly.
+    """
+    rows = sum(size * count for size, count in sizes)
+    classes = sum(count for _, count in sizes)
+    highest = 1 / sizes[0][0] if sizes else 0.0
+    return {
+        "prosecutor_max": highest,
+        "prosecutor_avg": _mean(classes, rows),
+        "journalist_max": highest,
+        "marketer": _mean(classes, rows),
+        "rows_at_most_risk": sizes[0][0] * sizes[0][1] if sizes else 0,
+    }
+
+
+def _risk_of_persons(persons: Sequence[tuple[int, ...]]) -> dict[str, float]:
+    """The chance of picking the right person, where one may have several rows."""
+    risk = _risk([each[:2] for each in persons])
+    return {**risk, "rows_at_most_risk": persons[0][2] if persons else 0}
+
+
+def _fragment(summary: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("id", "where", "rows", "equivalence_classes", "DP", "NCP", "seconds")
+    return {key: summary[key] for key in keys if key in summary}
+
+
+def _mean(total: float, count: float) -> float:
+    return total / count if count else 0.0
