@@ -81,7 +81,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """The chance of picking the right row, or person (docs/pages.md)."""
+    """The chance of picking the right row, or person (docs/report.md)."""
 
     prosecutor_max: float
     prosecutor_avg: float

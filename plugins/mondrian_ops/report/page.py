@@ -8,12 +8,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from mondrian_ops.report import figures, statements
@@ -53,11 +56,26 @@ def render(template: str, **shown: Any) -> str:
     return found.render(**shown, style=Markup(css), style_hash=digest)  # noqa: S704 - our own
 
 
+class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
+    """Compiled templates beside their sources, where Python would put a module's.
+
+    Compiling them takes 0.13 s of every process that draws a page.
+    """
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if sys.dont_write_bytecode:
+            return
+        with suppress(OSError):  # the package may belong to somebody else
+            Path(self.directory).mkdir(exist_ok=True)
+            super().dump_bytecode(bucket)
+
+
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
     """The environment of the templates of this package, after those in ``folders``."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, TEMPLATES]),
+        bytecode_cache=_CompiledTemplates(str(TEMPLATES / "__pycache__")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

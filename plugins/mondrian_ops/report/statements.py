@@ -268,8 +268,7 @@ def _of_unlisted(columns: Columns) -> str:
     if len(columns.raw) == 1:
         count = "A column that the job does not name is"
     return (
-        f"{count} published unchanged, and somebody may know its values: no risk in this report "
-        "covers that."
+        f"{count} published unchanged, and somebody may know their values: no risk here covers that."
     )
 
 

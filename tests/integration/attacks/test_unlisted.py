@@ -77,7 +77,7 @@ def test_the_report_begins_with_what_went_out_raw(tmp_path):
     release = released(tmp_path, people(), unlisted="publish")
     report = release.report
     said = "1 column goes out raw, as unlisted: publish asks: log_age."
-    covered = "the risks in this report cover the columns that the job names, and not these"
+    covered = "the risks in this report cover only the columns that the job names"
     assert next(iter(report)) == "published_raw"
     assert report["published_raw"]["note"].startswith(said)
     assert covered in report["published_raw"]["note"]

@@ -72,5 +72,5 @@ def test_in_memory():
 def test_a_report_shows_two_quotes(tmp_path):
     report, _ = run(tmp_path, quasi_identifiers=["=prefix", "age"], sensitive=["ill"])
     assert "\n''  " in render_text(report)
-    assert "&#x27;&#x27;<" in render_html(report)
+    assert "&#39;&#39;<" in render_html(report)
     assert "''" in render_markdown(report)
