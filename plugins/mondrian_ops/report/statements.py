@@ -267,9 +267,7 @@ def _of_unlisted(columns: Columns) -> str:
     count = f"{len(columns.raw)} columns that the job does not name are"
     if len(columns.raw) == 1:
         count = "A column that the job does not name is"
-    return (
-        f"{count} published unchanged, and somebody may know their values: no risk here covers that."
-    )
+    return f"{count} published unchanged and may be known to somebody: no risk here covers that."
 
 
 def _has_tight_intervals(job: Mapping[str, Any], generalizations: Mapping[str, str]) -> bool:
