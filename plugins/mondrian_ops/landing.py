@@ -1,4 +1,4 @@
-"""The landing folder of the nightly DAG: which drops a data interval has, and their jobs.
+"""The landing folder of the nightly DAG: the drops of a data interval, and their jobs.
 
 A drop is what a data set delivered for one day::
 
@@ -6,8 +6,8 @@ A drop is what a data set delivered for one day::
     LANDING/DATASET/2025-06-01-a.csv, …-b.csv   or several whose names start with the day
 
 ``JOBS/DATASET.yaml`` says how a data set is anonymized; its ``input`` and ``output`` are filled in.
-The release of a drop is ``RELEASES/DATASET/2025-06-01``, so doing a day again replaces it. LANDING
-and RELEASES are paths or URLs.
+The release of a drop is ``RELEASES/DATASET/2025-06-01``, so a second run for a day replaces it.
+LANDING and RELEASES are paths or URLs.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Drop:
     def job(self, jobs: Path, releases: str) -> dict[str, Any]:
         """The job that anonymizes this drop, as the operators take it.
 
-        A data set without a job file gets the path of the missing file: its own tasks then say
-        so, and the other drops are none the worse.
+        A data set without a job file gets the path of the missing file, so that only its own tasks
+        fail.
         """
         file = jobs / f"{self.dataset}.yaml"
         return {
@@ -64,7 +64,7 @@ class Drop:
         first = self.files[0]
         if len(self.files) == 1:
             return first
-        # Of several formats: let the job's reader say what is wrong with that.
+        # Files of several formats: the source's reader refuses them.
         endings = {PurePosixPath(file).suffix for file in self.files}
         ending = endings.pop() if len(endings) == 1 else ""
         folder = first.rpartition("/")[0]
@@ -74,22 +74,24 @@ class Drop:
 def find_drops(landing: str, first: date, last: date) -> list[Drop]:
     """The drops of the days ``first`` to ``last``, by data set and day.
 
-    Names that start with ``.`` or ``_``, and files of other kinds, are not looked at: that is how
-    a delivery that is still being written is kept out.
+    Names that start with ``.`` or ``_``, and files of other kinds, are ignored: give such a name to
+    a delivery that is still being written.
 
-    Raises InputError when there is no landing folder, JobError when it may not be read.
+    Raises InputError if there is no landing folder, JobError if it may not be read.
     """
     storage.check_location("landing", landing, exact=True)
-    found: dict[tuple[str, date], list[str]] = {}
+    files_by_drop: dict[tuple[str, date], list[str]] = {}
     try:
         for dataset, file, day in _dated_files(landing):
             if first <= day <= last:
-                found.setdefault((dataset, day), []).append(file)
+                files_by_drop.setdefault((dataset, day), []).append(file)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
             f"{storage.shown(landing)}: no such landing folder; make it or name another"
         ) from None
-    return [Drop(key[0], key[1], tuple(sorted(files))) for key, files in sorted(found.items())]
+    return [
+        Drop(key[0], key[1], tuple(sorted(files))) for key, files in sorted(files_by_drop.items())
+    ]
 
 
 def _dated_files(landing: str) -> Iterator[tuple[str, str, date]]:

@@ -1,4 +1,4 @@
-"""Names of a package whose modules are imported when they are needed, and not before."""
+"""Names of a package whose modules are imported with their first use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["late_names"]
 
 
 def late_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package; ``names`` by the module of the package that has them.
+    """The ``__getattr__`` (PEP 562) of a package: ``names`` by the module that defines them.
 
-    None may be called as a module of the package is: importing that would take its place.
+    No name may be that of a module of the package, whose import would replace it.
     """
-    modules = {name: module for module, each in names.items() for name in each}
+    modules = {name: module for module, defined in names.items() for name in defined}
 
-    def __getattr__(name: str) -> Any:  # noqa: N807 - as a module calls it
+    def __getattr__(name: str) -> Any:  # noqa: N807 - the name that Python calls
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{modules[name]}"), name)

@@ -1,13 +1,13 @@
-"""numpy and pyarrow without what a process of this package's own has no use for.
+"""Import numpy and pyarrow without what this package's own processes do not use.
 
-For the command line and the tasks of Airflow; not for programs that import this package, which may
-have other work for numpy.
+For the command line and Airflow's tasks; not for programs that import this package, which may use
+numpy in other ways.
 
-numpy's OpenBLAS starts a thread for every core but one, and each looks out for work as long as it
-takes to import numpy. Nothing here multiplies large matrices.
+numpy's OpenBLAS starts a thread for every core but one, and each spins for as long as numpy's
+import takes. Nothing here multiplies large matrices.
 
-At the first value that pyarrow is given it imports pandas, to see whether the value is one of
-pandas' own. That takes a fifth of a second, and no value here is.
+pyarrow imports pandas with the first value that it converts, to see whether it is one of pandas'.
+That takes a fifth of a second, and no value here is.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 def import_lean() -> None:
     """Import numpy and pyarrow, unless they are imported already.
 
-    OpenBLAS has one thread then, if the environment does not say how many. Whoever imports pandas
-    later can give its values to pyarrow as ever: pyarrow looks for it once more then.
+    OpenBLAS then has one thread, unless the environment sets their number. pyarrow looks for pandas
+    again when a program imports pandas later, and then converts its values as ever.
     """
     _import_numpy()
-    if "pandas" in sys.modules or any(isinstance(each, _Later) for each in sys.meta_path):
+    if "pandas" in sys.modules or any(isinstance(finder, _Later) for finder in sys.meta_path):
         return
     import pyarrow as pa
 
     hidden = _Hidden()
     sys.meta_path.insert(0, hidden)
     try:
-        pa.array([])  # it looks once
+        pa.array([])  # pyarrow looks for pandas once
     finally:
         sys.meta_path.remove(hidden)
     sys.meta_path.insert(0, _Later())
@@ -51,7 +51,7 @@ def _import_numpy() -> None:
     try:
         import numpy  # noqa: F401
     finally:
-        del os.environ[_THREADS]  # programs that this process starts have their own work
+        del os.environ[_THREADS]  # child processes keep OpenBLAS's default
 
 
 class _Hidden(MetaPathFinder):
@@ -65,7 +65,7 @@ class _Hidden(MetaPathFinder):
 
 
 class _Later(MetaPathFinder):
-    """Lets pyarrow look again as soon as pandas is imported."""
+    """Lets pyarrow look for pandas again when that is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -79,7 +79,7 @@ class _Later(MetaPathFinder):
             import pyarrow as pa
 
             execute(module)
-            pa.nulls(0).to_pandas()  # it cannot do this without pandas, so it looks
+            pa.nulls(0).to_pandas()  # needs pandas, so pyarrow looks for it
 
-        setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 - of this one loader
+        setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 - mypy refuses the assignment
         return spec

@@ -1,4 +1,4 @@
-"""Airflow's connections as what the storage layer needs to reach HDFS and S3."""
+"""The storage layer's options for HDFS and S3, from Airflow's connections."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def use_connections() -> None:
 
 
 def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | None:
-    """What a connection says of ``hdfs`` or ``s3``; ``conn_id`` None: the kind's default one.
+    """The options of a connection of kind ``hdfs`` or ``s3``; ``conn_id`` None: the default one.
 
     For HDFS the keywords of :class:`mondrian_ops.storage.hdfs.Hdfs`, for S3 those of pyarrow's
-    ``S3FileSystem``. None where there is no such connection.
+    ``S3FileSystem``. None if there is no such connection.
 
     Raises:
         InputError: the connection lacks something, or its provider is not installed.
@@ -43,7 +43,7 @@ def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | No
 
 
 def _hdfs_options(connection: Connection) -> dict[str, Any]:
-    """As the HDFS provider's WebHDFSHook reads it, but HTTPS is verified unless told otherwise."""
+    """As the HDFS provider's WebHDFSHook, but HTTPS is verified unless ``verify`` is false."""
     if not connection.host:
         raise InputError(
             f"connection {connection.conn_id!r}: it has no host; give the NameNode's, or several "
@@ -69,7 +69,7 @@ def _hdfs_options(connection: Connection) -> dict[str, Any]:
 
 
 def _in_kerberos_mode() -> bool:
-    """As the provider's hook decides it, for the whole Airflow; which also imports its client."""
+    """As the provider's hook decides it for all of Airflow; its import needs the client, too."""
     try:
         from airflow.providers.apache.hdfs.hooks import webhdfs
     except ImportError as error:
@@ -82,7 +82,7 @@ def _in_kerberos_mode() -> bool:
 
 
 def _s3_options(connection: Connection) -> dict[str, Any]:
-    """By the Amazon provider if it is installed, else by the connection's own fields."""
+    """By the Amazon provider if it is installed, else from the connection's own fields."""
     try:
         from airflow.providers.amazon.aws.hooks.base_aws import AwsGenericHook
     except ImportError:
@@ -92,14 +92,14 @@ def _s3_options(connection: Connection) -> dict[str, Any]:
         region=hook.region_name,
         **storage.s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
     )
-    found = hook.get_session().get_credentials()
-    if found is None:  # then Arrow looks where AWS's own tools look
+    credentials = hook.get_session().get_credentials()
+    if credentials is None:  # then Arrow looks where AWS's own tools look
         return options
-    credentials = found.get_frozen_credentials()
+    frozen = credentials.get_frozen_credentials()
     return options | _present(
-        access_key=credentials.access_key,
-        secret_key=credentials.secret_key,
-        session_token=credentials.token,
+        access_key=frozen.access_key,
+        secret_key=frozen.secret_key,
+        session_token=frozen.token,
     )
 
 

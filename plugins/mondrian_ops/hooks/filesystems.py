@@ -1,4 +1,4 @@
-"""HDFS for Airflow's ``ObjectStoragePath``, which knows no filesystem for it by itself.
+"""HDFS for Airflow's ``ObjectStoragePath``, which has no filesystem for it.
 
 Where this package is installed as a wheel, Airflow finds this module through an entry point, and
 ``ObjectStoragePath("hdfs://CONNECTION@NAMENODE/PATH")`` works. Where it is a folder in the plugins
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["attach_hdfs", "get_fs", "get_provider_info", "schemes"]
 
 schemes = ["hdfs", "webhdfs"]
-"""What Airflow asks this module's :func:`get_fs` for."""
+"""The URL schemes for which Airflow calls :func:`get_fs`."""
 
 
 def get_fs(conn_id: str | None, storage_options: Mapping[str, Any] | None = None) -> Hdfs:
     """The HDFS of a connection; of ``webhdfs_default``, or the environment, without one.
 
-    Raises InputError where there is no such connection, or nothing says where HDFS is.
+    Raises InputError if there is no such connection, or nothing says where HDFS is.
     """
     from mondrian_ops import storage
     from mondrian_ops.hooks.connections import use_connections
@@ -52,7 +52,7 @@ def attach_hdfs(conn_id: str = "webhdfs_default") -> ObjectStore:
 
 
 def get_provider_info() -> dict[str, Any]:
-    """What Airflow's providers manager wants to know."""
+    """What Airflow's providers manager reads."""
     return {
         "package-name": "mondrian-ops",
         "name": "mondrian_ops",

@@ -6,9 +6,9 @@ a task that removes working files starts without them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mondrian_ops.late_names import late_names
 from mondrian_ops.storage.access_policy import (
     AccessPolicy,
     check_job,
@@ -16,7 +16,6 @@ from mondrian_ops.storage.access_policy import (
     current_policy,
     may_write,
     use_policy,
-    using_policy,
 )
 from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.files import names_in, read_file, write_file
@@ -91,37 +90,30 @@ __all__ = [
     "shown",
     "use_options",
     "use_policy",
-    "using_policy",
     "without_index",
     "work_path",
     "write_file",
     "write_part",
 ]
 
-_IMPORTED_LATE = {
-    "hierarchies": ("find_hierarchy", "read_hierarchy"),
-    "jobs": ("load_job", "read_job"),
-    "ledger": ("Ledger", "check_ledger"),
-    "pandas_index": ("index_columns", "without_index"),
-    "release": (
-        "check_output",
-        "current_token",
-        "publication_lock",
-        "publish",
-        "published",
-        "read_release",
-        "write_part",
-    ),
-    "report_store": ("Archive",),
-    "source": ("Source", "Split", "open_source"),
-}
-
-if not TYPE_CHECKING:  # mypy would accept any name of the package
-
-    def __getattr__(name: str) -> Any:
-        for module, names in _IMPORTED_LATE.items():
-            if name in names:
-                value = getattr(import_module(f"{__name__}.{module}"), name)
-                globals()[name] = value
-                return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # mypy would take any name for one of the package
+    __getattr__ = late_names(
+        __name__,
+        {
+            "hierarchies": ("find_hierarchy", "read_hierarchy"),
+            "jobs": ("load_job", "read_job"),
+            "ledger": ("Ledger", "check_ledger"),
+            "pandas_index": ("index_columns", "without_index"),
+            "release": (
+                "check_output",
+                "current_token",
+                "publication_lock",
+                "publish",
+                "published",
+                "read_release",
+                "write_part",
+            ),
+            "report_store": ("Archive",),
+            "source": ("Source", "Split", "open_source"),
+        },
+    )

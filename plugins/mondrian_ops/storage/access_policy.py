@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -42,7 +41,6 @@ __all__ = [
     "current_policy",
     "may_write",
     "use_policy",
-    "using_policy",
 ]
 
 OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_spark_conf")
@@ -105,17 +103,6 @@ def use_policy(policy: AccessPolicy | None) -> None:
     """Let this policy apply in this process; None: that of the environment, if it has one."""
     global _in_use
     _in_use = policy
-
-
-@contextmanager
-def using_policy(policy: AccessPolicy) -> Iterator[None]:
-    """Let this policy apply within the block."""
-    before = _in_use
-    use_policy(policy)
-    try:
-        yield
-    finally:
-        use_policy(before)
 
 
 def current_policy() -> AccessPolicy | None:

@@ -1,9 +1,9 @@
-"""How a remote store is reached: what its URL, a connection or the environment says.
+"""How a remote store is reached: by its URL, an Airflow connection or the environment.
 
-Inside Airflow, connections are looked up by what :func:`look_up_with` was given. Outside, S3 goes
-by the AWS environment variables, and HDFS by ``MONDRIAN_OPS_WEBHDFS`` (the NameNodes' HTTP
-addresses, separated by commas) and ``HADOOP_USER_NAME``. On an executor, which has neither,
-:func:`use_options` puts what :func:`options_of` found where the work was given out.
+Inside Airflow, the function given to :func:`look_up_with` looks up connections. Outside, the AWS
+environment variables apply to S3, and to HDFS ``MONDRIAN_OPS_WEBHDFS`` (the NameNodes' HTTP
+addresses, separated by commas) and ``HADOOP_USER_NAME``. A Spark executor has neither:
+:func:`use_options` takes there what :func:`options_of` found where the work was handed out.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ WEBHDFS_VARIABLE = "MONDRIAN_OPS_WEBHDFS"
 
 Options = Mapping[str, Any]
 LookUp = Callable[[str, str | None], Options | None]
-"""Options of a connection, by ``hdfs`` or ``s3`` and its name, or those of the default one."""
+"""The options of a connection: of kind ``hdfs`` or ``s3``, by name or (None) the default one."""
 
 _BASE = re.compile(r"([a-z0-9+.-]+)://(?:([^@]*)@)?(.*)", re.IGNORECASE)
 
-# Seconds; and small files go in one request rather than in three.
+# Timeouts in seconds; a delayed open sends a small file in one request instead of three.
 _S3_DEFAULTS = {"connect_timeout": 10, "request_timeout": 60, "allow_delayed_open": True}
 
-# Seconds for which a connection is not looked up again; the keys of a role last for longer.
-_KEPT_S = 300.0
+# How long a connection is cached; the keys of a role are valid for longer.
+_CACHED_S = 300.0
 
 _look_up: LookUp | None = None
-_found: dict[tuple[str, str | None], tuple[float, Options | None]] = {}
+_cache: dict[tuple[str, str | None], tuple[float, Options | None]] = {}
 _given: dict[str, Options] = {}
 
 
 def look_up_with(lookup: LookUp | None) -> None:
-    """Look connections up so; None: there are none."""
+    """Let this function look up connections; None: there are none."""
     global _look_up
     _look_up = lookup
-    _found.clear()
+    _cache.clear()
 
 
 def options_of(urls: Iterable[str]) -> dict[str, Any]:
-    """How these locations are reached, as a JSON value, for :func:`use_options` elsewhere.
+    """How these locations are reached, as a JSON value for :func:`use_options`.
 
-    It may hold secrets: it must travel like one.
+    It may hold secrets, so it must be sent like one.
     """
     bases = set()
     for url in urls:
@@ -91,7 +91,7 @@ def connected(base: str) -> pa_fs.FileSystem:
 
 
 def servers_of(base: str) -> set[str]:
-    """What tells whether two remote URLs lie on one store: any server, or the bucket, in common."""
+    """The servers or the bucket; two remote URLs are on one store if they have one in common."""
     scheme, _, authority = _split(base)
     return {f"s3://{authority}"} if scheme == "s3" else {*_options(base)["servers"]}
 
@@ -118,16 +118,16 @@ def _options(base: str) -> Options:
     if scheme == "s3":
         return _s3_options(base, name, authority)
     if scheme != "hdfs" and authority:
-        found = _connection(base, "hdfs", name) if name else _anonymous()
+        options = _connection(base, "hdfs", name) if name else _anonymous()
         server = f"http{'s' if scheme == 'swebhdfs' else ''}://{authority}"
-        return {**found, "servers": [server]}
+        return {**options, "servers": [server]}
     return _hdfs_options(base, name, authority)
 
 
 def _split(base: str) -> tuple[str, str, str]:
     """Scheme, name of the connection (or empty), host and port or bucket."""
     match = _BASE.fullmatch(base)
-    assert match is not None  # noqa: S101 - every caller has looked at the scheme
+    assert match is not None  # noqa: S101 - every caller has checked the scheme
     scheme, name, authority = match[1].lower(), match[2] or "", match[3]
     if ":" in name:
         raise InputError(
@@ -140,22 +140,24 @@ def _split(base: str) -> tuple[str, str, str]:
 def _hdfs_options(base: str, name: str, authority: str) -> Options:
     if name:
         return _connection(base, "hdfs", name)
-    found = _looked_up("hdfs", None)
-    servers = [each.strip().rstrip("/") for each in os.environ.get(WEBHDFS_VARIABLE, "").split(",")]
-    if found is None and any(servers):
-        found = {**_anonymous(), "servers": [each for each in servers if each]}
-    if found is None:
+    options = _looked_up("hdfs", None)
+    servers = [
+        server.strip().rstrip("/") for server in os.environ.get(WEBHDFS_VARIABLE, "").split(",")
+    ]
+    if options is None and any(servers):
+        options = {**_anonymous(), "servers": [server for server in servers if server]}
+    if options is None:
         raise InputError(
             f"hdfs://{authority}: nothing says where the HTTP address of its NameNode is; name an "
             f"Airflow connection in the URL (hdfs://CONNECTION@{authority}/…), make the connection "
             f"webhdfs_default, set {WEBHDFS_VARIABLE}, or give webhdfs://HOST:PORT/…"
         )
-    _refuse_other_cluster(authority, found["servers"])
-    return found
+    _refuse_other_cluster(authority, options["servers"])
+    return options
 
 
 def _refuse_other_cluster(authority: str, servers: Iterable[str]) -> None:
-    """A host and port that is none of the servers: personal data must not go astray."""
+    """Raise InputError for a host and port of another cluster, where the data must not go."""
     host = authority.rpartition(":")[0]
     if host and host not in {urlsplit(server).hostname for server in servers}:
         raise InputError(
@@ -169,8 +171,8 @@ def _s3_options(base: str, name: str, bucket: str) -> Options:
         raise InputError("s3:///: the URL names no bucket; give s3://BUCKET/KEY")
     if name:
         return _connection(base, "s3", name)
-    found = _looked_up("s3", None)
-    return found or _s3_environment()
+    options = _looked_up("s3", None)
+    return options or _s3_environment()
 
 
 def _connection(base: str, kind: str, name: str) -> Options:
@@ -180,47 +182,47 @@ def _connection(base: str, kind: str, name: str) -> Options:
             f"{scheme}://{authority}: the URL names an Airflow connection, which only Airflow "
             "knows; leave it out, and set the environment variables that docs/deploy.md names"
         )
-    found = _looked_up(kind, name)
-    if found is None:
+    options = _looked_up(kind, name)
+    if options is None:
         raise InputError(
             f"{scheme}://{authority}: there is no Airflow connection {name!r}, which the URL "
             "names; make it, or name another"
         )
-    return found
+    return options
 
 
 def _looked_up(kind: str, name: str | None) -> Options | None:
     if _look_up is None:
         return None
-    since, known = _found.get((kind, name), (-_KEPT_S, None))
-    if time.monotonic() - since > _KEPT_S:
-        since, known = time.monotonic(), _look_up(kind, name)
-        _found[kind, name] = since, known
-    return known
+    since, options = _cache.get((kind, name), (-_CACHED_S, None))
+    if time.monotonic() - since > _CACHED_S:
+        options = _look_up(kind, name)
+        _cache[kind, name] = time.monotonic(), options
+    return options
 
 
 def _anonymous() -> dict[str, Any]:
     user = os.environ.get("HADOOP_USER_NAME")
     if not user:
-        with suppress(KeyError, OSError):  # a user id without a name, as containers have
+        with suppress(KeyError, OSError):  # a container's user id may have no name
             user = getpass.getuser()
     return {"user": user} if user else {}
 
 
 def _s3_environment() -> dict[str, Any]:
-    """What the AWS variables say; without them, Arrow looks where AWS's own tools look."""
-    found = {
+    """The AWS variables' options; without them, Arrow looks where AWS's own tools look."""
+    options = {
         "access_key": os.environ.get("AWS_ACCESS_KEY_ID"),
         "secret_key": os.environ.get("AWS_SECRET_ACCESS_KEY"),
         "session_token": os.environ.get("AWS_SESSION_TOKEN"),
         "region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
     }
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return {k: v for k, v in {**found, **s3_endpoint(endpoint)}.items() if v}
+    return {k: v for k, v in {**options, **s3_endpoint(endpoint)}.items() if v}
 
 
 def s3_endpoint(url: str | None) -> dict[str, str]:
-    """The options for a server other than Amazon's, such as ``http://localhost:9000``."""
+    """The options for a server that is not Amazon's, such as ``http://localhost:9000``."""
     if not url:
         return {}
     parts = urlsplit(url if "://" in url else f"https://{url}")

@@ -70,7 +70,7 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
     kinds: dict[str, list[_Kind]] = {name: [*_KINDS, _MIXED_TIMES] for name in names}
     filled: set[str] = set()
     mixed: dict[str, str] = {}  # by column with mixed times, the first file that shows it
-    found: list[tuple[int, ...]] = []
+    rows_of_files: list[tuple[int, ...]] = []
     for path in files:
         rows = 0
         _refuse_other_header(path, files[0], names)
@@ -82,7 +82,7 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
                     filled.add(name)
                 if kinds[name]:
                     kinds[name] = _fitting(column, kinds[name])
-        found.append((rows,))
+        rows_of_files.append((rows,))
         for name in names:
             if name in filled and kinds[name] == [_MIXED_TIMES]:
                 mixed.setdefault(name, path)
@@ -91,7 +91,7 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
         pa.field(name, kinds[name][0].type if kinds[name] and name in filled else pa.string())
         for name in names
     ]
-    return pa.schema(fields), found
+    return pa.schema(fields), rows_of_files
 
 
 def batches(

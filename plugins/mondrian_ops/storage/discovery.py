@@ -79,29 +79,29 @@ def data_files(url: str) -> list[Entry]:
     """
     check_path("input", url)
     try:
-        found = _local_files(url) if is_local(url) else _remote_files(url)
+        files = _local_files(url) if is_local(url) else _remote_files(url)
     except FileNotFoundError as error:
         raise InputError(f"{error.filename}: no such file; is `input` still written to?") from None
     except PermissionError as error:
         raise InputError(f"{error.filename}: permission denied; let this process read it") from None
-    if not found:
+    if not files:
         raise InputError(
             f"{shown(url)}: the directory holds no data file; give Parquet or CSV files"
         )
     root = source_root(url)
-    for file in found:
+    for file in files:
         check_found(file.url, root)
-    return sorted(found, key=lambda file: file.url)
+    return sorted(files, key=lambda file: file.url)
 
 
 def data_file(url: str) -> Entry:
     """One data file as it is now; raises FileNotFoundError."""
     if is_local(url):
         return _local_file(local_path(url))
-    found = entry(url)
-    if found is None:
+    file = entry(url)
+    if file is None:
         raise FileNotFoundError(shown(url))
-    return found
+    return file
 
 
 def file_format(path: str) -> Format:
@@ -164,8 +164,8 @@ def _local_file(path: str) -> Entry:
 
 def _glob(url: str, pattern: str) -> list[str]:
     # Unlike pathlib's glob, this one skips names that start with a dot.
-    found = map(Path, glob.glob(pattern, recursive=True) if _WILDCARD.search(pattern) else [])
-    matches = [match for match in found if not _hidden(match.name)]
+    paths = map(Path, glob.glob(pattern, recursive=True) if _WILDCARD.search(pattern) else [])
+    matches = [match for match in paths if not _hidden(match.name)]
     if not matches:
         raise _no_match(url, pattern)
     files: set[str] = set()
@@ -272,8 +272,8 @@ def _below(directory: Entry, names: list[str]) -> Iterator[Entry]:
 def _named(directory: Entry, name: str) -> list[Entry]:
     if _WILDCARD.search(name):
         return [item for item in _visible(directory) if fnmatch.fnmatchcase(item.name, name)]
-    found = entry(joined(directory.url, name))
-    return [found] if found else []
+    item = entry(joined(directory.url, name))
+    return [item] if item else []
 
 
 def _visible(directory: Entry) -> list[Entry]:

@@ -172,8 +172,8 @@ def entries(url: str) -> list[Entry]:
     store, path = filesystem(url)
     with store_errors(url):
         infos = store.get_file_info(pa_fs.FileSelector(path))
-    found = [_entry_of(joined(url, info.base_name), info) for info in infos]
-    return sorted(found, key=lambda entry: entry.url)
+    items = [_entry_of(joined(url, info.base_name), info) for info in infos]
+    return sorted(items, key=lambda entry: entry.url)
 
 
 def _entry_of(url: str, info: pa_fs.FileInfo) -> Entry:

@@ -1,10 +1,9 @@
-"""HDFS over WebHDFS: fsspec's client, made to outlive the loss of a NameNode or a DataNode.
+"""HDFS over WebHDFS: fsspec's client with failover between NameNodes and between DataNodes.
 
-A request to the NameNode goes to the next server when one is unreachable, stands by or is still
-starting, and around again after a pause. When a DataNode does not answer, or falls silent in the
-middle, the NameNode is asked for another one (``excludedatanodes``): a read goes on where it
-stopped, a write starts again. A file is written under a name of its own and renamed when it is
-complete, and a rename that did not happen is an error.
+If a NameNode is unreachable, on standby or still starting, the next one is asked, and after a pause
+all of them again. If a DataNode does not answer, or stops in the middle, the NameNode is asked for
+another one (``excludedatanodes``): a read goes on where it stopped, a write starts again. A file is
+written under a temporary name and renamed when it is complete; a failed rename is an error.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _Excluding = dict[str, Any]
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect in, and to wait for the next bytes of an answer."""
 WRITE_TIMEOUT = (60.0, 300.0)
-"""The same for a write: a DataNode falls silent while it replaces another one in its pipeline."""
+"""The same for a write: a DataNode is silent while it replaces another in its pipeline."""
 
 _PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""Seconds before each round of attempts: as long as a NameNode takes to fail over."""
-_ELSEWHERE = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
+"""Seconds before each round of attempts; together, what a failover takes."""
+_OTHER_NAME_NODE = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
 _UNAVAILABLE = frozenset({502, 503, 504})
 _ERRORS: Mapping[str, int] = {
     "FileNotFoundException": errno.ENOENT,
@@ -52,33 +51,37 @@ _ERRORS: Mapping[str, int] = {
     "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
 }
 _CHUNK_BYTES = 1 << 20
-_PLAIN = {"Accept-Encoding": "identity"}
-_LOST = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError, OSError)
+_CONNECTION_ERRORS = (
+    requests.ConnectionError,
+    requests.Timeout,
+    urllib3.exceptions.HTTPError,
+    OSError,
+)
 
 
 def arrow_filesystem(options: Mapping[str, Any]) -> pa_fs.FileSystem:
-    """Arrow's view of an HDFS; ``options`` are the keywords of :class:`Hdfs`."""
+    """An Arrow file system of an HDFS; ``options`` are the keywords of :class:`Hdfs`."""
     return pa_fs.PyFileSystem(_Handler(Hdfs(**options)))
 
 
 class _DataNodeError(OSError):
-    """A DataNode did not answer, or not to the end."""
+    """A DataNode did not answer, or not completely."""
 
-    def __init__(self, location: str, why: object) -> None:
+    def __init__(self, location: str, cause: object) -> None:
         self.host = urlsplit(location).hostname or ""
-        super().__init__(errno.EIO, f"DataNode {self.host}: {type(why).__name__}")
+        super().__init__(errno.EIO, f"DataNode {self.host}: {type(cause).__name__}")
 
 
 class Hdfs(WebHDFS):  # type: ignore[misc]
     """An HDFS behind its NameNodes' HTTP addresses.
 
     :param servers: ``http://host:9870`` of each NameNode, in any order.
-    :param user: who asks, where the cluster takes a client's word for it.
-    :param password: for basic authentication, of a gateway in front of the cluster.
+    :param user: the user's name, for a cluster that trusts its clients.
+    :param password: for basic authentication at a gateway in front of the cluster.
     :param kerberos: authenticate by the Kerberos ticket of this process.
-    :param proxy_to: act in this user's name.
-    :param verify: of HTTPS: whether, or the file of authorities by which, servers are verified.
-    :param cert: of HTTPS: the client's certificate, or certificate and key.
+    :param proxy_to: act on behalf of this user.
+    :param verify: for HTTPS: whether to verify servers, or the file of authorities to do it by.
+    :param cert: for HTTPS: the client's certificate, or certificate and key.
     :param headers: further headers of every request.
     """
 
@@ -111,7 +114,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
             session_verify=verify,
             **kwargs,
         )
-        self.session.headers.update({**_PLAIN, **(headers or {})})
+        self.session.headers.update({"Accept-Encoding": "identity", **(headers or {})})
         self._servers = [server.rstrip("/") for server in servers]
         self._first = 0
 
@@ -126,9 +129,9 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
         redirect: bool = True,
         **kwargs: Any,
     ) -> requests.Response:
-        """Ask the active NameNode; where it redirects to a DataNode, the redirection is returned.
+        """Ask the active NameNode; a redirection to a DataNode is returned, not followed.
 
-        Raises the OSError of the remote exception, ConnectionError where no NameNode answers.
+        Raises the OSError of the remote exception, or ConnectionError if no NameNode answers.
         """
         path = self._strip_protocol(path or "/")
         parameters = {**kwargs, **self.pars, "op": op.upper()}
@@ -137,7 +140,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
             for _ in self._servers:
                 server = self._servers[self._first]
                 url = f"{server}/webhdfs/v1{quote(path, safe='/=')}"
-                answer = self._asked(method.upper(), url, parameters, data)
+                answer = self._answer_of(method.upper(), url, parameters, data)
                 if answer is not None:
                     _raise_for(answer, path)
                     return answer
@@ -145,10 +148,10 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
         hosts = ", ".join(self._servers)
         raise ConnectionError(errno.ECONNREFUSED, f"no active NameNode answers at {hosts}")
 
-    def _asked(
+    def _answer_of(
         self, method: str, url: str, parameters: Mapping[str, Any], data: Any
     ) -> requests.Response | None:
-        """A NameNode's answer; None where another one should be asked, or this one later."""
+        """A NameNode's answer; None if another one should be asked, or this one later."""
         try:
             answer: requests.Response = self.session.request(
                 method, url, params=parameters, data=data, allow_redirects=False, timeout=TIMEOUT
@@ -160,14 +163,14 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
                     errno.ECONNRESET, f"NameNode {host} fell silent; the rename may have been done"
                 ) from None
             return None
-        if answer.status_code in _UNAVAILABLE or _exception_of(answer)[0] in _ELSEWHERE:
+        if answer.status_code in _UNAVAILABLE or _exception_of(answer)[0] in _OTHER_NAME_NODE:
             return None
         return answer
 
     # DataNodes
 
     def _on_data_nodes(self, path: str, attempt: Callable[[_Excluding], T]) -> T:
-        """``attempt`` on a file, again on other DataNodes as long as one is lost."""
+        """Attempt something on a file, again on other DataNodes if one fails."""
         lost: dict[str, None] = {}
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)
@@ -179,24 +182,24 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
             except (FileNotFoundError, PermissionError):
                 raise
             except OSError as error:
-                if not lost:  # the NameNode's own trouble, not that there is no further DataNode
+                if not lost:  # the NameNode's own error, not that of having no further DataNode
                     raise
                 failure = error
                 lost.clear()
         raise failure
 
     def _addresses(self, host: str, path: str) -> Iterator[str]:
-        """By what the NameNode knows a DataNode of a file, of which it told the name only."""
+        """The addresses by which ``excludedatanodes`` takes a file's DataNode of this name."""
         with suppress(OSError):
             yield socket.gethostbyname(host)
         with suppress(OSError, ValueError, KeyError):
-            told = self._call("GETFILEBLOCKLOCATIONS", path=path).json()
-            for block in told["BlockLocations"]["BlockLocation"]:
-                known = zip(block["hosts"], block["names"], strict=True)
-                yield from (address for name, address in known if name == host)
+            value = self._call("GETFILEBLOCKLOCATIONS", path=path).json()
+            for block in value["BlockLocations"]["BlockLocation"]:
+                pairs = zip(block["hosts"], block["names"], strict=True)
+                yield from (address for name, address in pairs if name == host)
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        """The bytes of a file from ``start`` to ``end``, which are in it."""
+        """The bytes ``[start, end)`` of a file that has them."""
         content = memoryview(bytearray(end - start))
         done = 0
 
@@ -211,16 +214,16 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     def _chunks(
         self, path: str, offset: int, into: memoryview, excluding: _Excluding
     ) -> Iterator[int]:
-        """Fill ``into`` from one DataNode, telling how much has come each time."""
+        """Fill ``into`` from one DataNode; yields the bytes that each step has added."""
         if not into:
             return
         answer = self._call("OPEN", path=path, offset=offset, length=len(into), **excluding)
         location = answer.headers.get("Location")
-        if location is None:  # a gateway, which answers by itself
+        if location is None:  # a gateway sends the content itself
             into[:] = answer.content
             yield len(into)
             return
-        with _lost(location):
+        with _data_node_errors(location):
             answer = self.session.get(
                 self._apply_proxy(location), stream=True, timeout=TIMEOUT, allow_redirects=False
             )
@@ -235,7 +238,10 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
                     yield chunk
 
     def upload(self, path: str, content: IO[bytes]) -> None:
-        """Write a file whole or not at all, replacing one that is there; ``content`` can seek."""
+        """Write a file as a whole or not at all, replacing one that exists.
+
+        ``content`` is seekable.
+        """
         folder, name = posixpath.split(path)
         temporary = posixpath.join(folder, f".{name}.{uuid.uuid4().hex[:8]}.tmp")
         try:
@@ -251,11 +257,11 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     def _put(self, path: str, content: IO[bytes], excluding: _Excluding) -> None:
         size = content.seek(0, os.SEEK_END)
         content.seek(0)
-        # A writer that outlives its run would otherwise make the run's private directory again.
+        # Otherwise a writer that outlives its run would make the run's private directory again.
         parameters = {"overwrite": "true", "createparent": "false", **excluding}
         answer = self._call("CREATE", "PUT", path, **parameters)
         location = answer.headers["Location"]
-        with _lost(location):
+        with _data_node_errors(location):
             answer = self.session.put(
                 self._apply_proxy(location),
                 data=content if size else b"",
@@ -270,7 +276,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
         if isinstance(path, list):
-            return [cls._strip_protocol(each) for each in path]
+            return [cls._strip_protocol(name) for name in path]
         path = os.fspath(path)
         if "://" in path:
             path = "/" + path.partition("://")[2].partition("/")[2]
@@ -295,14 +301,14 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
         path = self._strip_protocol(path)
         try:
             return _timed(super().info(path))
-        except NotADirectoryError:  # below a file there is nothing
+        except NotADirectoryError:  # the parent is a file
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
 
     def ls(self, path: str, detail: bool = False, **kwargs: Any) -> list[Any]:
-        found = super().ls(self._strip_protocol(path), detail=True)
-        for each in found:
-            each["name"] = each["name"].rstrip("/")  # of a file that was listed itself
-        return list(map(_timed, found)) if detail else [each["name"] for each in found]
+        infos = super().ls(self._strip_protocol(path), detail=True)
+        for info in infos:
+            info["name"] = info["name"].rstrip("/")  # a file that is listed itself has one
+        return list(map(_timed, infos)) if detail else [info["name"] for info in infos]
 
     def mkdir(
         self,
@@ -315,20 +321,20 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
         self._call("MKDIRS", "put", path, **mode)
 
     def mv(self, path1: str, path2: str, **kwargs: Any) -> None:
-        """Rename in one step; a file or an empty directory that is there is replaced."""
+        """Rename in one step, replacing a file or an empty directory."""
         target = self._strip_protocol(path2)
         answer = self._call("RENAME", "put", path1, destination=target, renameoptions="OVERWRITE")
         if answer.content and answer.json().get("boolean") is False:
             raise OSError(errno.EIO, "not renamed", path1)
 
     def rm(self, path: str, recursive: bool = False, **kwargs: Any) -> None:
-        for each in [path] if isinstance(path, str) else path:
-            answer = self._call("DELETE", "delete", each, recursive=str(recursive).lower())
+        for name in [path] if isinstance(path, str) else path:
+            answer = self._call("DELETE", "delete", name, recursive=str(recursive).lower())
             if not answer.json()["boolean"]:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), each)
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
     def may_write(self, path: str) -> bool:
-        """Whether this user may make something in a directory."""
+        """Whether this user may create files in a directory."""
         try:
             self._call("CHECKACCESS", path=path, fsaction="-wx")
         except PermissionError:
@@ -337,7 +343,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
 
 
 class _Reader(AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read by ranges."""
+    """A file to read by ranges."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         end = min(self.size, end)
@@ -345,7 +351,7 @@ class _Reader(AbstractBufferedFile):  # type: ignore[misc]
 
 
 class _Writer(AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is gathered on the local disk, unseen by others, and uploaded when complete."""
+    """A file to write: gathered in a nameless local file, uploaded when complete."""
 
     def _initiate_upload(self) -> None:
         self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed once uploaded
@@ -359,7 +365,7 @@ class _Writer(AbstractBufferedFile):  # type: ignore[misc]
 
 
 class _Handler(pa_fs.FSSpecHandler):  # type: ignore[misc]
-    """Arrow's bridge to fsspec, but Arrow itself knows best what to read ahead."""
+    """Arrow's bridge to fsspec, without fsspec's read-ahead: Arrow has its own."""
 
     def open_input_file(self, path: str) -> PythonFile:
         return PythonFile(self.fs.open(path, "rb", cache_type="none"), mode="r")
@@ -372,10 +378,7 @@ class _Handler(pa_fs.FSSpecHandler):  # type: ignore[misc]
             recursive: list[pa_fs.FileInfo] = super().get_file_info_selector(selector)
             return recursive
         listed = self.fs.ls(selector.base_dir, detail=True)
-        found: list[pa_fs.FileInfo] = [
-            self._create_file_info(each["name"], each) for each in listed
-        ]
-        return found
+        return [self._create_file_info(info["name"], info) for info in listed]
 
 
 def _timed(info: dict[str, Any]) -> dict[str, Any]:
@@ -383,23 +386,23 @@ def _timed(info: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _lost(location: str) -> Iterator[None]:
-    """Whatever goes wrong with a DataNode, but for what it says of the file, is its loss."""
+def _data_node_errors(location: str) -> Iterator[None]:
+    """Raise _DataNodeError for a DataNode's failure, unless it is an error about the file."""
     try:
         yield
     except (_DataNodeError, FileNotFoundError, PermissionError):
         raise
-    except _LOST as error:
+    except _CONNECTION_ERRORS as error:
         raise _DataNodeError(location, error) from None
 
 
 def _exception_of(answer: requests.Response) -> tuple[str, str]:
-    """Name and message of the remote exception in an answer, or of nothing."""
+    """Name and message of the remote exception in an answer; empty if there is none."""
     if answer.status_code < 400:
         return "", ""
     try:
-        told = answer.json()["RemoteException"]
-        return str(told["exception"]), str(told["message"])
+        exception = answer.json()["RemoteException"]
+        return str(exception["exception"]), str(exception["message"])
     except (ValueError, KeyError, TypeError):
         return "", ""
 
@@ -414,7 +417,7 @@ def _raise_for(answer: requests.Response, path: str) -> None:
     if code == errno.EACCES and "is not a directory" in message:
         code = errno.ENOTDIR
     if answer.status_code == 401:
-        raise PermissionError(errno.EACCES, "HDFS does not accept who is asking", path)
+        raise PermissionError(errno.EACCES, "HDFS refuses the credentials", path)
     if code != errno.EIO:
         raise OSError(code, os.strerror(code), path)
     lines = (message or f"HTTP status {answer.status_code}").splitlines()

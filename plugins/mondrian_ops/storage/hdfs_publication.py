@@ -37,9 +37,9 @@ def recover(target: str) -> None:
 def refuse_unwritable(target: str) -> None:
     """Raise StorageError if this user cannot make the release."""
     ancestor = parent_of(target)
-    while (found := entry(ancestor)) is None:
+    while (directory := entry(ancestor)) is None:
         ancestor = parent_of(ancestor)
-    if not found.is_directory or not hdfs_client(ancestor).may_write(filesystem(ancestor)[1]):
+    if not directory.is_directory or not hdfs_client(ancestor).may_write(filesystem(ancestor)[1]):
         raise StorageError(
             f"output: {shown(ancestor)} is not a directory this user may write to; "
             "choose another `output`, or grant the permission"

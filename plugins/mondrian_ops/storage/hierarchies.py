@@ -1,4 +1,4 @@
-"""Hierarchy files: where they are looked for, and how their text is read."""
+"""Hierarchy files: where they are looked up, and how they are read."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from mondrian_ops.storage.locations import check_path
 
 __all__ = ["find_hierarchy", "read_hierarchy"]
 
-PLACES_VARIABLE = "MONDRIAN_OPS_HIERARCHIES"
+FOLDERS_VARIABLE = "MONDRIAN_OPS_HIERARCHIES"
 
 
 def find_hierarchy(name: str, beside: str | None) -> str:
     """The path of a hierarchy file, looked up beside the job, then in ``include/hierarchies/``.
 
     Args:
-        name: as the job gives it, a path relative to one of these places.
+        name: as the job gives it, a path relative to one of these folders.
         beside: the directory of the job's file; None if it has none.
 
-    That folder is beside ``plugins/`` in a checkout, and in the package where a wheel is installed.
+    ``include/hierarchies/`` is beside ``plugins/`` in a checkout, and in the package of a wheel.
     The environment variable ``MONDRIAN_OPS_HIERARCHIES`` (directories, separated like ``PATH``)
-    replaces it. A file outside these places is refused, for the name may come from a form.
+    replaces it. A file outside these folders is refused, for the name may come from a form.
 
     Raises:
         HierarchyError: it is in none of them.
         JobError: no file can have this name.
     """
     check_path("hierarchy", name)
-    places = ([beside] if beside else []) + _shared_places()
-    for place in places:
-        root = Path(place).resolve()
+    folders = ([beside] if beside else []) + _shared_folders()
+    for folder in folders:
+        root = Path(folder).resolve()
         path = (root / name).resolve()
         if path.is_relative_to(root) and path.is_file():
             return str(path)
     raise HierarchyError(
         f"{name}: no such hierarchy file; put it beside the job's file or into one of "
-        f"{', '.join(places)}"
+        f"{', '.join(folders)}"
     )
 
 
-def _shared_places() -> list[str]:
-    named = os.environ.get(PLACES_VARIABLE)
+def _shared_folders() -> list[str]:
+    named = os.environ.get(FOLDERS_VARIABLE)
     if named:
-        return [place for place in named.split(os.pathsep) if place]
+        return [folder for folder in named.split(os.pathsep) if folder]
     package = Path(__file__).resolve().parents[1]
     installed = package / "include" / "hierarchies"  # the wheel has them there
     return [str(installed if installed.is_dir() else package.parents[1] / "include/hierarchies")]
@@ -60,8 +60,8 @@ def read_hierarchy(path: str) -> Hierarchy:
     """Read a hierarchy: CSV separated by ``;`` or ``,`` without a header, or a JSON tree.
 
     Raises:
-        HierarchyError: missing, not UTF-8, not JSON, not one tree, or beyond one of the limits
-            ``hierarchy_file``, ``hierarchy_rows``, ``hierarchy_levels``.
+        HierarchyError: the file is missing, not UTF-8, not valid, not one tree, or beyond one of
+            the limits ``hierarchy_file``, ``hierarchy_rows``, ``hierarchy_levels``.
     """
     name = Path(path).name
     try:
@@ -91,7 +91,7 @@ def _from_csv(content: bytes, name: str) -> Hierarchy:
 
 
 def _text(content: bytes) -> TextIO:
-    """What is decoded as it is read, and never there as a whole."""
+    """The text, decoded as it is read rather than as a whole."""
     return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
 
 

@@ -7,8 +7,8 @@ A location is a plain path, a ``file://`` URL, or a URL of a remote store::
     swebhdfs://…                                 the same over HTTPS
     s3://[CONNECTION@]BUCKET/KEY                 S3 and what speaks its protocol
 
-The part before ``@`` names an Airflow connection. It is no secret, but nobody's business either:
-what is shown of a URL is :func:`shown`.
+The part before ``@`` names an Airflow connection. It is not secret, but logs and errors leave it
+out (:func:`shown`).
 """
 
 from __future__ import annotations
@@ -55,20 +55,21 @@ def is_local(url: str) -> bool:
     if match is None or match[1].lower() == "file":
         return True
     if match[1].lower() not in connections.SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in connections.SCHEMES)
         raise InputError(
             f"{shown(url)}: the scheme {match[1]!r} is not available; give a local path, or a URL "
-            f"that starts with file://, {', '.join(f'{each}://' for each in connections.SCHEMES)}"
+            f"that starts with file://, {known}"
         )
     return False
 
 
 def is_s3(url: str) -> bool:
-    """Whether it lies on an object store, where nothing can be renamed."""
+    """Whether it is on S3, where nothing can be renamed."""
     return not is_local(url) and url.lower().startswith("s3://")
 
 
 def local_path(url: str) -> str:
-    """The path a URL or plain path names on the local file system.
+    """The local path of a plain path or ``file://`` URL.
 
     Raises:
         InputError: it is not on the local file system.
@@ -111,7 +112,7 @@ def shown(url: str) -> str:
 
 
 def joined(url: str, *names: str) -> str:
-    """The location of something below another."""
+    """The location of what has these names below another location."""
     if is_local(url):
         return str(Path(local_path(url), *names))
     return "/".join([url.rstrip("/"), *names])

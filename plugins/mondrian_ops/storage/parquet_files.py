@@ -75,25 +75,27 @@ def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set[
     first, groups, index = _footer(files[0])
     _refuse_twins(files[0], first)
     _refuse_views(files[0], first)
-    found = [groups]
+    groups_of_files = [groups]
     plain = False
     for path in files[1:]:
         schema, groups, of_file = _footer(path)
-        found.append(groups)
+        groups_of_files.append(groups)
         index |= of_file
         if not schema.equals(first):
             _refuse_mixture(path, schema, files[0], first)
             plain = True
-    return (_plain(first) if plain else first), found, index
+    return (_plain(first) if plain else first), groups_of_files, index
 
 
 def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...], set[str]]:
     with parquet_file(path) as file:
-        found = file.metadata
-        if found.num_columns > limits.limit("columns"):
-            met = f"{shown(path)}: has {found.num_columns:,} columns"
+        metadata = file.metadata
+        if metadata.num_columns > limits.limit("columns"):
+            met = f"{shown(path)}: has {metadata.num_columns:,} columns"
             raise InputError(limits.exceeded("columns", met, "leave out those that nobody needs"))
-        groups = tuple(found.row_group(each).num_rows for each in range(found.num_row_groups))
+        groups = tuple(
+            metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)
+        )
         schema = file.schema_arrow
         return _bare(schema), groups, index_columns(schema)
 
@@ -142,14 +144,16 @@ def _dictionary_columns(path: str, schema: pa.Schema) -> list[str]:
         if not file.num_row_groups:
             return []
         group = file.metadata.row_group(0)
-        found = (group.column(at) for at in range(group.num_columns))
+        columns = (group.column(at) for at in range(group.num_columns))
         small = {
-            each.path_in_schema
-            for each in found
-            if each.has_dictionary_page
-            and each.data_page_offset - each.dictionary_page_offset < _SMALL_DICTIONARY_BYTES
+            column.path_in_schema
+            for column in columns
+            if column.has_dictionary_page
+            and column.data_page_offset - column.dictionary_page_offset < _SMALL_DICTIONARY_BYTES
         }
-    return [each.name for each in schema if each.name in small and pa.types.is_string(each.type)]
+    return [
+        field.name for field in schema if field.name in small and pa.types.is_string(field.type)
+    ]
 
 
 def _all_rows(
@@ -163,7 +167,7 @@ def _all_rows(
         chosen = range(file.num_row_groups) if row_groups is None else row_groups
         # A remote row group is fetched in few requests before it is decoded; one row group at a
         # time, so that only one is in memory.
-        for groups in [list(chosen)] if is_local(path) else [[each] for each in chosen]:
+        for groups in [list(chosen)] if is_local(path) else [[group] for group in chosen]:
             yield from file.iter_batches(batch_rows, groups, list(columns), use_threads=True)
 
 

@@ -1,10 +1,10 @@
-"""What a Parquet file unpacks to, found out before it is unpacked.
+"""How large a Parquet file is unpacked, found out before it is unpacked.
 
-A page of a few kilobytes may become a gigabyte, and a value of a dictionary may stand in any number
-of rows. What a decoder allocates for a page is what the page's own header says, so these headers
-are read, of files on the local file system. The footer gives the sum of each column chunk's pages,
-and may lie: it is believed where no page can be larger by the chunk's codec, and on a remote store,
-where each header would take a request.
+A page of a few kilobytes may unpack to a gigabyte, and any number of rows may repeat a value of a
+dictionary. A decoder allocates for a page what the page's own header says, so the headers of local
+files are read. The footer gives the sum of each column chunk's pages, and may lie: it is trusted
+where the chunk's codec rules out larger pages, and on a remote store, where each header would cost
+a request.
 
 The format is that of parquet.thrift in apache/parquet-format, in Thrift's compact protocol.
 """
@@ -27,28 +27,28 @@ from mondrian_ops.storage.locations import is_local, local_path, shown
 __all__ = ["BATCH_BYTES", "DamagedPageError", "rows_at_once"]
 
 BATCH_BYTES = 128 << 20
-"""What the rows of one batch may take, unless a single row takes more."""
+"""The most that the rows of one batch take, unless a single row takes more."""
 
-# How many bytes a codec makes of one at most; of the other codecs no bound is known.
-_MOST_TIMES = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 255, "GZIP": 1032}
+# The most bytes that a codec makes of one; for the other codecs no bound is known.
+_MAX_RATIO = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 255, "GZIP": 1032}
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
-_DELTA_BYTE_ARRAY = 7  # an encoding in which a value takes over what it shares with the one before
+_DELTA_BYTE_ARRAY = 7  # an encoding in which a value omits the prefix it shares with the one before
 _HEADER_BYTES = 128  # most are shorter
-_SHOWN_ROWS = 1024
-_READ_BYTES = 1 << 18  # at a time: a column chunk may be large, and far away
-_MOST_HEADER_BYTES = 16 << 20  # as for Arrow
-_MOST_NESTED = 8
+_SAMPLE_ROWS = 1024
+_READ_BYTES = 1 << 18  # at a time: a column chunk may be large and remote
+_MAX_HEADER_BYTES = 16 << 20  # Arrow's own limit
+_MAX_NESTING = 8
 # Types of Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _INT16, _INT32, _INT64, _DOUBLE, _BINARY, _LIST, _SET = range(1, 11)
 _STRUCT = 12
 
 
 class DamagedPageError(Exception):
-    """There is no page header where one should be."""
+    """There is no valid page header where one should be."""
 
 
 class _Page(NamedTuple):
-    """A page header: the type, bytes of the page unpacked and packed, values, and encoding."""
+    """A page header: the page's type, bytes unpacked and packed, number of values, and encoding."""
 
     kind: int
     unpacked: int
@@ -62,12 +62,12 @@ class _Chunk:
     """What a column chunk may take in memory.
 
     Attributes:
-        column: the column of Arrow that it is a part of.
-        path: its name in the schema of the file.
-        row: bytes of a row at most, but for values of the dictionary.
+        column: the Arrow column that it belongs to.
+        path: its name in the file's schema.
+        row: the most bytes of a row, not counting the dictionary's values.
         dictionary: bytes of the dictionary's values, which rows may repeat.
-        times: values that a row has; of a nested column on average.
-        values: all values of a nested column, which may be those of one row; else 0.
+        times: values per row; of a nested column on average.
+        values: the number of values of a nested column, all of which one row may have; else 0.
     """
 
     column: str
@@ -78,22 +78,24 @@ class _Chunk:
     values: int
 
     def bytes_of_row(self, longest: Mapping[str, int]) -> int:
-        """What a row may take, by the longest values of dictionaries that are known."""
+        """The most bytes of a row, given the longest dictionary values known by column."""
         return self.times * self.bytes_of_value(longest)
 
     def bytes_of_value(self, longest: Mapping[str, int]) -> int:
-        """What a value may take."""
+        """The most bytes of a value."""
         return self.row + min(self.dictionary, longest.get(self.column, self.dictionary))
 
 
 def rows_at_once(
     path: str, stamp: str, columns: tuple[str, ...], groups: tuple[int, ...] | None, wanted: int
 ) -> int:
-    """The rows of a file, up to ``wanted``, that one batch may have; ``stamp`` is its version's.
+    """How many rows of a file, up to ``wanted``, one batch may have.
+
+    ``stamp``: of the file's version; results are cached by it.
 
     Raises:
         InputError: a page or a value is beyond the limits ``parquet_page`` or ``text``.
-        DamagedPageError: a page has no header.
+        DamagedPageError: a page has no valid header.
     """
     in_use = tuple(sorted(limits.in_use().items()))
     return _rows_at_once(path, stamp, columns, groups, wanted, in_use)
@@ -127,8 +129,8 @@ def _opened(path: str) -> pa.NativeFile:
 
 
 def _owners(file: pq.ParquetFile) -> list[str]:
-    """For each column of Parquet the column of Arrow that it is a part of."""
-    return [each.name for each in file.schema_arrow for _ in range(_leaves(each.type))]
+    """For each Parquet column the Arrow column that it belongs to."""
+    return [field.name for field in file.schema_arrow for _ in range(_leaves(field.type))]
 
 
 def _leaves(kind: pa.DataType) -> int:
@@ -144,20 +146,20 @@ def _leaves(kind: pa.DataType) -> int:
 def _chunk(
     path: str, stream: pa.NativeFile, file: pq.ParquetFile, group: int, at: int, column: str
 ) -> _Chunk:
-    found = file.metadata.row_group(group)
-    chunk, leaf = found.column(at), file.schema.column(at)
+    row_group = file.metadata.row_group(group)
+    chunk, leaf = row_group.column(at), file.schema.column(at)
     is_text = leaf.physical_type == "BYTE_ARRAY"
     row, dictionary = max(8, leaf.length or 0), 0
     page = _largest_page(path, chunk)
     if page > limits.limit("parquet_page") or (is_text and is_local(path)):
         page = 0
-        for each in _pages(stream, chunk):
-            page = max(page, each.unpacked)
-            if each.kind == _DICTIONARY_PAGE:
-                dictionary = each.unpacked
+        for header in _pages(stream, chunk):
+            page = max(page, header.unpacked)
+            if header.kind == _DICTIONARY_PAGE:
+                dictionary = header.unpacked
             elif is_text:
-                several = each.values if each.encoding != _DELTA_BYTE_ARRAY else 1
-                row = max(row, -(-each.unpacked // max(1, several)))
+                several = header.values if header.encoding != _DELTA_BYTE_ARRAY else 1
+                row = max(row, -(-header.unpacked // max(1, several)))
         if page > limits.limit("parquet_page"):
             raise InputError(
                 limits.exceeded(
@@ -172,61 +174,61 @@ def _chunk(
         dictionary = chunk.total_uncompressed_size if chunk.has_dictionary_page else 0
     is_nested = leaf.max_repetition_level > 0
     values = chunk.num_values if is_nested else 0
-    times = max(1, -(-values // max(1, found.num_rows)))
+    times = max(1, -(-values // max(1, row_group.num_rows)))
     return _Chunk(column, leaf.path, row, dictionary if is_text else 0, times, values)
 
 
 def _largest_page(path: str, chunk: pq.ColumnChunkMetaData) -> int:
-    """What no page of a chunk can be larger than, by what is known without looking at it."""
+    """An upper bound of a chunk's pages, from the footer alone."""
     if not is_local(path):
         return int(chunk.total_uncompressed_size)
-    times = _MOST_TIMES.get(chunk.compression)
+    ratio = _MAX_RATIO.get(chunk.compression)
     beyond = limits.limit("parquet_page") + 1
-    return beyond if times is None else int(chunk.total_compressed_size * times)
+    return beyond if ratio is None else int(chunk.total_compressed_size * ratio)
 
 
 def _rows(path: str, stream: pa.NativeFile, group: int, chunks: list[_Chunk], wanted: int) -> int:
-    """The rows of a row group, up to ``wanted``, that one batch may have."""
+    """How many rows of a row group, up to ``wanted``, one batch may have."""
     longest: dict[str, int] = {}
-    if sum(each.bytes_of_row(longest) for each in chunks) * wanted > BATCH_BYTES:
-        longest = _longest(stream, group, [each for each in chunks if each.dictionary])
+    if sum(chunk.bytes_of_row(longest) for chunk in chunks) * wanted > BATCH_BYTES:
+        longest = _longest(stream, group, [chunk for chunk in chunks if chunk.dictionary])
     for column, length in longest.items():
         limits.check_text(f"{shown(path)}: column {column!r}", length)
-    for each in chunks:
+    for chunk in chunks:
         taken, most = (
-            each.values * each.bytes_of_value(longest),
+            chunk.values * chunk.bytes_of_value(longest),
             limits.most_unpacked(stream.size()),
         )
         if taken > most:
             met = (
-                f"{shown(path)}: the {each.values:,} values of column {each.column!r} may take "
+                f"{shown(path)}: the {chunk.values:,} values of column {chunk.column!r} may take "
                 f"{limits.size_text(taken)}, more than {limits.size_text(most)}"
             )
             raise InputError(limits.exceeded("inflation", met, "leave out that column"))
-    row = sum(each.bytes_of_row(longest) for each in chunks)
+    row = sum(chunk.bytes_of_row(longest) for chunk in chunks)
     return max(1, min(wanted, BATCH_BYTES // max(1, row)))
 
 
 def _longest(stream: pa.NativeFile, group: int, chunks: list[_Chunk]) -> dict[str, int]:
-    """The bytes of the longest value in the dictionaries of a column, where some rows show them."""
-    rows_shown = BATCH_BYTES // max(1, sum(each.times * each.row for each in chunks))
-    names = {each.column: None for each in chunks}
-    paths = [each.path for each in chunks]
-    most = max(1, min(_SHOWN_ROWS, rows_shown))
+    """By column, the bytes of the longest dictionary value, as far as a few rows tell."""
+    affordable = BATCH_BYTES // max(1, sum(chunk.times * chunk.row for chunk in chunks))
+    names = {chunk.column: None for chunk in chunks}
+    paths = [chunk.path for chunk in chunks]
+    most = max(1, min(_SAMPLE_ROWS, affordable))
     with pq.ParquetFile(
         stream, read_dictionary=paths, pre_buffer=False, buffer_size=_READ_BYTES
     ) as file:
         rows = next(file.iter_batches(most, [group], [*names], use_threads=False), None)
     if rows is None:
         return {}
-    found = {}
+    longest = {}
     for name in names:
         values = list(_dictionaries(rows.column(name)))
-        parts = sum(each.column == name for each in chunks)
-        # No dictionary is there before a value of it was met.
-        if len(values) >= parts and all(len(each) for each in values):
-            found[name] = max(map(_longest_of, values))
-    return found
+        parts = sum(chunk.column == name for chunk in chunks)
+        # A dictionary is read with the first of its values.
+        if len(values) >= parts and all(len(dictionary) for dictionary in values):
+            longest[name] = max(map(_longest_of, values))
+    return longest
 
 
 def _dictionaries(array: pa.Array) -> Iterator[pa.Array]:
@@ -252,7 +254,7 @@ def _longest_of(values: pa.Array) -> int:
 
 
 def _pages(stream: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> Iterator[_Page]:
-    """The page headers of a column chunk, as a reader that wants all its values meets them."""
+    """The page headers of a column chunk, in the order in which a reader of it meets them."""
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
         at = chunk.dictionary_page_offset
@@ -274,7 +276,7 @@ def _page(stream: pa.NativeFile, at: int) -> tuple[_Page, int]:
             fields, length = _fields(content, 0, 0)
             break
         except IndexError:
-            if len(content) < size or size >= _MOST_HEADER_BYTES:
+            if len(content) < size or size >= _MAX_HEADER_BYTES:
                 raise DamagedPageError from None
             size *= 8
     kind, unpacked, packed = (fields.get(number) for number in (1, 2, 3))
@@ -292,9 +294,9 @@ def _fields(content: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
 
     Raises IndexError where the content ends before it.
     """
-    if depth > _MOST_NESTED:
+    if depth > _MAX_NESTING:
         raise DamagedPageError
-    found: dict[int, Any] = {}
+    fields: dict[int, Any] = {}
     number = 0
     while (head := content[at]) & 15:
         at += 1
@@ -305,12 +307,12 @@ def _fields(content: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
         number = (number + 0x8000) % 0x10000 - 0x8000  # 16 bits, as for a decoder
         kind = head & 15
         if kind == _INT32:
-            found[number], at = _number(content, at)
+            fields[number], at = _number(content, at)
         elif kind == _STRUCT:
-            found[number], at = _fields(content, at, depth + 1)
+            fields[number], at = _fields(content, at, depth + 1)
         elif kind not in (_TRUE, _FALSE):  # which have no more bytes in a struct
             at = _skipped(content, at, kind, depth + 1)
-    return found, at + 1
+    return fields, at + 1
 
 
 def _skipped(content: bytes, at: int, kind: int, depth: int) -> int:
@@ -326,7 +328,7 @@ def _skipped(content: bytes, at: int, kind: int, depth: int) -> int:
         return at + length
     if kind == _STRUCT:
         return _fields(content, at, depth)[1]
-    if kind not in (_LIST, _SET) or depth > _MOST_NESTED:  # a page header has no map
+    if kind not in (_LIST, _SET) or depth > _MAX_NESTING:  # a page header has no map
         raise DamagedPageError
     size, of = content[at] >> 4, content[at] & 15
     at += 1

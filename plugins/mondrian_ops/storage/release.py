@@ -302,10 +302,10 @@ def _names_in(target: str) -> list[str] | None:
             return None
         is_directory = Path(target).is_dir()
     else:
-        found = entry(target)
-        if found is None:
+        existing = entry(target)
+        if existing is None:
             return None
-        is_directory = found.is_directory
+        is_directory = existing.is_directory
     if not is_directory:
         raise StorageError(
             f"output: {shown(target)} is a file, not a release; "

@@ -144,16 +144,16 @@ class Archive:
         A listing may miss both a file and the segment that replaces it meanwhile; so the index is
         listed until it stays the same.
         """
-        found: dict[str, list[Entry]] = {}
+        by_file: dict[str, list[Entry]] = {}
         before: set[str] | None = None
         for _ in range(_MAX_LISTINGS):
             names = set(self._names())
-            found |= self._entries_of(names - found.keys())
+            by_file |= self._entries_of(names - by_file.keys())
             if names == before:
                 break
             before = names
-        self._read = {name: entries for name, entries in found.items() if name in names}
-        return [entry for entries in found.values() for entry in entries]
+        self._read = {name: entries for name, entries in by_file.items() if name in names}
+        return [entry for entries in by_file.values() for entry in entries]
 
     def _names(self) -> list[str]:
         """The files of the index, fewest entries first."""
@@ -174,16 +174,16 @@ class Archive:
     def _read_entries(self, name: str) -> list[Entry] | None:
         try:
             content = read_file(self._inside(_INDEX, name))
-            found = [json_value(line) for line in content.splitlines()]
+            entries = [json_value(line) for line in content.splitlines()]
         except FileNotFoundError:  # a segment has replaced it
             return None
         except (StorageError, ValueError):
-            found = [None]
-        if not all(map(_is_entry, found)):
+            entries = [None]
+        if not all(map(_is_entry, entries)):
             place = shown(joined(self.url, _INDEX, name))
             _log.warning("%s: damaged; what it held is not shown", place)
             return []
-        return found
+        return entries
 
     def _add(self, entries: Sequence[Entry]) -> None:
         name = f"{len(entries):07d}-{uuid.uuid4().hex}.jsonl"
@@ -205,11 +205,11 @@ class Archive:
                 break
             chosen.append(name)
             entries += _count(name)
-        found = self._entries_of(chosen)
-        newest = _newest(entry for each in found.values() for entry in each)
+        by_file = self._entries_of(chosen)
+        newest = _newest(entry for held in by_file.values() for entry in held)
         if newest:
             self._add(list(newest.values()))
-        for name, held in found.items():
+        for name, held in by_file.items():
             if held:  # a damaged file stays, for somebody to look into
                 remove_file(joined(self.url, _INDEX, name))
 

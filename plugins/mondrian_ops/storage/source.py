@@ -144,16 +144,16 @@ class Source:
 
         A split is some row groups of one Parquet file, or one CSV file, however long it is.
         """
-        found: list[Split] = []
+        splits: list[Split] = []
         first_row = 0
         for file, sizes in enumerate(self._groups):
             for first, last in _runs(sizes, rows):
                 size = sum(sizes[first:last])
                 groups = (first, last) if self.format == "parquet" else None
                 if size:
-                    found.append(Split(file, first_row, size, groups))
+                    splits.append(Split(file, first_row, size, groups))
                 first_row += size
-        return found
+        return splits
 
     def share_read(self, filter: pc.Expression | None) -> float:  # noqa: A002
         """The share of the rows that reading with ``filter`` would have to decode."""
@@ -205,12 +205,12 @@ class Source:
         if split is not None:
             return self._changed_file(self.files[split.file], self._stamps[split.file])
         try:
-            found = {file.url: file.stamp for file in data_files(self.url)}
+            current = {file.url: file.stamp for file in data_files(self.url)}
         except InputError:
             return self.url
         known = dict(zip(self.files, self._stamps, strict=True))
         return next(
-            (url for url in sorted(known | found) if known.get(url) != found.get(url)), None
+            (url for url in sorted(known | current) if known.get(url) != current.get(url)), None
         )
 
     @staticmethod
@@ -252,8 +252,8 @@ def open_source(url: str, named: Sequence[str] = ()) -> Source:
             named).
         JobError: no file can have the path, or the access policy lets nobody read there.
     """
-    found = data_files(url)
-    files = [file.url for file in found]
+    entries = data_files(url)
+    files = [file.url for file in entries]
     kind = _one_format(files)
     if kind == "parquet":
         schema, groups, index = parquet_files.survey(files)
@@ -262,8 +262,8 @@ def open_source(url: str, named: Sequence[str] = ()) -> Source:
         index = index_columns(schema)
     data, left_out = without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])
-    size = sum(file.bytes for file in found)
-    stamps = [file.stamp for file in found]
+    size = sum(file.bytes for file in entries)
+    stamps = [file.stamp for file in entries]
     source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out))
     if source.rows == 0:
         raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")

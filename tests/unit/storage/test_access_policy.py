@@ -442,19 +442,6 @@ def test_the_environment_can_limit_everybody(home, monkeypatch):
         pipeline.run(job(home, input=str(home / "other" / "rows.csv")))
 
 
-def test_limits_of_a_block_end_with_it(home):
-    before = storage.current_policy()
-
-    def fail():
-        with storage.using_policy(AccessPolicy()):
-            assert storage.current_policy() == AccessPolicy()
-            raise ValueError("in the block")
-
-    with pytest.raises(ValueError, match="in the block"):
-        fail()
-    assert storage.current_policy() == before
-
-
 def test_limits_travel_as_json(home):
     allowed = storage.current_policy()
     assert AccessPolicy.from_json(allowed.to_json()) == allowed
