@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from mondrian_ops.engines.handover import Fragment, Summary
     from mondrian_ops.engines.run import Run
 
-__all__ = ["Engine", "StepwiseEngine", "Told", "engine_of"]
+__all__ = ["Engine", "RowsSeen", "StepwiseEngine", "engine_of"]
 
-Told = Callable[[int], None]
+RowsSeen = Callable[[int], None]
 """Called with the number of rows just seen."""
 
 
@@ -68,7 +68,7 @@ class StepwiseEngine(Engine):
         return run
 
     @abstractmethod
-    def draft(self, run: Run, told: Told) -> Draft:
+    def draft(self, run: Run, rows_seen: RowsSeen) -> Draft:
         """One pass over the source: its profile, and what is decided on a sample of its rows.
 
         Where columns are recoded as a whole, the run knows the frequencies of their combinations
@@ -76,7 +76,7 @@ class StepwiseEngine(Engine):
         """
 
     @abstractmethod
-    def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:
+    def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
         """One pass over the source: count it against the draft's plan; scatter it if asked."""
 
     @abstractmethod

@@ -127,15 +127,15 @@ def messages_of(batches: Batches) -> Iterator[Message]:
     for batch in batches:
         for row in batch.to_pylist():
             number, part, kind, piece, pieces, content = row.values()
-            found = incomplete.setdefault((number, part, kind), {})
-            if piece in found:
+            arrived = incomplete.setdefault((number, part, kind), {})
+            if piece in arrived:
                 raise RuntimeError(
                     f"piece {piece} of message {(number, part, kind)} is there twice"
                 )
-            found[piece] = content
-            if len(found) == pieces:
+            arrived[piece] = content
+            if len(arrived) == pieces:
                 del incomplete[number, part, kind]
-                message = Message(number, part, kind, b"".join(found[at] for at in range(pieces)))
+                message = Message(number, part, kind, b"".join(arrived[at] for at in range(pieces)))
                 _raise_error(message)
                 yield message
     if incomplete:
@@ -154,7 +154,7 @@ def _run(location: str) -> Run:
     return RunLocation.from_json(location).enter()
 
 
-# Phase one: survey the splits, make a draft of all that was found, count the splits
+# Phase one: profile the splits, make a draft of all of them, count them
 
 
 def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
@@ -171,12 +171,12 @@ def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
                 yield of_table(0, message.number, name, pa.Table.from_batches(draw.taken))
 
 
-def draft(run: Run, found: Iterable[Message]) -> Iterator[Message]:
+def draft(run: Run, surveys: Iterable[Message]) -> Iterator[Message]:
     """Decide on all that the splits hold; the draft goes to the working files."""
     dataset = run.dataset
     profiler = Profiler(dataset.job, dataset.source.schema, dataset.hierarchies)
     drawn: dict[str, list[Message]] = {"sample": [], "pilot": []}
-    for message in found:
+    for message in surveys:
         if message.kind == "survey":  # together they can be far more than what they come to
             profiler.merge(PartialProfile.from_table(message.table))
         else:
@@ -232,10 +232,10 @@ def specialize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
 
 def recode(run: Run, levels: Iterable[Message]) -> Iterator[Message]:
     """Decide what the values of each column become; that goes to the working files, too."""
-    found = sorted(levels, key=lambda message: message.part)
-    if not found:
+    in_order = sorted(levels, key=lambda message: message.part)
+    if not in_order:
         return
-    of_parts = [Level.from_table(each.table) for each in found if each.kind == "level"]
+    of_parts = [Level.from_table(each.table) for each in in_order if each.kind == "level"]
     run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, of_parts))
     yield of_value(0, "recoding", len(of_parts))
 
@@ -267,14 +267,14 @@ def table_of_counts(counts: LeafCounts) -> pa.Table:
 
     ``column`` -2 lists persons as codes. -3 counts rows in cells, -4 lists the persons in them.
     """
-    found = [_counted_table(-2, met.leaf, met.person, 1) for met in counts.persons]
-    found += [_counted_table(-4, met.leaf, met.person, 1) for met in counts.cell_persons]
+    tables = [_counted_table(-2, met.leaf, met.person, 1) for met in counts.persons]
+    tables += [_counted_table(-4, met.leaf, met.person, 1) for met in counts.cell_persons]
     (cells,) = np.nonzero(counts.cells)
-    found.append(_counted_table(-3, cells, np.zeros_like(cells), counts.cells[cells]))
+    tables.append(_counted_table(-3, cells, np.zeros_like(cells), counts.cells[cells]))
     for column, by_leaf in enumerate([counts.rows[:, None], *counts.sensitive], -1):
         leaf, code = np.nonzero(by_leaf)
-        found.append(_counted_table(column, leaf, code, by_leaf[leaf, code]))
-    return pa.concat_tables(found)
+        tables.append(_counted_table(column, leaf, code, by_leaf[leaf, code]))
+    return pa.concat_tables(tables)
 
 
 def _counted_table(column: int, leaf: Any, code: Any, count: Any) -> pa.Table:
@@ -286,12 +286,12 @@ def _counted_table(column: int, leaf: Any, code: Any, count: Any) -> pa.Table:
 
 def add_counts(total: LeafCounts, table: pa.Table) -> None:
     """Add what `table_of_counts` gave."""
-    column, leaf, code, found = (each.to_numpy() for each in table.columns)
+    column, leaf, code, count_of = (each.to_numpy() for each in table.columns)
     for number, by_leaf in enumerate([total.rows[:, None], *total.sensitive], -1):
         here = column == number
-        by_leaf[leaf[here], code[here]] += found[here]
+        by_leaf[leaf[here], code[here]] += count_of[here]
     here = column == -3
-    total.cells[leaf[here]] += found[here]
+    total.cells[leaf[here]] += count_of[here]
     in_leaves, in_cells = (
         [
             LeafEntities(met.enough, leaf[column == number], code[column == number])

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from mondrian_ops.core.plan import SCHEMA, check_schema
 
-__all__ = ["Fragment", "Part", "PartSummary", "RunState", "Summary"]
+__all__ = ["Fragment", "Part", "PartSummary", "RunState", "Sample", "Summary"]
 
 
 class _Handed:
@@ -156,3 +156,18 @@ class RunState(_Handed):
         check_schema(value)
         fragments = tuple(map(Fragment.from_dict, value["fragments"]))
         return super().from_dict({**value, "fragments": fragments})
+
+
+@dataclass(frozen=True)
+class Sample(_Handed):
+    """The rows that a frontier is measured on, ``measured`` of all ``rows``.
+
+    They are those of ``drawn`` of the ``fragments`` that the dataset was divided into, and in the
+    working files ``work``; both numbers are 0 where all rows are measured.
+    """
+
+    work: str
+    rows: int
+    measured: int
+    fragments: int = 0
+    drawn: int = 0

@@ -10,7 +10,7 @@ import pyarrow as pa
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.algorithms.recoding import choose_recoding
-from mondrian_ops.engines import StepwiseEngine, Told, fragment
+from mondrian_ops.engines import RowsSeen, StepwiseEngine, fragment
 from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.profiling import Profiling
@@ -34,7 +34,7 @@ class LocalEngine(StepwiseEngine):
     def __init__(self, cores: int | None = None) -> None:
         self._cores = cores or available_cores()
 
-    def draft(self, run: Run, told: Told) -> Draft:
+    def draft(self, run: Run, rows_seen: RowsSeen) -> Draft:
         """One pass over the source: its profile, and what is decided on a sample of its rows."""
         dataset = run.dataset
         profiling = Profiling(dataset)
@@ -43,9 +43,9 @@ class LocalEngine(StepwiseEngine):
             dictionaries=True,
             batch_rows=COMBINED_ROWS if dataset.job.recodes_columns else BATCH_ROWS,
         )
-        for batch, found in in_threads(profiling.look, batches):
-            profiling.take(batch, found)
-            told(batch.num_rows)
+        for batch, part in in_threads(profiling.look, batches):
+            profiling.take(batch, part)
+            rows_seen(batch.num_rows)
         sample, pilot = (
             pa.Table.from_batches(profiling.draws[name].taken) for name in ("sample", "pilot")
         )
@@ -57,7 +57,7 @@ class LocalEngine(StepwiseEngine):
             run.frequencies = run.anonymizer.frequencies(profiler.combinations)
         return run.draft
 
-    def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:
+    def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
         """One pass over the source: count it against the plan and, if asked, scatter it too."""
         source = run.dataset.source
         counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None)
@@ -70,7 +70,7 @@ class LocalEngine(StepwiseEngine):
                 if writer is not None:
                     for leaf, rows in routed:
                         writer.append(leaf, rows)
-                told(int(counted.rows.sum()))
+                rows_seen(int(counted.rows.sum()))
         return counts
 
     def recode(self, run: Run) -> None:

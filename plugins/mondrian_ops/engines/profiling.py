@@ -43,9 +43,9 @@ class Profiling:
         """A batch and what is in it; threads may look at several at once."""
         return batch, self.profiler.profile(batch)
 
-    def take(self, batch: pa.RecordBatch, found: PartialProfile) -> None:
+    def take(self, batch: pa.RecordBatch, part: PartialProfile) -> None:
         """Take in what :meth:`look` gave of the next batch."""
-        self.profiler.merge(found)
+        self.profiler.merge(part)
         for draw in self.draws.values():
             draw.take_from(batch)
 

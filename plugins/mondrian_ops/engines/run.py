@@ -131,8 +131,8 @@ class Run:
         return FrequencySet.from_table(self.work.read_arrow(storage.FREQUENCIES))
 
     @frequencies.setter
-    def frequencies(self, found: FrequencySet) -> None:
-        self._frequencies = found
+    def frequencies(self, frequencies: FrequencySet) -> None:
+        self._frequencies = frequencies
 
     @cached_property
     def recoding(self) -> Recoding | None:

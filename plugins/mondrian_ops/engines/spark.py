@@ -24,7 +24,7 @@ import pyarrow as pa
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.algorithms.recoding import first_phase_parts
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.engines import StepwiseEngine, Told, executor, shipping
+from mondrian_ops.engines import RowsSeen, StepwiseEngine, executor, shipping
 from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.handover import Fragment, Summary
@@ -87,13 +87,13 @@ def _start_spark(conf: Mapping[str, str]) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = SparkConf().setAppName(_NAME).set("spark.ui.enabled", "false")
     settings.setAll(list(conf.items()))
-    with tempfile.TemporaryFile() as said:
-        output = {"stdout": said, "stderr": said}
+    with tempfile.TemporaryFile() as log:
+        output = {"stdout": log, "stderr": log}
         try:
             gateway = launch_gateway(settings, output)  # type: ignore[no-untyped-call]
         except PySparkException:
-            said.seek(0)
-            last = said.read().decode(errors="replace").strip().rpartition("\n")[2]
+            log.seek(0)
+            last = log.read().decode(errors="replace").strip().rpartition("\n")[2]
             raise JobError(
                 f"engine: spark could not start a Spark here ({last or 'it said nothing'}); it "
                 "needs Java 17 or later, see JAVA_HOME, or a Spark Connect server's address in "
@@ -153,30 +153,30 @@ class SparkEngine(StepwiseEngine):
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
             _ship(session)
 
-    def draft(self, run: Run, told: Told) -> Draft:
+    def draft(self, run: Run, rows_seen: RowsSeen) -> Draft:
         """One pass over the source, and the decision, in Spark tasks."""
         surveyed = self._step(run, executor.survey, self._splits(run))
         (_sample_rows,) = self._answers(self._step(run, executor.draft, surveyed.repartition(1)))
-        told(run.dataset.source.rows)
+        rows_seen(run.dataset.source.rows)
         return run.draft
 
-    def count(self, run: Run, scatter: bool, told: Told) -> LeafCounts:
+    def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
         """One pass over the source: count it against the plan and, if asked, scatter it too."""
         counts = Counting(run.anonymizer, run.draft.plan).zeros()
         work = executor.scatter if scatter else executor.count
         counted = self._step(run, work, self._splits(run))
         (message,) = self._answers(self._step(run, executor.total, counted.repartition(1)))
         executor.add_counts(counts, message.table)
-        told(int(counts.rows.sum()))
+        rows_seen(int(counts.rows.sum()))
         return counts
 
     def recode(self, run: Run) -> None:
         """Decide in a Spark task, after one for each part of a first phase."""
         of_job = first_phase_parts(run.dataset.job)
-        found = self._scheduled(of_job or range(1))
+        messages = self._scheduled(of_job or range(1))
         if of_job:
-            found = self._step(run, executor.specialize, found).repartition(1)
-        (_parts,) = self._answers(self._step(run, executor.recode, found))
+            messages = self._step(run, executor.specialize, messages).repartition(1)
+        (_parts,) = self._answers(self._step(run, executor.recode, messages))
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """The fragments, each in a Spark task of its own."""
@@ -217,8 +217,8 @@ class SparkEngine(StepwiseEngine):
 
     def _answers(self, answers: DataFrame) -> Iterator[Message]:
         with self._answering():
-            found = answers.toArrow()
-        return executor.messages_of(found.to_batches())
+            table = answers.toArrow()
+        return executor.messages_of(table.to_batches())
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

@@ -125,8 +125,8 @@ class SparkSubmitEngine(Engine):
         """All fragments, or one, by one application."""
         number = fragments[0].id if len(fragments) == 1 else None
         request = Request.of(run, "anonymize", number)  # says so where the working files are gone
-        found = self._result(run.work, "anonymize", lambda: request, number)
-        return map(Summary.from_dict, found)
+        summaries = self._result(run.work, "anonymize", lambda: request, number)
+        return map(Summary.from_dict, summaries)
 
     def stop(self) -> None:
         """Kill the driver."""

@@ -120,8 +120,8 @@ class _Hook(SparkSubmitHook):
         if self._should_track_driver_status:
             self._java_class = _PYTHON_RUNNER
             self._application_args = [_FETCHED, _FETCHED]
-            asked = self._conf.get("spark.driver.extraJavaOptions", "")
-            self._conf["spark.driver.extraJavaOptions"] = f"{_JAVA_OPTIONS} {asked}".rstrip()
+            options = self._conf.get("spark.driver.extraJavaOptions", "")
+            self._conf["spark.driver.extraJavaOptions"] = f"{_JAVA_OPTIONS} {options}".rstrip()
             return
         self._py_files = shipping.packed()
         if not in_cluster:

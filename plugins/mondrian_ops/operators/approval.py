@@ -116,7 +116,7 @@ class Parked(NamedTuple):
         WorkDir.attach(self.work).write_json(_PARKED, self._asdict())
 
     @property
-    def found(self) -> str | None:
+    def current_token(self) -> str | None:
         """The token of the working files that are there now; None where there are none."""
         from mondrian_ops.storage import WorkDir
 
@@ -204,9 +204,9 @@ def earlier(context: Context, works: Collection[str]) -> tuple[Parked, Decision]
         return None
     use_settings()
     parked, decision = Parked(**kept["parked"]), Decision(*kept["decision"])
-    found = parked.found
-    still_there = found == parked.token
-    discarded = found is None and not decision.approved
+    current = parked.current_token
+    still_there = current == parked.token
+    discarded = current is None and not decision.approved
     if parked.work in works and (still_there or discarded):
         return parked, decision
     return None

@@ -80,13 +80,13 @@ class MondrianOperator(BaseOperator):
 
     def log_progress(self) -> Progress:
         """A progress callback: one line per phase, and one every few seconds within it."""
-        said: dict[str, float] = {}
+        last_logged: dict[str, float] = {}
 
         def progress(phase: str, done: int, total: int) -> None:
             now = time.monotonic()
-            if done < total and now - said.get(phase, 0.0) < _LOG_EVERY_S:
+            if done < total and now - last_logged.get(phase, 0.0) < _LOG_EVERY_S:
                 return
-            said[phase] = now
+            last_logged[phase] = now
             self.log.info("%s: %d of %d", phase.replace("_", " "), done, total)
 
         return progress
@@ -172,11 +172,11 @@ def read_job(job: Any) -> Job:
 
     use_settings()
     if isinstance(job, Mapping) and "file" in job:
-        found = storage.load_job(job["file"], job.get("set", ()))
+        loaded = storage.load_job(job["file"], job.get("set", ()))
     else:
-        found = storage.load_job(job)
-    storage.check_job(found)
-    return found
+        loaded = storage.load_job(job)
+    storage.check_job(loaded)
+    return loaded
 
 
 def work_of(job: Job, operator: BaseOperator, context: Context) -> str:
@@ -205,9 +205,9 @@ def announced_works(operator: BaseOperator, context: Context) -> set[str]:
     from mondrian_ops import storage
 
     before = sorted(operator.upstream_task_ids)
-    told = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
+    works = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
     run = _run_of(operator, context)
-    return {work for work in told if isinstance(work, str) and storage.is_work_path(work, run)}
+    return {work for work in works if isinstance(work, str) and storage.is_work_path(work, run)}
 
 
 def _run_of(operator: BaseOperator, context: Context) -> str:

@@ -72,8 +72,8 @@ class FrontierSampleOperator(MondrianOperator):
                 rate=number_of("sample", self.sample),
                 progress=self.log_progress(),
             )
-        self.log.info("%d points on %d of %d rows", len(grid), drawn["measured"], drawn["rows"])
-        return [{**point, "drawn": drawn} for point in grid]
+        self.log.info("%d points on %d of %d rows", len(grid), drawn.measured, drawn.rows)
+        return [{**point, "drawn": drawn.to_dict()} for point in grid]
 
 
 class FrontierPointOperator(MondrianOperator):
@@ -98,6 +98,7 @@ class FrontierPointOperator(MondrianOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Anonymize, measure, throw away."""
         import_lean()
+        from mondrian_ops.engines.handover import Sample
         from mondrian_ops.pipeline import frontier
 
         with final_errors():
@@ -107,7 +108,7 @@ class FrontierPointOperator(MondrianOperator):
                     f"{type(self.point).__name__}; map this task over its output"
                 )
             point = dict(self.point)
-            drawn = point.pop("drawn")
+            drawn = Sample.from_dict(point.pop("drawn"))
             figures = frontier.measure(read_job(self.job), point, drawn, self.log_progress())
         self.log.info("%s: %s", self.point_name, figures.get("reason", "measured"))
         return figures
@@ -135,21 +136,23 @@ class FrontierOperator(MondrianOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Write the files; returns where they are, and how many points can be had."""
         from mondrian_ops import storage
+        from mondrian_ops.engines.handover import Sample
         from mondrian_ops.pipeline import frontier
         from mondrian_ops.report import frontier_text
 
         with final_errors():
             job = read_job(self.job)
             folder = frontier.folder_of(job, self.folder)
-            found = frontier.gather(job, self.sample[0]["drawn"], self.points[:])
-            written = frontier.write(found, folder)
-        self.log.info("%s\n%s", storage.shown(folder), frontier_text(found))
-        record_frontier(context, job, found)
+            drawn = Sample.from_dict(self.sample[0]["drawn"])
+            gathered = frontier.gather(job, drawn, self.points[:])
+            written = frontier.write(gathered, folder)
+        self.log.info("%s\n%s", storage.shown(folder), frontier_text(gathered))
+        record_frontier(context, job, gathered)
         return {
             "output": storage.shown(folder),
             "files": [storage.shown(file) for file in written],
-            "points": len(found["points"]),
-            "attainable": sum("reason" not in point for point in found["points"]),
+            "points": len(gathered["points"]),
+            "attainable": sum("reason" not in point for point in gathered["points"]),
         }
 
 
@@ -160,5 +163,5 @@ def _numbers(name: str, values: object) -> list[float]:
     if not isinstance(values, Iterable):
         values = [values]
     given = [value for value in values if not (isinstance(value, str) and not value.strip())]
-    found = [number_of(f"{name}[{at}]", value) for at, value in enumerate(given)]
-    return [number for number in found if number is not None]
+    numbers = [number_of(f"{name}[{at}]", value) for at, value in enumerate(given)]
+    return [number for number in numbers if number is not None]

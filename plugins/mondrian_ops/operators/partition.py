@@ -114,9 +114,9 @@ def check_fragments(job: Job) -> None:
 
     Raises JobError.
     """
-    asked = job.partitioning.fragments
-    if asked != "auto" and not _in_one_task(job):
-        check_map_length(asked, "partitioning.fragments")
+    fragments = job.partitioning.fragments
+    if fragments != "auto" and not _in_one_task(job):
+        check_map_length(fragments, "partitioning.fragments")
 
 
 def slots_of(job: Job, context: Context) -> int | None:

@@ -52,12 +52,12 @@ def record(
     from mondrian_ops import report as reports
 
     with _no_more_than_warned():
-        told: dict[str, Any] = {"state": state, "reason": reason}
+        outcome: dict[str, Any] = {"state": state, "reason": reason}
         files = {}
         if report is not None:
-            told |= reports.overview(report)
+            outcome |= reports.overview(report)
             files[reports.JSON_NAME] = reports.json_content(report)
-        entry = {**_entry(context, job, map_index), **told}
+        entry = {**_entry(context, job, map_index), **outcome}
         archive = _archive()
         if state != "published":
             _put_aside(archive, entry["id"])

@@ -85,9 +85,9 @@ class WrapUpOperator(MondrianOperator):
 
         summaries = self.summaries[:]  # one request for all of them
         with final_errors():
-            told = approval.earlier(context, {each["work"] for each in summaries})
-        if told is not None:
-            return self._carry_out(*told, context, again=True)
+            decided = approval.earlier(context, {each["work"] for each in summaries})
+        if decided is not None:
+            return self._carry_out(*decided, context, again=True)
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
@@ -147,9 +147,9 @@ class WrapUpOperator(MondrianOperator):
         self, context: Context, parked: Mapping[str, Any], event: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Publish or discard the release that waited; ``event`` is Airflow's answer."""
-        told = approval.Parked(**parked), approval.Decision.of(event)
-        approval.remember(context, *told)
-        return self._carry_out(*told, context)
+        release, decision = approval.Parked(**parked), approval.Decision.of(event)
+        approval.remember(context, release, decision)
+        return self._carry_out(release, decision, context)
 
     def _carry_out(
         self,
@@ -164,7 +164,9 @@ class WrapUpOperator(MondrianOperator):
         self.release_url = release_url(context)
         if not decision.approved:
             approval.skip_followers(self, context)
-            if parked.found is not None or not again:  # removing it was the last that was done
+            if (
+                parked.current_token is not None or not again
+            ):  # removing it was the last that was done
                 self._discard(parked, decision, context)
             raise AirflowSkipException(_discarded(decision))
         with final_errors():
@@ -239,16 +241,16 @@ def _each(summary: dict[str, Any]) -> list[Summary]:
     from mondrian_ops.engines.handover import Summary
 
     left = "summaries" in summary
-    found = storage.WorkDir(summary["work"]).read_json(SUMMARIES) if left else [summary]
-    return [Summary.from_dict(each) for each in found]
+    summaries = storage.WorkDir(summary["work"]).read_json(SUMMARIES) if left else [summary]
+    return [Summary.from_dict(each) for each in summaries]
 
 
 def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:
     job = report["job"]
-    asked = ("k", "l", "t", "algorithm")
+    options = ("k", "l", "t", "algorithm")
     return {
         "output": output,
-        "asked": {key: job[key] for key in asked if job.get(key) is not None},
+        "asked": {key: job[key] for key in options if job.get(key) is not None},
         "achieved": report["achieved"],
         "rows": report["rows"],
         "equivalence_classes": report["equivalence_classes"],

@@ -26,6 +26,7 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job, Partitioning
 from mondrian_ops.core.profile import profiled_columns
 from mondrian_ops.engines.counting import Counting
+from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.profiling import Draw
 from mondrian_ops.engines.run import Dataset, Run
@@ -62,11 +63,10 @@ def size_of(rows: int, wanted: int, k: int) -> Size | None:
     return size if size.drawn < size.fragments else None
 
 
-def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> dict[str, int]:
+def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> Sample:
     """Divide the dataset, and keep the rows of the drawn fragments in private working files.
 
-    Two passes: the survey with the plan, and the rows. Returns the rows and fragments there are,
-    and those that were drawn.
+    Two passes: the profile with the plan, and the rows.
     """
     run = Run(storage.WorkDir(work), replace(dataset, job=_lenient(dataset.job, size)))
     run.dataset.save(run.work)
@@ -76,7 +76,7 @@ def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> dict[st
     leaves = _evenly(run.draft.plan.leaves, size.drawn, seed)
     kept = _keep(run, leaves, progress)
     run.work.write_json(_DRAWN, leaves)
-    return {"measured": kept, "fragments": run.draft.plan.leaves, "drawn": len(leaves)}
+    return Sample(work, rows, kept, fragments=run.draft.plan.leaves, drawn=len(leaves))
 
 
 def measure(job: Job, work: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from mondrian_ops import storage
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import shown
+from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.run import Dataset
 from mondrian_ops.pipeline import cluster_sampling
 from mondrian_ops.pipeline.api import discard, run
@@ -42,9 +43,6 @@ SAMPLE_ROWS = 200_000
 
 Point = Mapping[str, Any]
 """``{"k", "l"}``; l is None where no diversity is asked for."""
-
-Drawn = Mapping[str, Any]
-"""What the points are measured on: ``{"work", "rows", "measured", "fragments", "drawn"}``."""
 
 _UNPUBLISHED: Mapping[str, Any] = {
     "require_approval": False,
@@ -100,11 +98,11 @@ def draw(
     rows: int | None = None,
     rate: float | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Sample:
     """Decide what the points are measured on, and draw it into the working files ``work``.
 
     ``rows`` or ``rate`` is the size of the sample asked for; it is larger where a few fragments
-    are larger. Returns ``{"work", "rows", "measured", "fragments", "drawn"}``, a small JSON value.
+    are larger.
 
     Raises JobError, InputError or HierarchyError; then nothing is left.
     """
@@ -114,20 +112,19 @@ def draw(
     check_columns(job, source.schema.names)
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)
-    drawn = {"work": work, "rows": source.rows, "measured": source.rows, "fragments": 0, "drawn": 0}
     size = cluster_sampling.size_of(source.rows, wanted, max(point["k"] for point in grid))
     storage.WorkDir(work).create()
     try:
         if size is None or not _can_be_drawn(job):
-            return drawn
-        return drawn | cluster_sampling.draw(dataset, size, work, progress or Display())
+            return Sample(work, source.rows, source.rows)
+        return cluster_sampling.draw(dataset, size, work, progress or Display())
     except BaseException:
         discard(work)
         raise
 
 
 def measure(
-    job: Job, point: Point, drawn: Drawn, progress: Progress | None = None
+    job: Job, point: Point, drawn: Sample, progress: Progress | None = None
 ) -> dict[str, Any]:
     """The figures of one point: loss, risk, classes, what is achieved, and the seconds it took.
 
@@ -136,18 +133,18 @@ def measure(
     started = time.perf_counter()
     there = job_at(job, point)
     try:
-        check_rows(there, drawn["rows"])
+        check_rows(there, drawn.rows)
         found = (
-            cluster_sampling.measure(there, drawn["work"])
-            if drawn["drawn"]
-            else _whole(there, drawn["work"], progress)
+            cluster_sampling.measure(there, drawn.work)
+            if drawn.drawn
+            else _whole(there, drawn.work, progress)
         )
     except PrivacyError as error:
         found = {"reason": str(error)}
     return {**point, **found, "seconds": round(time.perf_counter() - started, 3)}
 
 
-def gather(job: Job, drawn: Drawn, measured: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def gather(job: Job, drawn: Sample, measured: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """All points as one value, in order, as :mod:`mondrian_ops.report.frontier` shows it."""
     return {
         "version": __version__,
@@ -157,10 +154,10 @@ def gather(job: Job, drawn: Drawn, measured: Iterable[Mapping[str, Any]]) -> dic
         "cut": job.cut,
         "quasi_identifiers": list(job.quasi_identifier_names),
         "sensitive": list(job.sensitive),
-        "rows": drawn["rows"],
-        "measured": drawn["measured"],
-        "fragments": drawn["fragments"],
-        "drawn": drawn["drawn"],
+        "rows": drawn.rows,
+        "measured": drawn.measured,
+        "fragments": drawn.fragments,
+        "drawn": drawn.drawn,
         "points": sorted(measured, key=lambda point: (point["l"] or 1, point["k"])),
     }
 

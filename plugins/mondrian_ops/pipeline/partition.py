@@ -20,7 +20,7 @@ from mondrian_ops.algorithms.planning import LeafCounts, Slots
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan, reach_of
-from mondrian_ops.engines import Engine, StepwiseEngine, Told, engine_of
+from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, RunState
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import available_cores
@@ -190,14 +190,14 @@ def _retrieval(run: Run) -> str:
     return "pushdown"
 
 
-def _counts(run: Run, engine: StepwiseEngine, retrieval: str, told: Told) -> LeafCounts:
+def _counts(run: Run, engine: StepwiseEngine, retrieval: str, rows_seen: RowsSeen) -> LeafCounts:
     """What the leaves of the plan hold; a pass over the source where its profile does not tell."""
     scatter = retrieval == "scatter"
     if not scatter:
         known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
         if known is not None:
             return known
-    return engine.count(run, scatter, told)
+    return engine.count(run, scatter, rows_seen)
 
 
 def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> RunState:
@@ -245,7 +245,7 @@ def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:
 def _note(run: Run, fragments: list[Fragment]) -> str:
     """What became of the number of fragments that was wanted."""
     options, wanted = run.dataset.job.partitioning, run.draft.fragments
-    asked = f"{wanted} fragments were {'worthwhile' if run.draft.reason else 'asked for'}"
+    request = f"{wanted} fragments were {'worthwhile' if run.draft.reason else 'asked for'}"
     planned = run.draft.plan.leaves
     largest = max(fragment.rows for fragment in fragments)
     if largest > options.max_rows:
@@ -255,11 +255,11 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
         )
     if planned < wanted:
         sample = f"the sample of {run.draft.sample_rows} rows"
-        return f"{asked}, {sample} could be cut into {planned}"
+        return f"{request}, {sample} could be cut into {planned}"
     if planned > wanted:
         rows = run.dataset.source.rows
         why = "max_rows" if options.max_rows < rows else "a cut into several parts"
-        return f"{asked}, {why} made them {planned}"
+        return f"{request}, {why} made them {planned}"
     return ""
 
 
@@ -275,15 +275,15 @@ def recoded(run: Run, state: RunState) -> RunState:
     frequencies = run.frequencies
     counts = planning.counts_of(run.anonymizer, planned, frequencies)
     merged, rows, split = merge_split_classes(run.anonymizer, planned, frequencies, recoding)
-    found = _described(run, merged, replace(counts, rows=rows), state.retrieval)
-    partitioning = {**found.partitioning, "split_classes": split}
+    regrouped = _described(run, merged, replace(counts, rows=rows), state.retrieval)
+    partitioning = {**regrouped.partitioning, "split_classes": split}
     if len(merged.fragments) < len(planned.fragments):
         merging = (
             f"{len(planned.fragments)} fragments were merged into {len(merged.fragments)}, so that "
             "no file holds too few of the rows that are published alike"
         )
         partitioning["note"] = "; ".join(filter(None, (partitioning["note"], merging)))
-    return replace(found, partitioning=partitioning, recoding=recoding.told)
+    return replace(regrouped, partitioning=partitioning, recoding=recoding.told)
 
 
 def to_map(run: Run) -> list[Fragment]:
@@ -320,13 +320,13 @@ def _save(run: Run, state: RunState, started: float) -> None:
     run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
 
 
-def _in_rows(progress: Progress, phase: str, total: int) -> Told:
+def _in_rows(progress: Progress, phase: str, total: int) -> RowsSeen:
     """Progress in rows."""
     done = 0
 
-    def told(rows: int) -> None:
+    def rows_seen(rows: int) -> None:
         nonlocal done
         done += rows
         progress(phase, done, total)
 
-    return told
+    return rows_seen

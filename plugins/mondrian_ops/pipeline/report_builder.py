@@ -64,11 +64,11 @@ def assembled(
 def timings(state: RunState, summaries: Sequence[Summary], wrap_up_s: float) -> dict[str, float]:
     """The seconds of each phase; of fragments from the first one's beginning to the last one's
     end."""
-    found = dict(state.timings_s)
+    timings_s = dict(state.timings_s)
     if summaries:
         began = min(summary.finished - summary.seconds for summary in summaries)
-        found["anonymize"] = max(summary.finished for summary in summaries) - began
-    return {**found, "wrap_up": wrap_up_s}
+        timings_s["anonymize"] = max(summary.finished for summary in summaries) - began
+    return {**timings_s, "wrap_up": wrap_up_s}
 
 
 def partitioning_note(

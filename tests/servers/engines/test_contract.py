@@ -83,7 +83,7 @@ def test_counting(site: Site, engine: Engine, tmp_path: Path) -> None:
 def test_scattering(site: Site, engine: Engine, tmp_path: Path) -> None:
     """Each row goes to one fragment, with all that is released of it, in the source's order."""
     run = drafted(begun(site, tmp_path), site.table)
-    check_counts(engine.count(run, scatter=True, told=lambda _: None), run, site.table)
+    check_counts(engine.count(run, scatter=True, rows_seen=lambda _: None), run, site.table)
     leaf = leaves_of(run, site.table)
     for number in range(run.draft.plan.leaves):
         rows = storage.read_fragment(run.work, number)

@@ -208,7 +208,7 @@ def test_an_input_that_changes_before_it_is_counted(place: Place, spark_engine: 
         run = pipeline.begin(place.job(), str(place.work))
         run.save_draft(engine.draft(run, lambda _: None))
         change_input(place)
-        return refusal(lambda: engine.count(run, scatter=True, told=lambda _: None))
+        return refusal(lambda: engine.count(run, scatter=True, rows_seen=lambda _: None))
 
     spark = attempt(spark_engine)
     assert spark == attempt(LocalEngine())

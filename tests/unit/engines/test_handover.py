@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState, Summary
+from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState, Sample, Summary
 
 FRAGMENT = Fragment(
     id=1, where="age <= 3", rows=5, work="w", any_of=[[{"column": "age", "op": "<=", "value": 3}]]
@@ -19,6 +19,7 @@ VALUES = [
     Summary(1, "age <= 3", "w", 5, 0, 1, 25, 0.5, {"age": {"NCP": 0.5}}, 0.1, 1.0),
     Part(0, 2, "w"),
     PartSummary(0, 5, 3, 2, 0.1, 1.0),
+    Sample("w", 9, 5, fragments=20, drawn=2),
     RunState(5, {}, "", {}, "scatter", [[0, 1]], (FRAGMENT,), {"age": "interval"}, {"note": ""}),
 ]
 

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 import handed_over
 from mondrian_ops import operators, pipeline
 from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.engines.handover import Sample
 from mondrian_ops.operators import (
     AnonymizeFragmentOperator,
     CleanUpOperator,
@@ -34,7 +35,7 @@ ALL = [
     (RecodeOperator, {"parts": []}),
     (WrapUpOperator, {"summaries": [handed_over.summary()]}),
     (FrontierSampleOperator, {"k": [2]}),
-    (FrontierPointOperator, {"point": {"k": 2, "l": None, "drawn": {"work": "w"}}}),
+    (FrontierPointOperator, {"point": {"k": 2, "l": None, "drawn": Sample("w", 9, 9).to_dict()}}),
     (FrontierOperator, {"sample": [{"k": 2}], "points": []}),
 ]
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from mondrian_ops.engines.handover import Sample
 from mondrian_ops.operators import (
     CleanUpOperator,
     FrontierOperator,
@@ -22,7 +23,7 @@ from mondrian_ops.storage import load_job
 POINT = {
     "k": 2,
     "l": None,
-    "drawn": {"work": "w", "rows": 1, "measured": 1, "fragments": 0, "drawn": 0},
+    "drawn": Sample("w", 1, 1).to_dict(),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, jo
     folder = Path(job["output"]).parent
     Path(job["input"]).write_text("age\n1\n2\n3\n4\n")
     job["algorithm"] = "tds"
-    monkeypatch.setattr(planning, "merged", fail)
+    monkeypatch.setattr(sys.modules[pipeline.partition.__module__], "merge_small", fail)
     with pytest.raises((OSError, AirflowFailException, KeyboardInterrupt)):
         PartitionOperator(task_id="t", job=job, map_first_phase=mapped).execute(context)
     assert len(made) == 1

@@ -18,6 +18,7 @@ from frontier_jobs import job_over, small_job
 from mondrian_ops import anonymize, datasets, pipeline, storage
 from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
 from mondrian_ops.core.job import Job
+from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.run import Dataset
 from mondrian_ops.pipeline import cluster_sampling, frontier
 from mondrian_ops.pipeline.checks import hierarchies_of
@@ -83,7 +84,7 @@ class TestSample:
         drawn = cluster_sampling.draw(
             dataset_of(job), cluster_sampling.Size(20, 20), work.root, Display()
         )
-        assert drawn == {"measured": HANDS, "fragments": 20, "drawn": 20}
+        assert drawn == Sample(work.root, HANDS, HANDS, fragments=20, drawn=20)
         kept = pa.concat_tables([storage.read_fragment(work, leaf) for leaf in range(20)])
         source = pq.read_table(hands).select(kept.column_names)
         order = [(name, "ascending") for name in kept.column_names]
@@ -238,5 +239,5 @@ class TestSample:
         drawn = frontier.draw(job, grid, work=str(tmp_path / "work"), rows=HANDS // 4)
         assert (tmp_path / "work").stat().st_mode & 0o777 == 0o700
         kept = storage.WorkDir(str(tmp_path / "work")).read_json("drawn.json")
-        assert len(kept) == drawn["drawn"]
+        assert len(kept) == drawn.drawn
         pipeline.discard(str(tmp_path / "work"))
