@@ -16,7 +16,6 @@ from typing import ClassVar
 __all__ = ["Bars", "Column", "Columns", "Line", "Lines", "Map", "Part", "Row", "Spark", "Spot",
            "Tile", "decimals", "nice_limit", "squarified", "stacked", "ticks"]  # fmt: skip
 
-SERIES = 5
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 Ticks = Sequence[tuple[float, str]]

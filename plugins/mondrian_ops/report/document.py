@@ -133,8 +133,8 @@ class Columns:
     @classmethod
     def of(cls, columns: object) -> Columns:
         """The columns in a JSON-able dict. Raises ReportError."""
-        found: Columns = _read(cls, columns, "columns")
-        return found
+        roles: Columns = _read(cls, columns, "columns")
+        return roles
 
     @property
     def raw(self) -> Names:
@@ -326,11 +326,11 @@ def _read(kind: Any, given: object, where: str) -> Any:
 
 
 def _read_part(part: Any, given: object, where: str) -> Any:
-    found = _mapping(given, where)
+    members = _mapping(given, where)
     values = {
-        name: _read(kind, found[name], f"{where}.{name}".lstrip("."))
+        name: _read(kind, members[name], f"{where}.{name}".lstrip("."))
         for name, kind in _kinds(part).items()
-        if name in found
+        if name in members
     }
     for each in fields(part):
         if each.default is MISSING and each.default_factory is MISSING and each.name not in values:

@@ -38,18 +38,18 @@ def bins(class_sizes: Sequence[Sequence[int]], k: int) -> list[Bin]:
     pairs = sorted((int(size), int(classes)) for size, classes in class_sizes if classes)
     small = [pair for pair in pairs if pair[0] < k]
     large = [pair for pair in pairs if pair[0] >= k]
-    found = [_bin(small[0][0], k - 1, small)] if small else []
+    grouped = [_bin(small[0][0], k - 1, small)] if small else []
     if not large:
-        return found
+        return grouped
     first, last = large[0][0], large[-1][0]
     if last - first < _NARROW:
         steps = [(size, size) for size in range(first, last + 1)]
-        return found + [_bin(low, high, large) for low, high in steps]
+        return grouped + [_bin(low, high, large) for low, high in steps]
     edges = _edges(first, _percentile(large, 0.99))
-    found += [_bin(low, high - 1, large) for low, high in pairwise(edges)]
+    grouped += [_bin(low, high - 1, large) for low, high in pairwise(edges)]
     if last >= edges[-1]:
-        found.append(_bin(edges[-1], None, large))
-    return found
+        grouped.append(_bin(edges[-1], None, large))
+    return grouped
 
 
 def _edges(first: int, most: int) -> list[int]:

@@ -66,8 +66,8 @@ def frontier_text(frontier: Frontier, width: int = 100) -> str:
     lines = [
         "  ".join(cell.rjust(size) for cell, size in zip(row, wide, strict=True)) for row in rows
     ]
-    said = [f"Not attainable: {asked}. {reason}" for asked, reason in _refused(frontier)]
-    for note in (*said, *notes(frontier)):
+    refusals = [f"Not attainable: {asked}. {reason}" for asked, reason in _refused(frontier)]
+    for note in (*refusals, *notes(frontier)):
         lines += ["", *textwrap.wrap(figures.printable(note), width)]
     return "\n".join(lines)
 

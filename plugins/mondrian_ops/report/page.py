@@ -52,8 +52,8 @@ def render(template: str, **shown: Any) -> str:
     """A template of this package as a file of its own, which allows its own style only."""
     css = STYLE.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    found = environment().get_template(template)
-    return found.render(**shown, style=Markup(css), style_hash=digest)  # noqa: S704 - our own
+    source = environment().get_template(template)
+    return source.render(**shown, style=Markup(css), style_hash=digest)  # noqa: S704 - our own
 
 
 class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
@@ -73,7 +73,7 @@ class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
     """The environment of the templates of this package, after those in ``folders``."""
-    found = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, TEMPLATES]),
         bytecode_cache=_CompiledTemplates(str(TEMPLATES / "__pycache__")),
         autoescape=True,
@@ -83,7 +83,7 @@ def environment(*folders: Path) -> jinja2.Environment:
         # Before it is escaped, text loses what reorders or hides it on a screen.
         finalize=lambda value: figures.printable(value) if type(value) is str else value,
     )
-    found.filters |= {
+    templates.filters |= {
         "number": figures.number,
         "percent": _or_dash(figures.percent),
         "seconds": _or_dash(figures.seconds),
@@ -91,12 +91,12 @@ def environment(*folders: Path) -> jinja2.Environment:
         "pct": lambda share: f"{100 * share:.5g}%",
         "px": lambda length: f"{length:.5g}",
     }
-    found.globals |= {
+    templates.globals |= {
         "achieved": achieved,
         "generalization": generalization,
         "statements": statements,
     }
-    return found
+    return templates
 
 
 def _or_dash(write: Callable[[float], str]) -> Callable[[float | None], str]:

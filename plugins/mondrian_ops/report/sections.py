@@ -184,11 +184,11 @@ def losses(
     for name in names:
         lost = [attributes[name].NCP if name in attributes else None for _, attributes in series]
         texts = ["–" if loss is None else percent(loss) for loss in lost]
-        told = texts
+        labelled = texts
         if len(series) > 1:
-            told = [f"{each[0]} {text}" for each, text in zip(series, texts, strict=True)]
+            labelled = [f"{each[0]} {text}" for each, text in zip(series, texts, strict=True)]
         bars = tuple(stacked([((loss or 0.0) / limit, f"s{at}")]) for at, loss in enumerate(lost))
-        rows.append(Row(name, " · ".join(told), bars, f"{name}: {', '.join(told)}"))
+        rows.append(Row(name, " · ".join(labelled), bars, f"{name}: {', '.join(labelled)}"))
     return Section(
         "Information lost per quasi-identifier",
         lead,
@@ -222,7 +222,7 @@ def _widths(report: Report) -> Section | None:
     rows, published = [], report.rows.published or 1
     for name, each in counts.items():
         shares = [each.get(step, 0) / published for step in steps]
-        told = [
+        shown = [
             f"{percent(share)} {step}"
             for share, step in zip(shares, steps, strict=True)
             if share
@@ -232,7 +232,7 @@ def _widths(report: Report) -> Section | None:
                 name,
                 f"{percent(shares[0], 0)} exact",
                 (stacked(zip(shares, styles, strict=True)),),
-                f"{name}: {', '.join(told)}",
+                f"{name}: {', '.join(shown)}",
                 f" · {percent(shares[-1], 0)} hidden",
             )
         )

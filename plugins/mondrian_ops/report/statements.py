@@ -53,17 +53,17 @@ class Guarantee:
 def guarantees(report: Report) -> list[Guarantee]:
     """k, l and t: asked beside achieved, with what each means in a sentence."""
     job = report.job
-    found = [_guarantee(report, "k-anonymity", "k", _of_k(job))]
+    requirements = [_guarantee(report, "k-anonymity", "k", _of_k(job))]
     if job.l is not None:
         kind = "" if job.diversity == "distinct" else f" ({job.diversity})"
-        found.append(_guarantee(report, f"l-diversity{kind}", "l", _of_l(job)))
+        requirements.append(_guarantee(report, f"l-diversity{kind}", "l", _of_l(job)))
     if job.t is not None:
         meaning = (
             "The distribution of {sensitive} in each class is within {asked} of the distribution "
             "over the whole release."
         )
-        found.append(_guarantee(report, "t-closeness", "t", meaning))
-    return found
+        requirements.append(_guarantee(report, "t-closeness", "t", meaning))
+    return requirements
 
 
 def _of_k(job: Asked) -> str:
@@ -186,19 +186,19 @@ def divided(parts: Partitioning) -> str:
     """How many fragments the rows were divided into, who asked for so many, and on what basis."""
     fragments = parts.fragments
     why = parts.reason or f"asked for {parts.asked}"
-    said = [f"{parts.strategy}: {fragments} fragment{'s' * (fragments != 1)}, {why}"]
+    facts = [f"{parts.strategy}: {fragments} fragment{'s' * (fragments != 1)}, {why}"]
     if parts.sample_rows is not None:
-        said.append(f"decided on a sample of {number(parts.sample_rows)} rows")
+        facts.append(f"decided on a sample of {number(parts.sample_rows)} rows")
     if parts.merged:
-        said.append(f"{parts.merged} merged because they could not stand alone")
-    return "; ".join([*said, *filter(None, [parts.note])])
+        facts.append(f"{parts.merged} merged because they could not stand alone")
+    return "; ".join([*facts, *filter(None, [parts.note])])
 
 
 def used(choice: Choice) -> str:
     """What was used for something that the job may leave open, beside what was asked, and why."""
     as_asked = choice.used == choice.asked
-    said = f"{choice.used}, as asked" if as_asked else f"{choice.used} (asked: {choice.asked})"
-    return said if choice.reason in (None, "", "asked for") else f"{said}; {choice.reason}"
+    text = f"{choice.used}, as asked" if as_asked else f"{choice.used} (asked: {choice.asked})"
+    return text if choice.reason in (None, "", "asked for") else f"{text}; {choice.reason}"
 
 
 def limits_of(

@@ -120,10 +120,10 @@ def _attributes(report: Report, width: int, paint: _Paint) -> list[str]:
 def _classes(report: Report, width: int, paint: _Paint) -> list[str]:
     if not report.class_sizes:
         return []
-    found = figures.bins(report.class_sizes, report.job.k)
-    most = max(b.classes for b in found) or 1
+    bins = figures.bins(report.class_sizes, report.job.k)
+    most = max(b.classes for b in bins) or 1
     lines = [paint("head", f"{'rows in a class':<16}  {'classes':>11}")]
-    for b in filter(lambda b: b.classes, found):
+    for b in filter(lambda b: b.classes, bins):
         bar = _bar(b.classes / most, width - 32)
         lines.append(f"{b.label:<16}  {b.classes:>11,}  {bar}".rstrip())
     return lines

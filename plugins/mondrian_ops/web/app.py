@@ -132,8 +132,8 @@ class Pages:
         nights = nights_of(releases, series)
         drifts = {
             release.id: drift.beyond(self._drift)
-            for told in nights.values()
-            for release, drift in told
+            for series_nights in nights.values()
+            for release, drift in series_nights
         }
         return self._page(
             request,
@@ -153,9 +153,9 @@ class Pages:
         """The release of a DAG run, or the list of its releases."""
         reader = Reader(self._listing, user)
         choice = Choice(dag_id=dag_id, run_id=run_id)
-        found = [release for release in reader.releases() if choice.takes(release)]
-        if len(found) == 1:
-            return RedirectResponse(f"{_root(request)}/releases/{found[0].id}", 303, HEADERS)
+        matching = [release for release in reader.releases() if choice.takes(release)]
+        if len(matching) == 1:
+            return RedirectResponse(f"{_root(request)}/releases/{matching[0].id}", 303, HEADERS)
         return self._list(request, reader, choice)
 
     def release(self, request: Request, user: GetUserDep, entry_id: str) -> Response:
@@ -205,13 +205,15 @@ class Pages:
             raise HTTPException(400, "Choose two releases to compare.")
         reader = Reader(self._listing, user)
         pair = sorted((reader.release(each) for each in id), key=lambda release: release.time)
-        found = [report for release in pair if (report := reader.report(release)) is not None]
+        pair_reports = [
+            report for release in pair if (report := reader.report(release)) is not None
+        ]
         return self._page(
             request,
             "compare.html",
             pair=pair,
             figures=comparison.figures_of_both(pair),
-            sections=comparison.compared(found) if len(found) == 2 else [],
+            sections=comparison.compared(pair_reports) if len(pair_reports) == 2 else [],
             frontier=_frontier(reader, dict(zip("AB", pair, strict=True))),
         )
 
@@ -229,26 +231,26 @@ class Pages:
 
     def error(self, request: Request, error: Exception) -> Response:
         """A page that says what is wrong, and nothing of what lies behind it."""
-        status, said = _said(error)
+        status, explanation = _explained(error)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             _log.error("%s: %s", request.url.path, error, exc_info=error)
-        answer = self._page(request, "error.html", status=status, said=said)
+        answer = self._page(request, "error.html", status=status, explanation=explanation)
         answer.headers.update(getattr(error, "headers", None) or {})  # which methods there are
         return answer
 
-    def _page(self, request: Request, template: str, status: int = 200, **told: Any) -> Response:
+    def _page(self, request: Request, template: str, status: int = 200, **shown: Any) -> Response:
         page = self._templates.get_template(template).render(
             root=_root(request),
             airflow=_airflow_root(request),
             links=links,
             url=request.url,
-            **told,
+            **shown,
             status=status,
         )
         return HTMLResponse(page, status, HEADERS)
 
 
-def _said(error: Exception) -> tuple[int, str]:
+def _explained(error: Exception) -> tuple[int, str]:
     """Status and text for a person."""
     if isinstance(error, StarletteHTTPException):
         phrase = HTTPStatus(error.status_code).phrase
@@ -325,12 +327,12 @@ def _spark(shown: list[Release], marked: list[bool]) -> Spark:
 def _tasks(release: Release, root: str) -> list[tuple[str, str]]:
     """Name and path of the tasks that made a release."""
     group, dot, _ = release.task_id.rpartition(".")
-    found = []
+    tasks = []
     for name in ("partition", "anonymize_fragment", "wrap_up"):
         map_index = None if name == "anonymize_fragment" else release.map_index
         path = links.task_path(release.dag_id, release.run_id, group + dot + name, map_index, root)
-        found.append((name, path))
-    return found
+        tasks.append((name, path))
+    return tasks
 
 
 def _answer(release: Release, root: str) -> str:
@@ -358,12 +360,12 @@ def _airflow_root(request: Request) -> str:
 
 
 def _templates() -> jinja2.Environment:
-    found = environment(HERE / "templates")
-    found.filters["when"] = lambda release: (
+    templates = environment(HERE / "templates")
+    templates.filters["when"] = lambda release: (
         release.when.strftime("%Y-%m-%d %H:%M") if release.when else "–"
     )
-    found.globals["version"] = _version()
-    return found
+    templates.globals["version"] = _version()
+    return templates
 
 
 def _static_file(name: str) -> Path:

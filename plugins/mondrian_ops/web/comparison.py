@@ -56,8 +56,8 @@ def _losses(pair: Sequence[Report]) -> Section:
     names = dict.fromkeys(name for report in pair for name in report.attributes)
     rows = []
     for name in names:
-        found = [report.attributes.get(name) for report in pair]
-        rows.append((name, *("–" if each is None else percent(each.NCP) for each in found)))
+        attributes = [report.attributes.get(name) for report in pair]
+        rows.append((name, *("–" if each is None else percent(each.NCP) for each in attributes)))
     return losses(
         "A column that one of them does not have has no bar.",
         [(letter, report.attributes) for letter, report in zip("AB", pair, strict=True)],

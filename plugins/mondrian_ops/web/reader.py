@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.models.dag import DagModel
 from fastapi import HTTPException
 
 from mondrian_ops import report as reports
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage import Archive
-from mondrian_ops.web.access import readable_dags
 from mondrian_ops.web.releases import Release, dataset_name
 
 __all__ = ["Listing", "Reader"]
 
 _FRONTIER = "frontier"
+
+
+def readable_dags(user: BaseUser, dag_ids: Iterable[str]) -> set[str]:
+    """Those of the DAGs that the user may read, as for Airflow's own pages."""
+    asked = set(dag_ids)
+    teams = DagModel.get_dag_id_to_team_name_mapping(sorted(asked))
+    of_team: dict[str | None, set[str]] = defaultdict(set)
+    for dag_id in asked:
+        of_team[teams.get(dag_id)].add(dag_id)
+    manager = get_auth_manager()
+    return {
+        dag_id
+        for team, ids in of_team.items()
+        for dag_id in manager.filter_authorized_dag_ids(dag_ids=ids, user=user, team_name=team)
+    }
 
 
 class Listing:
@@ -31,12 +48,12 @@ class Listing:
 
     def all(self) -> list[Release]:
         """Everything in the archive, frontiers too, newest first."""
-        known, found = self._known, {}
+        known, releases = self._known, {}
         for entry in self.archive.entries():
             key = entry["id"], entry["time"]
-            found[key] = known.get(key) or Release.of(entry)
-        self._known = found
-        return list(found.values())
+            releases[key] = known.get(key) or Release.of(entry)
+        self._known = releases
+        return list(releases.values())
 
 
 class Reader:
@@ -89,9 +106,9 @@ class Reader:
 
     @cached_property
     def _readable(self) -> list[Release]:
-        found = self._listing.all()
-        allowed = readable_dags(self._user, {release.dag_id for release in found})
-        return [release for release in found if release.dag_id in allowed]
+        listed = self._listing.all()
+        allowed = readable_dags(self._user, {release.dag_id for release in listed})
+        return [release for release in listed if release.dag_id in allowed]
 
     def _file(self, entry_id: str, name: str) -> bytes:
         try:
@@ -102,10 +119,10 @@ class Reader:
 
 def _object(content: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(content, parse_float=_finite, parse_constant=_finite)
+        value = json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _finite(text: str) -> float:

@@ -163,10 +163,10 @@ class Choice:
     def sorted(self, releases: Iterable[Release]) -> list[Release]:
         """In the order asked for; those without the figure come last."""
         key = SORTS.get(self.sort, SORTS["time"])
-        found = list(releases)
-        known = [release for release in found if key(release) is not None]
+        given = list(releases)
+        known = [release for release in given if key(release) is not None]
         known.sort(key=key, reverse=self.order != "asc")
-        return known + [release for release in found if key(release) is None]
+        return known + [release for release in given if key(release) is None]
 
 
 @dataclass(frozen=True)
@@ -181,11 +181,11 @@ class Page:
 
 def page_of(releases: Iterable[Release], choice: Choice) -> Page:
     """The page asked for, or the nearest there is."""
-    found = choice.sorted(filter(choice.takes, releases))
-    pages = max(1, math.ceil(len(found) / PAGE_ROWS))
+    matching = choice.sorted(filter(choice.takes, releases))
+    pages = max(1, math.ceil(len(matching) / PAGE_ROWS))
     number = min(max(choice.page, 1), pages)
     first = (number - 1) * PAGE_ROWS
-    return Page(found[first : first + PAGE_ROWS], len(found), number, pages)
+    return Page(matching[first : first + PAGE_ROWS], len(matching), number, pages)
 
 
 @dataclass(frozen=True)
@@ -197,19 +197,19 @@ class Drift:
 
     def beyond(self, threshold: float) -> list[tuple[str, float]]:
         """What changed by more than the threshold."""
-        told = (("loss", self.loss), ("rows", self.rows))
-        return [(what, by) for what, by in told if by is not None and abs(by) > threshold]
+        changes = (("loss", self.loss), ("rows", self.rows))
+        return [(what, by) for what, by in changes if by is not None and abs(by) > threshold]
 
 
 def nights_of(
     releases: Iterable[Release], series: Iterable[str]
 ) -> dict[str, list[tuple[Release, Drift]]]:
     """The published releases of each of some datasets, oldest first, each with its drift."""
-    found: dict[str, list[Release]] = {name: [] for name in series}
+    published: dict[str, list[Release]] = {name: [] for name in series}
     for release in releases:
-        if release.state == "published" and release.series in found:
-            found[release.series].append(release)
-    return {name: _with_drift(nights) for name, nights in found.items()}
+        if release.state == "published" and release.series in published:
+            published[release.series].append(release)
+    return {name: _with_drift(nights) for name, nights in published.items()}
 
 
 def _with_drift(nights: list[Release]) -> list[tuple[Release, Drift]]:
