@@ -103,7 +103,7 @@ class _Enlarged:
         asked = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.domains
         search = TwoPhase(*asked, Tds(parts, k_intermediate), seed)
         levels, taken = [], []
-        for part in search.asked.parts:
+        for part in search.options.parts:
             start = time.process_time()
             levels.append(search.first(frequencies, part))
             taken.append(time.process_time() - start)

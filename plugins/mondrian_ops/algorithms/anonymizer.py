@@ -30,15 +30,15 @@ __all__ = ["Anonymizer", "Released", "columns_to_read", "unlisted_columns"]
 REDACTED = "*"
 
 LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Shares of a column's range at which rows are told apart by how wide they are published."""
+"""Upper ends of the loss ranges, as shares of a column's range, by which a report counts rows."""
 
 
 class Released(NamedTuple):
-    """The released form of some rows, and what is known of them besides.
+    """Some rows as they are released, with their figures.
 
-    ``summary`` holds rows, rows suppressed, classes as cut, sums of DP and NCP, and by attribute
-    sums of NCP and LM and counts of rows published exactly and as "*". ``persons`` is never
-    published: whose row each one of ``table`` is, where the job counts persons.
+    ``summary`` has rows, suppressed rows, classes as cut, sums of DP and NCP, and by attribute sums
+    of NCP and LM and counts of rows published exactly and as "*". ``persons`` is the person of each
+    row of ``table``, where the job counts persons; it is never published.
     """
 
     table: pa.Table
@@ -47,9 +47,9 @@ class Released(NamedTuple):
 
 
 class Anonymizer:
-    """Anonymizes parts of one dataset, all on the scale of the whole.
+    """Anonymizes parts of one dataset, all measured by the whole dataset's profile.
 
-    ``hierarchies`` by column; ``cut`` is the policy that the job was resolved to.
+    ``hierarchies`` by column; ``cut`` is the policy selected for the job.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Anonymizer:
 
     @property
     def trees(self) -> list[TreeAttribute]:
-        """The quasi-identifiers where columns are recoded as a whole: all are trees then."""
+        """The quasi-identifiers where columns are recoded as a whole: then all are trees."""
         return [each for each in self.attributes if isinstance(each, TreeAttribute)]
 
     @property
@@ -87,8 +87,8 @@ class Anonymizer:
 
     @cached_property
     def counted_domains(self) -> list[SensitiveDomain]:
-        """Where columns are recoded as a whole: the columns counted beside the quasi-identifiers,
-        the sensitive ones and, where they count, the persons."""
+        """The columns counted beside the quasi-identifiers, where columns are recoded as a whole:
+        the sensitive ones and, where the job counts persons, the ``entity_id``."""
         if self.job.entity_id is None:
             return self.domains
         return [*self.domains, self.profile.persons(self.job)]
@@ -99,7 +99,7 @@ class Anonymizer:
         return orders_of(self.attributes)
 
     def encode(self, table: pa.Table, privacy: Privacy | None = None) -> CodedRows:
-        """The rows of ``table`` in codes; ``privacy`` replaces the job's criteria."""
+        """The rows of ``table`` in codes; ``privacy`` overrides the job's criteria."""
         encoded = [each.encode(table[each.name]) for each in self.attributes]
         privacy = privacy or self.privacy
         domains = list(self.domains)
@@ -112,7 +112,7 @@ class Anonymizer:
         return CodedRows.of(encoded, sensitive, domains, privacy)
 
     def frequencies(self, combinations: Combinations) -> FrequencySet:
-        """``combinations`` in codes: quasi-identifiers, then `counted_domains`."""
+        """``combinations`` in codes: of the quasi-identifiers, then of `counted_domains`."""
         encoded = [each.encode(combinations.values[each.name]) for each in self.attributes]
         domains = self.counted_domains
         counted = [each.encode(combinations.values[each.name]) for each in domains]
@@ -185,11 +185,11 @@ class Anonymizer:
 def laid_out(
     classes: Classes, published: Mapping[str, Published]
 ) -> tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.int64]]:
-    """The order in which rows are published, (rows,); that of their classes, and its sizes.
+    """The order in which rows are published, (rows,); that of their classes, and their sizes.
 
-    Classes published alike become one, and all ascend by what is published of them: as they were
-    cut, the order of the rows would tell which side of a cut a row was on. Within them rows come in
-    an order that nobody can repeat.
+    Classes published alike become one, and classes ascend by their published values: in the order
+    in which they were cut, a row's place would disclose on which side of a cut it was. The rows of
+    a class are in random order.
     """
     labels = [_labels(values) for each in published.values() for values in each.columns.values()]
     order, firsts = group(packed(labels, [int(column.max(initial=0)) + 1 for column in labels]))
@@ -203,7 +203,7 @@ def laid_out(
 
 
 def _repeated(values: pa.Array, times: NDArray[np.int64]) -> pa.Array:
-    """Each of the values so many times, one after another."""
+    """Each value repeated so many times."""
     if not pa.types.is_dictionary(values.type):
         return values.take(pa.array(np.repeat(np.arange(len(times)), times)))
     indices = np.repeat(values.indices.fill_null(-1).to_numpy(), times)
@@ -212,15 +212,15 @@ def _repeated(values: pa.Array, times: NDArray[np.int64]) -> pa.Array:
 
 
 def _labels(values: pa.Array) -> NDArray[np.int64]:
-    """A number for what is published of each class, ascending with it, 0 where nothing is."""
-    if pa.types.is_dictionary(values.type):  # whose labels are in order
+    """(classes,) numbers that ascend with the published values; 0 for null."""
+    if pa.types.is_dictionary(values.type):  # its labels are in order
         indices = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.asarray(indices, np.int64) + 1
     return encode_ranks(values)[0].astype(np.int64)
 
 
 def columns_to_read(job: Job, names: list[str]) -> list[str]:
-    """The columns of the source that a release needs, or its check, in the source's order."""
+    """The columns of the source that a release or its check needs, in the source's order."""
     listed = {*job.quasi_identifier_names, *job.sensitive, job.entity_id}
     if job.unlisted == "publish":
         listed.update(unlisted_columns(job, names))
@@ -255,11 +255,11 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
 
 
 def _rows_by_loss(sizes: NDArray[np.int64], published: Published) -> list[list[float]]:
-    """Pairs (loss, rows): of the rows neither exact nor hidden, those that lose so much or less,
-    and more than the pair before says.
+    """Pairs (loss, rows): the rows, neither exact nor "*", that lose at most so much, and more than
+    in the pair before.
     """
     general = ~(published.exact | published.star)
-    # A loss is a sum of shares: what should be one tenth may be a little more.
+    # A loss is a sum of rounded shares: one tenth may have become a little more.
     hundredths = np.ceil(published.ncp[general] * 100 - 1e-7).astype(np.int64)
     rows = np.cumsum(np.bincount(hundredths, weights=sizes[general], minlength=101))
     upto = [int(rows[round(100 * most)]) for most in LOSS_STEPS[:-1]] + [int(rows[-1])]

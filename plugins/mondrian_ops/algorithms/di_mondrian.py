@@ -2,7 +2,7 @@
 
 Inspired by F. Ashkouti, K. Khamforoosh and A. Sheikhahmadi, DI-Mondrian: Distributed improved
 Mondrian for satisfaction of the L-diversity privacy model using Apache Spark (Information Sciences
-546, 2021), of which this knows the abstract only. The attribute is chosen by the coefficient of
+546, 2021); only its abstract was available. The attribute is chosen by the coefficient of
 variation of its values and by what a cut gains, the points are chosen anew in every node. What the
 abstract leaves open is defined in docs/algorithms.md.
 """
@@ -25,8 +25,8 @@ __all__ = ["MultiwayPolicy"]
 class MultiwayPolicy:
     """Cuts at up to ``cut_points`` points of one attribute at once.
 
-    At several only where the parts have ``room`` times k rows on average: further down, every cut
-    of an attribute is one less of the others, and what it leaves is published.
+    It cuts at several points only where the parts have ``room`` times k rows on average: in smaller
+    nodes, each cut of one attribute leaves fewer cuts for the others.
     """
 
     cut_points: int
@@ -35,7 +35,7 @@ class MultiwayPolicy:
     tree_order: ClassVar[bool] = True  # of a hierarchy's leaves; see mondrian.CutPolicy
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
-        """The equivalence classes of the rows; no valid cut is left in any of them."""
+        """Cut rows until no valid cut is left; returns their equivalence classes."""
         return Classes(*mondrian.multiway_classes(_placed(coded), coded.criteria, self._multiway))
 
     def tree(self, coded: CodedRows) -> mondrian.MultiwayTree:
@@ -48,7 +48,7 @@ class MultiwayPolicy:
 
 
 def _placed(coded: CodedRows) -> mondrian.Rows:
-    """The rows with places, from 0 to 1, for the ends of every code: see `multiway_classes`."""
+    """The rows with positions from 0 to 1 for the ends of every code: see `multiway_classes`."""
     rows = coded.rows
     low, high = np.zeros_like(rows.low), np.zeros_like(rows.high)
     for a, encoded in enumerate(coded.encoded):

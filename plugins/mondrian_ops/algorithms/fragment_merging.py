@@ -67,7 +67,7 @@ def merge_neighbours(
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Nodes that two paths from the root have in common."""
+    """The number of nodes that two paths from the root share."""
     return sum(a == b for a, b in zip(one, other, strict=False))
 
 
@@ -110,20 +110,20 @@ def merge_split_classes(
 def _partners(
     classes: NDArray[np.int64], places: NDArray[np.int64], holds: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
-    """Each fragment that holds too little of a class, and another that holds some of it.
+    """Pairs of a fragment with too few rows of a class, and another one with rows of that class.
 
-    ``classes`` ascend. There is another one: a class as a whole satisfies what is asked.
+    ``classes`` ascend. There is always another one, as a class as a whole satisfies the criteria.
     """
     broken = np.flatnonzero(~holds)
     last = len(classes) - 1
     follows = (broken < last) & (classes[np.minimum(broken + 1, last)] == classes[broken])
     other = np.where(follows, broken + 1, broken - 1)
-    found = np.unique(np.stack([places[broken], places[other]]), axis=1)
-    return [(int(one), int(two)) for one, two in found.T]
+    pairs = np.unique(np.stack([places[broken], places[other]]), axis=1)
+    return [(int(one), int(two)) for one, two in pairs.T]
 
 
 class _Merging:
-    """Fragments, by the first of their leaves, while they are merged."""
+    """Fragments while they are merged; a fragment is named by its first leaf."""
 
     def __init__(self, plan: Plan, leaf_rows: NDArray[np.int64]) -> None:
         self.fragment_of = np.zeros(plan.leaves, np.int64)
@@ -133,7 +133,7 @@ class _Merging:
         self._leaf_rows = leaf_rows
 
     def merge(self, pairs: Iterable[tuple[int, int]], most: int) -> bool:
-        """Merge what these fragments have become, but for more than ``most`` rows; if any was."""
+        """Merge pairs of fragments, unless they exceed ``most`` rows; returns whether any was."""
         merged = False
         for one, two in pairs:
             kept, gone = sorted((int(self.fragment_of[one]), int(self.fragment_of[two])))

@@ -1,8 +1,8 @@
-"""The lattice of full-domain generalizations, and what the classes of its nodes are.
+"""The lattice of full-domain generalizations, and the classes of its nodes.
 
-A node is one level per quasi-identifier (Samarati 2001, section 3). What is asked of a node is
-answered from counts: those of a node are sums of the counts of any node below it (the roll-up of
-LeFevre et al. 2005, section 3.1), so that the dataset itself is never looked at again.
+A node is one level per quasi-identifier (Samarati 2001, section 3). Its classes follow from counts,
+which are sums of the counts of any node below it (the roll-up of LeFevre et al. 2005, section 3.1),
+so that the dataset itself is not read again.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Levels = tuple[int, ...]
 
 MAX_NODES = 2**24
 """Nodes of the largest lattice that is searched: a few arrays with an entry per node."""
-_KEPT = 2**24  # combinations that are always worth keeping: 256 MiB where one word holds them
+_KEPT = 2**24  # combinations kept at least: 256 MiB if a word holds one
 
 
 Places = NDArray[np.signedinteger[Any]]
 _Checked = tuple[FrequencySet, Places, Places, NDArray[np.bool_]]
-"""The counts of a node, an index that brings classes together, their starts, which of them hold."""
+"""The counts of a node, an index of them class by class, the classes' starts, and which satisfy."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Level:
         return cls(np.argsort(order)[inverse], node[order])
 
     def to(self, other: _Level) -> NDArray[np.int64]:
-        """(numbers,): the numbers on a level further up."""
+        """(numbers,): the numbers of the nodes above them on a higher level."""
         table = np.empty(len(self.node), np.int64)
         table[self.number] = other.number
         return table
@@ -102,7 +102,7 @@ class Lattice:
         self._frequencies = frequencies
         self._hierarchies = hierarchies
         self._levels = [[_Level.of(above) for above in each.levels] for each in hierarchies]
-        # What is generalized first shrinks the counts most.
+        # The attribute that is generalized first shrinks the counts most.
         self._order = sorted(range(len(hierarchies)), key=lambda a: -frequencies.sizes[a])
         self._kept = _Kept(max(_KEPT, 2 * len(frequencies.rows)))
 
@@ -137,21 +137,21 @@ class Lattice:
     def losses(self) -> NDArray[np.float64]:
         """LM of each node when nothing is suppressed, shaped like the lattice.
 
-        Summed over the attributes, each averaged over the rows: it needs the counts of each
-        attribute by itself only. It never falls from a node to one above it.
+        Summed over the attributes, each averaged over the rows, so that the counts of each
+        attribute suffice. It never falls from a node to one above it.
         """
         return reduce(np.add.outer, self._attribute_losses())
 
     def _attribute_losses(self) -> list[NDArray[np.float64]]:
-        counted, found = self._frequencies, []
+        counted, losses = self._frequencies, []
         for a, hierarchy in enumerate(self._hierarchies):
             codes = hierarchy.levels.shape[1]
             share = np.bincount(counted.column(a), counted.rows, codes) / counted.total
             lost = hierarchy.lm[hierarchy.levels]
             if share[MISSING]:
                 lost[-1] = 1.0  # a root over missing values is published "*"
-            found.append(lost @ share)
-        return found
+            losses.append(lost @ share)
+        return losses
 
     def classes(self, levels: Levels) -> NodeClasses:
         """The classes of a node."""
@@ -177,15 +177,15 @@ class Lattice:
         return counted, index, starts, holds
 
     def _counted(self, levels: Levels) -> FrequencySet:
-        """The counts of a node, by rolling up those of the node halfway down, or of a nearer one.
+        """The counts of a node, rolled up from the node halfway down, or a nearer one.
 
-        Nodes have the node halfway down in common, and those have theirs: few counts start from
-        the dataset's.
+        Many nodes share the node halfway down, and so do those: few counts are rolled up from the
+        whole dataset's.
         """
         if not any(levels):
             return self._frequencies
-        found = self._kept.get(levels)
-        if found is None:
+        counts = self._kept.get(levels)
+        if counts is None:
             halfway = self._halfway(levels)
             nearer = [kept for kept in self._kept.over(halfway) if all(map(le, kept, levels))]
             below = min(nearer, key=self._kept.combinations, default=halfway)
@@ -194,12 +194,12 @@ class Lattice:
                 for a, (low, high) in enumerate(zip(below, levels, strict=True))
                 if low < high
             }
-            found = self._counted(below).recoded(tables)
-            self._kept.keep(levels, halfway, found)
-        return found
+            counts = self._counted(below).recoded(tables)
+            self._kept.keep(levels, halfway, counts)
+        return counts
 
     def _halfway(self, levels: Levels) -> Levels:
-        """With the later half of the attributes that are generalized back at their values."""
+        """The node with the later half of its generalized attributes back at their values."""
         stop = len(self._order)
         while not any(levels[a] for a in self._order[stop // 2 : stop]):
             stop //= 2
@@ -208,7 +208,7 @@ class Lattice:
 
 
 def _insensitive(frequencies: FrequencySet, columns: int) -> FrequencySet:
-    """The counts of the first ``columns`` columns by themselves: the others become one value."""
+    """The counts of the first ``columns`` columns: the others are generalized to one value."""
     sizes = frequencies.sizes
     return frequencies.recoded(
         {a: np.zeros(sizes[a], np.int64) for a in range(columns, len(sizes))}
@@ -216,7 +216,7 @@ def _insensitive(frequencies: FrequencySet, columns: int) -> FrequencySet:
 
 
 class _Kept:
-    """The counts of nodes that were asked for last, at most ``allowed`` combinations in all."""
+    """A cache of the nodes used last, of at most ``allowed`` combinations in all."""
 
     def __init__(self, allowed: int) -> None:
         self._allowed = allowed
@@ -231,15 +231,15 @@ class _Kept:
         return self._counts[levels][1]
 
     def over(self, halfway: Levels) -> list[Levels]:
-        """The nodes that were kept as being over one, in their order."""
+        """The kept nodes whose node halfway down is this one, in order."""
         return sorted(self._over[halfway])
 
     def combinations(self, levels: Levels) -> int:
-        """Size of the counts of a node that is kept."""
+        """The number of combinations of a kept node."""
         return len(self._counts[levels][1].rows)
 
     def keep(self, levels: Levels, halfway: Levels, counts: FrequencySet) -> None:
-        """Keep the counts of a node over another, and drop what was not asked for longest."""
+        """Keep the counts of a node, and drop those not used for longest."""
         self._counts[levels] = halfway, counts
         self._over[halfway].add(levels)
         self._held += len(counts.rows)

@@ -1,8 +1,8 @@
 """Mondrian on a fragment: cut until no valid cut is left (seed, section 5, figure 7).
 
-`cut` chooses how: ``median`` of the attribute of largest representativity, the source's rule;
-``gain``, the valid cut with the largest fall of information loss; ``lookahead``, the cut whose
-finished subtree loses least. See docs/algorithms.md.
+A job's ``cut`` selects the policy: ``median``, the median of the attribute of largest
+representativity, as in the source; ``gain``, the valid cut of largest gain, which is how much less
+the rows lose; ``lookahead``, the cut whose finished subtree loses least. See docs/algorithms.md.
 """
 
 from __future__ import annotations
@@ -31,14 +31,21 @@ CANDIDATES = 3
 class CutPolicy:
     """How cuts are chosen.
 
-    ``greedy`` is ``median``, ``gain``, ``widest gain`` or, for fragments drawn from a sample,
-    ``balanced``: medians, but missing values are not parted first. ``relaxed`` takes medians too,
-    and lays rows of the median value on both sides, so that classes have k to 2k - 1 rows. Nodes
-    of at most ``rollout_rows`` rows are cut by looking ahead; those of at most ``group_rows``,
-    never more than a block, also by groups: one value or subtree amid the others, or fewer than k
-    rows, topped up with those that fit best; in the end rows change classes within such a node, and
-    the rows of ``joined`` classes that lie near each other are cut anew, as often for each class.
-    It looks ahead from the best ``candidates`` cuts of each attribute.
+    greedy
+        ``median``, ``gain``, ``widest gain``; ``balanced``, for fragments drawn from a sample:
+        medians, without splitting off missing values first; ``relaxed``: medians with rows of the
+        median value on both sides, so that classes have k to 2k - 1 rows.
+    rollout_rows
+        Nodes of at most so many rows are cut by looking ahead.
+    group_rows
+        Nodes of at most so many rows, never more than a block, are also cut by groups: one value or
+        subtree out of the middle, or fewer than k rows, filled up with those that fit best. In the
+        end the classes of such a node are searched locally.
+    candidates
+        Looking ahead compares so many cuts of each attribute.
+    joined
+        The local search joins so many neighbouring classes and cuts their rows anew, so many times
+        for each class.
     """
 
     greedy: str
@@ -48,7 +55,7 @@ class CutPolicy:
     joined: int = 0
 
     def kernel(self) -> native.Policy:
-        """The policy as the kernels take it."""
+        """The policy for the kernels."""
         return native.Policy(
             _POLICIES[self.greedy],
             self.candidates,
@@ -59,24 +66,24 @@ class CutPolicy:
 
     @property
     def tree_order(self) -> bool:
-        """Whether a hierarchy's leaves are taken in tree order, where subtrees are contiguous.
+        """Whether a hierarchy's leaves are in tree order, where subtrees are contiguous.
 
-        The policies that weigh losses do; median cuts take them in the order of the file, as the
+        They are for the policies that weigh losses. Median cuts use the order of the file, as the
         source does.
         """
         return self.greedy != "median"
 
     @property
     def parts_equal_rows(self) -> bool:
-        """Whether rows of the same quasi-identifiers may come into several classes."""
+        """Whether rows of equal quasi-identifiers may get into several classes."""
         return self.greedy == "relaxed" or self.group_rows > 0
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
-        """The equivalence classes of the rows; no valid cut is left in any of them.
+        """Cut rows until no valid cut is left; returns their equivalence classes.
 
         The rows as a whole must satisfy the criteria. The same codes give the same published
-        classes on any number of ``cores``. Where rows of the same quasi-identifiers may come into
-        several classes, a draw decides which row comes into which class.
+        classes on any number of ``cores``. Where rows of equal quasi-identifiers may get into
+        several classes, a random draw decides which row gets into which.
         """
         if not self.parts_equal_rows:
             return Classes(*native.classes(coded.rows, coded.criteria, self.kernel(), cores))
@@ -86,7 +93,7 @@ class CutPolicy:
             coded.taken(order).rows, coded.criteria, self.kernel(), cores
         )
         index = order[index]
-        return Classes(_mixed(coded, index, starts), starts)
+        return Classes(_redistributed(coded, index, starts), starts)
 
     def tree(self, coded: CodedRows) -> Tree:
         """The rows, to be cut node by node."""
@@ -94,17 +101,17 @@ class CutPolicy:
 
 
 class Tree:
-    """Rows that are cut node by node: a node is places ``start`` to ``stop``, which a cut moves."""
+    """Rows that are cut node by node: a node is places ``start`` to ``stop``."""
 
     def __init__(self, coded: CodedRows, policy: native.Policy) -> None:
         self._tree = native.Tree(coded.rows, coded.criteria, policy)
-        self._stays = policy.group_rows  # rows of nodes whose rows may change classes
+        self._whole_rows = policy.group_rows  # of nodes that are searched locally, so stay whole
         self.split = self._tree.split
 
     def cut(self, start: int, stop: int) -> tuple[int, list[int]]:
-        """The attribute of a node's cut (-1: it is final, or stays in one fragment), and the code
-        that it is cut above."""
-        if stop - start <= self._stays:
+        """The attribute of a node's cut, and the code above which it is cut; attribute -1: it is
+        final, or must stay in one fragment."""
+        if stop - start <= self._whole_rows:
             return -1, []
         a, code = self._tree.cut(start, stop)
         return a, [code]
@@ -117,7 +124,7 @@ _POLICIES = {
     "balanced": native.BALANCED,
     "relaxed": native.RELAXED,
 }
-DRAWS = 8  # of the rows of the same quasi-identifiers, for their places
+DRAWS = 8  # attempts to redistribute rows of equal quasi-identifiers
 
 
 def better_gain(pilot: CodedRows) -> str:
@@ -126,15 +133,15 @@ def better_gain(pilot: CodedRows) -> str:
 
 
 def loss(coded: CodedRows, cut: CutPolicy) -> float:
-    """Information lost by the rows, in attributes."""
+    """The information loss of the rows, in rows times attributes."""
     policy = cut.kernel()
-    found = native.classes(coded.rows, coded.criteria, policy)
-    return native.loss(coded.rows, coded.criteria, policy, *found)
+    classes = native.classes(coded.rows, coded.criteria, policy)
+    return native.loss(coded.rows, coded.criteria, policy, *classes)
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Rows in codes, and what is asked of their classes."""
+    """Rows in codes, and the criteria for their classes."""
 
     encoded: Sequence[Encoded]
     rows: native.Rows
@@ -148,7 +155,7 @@ class CodedRows:
         domains: Sequence[SensitiveDomain],
         privacy: Privacy,
     ) -> CodedRows:
-        """Put encoded columns together; where ``privacy`` counts persons, theirs is the last."""
+        """Rows of encoded columns; the last is the ``entity_id`` if ``privacy`` counts persons."""
         rows = kernel_rows(encoded, sensitive, privacy.persons is not None)
         return cls(encoded, rows, privacy.kernel(domains))
 
@@ -158,7 +165,7 @@ class CodedRows:
         return int(self.rows.codes.shape[1])
 
     def taken(self, index: NDArray[np.signedinteger[Any]]) -> CodedRows:
-        """Some of the rows, of which only codes are known."""
+        """Some of the rows; their ``encoded`` columns stay those of all."""
         codes = self.rows.codes.take(index, axis=1)
         sensitive = self.rows.sensitive.take(index, axis=1)
         rows = self.rows._replace(codes=codes, sensitive=sensitive)
@@ -166,22 +173,22 @@ class CodedRows:
 
 
 def _by_codes(coded: CodedRows) -> NDArray[np.int32]:
-    """The rows by their codes, (rows,): by their quasi-identifiers, then by the sensitive ones."""
+    """(rows,): the rows sorted by the codes of quasi-identifiers, then of sensitive columns."""
     columns = [*coded.rows.codes, *coded.rows.sensitive]
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
     order, _ = group(packed(columns, sizes))
     return order.astype(np.int32)
 
 
-def _mixed(
+def _redistributed(
     coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """The rows of ``index``, each in a place of one of the same quasi-identifiers, drawn by lot.
+    """Redistribute rows of equal quasi-identifiers at random among their places in ``index``.
 
-    Between such rows the cutting decides by their sensitive values or their order in the source: a
-    class of two people and three others of another age would hold the three least incomes of that
-    age, which tells the incomes of the two. Every class keeps its criteria: rows whose draw breaks
-    one are drawn again, and stay where they were in the end if none is found.
+    The cutting chooses among such rows by their sensitive values, or their order in the source. A
+    class of two people and three of another age would have the three least incomes of that age,
+    which discloses the incomes of the two. Every class keeps satisfying the criteria: a draw that
+    breaks one is repeated, and after the last the rows keep their places.
     """
     codes, criteria = coded.rows.codes, coded.criteria
     words = packed(codes, [int(column.max(initial=0)) + 1 for column in codes])
@@ -213,7 +220,7 @@ def _mixed(
 def _broken(
     coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """The places, (rows,), of the classes that break a criterion."""
+    """(rows,): which places are of classes that break a criterion."""
     rows = np.ones(len(index), np.int64)
     holds = groups_satisfy(index, starts, coded.rows.sensitive, rows, coded.criteria)
     return np.repeat(~holds, np.diff(starts, append=len(index)))

@@ -1,9 +1,9 @@
 """Partitioning a sample into fragments (seed, section 4).
 
 Quantile partitioning cuts one attribute at the quantiles of its ranks (Q_PARTITION, figure 4);
-multidimensional partitioning cuts as Mondrian does (M_PARTITION, figure 5). Where the source
-doubles the fragments level by level and then gives some workers two, the largest fragment of the
-sample is cut next: the same fragments for powers of two, better balance for other numbers.
+multidimensional partitioning cuts as Mondrian does (M_PARTITION, figure 5). The source
+doubles the fragments level by level and then gives some workers two; here the largest fragment of
+the sample is cut next: the same fragments for powers of two, better balance for other numbers.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def multidimensional(
     There are fewer, or larger ones, where no further cut is possible, and more where the last cut
     made several parts.
 
-    ``coded`` is the sample, ``coded.criteria`` what it can show of what is asked. Where the sample
-    is the whole dataset, cut by the job's own policy, the fragments are nodes of the centralized
-    tree; else ``cut`` is ``balanced``.
+    ``coded`` is the sample, with the criteria scaled to it. Where the sample is the whole dataset,
+    and ``cut`` the job's own policy, the fragments are nodes of the centralized tree; else ``cut``
+    is ``balanced``.
     """
     tree = cut.tree(coded)
     nodes: list[Branch | None] = [None]
@@ -57,7 +57,7 @@ def multidimensional(
         if a < 0:
             final += 1
             continue
-        for code in codes:  # several parts: a chain of cuts
+        for code in codes:  # several parts are a chain of cuts
             middle = tree.split(start, stop, a, code)
             nodes[at] = _branch(attributes[a], coded.encoded[a], code, len(nodes))
             heapq.heappush(waiting, (start - middle, len(nodes), start, middle))
@@ -89,7 +89,7 @@ def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) 
         )
     nodes: list[Branch | None] = [None]
     ranges = [(0, 0, len(cuts))]
-    while ranges:  # a balanced tree over the cuts, so that neighbours are siblings
+    while ranges:  # a balanced tree, so that neighbouring quantiles are siblings
         at, first, last = ranges.pop()
         if first == last:
             continue
@@ -101,7 +101,7 @@ def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) 
 
 
 def _branch(attribute: Attribute, encoded: Encoded, code: int, left: int) -> Branch:
-    """The cut above a code; its sides are the nodes ``left`` and the one after it."""
+    """The cut above a code; its sides are node ``left`` and the next one."""
     value, near = attribute.cut_value(encoded, code), attribute.cut_round(encoded, code)
     return Branch(attribute.name, value, left, left + 1, near)
 
@@ -109,22 +109,22 @@ def _branch(attribute: Attribute, encoded: Encoded, code: int, left: int) -> Bra
 def _quantiles(
     ranks: NDArray[np.unsignedinteger], fragments: int
 ) -> NDArray[np.unsignedinteger] | None:
-    """Inner quantiles of sorted ranks, the last rank left out; None where two are equal."""
+    """Inner quantiles of sorted ranks; None where two are equal."""
     places = -(-np.arange(1, fragments + 1) * len(ranks) // fragments) - 1
     cuts = ranks[places]
     return cuts[:-1] if np.all(np.diff(cuts.astype(np.int64)) > 0) else None
 
 
 def _numbered(nodes: Sequence[Branch | None]) -> Plan:
-    """The plan of a tree, leaves numbered from left to right, one fragment each."""
-    found: list[Branch | Leaf] = [node or Leaf(-1) for node in nodes]
+    """The plan of a tree: leaves numbered from left to right, a fragment for each."""
+    numbered: list[Branch | Leaf] = [node or Leaf(-1) for node in nodes]
     stack, leaves = [0], 0
     while stack:
         at = stack.pop()
-        node = found[at]
+        node = numbered[at]
         if isinstance(node, Branch):
             stack += [node.right, node.left]
         else:
-            found[at] = Leaf(leaves)
+            numbered[at] = Leaf(leaves)
             leaves += 1
-    return Plan(tuple(found), tuple((leaf,) for leaf in range(leaves)))
+    return Plan(tuple(numbered), tuple((leaf,) for leaf in range(leaves)))

@@ -46,10 +46,10 @@ __all__ = [
 Hierarchies = Mapping[str, Hierarchy]
 
 PILOT_ROWS = 20_000
-"""Rows on which policies are tried out."""
+"""Rows on which cut policies are compared."""
 
-# A sample's fragments differ in size from those of the whole. Of this many rows, by some 5 %: with
-# room for four times that below `max_rows`, hardly any fragment is larger.
+# Fragments of the sample and of the whole differ in size, by some 5 % if they have so many rows in
+# the sample: with a margin of four times that below `max_rows`, hardly any fragment is larger.
 _ROWS_PER_LIMIT = 400
 _ROOM = 0.8
 
@@ -58,7 +58,7 @@ _VALUE_S = 4e-8  # seconds that a core takes to read, code, count and write a va
 
 @dataclass(frozen=True)
 class Slots:
-    """Room for fragments: ``most`` of them, each of which takes ``start_s`` seconds to start."""
+    """Room for ``most`` fragments, each of which takes ``start_s`` seconds to start."""
 
     most: int = 1
     start_s: float = 2.0
@@ -66,11 +66,11 @@ class Slots:
 
 @dataclass(frozen=True)
 class Draft:
-    """What is decided before the whole dataset is counted against the plan.
+    """The decisions before the whole dataset is counted against the plan.
 
-    ``cut`` describes the policy that every fragment is cut by. ``fragments`` is how many are wanted
-    and ``reason`` why, where the job leaves it open; ``sample_rows`` is the size of the sample that
-    the plan was made from.
+    ``cut`` describes the cut policy of all fragments. ``fragments`` is how many are wanted and, if
+    the job leaves it open, ``reason`` says why; ``sample_rows`` is the size of the sample that the
+    plan was made from.
     """
 
     profile: Profile
@@ -81,7 +81,7 @@ class Draft:
     reason: str
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
-        """What turns rows of the dataset into rows of its release."""
+        """The anonymizer of the dataset's rows."""
         return Anonymizer(job, self.profile, hierarchies, policy_of(self.cut))
 
     def to_table(self) -> pa.Table:
@@ -107,12 +107,12 @@ class Draft:
 
 @dataclass(frozen=True)
 class LeafCounts:
-    """What the real data holds in each leaf of a plan.
+    """Counts of the real data in each leaf of a plan.
 
     ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
-    ``persons`` as far as k, where the job counts them: one entry, replaced as they are met, else
-    none. ``cells`` (cells,) int64 counts rows in the cells of the plan's `Router`, numbered through
-    all columns; ``cell_persons`` are the persons met in each.
+    ``persons`` has one entry, the persons up to k, if the job counts them, else none. ``cells``
+    (cells,) int64 counts rows in the cells of the plan's `Router`, numbered through all columns;
+    ``cell_persons`` are the persons of each.
     """
 
     rows: NDArray[np.int64]
@@ -123,7 +123,7 @@ class LeafCounts:
 
     @classmethod
     def zeros(cls, router: Router, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
-        """Nothing counted yet."""
+        """No rows."""
         k, counts_persons = anonymizer.job.k, anonymizer.job.entity_id is not None
         return cls(
             np.zeros(leaves, np.int64),
@@ -134,7 +134,7 @@ class LeafCounts:
         )
 
     def add(self, other: LeafCounts) -> None:
-        """Take in what another part of the dataset holds."""
+        """Add the counts of another part of the dataset."""
         self.rows[:] += other.rows
         for total, part in zip(self.sensitive, other.sensitive, strict=True):
             total += part
@@ -142,26 +142,26 @@ class LeafCounts:
         self.meet(other.persons, other.cell_persons)
 
     def meet(self, in_leaves: Sequence[LeafEntities], in_cells: Sequence[LeafEntities]) -> None:
-        """Take in persons of another part."""
+        """Add the persons of another part."""
         self.persons[:] = [persons.added(in_leaves) for persons in self.persons]
         self.cell_persons[:] = [persons.added(in_cells) for persons in self.cell_persons]
 
     def are_of(self, persons: int, leaves: Sequence[int]) -> bool:
-        """Whether the rows of some leaves are those of so many persons, where persons count."""
+        """Whether some leaves have rows of so many persons; true where persons do not count."""
         return all(met.within(leaves) >= persons for met in self.persons)
 
 
 def sample_size(job: Job, rows: int) -> int:
-    """Rows of the sample: the rate, at least ``min_sample`` and what ``max_rows`` needs."""
-    asked = job.partitioning
-    wanted = max(1, round(asked.sample * rows), asked.min_sample)
-    if asked.max_rows < rows:
-        wanted = max(wanted, -(-rows * _ROWS_PER_LIMIT // asked.max_rows))
-    return rows if asked.sample >= 1.0 else min(wanted, rows)
+    """Rows of the sample, by the job's rate, ``min_sample`` and what ``max_rows`` needs."""
+    options = job.partitioning
+    wanted = max(1, round(options.sample * rows), options.min_sample)
+    if options.max_rows < rows:
+        wanted = max(wanted, -(-rows * _ROWS_PER_LIMIT // options.max_rows))
+    return rows if options.sample >= 1.0 else min(wanted, rows)
 
 
 def chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
-    """Ascending numbers of ``size`` of ``rows`` rows, of all of them if they are fewer."""
+    """Ascending numbers of ``size`` random rows out of ``rows``; of all if they are fewer."""
     if size >= rows:
         return np.arange(rows)
     generator = np.random.default_rng(seed)
@@ -178,9 +178,9 @@ def draft(
 ) -> Draft:
     """Choose the cut on the ``pilot`` rows and plan the fragments on the ``sample``.
 
-    ``slots`` is the room for fragments, where the job leaves their number open.
+    ``slots`` is the room for fragments, if the job leaves their number open.
 
-    Raises PrivacyError where the dataset as a whole cannot satisfy what is asked.
+    Raises PrivacyError where the dataset as a whole breaks a criterion.
     """
     cut = choose_policy(job, profile, hierarchies, pilot)
     anonymizer = Anonymizer(job, profile, hierarchies, policy_of(cut))
@@ -191,26 +191,26 @@ def draft(
 
 
 def worthwhile(job: Job, rows: int, seconds: float, slots: Slots) -> tuple[int, str]:
-    """How many fragments are wanted, and why, where the job leaves it open.
+    """How many fragments are wanted and, if the job leaves it open, why.
 
-    Each has work for as long as it takes to start, or there is one; no more than there is room for.
-    Cutting takes ``seconds`` of one core.
+    As many as there is room for, if each has work for as long as it takes to start. Cutting takes
+    ``seconds`` of one core.
     """
-    asked = job.partitioning.fragments
-    if asked != "auto":
-        return asked, ""
+    requested = job.partitioning.fragments
+    if requested != "auto":
+        return requested, ""
     values = rows * (len(job.quasi_identifiers) + len(job.sensitive))
     work = seconds + values * _VALUE_S
-    found = max(1, min(slots.most, int(work / slots.start_s)))
+    fragments = max(1, min(slots.most, int(work / slots.start_s)))
     how = f"auto: about {work:.1f} s of work for one core, at least {slots.start_s:g} s for each"
-    return found, f"{how}, at most {slots.most} of them"
+    return fragments, f"{how}, at most {slots.most} of them"
 
 
-def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, asked: int) -> Plan:
-    """The fragments as the sample shows them."""
+def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, requested: int) -> Plan:
+    """The plan of the fragments, by the sample."""
     options, rows = anonymizer.job.partitioning, anonymizer.profile.rows
     whole = sample.num_rows == rows
-    fragments, most = asked, rows
+    fragments, most = requested, rows
     if options.max_rows < rows:
         most = options.max_rows if whole else round(_ROOM * options.max_rows)
         fragments = max(fragments, -(-rows // most))
@@ -223,26 +223,26 @@ def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, asked: i
     if whole and not anonymizer.job.relaxed:
         coded = anonymizer.encode(sample)
         return partitioning.multidimensional(
-            coded, anonymizer.attributes, asked, anonymizer.cut, most
+            coded, anonymizer.attributes, requested, anonymizer.cut, most
         )
-    return _drawn(anonymizer, sample, pilot, asked, fragments, most)
+    return _drawn(anonymizer, sample, pilot, requested, fragments, most)
 
 
 def _drawn(
     anonymizer: Anonymizer,
     sample: pa.Table,
     pilot: pa.Table,
-    asked: int,
+    requested: int,
     fragments: int,
     most: int,
 ) -> Plan:
-    """Fragments of a sample: of about one size or, if that loses less on the ``pilot``, by gain."""
+    """The plan by a sample: fragments of like size or, if the ``pilot`` loses less, by gain."""
     job, rows = anonymizer.job, anonymizer.profile.rows
 
     def cut_by(greedy: str, least: int) -> Plan:
         coded = anonymizer.encode(sample, Privacy(KAnonymity(max(1, least)), ()))
         return partitioning.multidimensional(
-            coded, anonymizer.attributes, asked, CutPolicy(greedy), most
+            coded, anonymizer.attributes, requested, CutPolicy(greedy), most
         )
 
     least = round(anonymizer.privacy.min_class_size * sample.num_rows / rows)
@@ -257,7 +257,7 @@ def _drawn(
 
 
 def _loss_within(anonymizer: Anonymizer, plan: Plan, pilot: pa.Table) -> float:
-    """What the ``pilot`` rows lose when the fragments of a plan are cut by gain."""
+    """The loss of the ``pilot`` rows when the fragments of a plan are cut by gain."""
     k = pilot_k(anonymizer.job, anonymizer.profile, pilot)
     coded = anonymizer.encode(pilot, Privacy(KAnonymity(k), ()))
     leaf = Router(plan, anonymizer.orders).route(pilot)
@@ -273,7 +273,7 @@ def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> ND
 
 
 def _combined(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> pa.Table:
-    """The columns that a plan cuts, a row for each combination of codes."""
+    """The columns that a plan cuts, with one row per combination of codes."""
     columns = {
         each.name: pa.DictionaryArray.from_arrays(
             pa.array(codes.astype(np.int32) - 1, mask=codes == 0), each.leaves
@@ -287,10 +287,10 @@ def _combined(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> 
 def known_counts(
     anonymizer: Anonymizer, plan: Plan, frequencies: Callable[[], FrequencySet]
 ) -> LeafCounts | None:
-    """What the leaves of a plan hold, as far as the profile told; None where rows must be read.
+    """The counts of a plan's leaves, if the profile determines them; None: rows must be read.
 
-    ``frequencies`` of the whole dataset, where columns are recoded as a whole; they are asked for
-    only if they are needed.
+    ``frequencies``: those of the whole dataset, where columns are recoded as a whole; called only
+    if needed.
     """
     if plan.leaves == 1 and anonymizer.job.entity_id is None:
         return LeafCounts(
@@ -301,7 +301,7 @@ def known_counts(
 
 
 def counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> LeafCounts:
-    """What the leaves of a plan hold by the ``frequencies`` of the whole dataset."""
+    """The counts of a plan's leaves, by the ``frequencies`` of the whole dataset."""
     router = Router(plan, anonymizer.orders)
     counts = LeafCounts.zeros(router, plan.leaves, anonymizer)
     places = router.place(_combined(anonymizer, plan, frequencies))
@@ -319,13 +319,13 @@ def counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> 
 def persons_met(
     router: Router, leaf: NDArray[np.int64], places: NDArray[np.int32], k: int, column: pa.Array
 ) -> tuple[list[LeafEntities], list[LeafEntities]]:
-    """The persons of some rows, up to k, in each leaf and in each cell."""
+    """The persons of some rows, up to k: of each leaf, and of each cell."""
     in_leaves, *in_cells = LeafEntities.of_each(k, [leaf, *router.numbered(places)], column)
     return [in_leaves], in_cells
 
 
 def disclosure(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Disclosure:
-    """What of the plan's cuts may be shown, by what the real data holds."""
+    """What of the plan's cuts may be shown, by counts of the real data."""
     persons = counts.cell_persons[0] if counts.cell_persons else None
     return Disclosure.of(plan, anonymizer.orders, anonymizer.job.k, counts.cells, persons)
 
@@ -341,7 +341,7 @@ def check_persons(job: Job, persons: int) -> None:
 
 
 def _check_told_apart(profile: Profile, job: Job) -> None:
-    """Refuse quasi-identifiers that are all constant: every k is reached, and protects nobody."""
+    """Refuse quasi-identifiers that are all constant: any k is reached, and protects nobody."""
     if len(profile.constant) < len(job.quasi_identifiers):
         return
     listed = ", ".join(map(repr, profile.constant))
@@ -353,7 +353,7 @@ def _check_told_apart(profile: Profile, job: Job) -> None:
 
 
 def check_attainable(anonymizer: Anonymizer) -> None:
-    """Refuse what the dataset as a whole cannot satisfy: then no part of it could.
+    """Refuse criteria that the dataset as a whole breaks: then no part of it could satisfy them.
 
     Raises PrivacyError, or InputError where no quasi-identifier tells any two rows apart.
     """
@@ -368,7 +368,7 @@ def check_attainable(anonymizer: Anonymizer) -> None:
                 f"fewer than l = {job.l:g}; lower l or choose another column{remedy}"
             )
     if job.suppressible(anonymizer.profile.rows):
-        return  # without some of its rows it may
+        return  # without some of its rows it may satisfy them
     counts = [domain.counts for domain in domains]
     if not privacy.holds(anonymizer.profile.rows, counts, domains):
         asked = "; ".join(privacy.describe())

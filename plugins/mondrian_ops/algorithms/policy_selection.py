@@ -1,4 +1,4 @@
-"""Which cut policy a job gets: what it asks for, what suits the data, what the budget carries."""
+"""Selecting the cut policy of a job, by its settings, the data, and the time budget."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ __all__ = ["choose_policy", "pilot_k", "policy_of"]
 def choose_policy(
     job: Job, profile: Profile, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
 ) -> dict[str, Any]:
-    """The cut policy and why; it depends on the job and the dataset, never on its fragments.
+    """The cut policy as a dict, with the reason, and the seconds it takes one core to cut all rows.
 
-    ``seconds`` estimates how long one core takes to cut all rows by it.
-
-    ``auto`` is ``lookahead`` where ``cut_budget_s`` seconds of one core carry it; `_lookahead` says
-    what they are spent on. Whether wide attributes come first is tried out on the ``pilot`` rows.
+    It depends on the job and the dataset, never on fragments. ``auto`` is ``lookahead`` where
+    ``cut_budget_s`` seconds of one core afford it, see `_lookahead`. Cutting the ``pilot`` rows
+    decides whether wide attributes come first.
     """
     if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
         why = f"algorithm: {job.algorithm}"
@@ -68,28 +67,30 @@ def choose_policy(
     return _described(job.cut, "lookahead", why, seconds, **asdict(cut))
 
 
-def _described(asked: str, used: str, reason: str, seconds: float, **cut: object) -> dict[str, Any]:
-    return {"asked": asked, "used": used, "reason": reason, "seconds": seconds, **cut}
+def _described(
+    requested: str, used: str, reason: str, seconds: float, **cut: object
+) -> dict[str, Any]:
+    return {"asked": requested, "used": used, "reason": reason, "seconds": seconds, **cut}
 
 
 def _lookahead(
     job: Job, profile: Profile, greedy: str, lost: float, many: float, levels: float
 ) -> tuple[CutPolicy, float]:
-    """What ``levels`` carry, and how many are spent.
+    """The settings that a budget of ``levels`` affords, and their cost in levels.
 
-    First comes looking ahead in small nodes; then groups in them, from ever more candidates, or,
-    where k is large, in the smallest, whose classes are cut anew two by two; then all are; then
-    come larger nodes; then more classes are cut anew together, which takes longer the more classes
-    lose anything. ``lost`` is the share of the information that goes by cutting greedily, ``many``
-    how many times longer than of few values large nodes take.
+    The budget buys, in this order: looking ahead in small nodes; groups in them, from more and more
+    candidates or, where k is large, in the smallest nodes with classes joined two by two; joining
+    in all of them; larger nodes; joining more classes at once, which costs more the more classes
+    lose anything. ``lost`` is the share of information that greedy cutting loses, ``many`` the
+    factor by which many distinct values slow down large nodes.
     """
     k, rows, small = job.k, profile.rows, max(_FEW) * job.k
     some = (1 + many) / 2  # joined classes, and small nodes cut by groups, have fewer values
-    found = [(CutPolicy(greedy, few * k), of_few) for few, of_few in _FEW.items()]
+    settings = [(CutPolicy(greedy, few * k), of_few) for few, of_few in _FEW.items()]
 
     def add(spent: float, reach: int, candidates: int = CANDIDATES, joined: int = 0) -> None:
         share = _group_rows(job, profile, reach)
-        found.append((CutPolicy(greedy, reach, share, candidates, joined), spent))
+        settings.append((CutPolicy(greedy, reach, share, candidates, joined), spent))
 
     spent = some * _GROUP_LEVELS * k**-0.45
     of_joined = {each: some * levels * lost * k**-0.45 for each, levels in _JOINED_LEVELS.items()}
@@ -105,57 +106,56 @@ def _lookahead(
         add(spent + of_joined[2], reach, joined=2)
     for joined in (3, 4):
         add(spent + of_joined[joined], reach, joined=joined)
-    return [each for each in found if each[1] <= levels][-1]
+    return [each for each in settings if each[1] <= levels][-1]
 
 
 def pilot_k(job: Job, profile: Profile, pilot: pa.Table) -> int:
-    """The k by which the ``pilot`` rows are cut as deep as all rows are by the job's."""
+    """The k with which the ``pilot`` rows are cut as deep as all rows with the job's k."""
     share = int(pilot.num_rows) / profile.rows
     return max(2, round(job.k * share))
 
 
 def _level_seconds(distinct: NDArray[np.float64]) -> float:
-    """Seconds of one core per row for a level's worth of looking ahead, as measured.
+    """Measured seconds per row that one core takes for a level of looking ahead.
 
-    For each attribute's cuts the rows are cut by every attribute, which takes longer the more
-    distinct values (attributes,) it has, until they are far more than a small node has rows.
+    For the cuts of each attribute, rows are cut by every attribute. That takes longer the more
+    ``distinct`` values (attributes,) it has, up to far more than a small node has rows.
     """
     return _LEVEL_S * len(distinct) * float(np.sum(1 + 6 * distinct / (distinct + 100)))
 
 
 def _many(distinct: NDArray[np.int64]) -> float:
-    """How many times longer nodes of all sizes take to cut than of few ``distinct`` values."""
+    """The factor by which many ``distinct`` values slow down cutting nodes of all sizes."""
     return 1.0 + _MANY_VALUES * float(np.mean(distinct / (distinct + 1000)))
 
 
 def _group_rows(job: Job, profile: Profile, reach: int) -> int:
     """Rows of the largest nodes that are cut by groups.
 
-    Such a node stays in one fragment: it is a quarter of the rows at most, and no more than
-    ``max_rows``.
+    Such a node stays in one fragment, so it has at most a quarter of the rows, and ``max_rows``.
     """
     share = profile.rows // _SHARES
     return min(_GROUPS * job.k, share, job.partitioning.max_rows, reach, BLOCK)
 
 
-# A level is what looking ahead in nodes of 8 k rows takes, once and without groups; in smaller ones
-# it takes a part of it. All were measured on poker hands (k = 5, 10, 20) and Adult (k = 5 to 100).
+# A level is the cost of looking ahead once in nodes of 8 k rows, without groups; smaller nodes cost
+# a part of it. All figures were measured on poker hands (k = 5, 10, 20) and Adult (k = 5 to 100).
 _LEVEL_S = 1.2e-8
-_GREEDY_S = 2.5e-8  # a value of a quasi-identifier, where cuts are not looked ahead from
+_GREEDY_S = 2.5e-8  # per value of a quasi-identifier, without looking ahead
 _FEW = {4: 0.25, 5: 0.4, 6: 0.6, 8: 1.0}
 _LEAST_LEVELS = min(_FEW.values())
-_GROUP_LEVELS = 12.0  # at k = 1, fewer where k is larger, like the others below
+_GROUP_LEVELS = 12.0  # at k = 1; less the larger k is, like the others below
 _GROUP_SHARES = {1: 0.48, 2: 0.7, 3: 1.0}  # by candidates
 _LARGE_K = 16
 _FEW_JOINED, _FEW_JOINED_LEVELS = 6, 2.9
 _DOUBLING_LEVELS, _MANY_VALUES = 2.9, 17.0
-_JOINED_LEVELS = {2: 120.0, 3: 300.0, 4: 850.0}  # of classes that are cut anew together
-_GROUPS = 512  # rows, over k, of the largest nodes that groups are tried in
+_JOINED_LEVELS = {2: 120.0, 3: 300.0, 4: 850.0}  # by number of joined classes
+_GROUPS = 512  # times k: rows of the largest nodes that are cut by groups
 _SHARES = 4
 
 
 def policy_of(resolved: Mapping[str, Any]) -> CutPolicy | MultiwayPolicy:
-    """The cut that `choose_policy` described."""
+    """The policy that `choose_policy` described."""
     if resolved["used"] == "di_mondrian":
         return MultiwayPolicy(resolved["cut_points"])
     return CutPolicy(**{each.name: resolved[each.name] for each in fields(CutPolicy)})

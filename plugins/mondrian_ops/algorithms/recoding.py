@@ -34,14 +34,14 @@ Nodes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Recoding:
-    """What each code is published as.
+    """The node to which each code is generalized.
 
     nodes
         by attribute: (codes,) int32, node of its hierarchy, or STAR.
     suppressed
-        (attributes, combinations) int32, nodes that rows are not published with.
+        (attributes, combinations) int32, combinations of nodes whose rows are suppressed.
     told
-        what a report says of it, a JSON value.
+        figures for the report, a JSON value.
     """
 
     nodes: tuple[Nodes, ...]
@@ -77,7 +77,7 @@ class Recoding:
         columns = [np.concatenate(pair) + 1 for pair in zip(self.suppressed, chosen, strict=True)]
         words = packed(columns, [int(column.max(initial=0)) + 1 for column in columns])
         order, starts = group(words)
-        published = order[starts] >= gone  # the order is stable: what is suppressed comes first
+        published = order[starts] >= gone  # the order is stable: suppressed combinations come first
         sizes = np.diff(starts, append=len(order))
         index = (order[np.repeat(published, sizes)] - gone).astype(np.int32)
         sizes = sizes[published]
@@ -135,8 +135,8 @@ def _two_phase(anonymizer: Anonymizer) -> TwoPhase:
     from mondrian_ops.algorithms.tds import TwoPhase
 
     job = anonymizer.job
-    asked = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.counted_domains
-    return TwoPhase(*asked, job.tds, job.partitioning.seed)
+    arguments = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.counted_domains
+    return TwoPhase(*arguments, job.tds, job.partitioning.seed)
 
 
 def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
@@ -144,7 +144,7 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
 
     options = anonymizer.job.samarati
     hierarchies = anonymizer.coded_hierarchies
-    found = samarati.search(
+    result = samarati.search(
         frequencies,
         hierarchies,
         anonymizer.privacy,
@@ -152,41 +152,41 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
         options.suppressible(frequencies.total),
         options.choice,
     )
-    levels = dict(zip(anonymizer.job.quasi_identifier_names, found.levels, strict=True))
-    told = {
+    levels = dict(zip(anonymizer.job.quasi_identifier_names, result.levels, strict=True))
+    figures = {
         "levels": levels,
-        "height": found.height,
-        "lattice_nodes": found.nodes,
-        "checked_nodes": found.checked,
-        "loss": found.loss,
-        "summary": f"{options.choice} of {found.nodes:,} nodes of the lattice, of which the "
-        f"classes of {found.checked:,} were counted; height {found.height}",
+        "height": result.height,
+        "lattice_nodes": result.nodes,
+        "checked_nodes": result.checked,
+        "loss": result.loss,
+        "summary": f"{options.choice} of {result.nodes:,} nodes of the lattice, of which the "
+        f"classes of {result.checked:,} were counted; height {result.height}",
     }
     nodes = [
-        hierarchy.levels[level] for hierarchy, level in zip(hierarchies, found.levels, strict=True)
+        hierarchy.levels[level] for hierarchy, level in zip(hierarchies, result.levels, strict=True)
     ]
-    return Recoding.of(frequencies, hierarchies, nodes, found.suppressed, told)
+    return Recoding.of(frequencies, hierarchies, nodes, result.suppressed, figures)
 
 
-def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, found: Found) -> Recoding:
+def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, result: Found) -> Recoding:
     hierarchies = anonymizer.coded_hierarchies
-    k, first = found.k_intermediate, [len(level.steps) for level in found.partitions]
-    second = len(found.final.steps)
+    k, first = result.k_intermediate, [len(level.steps) for level in result.partitions]
+    second = len(result.final.steps)
     summary = f"{second} specialization{'s' * (second != 1)}"
     if first:
         summary = (
             f"{min(first)} to {max(first)} specializations in each of {len(first)} parts for "
             f"k = {k:,}, then {second} of all rows from the level that they share"
         )
-    told = {
-        "metrics": {"ILoss": found.iloss},
+    figures = {
+        "metrics": {"ILoss": result.iloss},
         "k_intermediate": k,
         "specializations": {"parts": first, "whole": second},
         "summary": summary,
     }
-    return Recoding.of(frequencies, hierarchies, found.cuts, _none(hierarchies), told)
+    return Recoding.of(frequencies, hierarchies, result.cuts, _none(hierarchies), figures)
 
 
 def _none(hierarchies: Sequence[CodedHierarchy]) -> NDArray[np.int32]:
-    """No combination is suppressed."""
+    """No suppressed combinations."""
     return np.zeros((len(hierarchies), 0), np.int32)

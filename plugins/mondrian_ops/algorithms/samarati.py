@@ -30,12 +30,12 @@ Rank = tuple[float, int, Levels]
 
 _DIGITS = 12  # losses are sums of rounded numbers: closer ones are equal
 _ROUNDING = 10.0**-_DIGITS
-_BLOCK = 1024  # nodes that are looked at together: most are known to be bad
+_BLOCK = 1024  # nodes examined at a time: most are known to be bad
 
 
 @dataclass(frozen=True)
 class Found:
-    """The node that was chosen, and what it took to find it.
+    """The chosen node, and the effort of finding it.
 
     levels
         One per quasi-identifier; 0 are the values themselves.
@@ -113,7 +113,7 @@ def _is_monotone(privacy: Privacy, allowed: int) -> bool:
 
 
 class _Nodes:
-    """What is known of the nodes of a lattice; a node is counted only where that does not say."""
+    """Which nodes of a lattice are known to be good or bad; others are counted when needed."""
 
     def __init__(self, lattice: Lattice, rows: int, allowed: int, monotone: bool) -> None:
         self.lattice = lattice
@@ -131,16 +131,16 @@ class _Nodes:
         return bool(self.good[levels])
 
     def rank(self, levels: Levels) -> Rank:
-        """Orders nodes by loss; of equal ones fewer suppressed rows, then lower levels first."""
+        """Ranks nodes by loss, then by suppressed rows, then by levels."""
         failing = self._failing_rows(levels)
         loss = float(self.lattice.losses[levels]) + self._per_row * failing
         return round(loss, _DIGITS), failing, levels
 
     def _failing_rows(self, levels: Levels) -> int:
         if levels not in self._failing:
-            found = self.lattice.failing_rows(levels)
-            self._failing[levels] = found
-            self._learn(levels, found <= self._allowed)
+            failing = self.lattice.failing_rows(levels)
+            self._failing[levels] = failing
+            self._learn(levels, failing <= self._allowed)
         return self._failing[levels]
 
     def _learn(self, levels: Levels, is_good: bool) -> None:
@@ -154,8 +154,8 @@ class _Nodes:
 
     def at_height(self, height: int) -> list[Levels]:
         """Nodes of a height that are not known to be bad, in the order of nested loops."""
-        found = np.argwhere((self.lattice.heights == height) & ~self.bad)
-        return [tuple(levels) for levels in found.tolist()]
+        places = np.argwhere((self.lattice.heights == height) & ~self.bad)
+        return [tuple(levels) for levels in places.tolist()]
 
     def by_loss(self) -> Iterator[Levels]:
         """Nodes not known to be bad when their turn comes, least loss first."""
@@ -170,8 +170,8 @@ class _Nodes:
     def lowest_good(self, levels: Levels, most: float = np.inf) -> Levels | None:
         """The lowest good node, if any, of a path from ``levels`` upwards.
 
-        A path is decided by bisection, as Flash does (Kohlmayer et al. 2012): most of the lattice
-        lies below one of the bad nodes or above one of the good ones so found, and is not counted.
+        A path is bisected, as in Flash (Kohlmayer et al. 2012): most of the lattice lies below a
+        bad node or above a good one that is found so, and is never counted.
         """
         path = self._path(levels, most) if self.monotone else [levels]
         low, high = 0, len(path)

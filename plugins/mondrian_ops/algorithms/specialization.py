@@ -29,7 +29,7 @@ that each code is generalized to. A cut holds one node of every way from a leaf 
 
 @dataclass(frozen=True)
 class Level:
-    """What top-down specialization of a dataset, or of a part of it, came to.
+    """The result of top-down specialization of a dataset, or of a part of it.
 
     rows
         Rows specialized.
@@ -74,39 +74,38 @@ def specialized(
     k: int,
     start: Cuts,
 ) -> Level | None:
-    """The level reached from ``start``; None where a class of ``start`` breaks what is asked.
+    """The level reached from ``start``; None where a class of ``start`` breaks a criterion.
 
-    A specialization is valid where every class after it has ``k`` rows, or as many as ``privacy``
-    asks if those are more, and satisfies its criteria. While there is a valid one, that of greatest
-    IGPL is performed (equation 1); of equal ones that of the first attribute, then of the first
-    node.
+    A specialization is valid if every class after it satisfies ``privacy`` and has ``k`` rows. The
+    valid one of greatest IGPL is performed until there is none (equation 1); of equal ones that of
+    the first attribute, then of the first node.
     """
     criteria = privacy.kernel(domains)
     criteria = criteria._replace(k=max(k, criteria.k))
     if frequencies.total < criteria.k:
         return None
-    sensitive = len(domains) - (privacy.persons is not None)  # of persons nothing is learnt
+    sensitive = len(domains) - (privacy.persons is not None)  # persons carry no information
     forest = _forest(frequencies, hierarchies, sensitive)
     offsets = _offsets(hierarchies)[:-1]
     cut = np.concatenate([nodes + offset for nodes, offset in zip(start, offsets, strict=True)])
-    found = top_down.specialize(_combinations(frequencies), forest, cut, criteria)
-    if not found.classes:
+    result = top_down.specialize(_combinations(frequencies), forest, cut, criteria)
+    if not result.classes:
         return None
-    nodes = found.steps
+    nodes = result.steps
     attributes = forest.attribute[nodes]
     return Level(
         rows=frequencies.total,
         cuts=tuple(
             codes - offset
-            for codes, offset in zip(np.split(found.cut, forest.first[1:-1]), offsets, strict=True)
+            for codes, offset in zip(np.split(result.cut, forest.first[1:-1]), offsets, strict=True)
         ),
         steps=np.stack([attributes, nodes - offsets[attributes]], axis=1),
-        classes=found.classes,
+        classes=result.classes,
     )
 
 
 def _combinations(frequencies: FrequencySet) -> top_down.Combinations:
-    """A copy, which the kernels permute."""
+    """A copy for the kernels, which permute it."""
     word, shift, bits = np.array(frequencies.places(), np.int64).T.copy()
     mask = (np.uint64(1) << bits.astype(np.uint64)) - np.uint64(1)
     return top_down.Combinations(
@@ -115,14 +114,14 @@ def _combinations(frequencies: FrequencySet) -> top_down.Combinations:
 
 
 def _offsets(hierarchies: Sequence[CodedHierarchy]) -> Nodes:
-    """(attributes + 1,): how many nodes come before those of each hierarchy."""
+    """(attributes + 1,): the number of each hierarchy's first node, and of all nodes."""
     return np.cumsum([0, *(hierarchy.nodes for hierarchy in hierarchies)], dtype=np.int32)
 
 
 def _forest(
     frequencies: FrequencySet, hierarchies: Sequence[CodedHierarchy], sensitive_columns: int
 ) -> top_down.Forest:
-    """The hierarchies as the kernels take them, their nodes numbered through."""
+    """The hierarchies for the kernels, their nodes numbered through."""
     offsets = _offsets(hierarchies)
     first = np.cumsum([0, *(hierarchy.levels.shape[1] for hierarchy in hierarchies)])
     sensitive = range(len(hierarchies), len(hierarchies) + sensitive_columns)
@@ -151,8 +150,8 @@ def _forest(
 def _walk(
     hierarchy: CodedHierarchy, offset: int
 ) -> tuple[Nodes, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
-    """The codes in the order of a walk through the tree, and from where to where each node has its
-    own; all counted from ``offset``."""
+    """The codes in the order of a walk through the tree, and where the codes of each node start and
+    stop in it; all counted from ``offset``."""
     order = np.lexsort(hierarchy.levels)
     first = np.zeros(hierarchy.nodes, np.int64)
     stop = np.zeros(hierarchy.nodes, np.int64)
@@ -171,9 +170,8 @@ def information_gains(
     Two-phase TDS, equations 2 and 3. It depends on the dataset alone, not on how its attributes are
     generalized.
 
-    ``sensitive`` are the columns to learn about; gains are summed over them. Where there is none
-    every row counts as if it had a sensitive value of its own, so that the gain is the entropy of
-    the split itself.
+    Gains are summed over the ``sensitive`` columns. Where there is none, every row counts as if it
+    had a sensitive value of its own: the gain is then the entropy of the split itself.
     """
     parent = hierarchy.parents()
     child = np.flatnonzero(parent >= 0)
@@ -192,7 +190,7 @@ def information_gains(
 def _pairs(
     frequencies: FrequencySet, at: int, sensitive: int | None
 ) -> tuple[Ints, Ints | None, Floats]:
-    """The codes of a column with those of a sensitive one, or alone: code, label, rows."""
+    """The pairs of a column's and a sensitive column's codes, or its codes: code, label, rows."""
     codes = frequencies.column(at)
     if sensitive is None:
         code, rows = _summed(codes, frequencies.rows, frequencies.sizes[at])
@@ -211,13 +209,13 @@ def _entropies(
     size = 1 if label is None else int(label.max(initial=0)) + 1
     for level in hierarchy.levels:
         node = level[code]
-        found, below = _summed(node, rows, hierarchy.nodes)
-        count[found] = below
-        entropy[found] = np.log2(below)
+        nodes, below = _summed(node, rows, hierarchy.nodes)
+        count[nodes] = below
+        entropy[nodes] = np.log2(below)
         if label is not None:
             keys, counts = _summed(node * np.int64(size) + label, rows, hierarchy.nodes * size)
             known = np.bincount(keys // size, counts * np.log2(counts), hierarchy.nodes)
-            entropy[found] -= known[found] / below
+            entropy[nodes] -= known[nodes] / below
     return count, entropy
 
 
@@ -225,7 +223,7 @@ def _summed(keys: Ints, weights: NDArray[Any], size: int) -> tuple[Ints, Floats]
     """The distinct keys below ``size`` in ascending order, and the sum of the weights of each."""
     if size <= max(1 << 20, 4 * len(keys)):
         sums = np.bincount(keys, weights, size)
-        found = np.flatnonzero(sums)
-        return found, sums[found]
+        present = np.flatnonzero(sums)
+        return present, sums[present]
     distinct, place = np.unique(keys, return_inverse=True)
     return distinct, np.bincount(place, weights, len(distinct))

@@ -1,9 +1,9 @@
 """Two-phase top-down specialization (Zhang, Yang, Liu and Chen, TPDS 2014: "the source").
 
 Every attribute is generalized by a cut through its hierarchy, the same for all rows. From the
-topmost values on, the valid specialization of greatest IGPL is performed until none is left. In the
-first phase random parts of the dataset do so by themselves, with a larger k; the second goes on
-from the most specific level that all of them allow. See docs/algorithms.md.
+topmost values on, the valid specialization of greatest IGPL is performed until none is left. The
+first phase does so on random parts of the dataset, each by itself, with a larger k; the second
+phase continues from the most specific level that all parts allow. See docs/algorithms.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Like `map`, perhaps several at a time."""
 
 INTERMEDIATE_CLASSES = 5
-"""Unless asked for, k^I leaves room for so many classes in a part."""
+"""By default k^I leaves room for so many classes in a part."""
 
 
 @dataclass(frozen=True)
@@ -81,38 +81,37 @@ class Found:
 class TwoPhase:
     """Algorithm 1 up to its last step, the recoding of the rows.
 
-    ``asked``: the options of a job; its ``seed`` deals the rows to the parts of the first phase.
-    `second`, and so both phases, raise PrivacyError where all rows as one class break what is
-    asked.
+    ``options`` are the job's; ``seed`` assigns the rows to the parts of the first phase. `second`,
+    and so the whole, raises PrivacyError where all rows as one class break a criterion.
     """
 
     hierarchies: Sequence[CodedHierarchy]
     privacy: Privacy
     domains: Sequence[SensitiveDomain]
-    asked: Tds
+    options: Tds
     seed: int
 
     def __call__(self, frequencies: FrequencySet, in_parallel: Map = map) -> Found:
         """Both phases.
 
-        ``in_parallel`` maps the first over the parts; the kernels release the interpreter's lock,
-        so that threads serve.
+        ``in_parallel`` maps the first phase over the parts. Threads will do, as the kernels release
+        the interpreter's lock.
         """
-        levels = in_parallel(lambda part: self.first(frequencies, part), self.asked.parts)
+        levels = in_parallel(lambda part: self.first(frequencies, part), self.options.parts)
         return self.second(frequencies, tuple(levels))
 
     def first(self, frequencies: FrequencySet, part: int) -> Level:
-        """The first phase on one part; anywhere, and in any order."""
-        dealt = partition(frequencies, part, self.asked.partitions, self.seed)
+        """The first phase on one part."""
+        own = partition(frequencies, part, self.options.partitions, self.seed)
         k = self._k(frequencies)
-        return partition_level(dealt, self.hierarchies, self.privacy, self.domains, k)
+        return partition_level(own, self.hierarchies, self.privacy, self.domains, k)
 
     def second(self, frequencies: FrequencySet, levels: Sequence[Level]) -> Found:
         """The second phase: merge the ``levels`` of the parts and specialize the whole from there.
 
-        Without levels it starts at the top. The merged level satisfies what is asked whenever the
-        top does: unless it is the top, its classes are unions of classes of the parts, which hold
-        k^I rows and every criterion, and so do their unions (lemma 1).
+        Without levels it starts at the top. The merged level satisfies the criteria whenever the
+        top does: unless it is the top, its classes are unions of classes of the parts, which have
+        k^I rows and satisfy every criterion, and so do their unions (lemma 1).
         """
         trees, privacy = self.hierarchies, self.privacy
         start = merged([level.cuts for level in levels], trees) if levels else top(trees)
@@ -122,22 +121,22 @@ class TwoPhase:
         return Found(self._k(frequencies), tuple(levels), start, final, iloss)
 
     def _k(self, frequencies: FrequencySet) -> int:
-        partitions, k = self.asked.partitions, self.asked.k_intermediate
+        partitions, k = self.options.partitions, self.options.k_intermediate
         return intermediate_k(frequencies.total, partitions, self.privacy, k)
 
 
-def intermediate_k(rows: int, partitions: int, privacy: Privacy, asked: int | None) -> int:
+def intermediate_k(rows: int, partitions: int, privacy: Privacy, requested: int | None) -> int:
     """The k of the first phase, never less than that of the release.
 
-    Unless ``asked`` for, a fifth of the rows that a part has of the ``rows`` of the dataset: what
-    such parts agree on costs next to no information (docs/algorithms.md has figures).
+    By default a fifth of the rows of a part: the level on which such parts agree loses next to no
+    information (docs/algorithms.md has figures).
     """
-    chosen = rows // (INTERMEDIATE_CLASSES * partitions) if asked is None else asked
+    chosen = rows // (INTERMEDIATE_CLASSES * partitions) if requested is None else requested
     return max(privacy.min_class_size, chosen)
 
 
 def partition(frequencies: FrequencySet, part: int, parts: int, seed: int) -> FrequencySet:
-    """A part of the dataset; every row is in any of the ``parts`` alike (algorithm 2)."""
+    """A random part of the dataset, one of ``parts`` of about equal size (algorithm 2)."""
     rows = top_down.rows_of_part(frequencies.rows, part, parts, seed)
     present = rows > 0
     words = frequencies.words.compress(present, axis=1)
@@ -153,7 +152,7 @@ def partition_level(
 ) -> Level:
     """The first phase on one part: MRTDS(D_i, k^I, AL^0).
 
-    A part that breaks what is asked even as one class, for it has too few rows, stays at the top.
+    A part that breaks a criterion even as one class, as it has too few rows, stays at the top.
     """
     start = top(hierarchies)
     return specialized(part, hierarchies, privacy, domains, k_intermediate, start) or Level(
@@ -171,20 +170,20 @@ def specialize(
 ) -> Level:
     """Specialize from ``start`` until no valid specialization is left: MRTDS(D, k, AL).
 
-    As `specialized`, but raises PrivacyError where a class of ``start`` breaks what is asked.
+    As `specialized`, but raises PrivacyError where a class of ``start`` breaks a criterion.
     """
     level = specialized(frequencies, hierarchies, privacy, domains, k, start)
     if level is None:
         raise PrivacyError(
-            f"k: {frequencies.total} rows in classes of at least {k}, generalized as far as they "
-            f"are to begin with, break {', '.join(privacy.describe())}; ask for less"
+            f"k: {frequencies.total} rows in classes of at least {k}, even the most general ones, "
+            f"break {', '.join(privacy.describe())}; ask for less"
             f"{privacy.remedy_for_missing(domains)}"
         )
     return level
 
 
 def merged(levels: Sequence[Cuts], hierarchies: Sequence[CodedHierarchy]) -> Cuts:
-    """The more general node of every code among the ``levels`` (section 4.3)."""
+    """For every code the most general of its nodes in the ``levels`` (section 4.3)."""
     return tuple(
         _more_general(cuts, hierarchy)
         for cuts, hierarchy in zip(zip(*levels, strict=True), hierarchies, strict=True)
@@ -193,7 +192,7 @@ def merged(levels: Sequence[Cuts], hierarchies: Sequence[CodedHierarchy]) -> Cut
 
 def _more_general(cuts: Sequence[Nodes], hierarchy: CodedHierarchy) -> Nodes:
     height = np.zeros(hierarchy.nodes, np.int32)
-    for level in range(hierarchy.height, -1, -1):  # a leaf is on several: the lowest counts
+    for level in range(hierarchy.height, -1, -1):  # a leaf is on several levels: the lowest counts
         height[hierarchy.levels[level]] = level
     general = cuts[0]
     for cut in cuts[1:]:
@@ -202,8 +201,8 @@ def _more_general(cuts: Sequence[Nodes], hierarchy: CodedHierarchy) -> Nodes:
 
 
 def loss(frequencies: FrequencySet, hierarchies: Sequence[CodedHierarchy], cuts: Cuts) -> float:
-    """ILoss (Xiao and Tao 2006): leaves under the published node less one over all leaves, averaged
-    over rows and attributes. A missing value published as missing loses nothing."""
+    """ILoss (Xiao and Tao 2006): (leaves of the published node - 1) / all leaves, averaged over
+    rows and attributes. A missing value published as missing loses nothing."""
     total = 0.0
     for at, (hierarchy, cut) in enumerate(zip(hierarchies, cuts, strict=True)):
         rows = np.bincount(frequencies.column(at), frequencies.rows, len(cut))

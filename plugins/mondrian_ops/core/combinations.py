@@ -1,7 +1,7 @@
-"""The distinct combinations of values that rows have, counted while they pass.
+"""The distinct combinations of values in a dataset, counted in one pass.
 
-No domain has to be known beforehand: a combination is one of places in lists of values, which grow
-as values are met. So a single pass over a dataset finds both its domains and its frequency set.
+A combination is one of places in lists of values, which grow with every new value, so that a single
+pass finds both the domains and the frequency set.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Combinations:
     """Distinct combinations of values, and how many rows have each.
 
     values
-        By column, its values, the missing one among them, in no order. One may be there twice, and
-        so may a combination then; or in no row.
+        By column, its values, the missing one among them, in no order. A value may occur twice, and
+        so may a combination then; some values may be in no row.
     frequencies
         Combinations of indices into these lists, in no order.
     """
@@ -42,10 +42,10 @@ class Combinations:
         return cls(values, FrequencySet.unordered(indices, _sizes(values)))
 
     def merged(self, other: Combinations) -> Combinations:
-        """What two parts of a dataset hold together."""
+        """The combinations of two parts of a dataset."""
         united = {name: _united(known, other.values[name]) for name, known in self.values.items()}
         values = {name: each for name, (each, _) in united.items()}
-        indices = (  # of one column at a time, for they take more than all of them packed
+        indices = (  # one column at a time: unpacked they take more memory than all of them packed
             np.concatenate([self.indices(name), place[other.indices(name)]])
             for name, (_, place) in united.items()
         )
@@ -53,7 +53,7 @@ class Combinations:
         return Combinations(values, FrequencySet.unordered(indices, _sizes(values), rows))
 
     def present(self) -> Combinations:
-        """The same without values that are in no row."""
+        """Without the values that are in no row."""
         is_present = {
             name: np.bincount(self.indices(name), minlength=len(known)) > 0
             for name, known in self.values.items()
@@ -105,13 +105,13 @@ class CombinationTally:
         self._parts: list[Combinations] = []
 
     def add(self, part: Combinations) -> None:
-        """Take in another part; each combination is counted as often as the logarithm of parts."""
+        """Add a part. Parts of like size are merged: a combination is counted log(parts) times."""
         self._parts.append(part)
         while len(self._parts) > 1 and 2 * _length(self._parts[-1]) > _length(self._parts[-2]):
             self._merge_last()
 
     def result(self) -> Combinations:
-        """All parts together, of which there must be one, and no value that is in no row."""
+        """All parts together, without values that are in no row; one part must have been added."""
         while len(self._parts) > 1:
             self._merge_last()
         self._parts = [self._parts[0].present()]
@@ -131,7 +131,7 @@ def _sizes(values: Mapping[str, pa.Array]) -> list[int]:
 
 
 def _united(known: pa.Array, others: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
-    """The values of two lists, those of the first in their places; those of the second's values."""
+    """The union of two lists of values, the first list first, and the places of the second's."""
     place = pc.index_in(others, value_set=known)
     is_new = place.is_null()
     new = others.filter(is_new)

@@ -1,8 +1,8 @@
 """Privacy criteria: what every equivalence class of a release must satisfy.
 
-One class per criterion, each citing its paper. A criterion says the least rows a class needs, hands
-itself to the kernels as numbers and says itself in reports. Whether a group of rows satisfies them
-is decided in `native` while cutting, and once more, by other code, in `verification`.
+One class per criterion, each citing its paper. A criterion knows the minimum number of rows per
+class, its numbers for the kernels, and its text for reports. `native` decides whether a class
+satisfies the criteria while cutting, and `verification`, by code of its own, once more.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class SensitiveDomain:
     """The values of a sensitive column over the whole dataset, and how often each occurs.
 
     ``values`` are distinct and ordered, texts in `one_spelling`; ``counts`` (codes,) int64 has one
-    entry per code: the missing value first if it occurs, then ``values``. Those of persons are
-    ``as_written``: no two spellings are one.
+    entry per code: the missing value first if it occurs, then ``values``. The values of an
+    ``entity_id`` are ``as_written``: two spellings are two persons.
     """
 
     name: str
@@ -57,11 +57,11 @@ class SensitiveDomain:
 
     @property
     def distinct(self) -> int:
-        """Distinct values that occur, but the missing one."""
+        """Distinct values that occur, not counting the missing one."""
         return int(np.count_nonzero(self.counts[int(self.missing) :]))
 
     def encode(self, column: Column) -> NDArray[np.int32]:
-        """Codes (rows,); raises InputError on a value that the dataset did not have before."""
+        """Codes (rows,); raises InputError on a value that the profile does not have."""
         values = indexed(column)
         if pa.types.is_string(self.values.type):  # the leaves of a hierarchy are texts
             values = values.mapped(text_of)
@@ -70,8 +70,8 @@ class SensitiveDomain:
         codes, unknown = encode_known(values, self.values)
         if unknown or not (self.missing or codes.all()):
             raise InputError(
-                f"column {self.name!r}: values that were not there when the run was planned; the "
-                "input changed while it was read, run again from the partition task"
+                f"column {self.name!r}: holds values that it did not hold when the run was "
+                "planned; the input changed meanwhile, run again from the partition task"
             )
         return codes.astype(np.int32) - np.int32(not self.missing)
 
@@ -90,11 +90,11 @@ class KAnonymity:
 class Criterion:
     """A requirement on the values of one sensitive column within every class.
 
-    The missing value counts as one value if ``missing_counts``. Otherwise l-diversity is required
-    of the rows of a class that have a value, as if they were the whole class: rows without a value
-    neither help nor harm, and a class of them alone is not diverse. A union of classes that satisfy
-    the criterion satisfies it in both cases: its rows with a value are those of its parts, and for
-    them the papers' proofs hold.
+    With ``missing_counts`` the missing value counts as one value. Without it, l-diversity is
+    required of the rows of a class that have a value: rows without one neither help nor harm, and a
+    class of such rows alone is not diverse. In both cases a union of classes that satisfy the
+    criterion satisfies it: its rows with a value are those of its parts, for which the papers'
+    proofs hold.
     """
 
     column: str
@@ -115,7 +115,7 @@ class Criterion:
 
     @property
     def skips_missing(self) -> bool:
-        """Whether the missing value is no value."""
+        """Whether rows without a value are left out."""
         return not self.missing_counts
 
     @property
@@ -142,8 +142,8 @@ class DistinctPersons(DistinctDiversity):
     """Rows of at least k persons, where one may have several.
 
     (X, Y)-anonymity, where X is the quasi-identifier and Y the person (Wang and Fung 2006), and the
-    k of multirelational k-anonymity (Nergiz, Clifton and Nergiz 2007). It is distinct diversity of
-    the column that tells persons apart; all rows without a value are one person's.
+    k of multirelational k-anonymity (Nergiz, Clifton and Nergiz 2007). It is the distinct diversity
+    of the ``entity_id``; all rows without a value count as one person's.
     """
 
     @property
@@ -197,7 +197,7 @@ class TCloseness(Criterion):
 
     The distance is the variational one (``equal``), or the earth mover's over the order of the
     values (``ordered``) or over a hierarchy (``hierarchical``); sections 5.1 to 5.3. The missing
-    value is one like any other: that a class has more of it than others tells something, too.
+    value is one like any other: a class that has more of it than others discloses something, too.
     """
 
     distance: str
@@ -221,7 +221,7 @@ class TCloseness(Criterion):
 
 @dataclass(frozen=True)
 class Privacy:
-    """All that a job asks of a class: k, the criteria on its sensitive columns, and its persons."""
+    """What a job requires of each class: k rows or persons, and criteria on sensitive columns."""
 
     k: KAnonymity
     criteria: tuple[Criterion, ...]
@@ -248,11 +248,11 @@ class Privacy:
 
     @property
     def min_class_size(self) -> int:
-        """Rows below which no class can satisfy everything asked."""
+        """The minimum number of rows of a class that satisfies all criteria."""
         return max([self.k.k, *(criterion.min_class_size for criterion in self.criteria)])
 
     def remedy_for_missing(self, domains: Sequence[SensitiveDomain]) -> str:
-        """What an error adds where rows without a sensitive value may be why l cannot be had."""
+        """The end of an error text where rows without a sensitive value may be the cause."""
         skipping = {criterion.column for criterion in self.criteria if criterion.skips_missing}
         rows = [
             f"{domain.counts[0]} of column {domain.name!r}"
@@ -276,9 +276,9 @@ class Privacy:
         counts: Sequence[NDArray[np.int64]],
         domains: Sequence[SensitiveDomain],
     ) -> bool:
-        """Whether ``rows`` rows with these ``counts``, one array per sensitive column, hold all.
+        """Whether ``rows`` rows with these ``counts``, one array per sensitive column, satisfy all.
 
-        Their persons are not looked at: `planning.LeafCounts` knows them.
+        Except that persons are not counted: `planning.LeafCounts` does that.
         """
         if rows < self.min_class_size:
             return False
@@ -295,34 +295,36 @@ class Privacy:
         )
 
     def kernel(self, domains: Sequence[SensitiveDomain]) -> class_criteria.Criteria:
-        """The criteria as the kernels take them; ``domains`` in the columns' order, persons last.
+        """The criteria for the kernels; ``domains`` in the columns' order, persons last.
 
-        A domain of persons is that of the rows at hand: only whether codes are equal matters.
+        The domain of persons may be that of the rows at hand: only equality of codes matters.
         """
-        asked = [*self.criteria, *([self.persons] if self.persons is not None else [])]
+        criteria = [*self.criteria, *([self.persons] if self.persons is not None else [])]
         column = {domain.name: i for i, domain in enumerate(domains)}
-        domain_of = [domains[column[criterion.column]] for criterion in asked]
+        domain_of = [domains[column[criterion.column]] for criterion in criteria]
         shares = [
-            d.counts / max(1, d.counts.sum()) if isinstance(criterion, TCloseness) else np.zeros(0)
-            for criterion, d in zip(asked, domain_of, strict=True)
+            domain.counts / max(1, domain.counts.sum())
+            if isinstance(criterion, TCloseness)
+            else np.zeros(0)
+            for criterion, domain in zip(criteria, domain_of, strict=True)
         ]
         trees = [
-            _tree(criterion.hierarchy, d)
+            _tree(criterion.hierarchy, domain)
             if isinstance(criterion, TCloseness) and criterion.hierarchy is not None
             else (np.zeros(0, np.int32), np.zeros(0))
-            for criterion, d in zip(asked, domain_of, strict=True)
+            for criterion, domain in zip(criteria, domain_of, strict=True)
         ]
         return class_criteria.Criteria(
             k=self.min_class_size,
-            kind=np.array([criterion.kind for criterion in asked], np.int64),
-            column=np.array([column[c.column] for c in asked], np.int64),
-            level=np.array([criterion.level for criterion in asked], np.float64),
-            c=np.array([criterion.c for criterion in asked], np.float64),
+            kind=np.array([criterion.kind for criterion in criteria], np.int64),
+            column=np.array([column[c.column] for c in criteria], np.int64),
+            level=np.array([criterion.level for criterion in criteria], np.float64),
+            c=np.array([criterion.c for criterion in criteria], np.float64),
             codes=np.array([len(domain.counts) for domain in domain_of], np.int64),
             uncounted=np.array(
                 [
                     criterion.skips_missing and domain.missing
-                    for criterion, domain in zip(asked, domain_of, strict=True)
+                    for criterion, domain in zip(criteria, domain_of, strict=True)
                 ],
                 np.int64,
             ),

@@ -1,4 +1,4 @@
-"""What the releases of a data set have in common: the location without a night's date."""
+"""The name of a dataset of which releases are made night by night: a location without dates."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 __all__ = ["dataset_name"]
 
-# 2025-06-01, 20250601, 2025/06/01 and their like, and a time of day after it. Other digits beside
-# it make it a number, and what is no month or day makes it one, too.
+# 2025-06-01, 20250601, 2025/06/01 and their like, and a time of day after them. With other digits
+# beside it, or an impossible month or day, it is a number.
 _DATE = re.compile(
     r"""(?<!\d)
     (?:19|20)\d\d ([-/._]?) (?:0[1-9]|1[0-2]) \1 (?:0[1-9]|[12]\d|3[01])

@@ -1,29 +1,29 @@
 """What of a plan's cuts may be shown: in a label, a log, an XCom, a report or on a page.
 
-A cut value is a value of the data, and where a column's values are unique it is somebody's own. A
-cut is shown by
+A cut value is a value of the data; where values are unique, it is one person's own. A cut is shown
+as
 
-(A) its value, where at least k rows have it;
-(B) a round value (`mondrian_ops.core.rounding`) right above it, where no row lies from the cut up
-    to it, that one included, so that it takes the same rows; and where at least k rows lie within a
-    step of its grid on either side, none of them at or beyond a value that (A) shows; else
-(C) its rank: the share of all rows that it sends to the left, the missing ones included.
+(A) its value, if at least k rows have it;
+(B) a round value (`mondrian_ops.core.rounding`) right above it, if no row lies above the cut and up
+    to that value, so that it divides the rows alike, and if at least k rows lie within one step of
+    its grid on either side, none of them at or beyond a value that (A) shows; else
+(C) its rank: the share of all rows, those with a missing value included, that it sends left.
 
 Rows are counted in the real data, not in the sample. Where the job has an ``entity_id``, k counts
 distinct persons instead.
 
-Whatever plans are made of one dataset, with other seeds, samples or numbers of fragments, between
-any two round values that (B) shows lie at least k rows. Let r < s be two, and d the smaller of
-their steps. Every grid holds the coarser ones, so both lie on the grid of step d, and s is at least
-one step above r. If d is the step of r, the k rows above it and up to r + d are not above s; nor
-are they at s, where (B) lets no row be. If d is the step of s, the k rows from s - d on are not
-below r, nor at r. (Months and years differ in length, but the argument needs only that both are on
-the finer grid and that the window ends at a neighbour there. Zero lies on every grid.) A value that
-(A) shows is one that k rows have.
+Over all plans of one dataset, with any seeds, samples and numbers of fragments, at least k rows lie
+between any two round values that (B) shows. Proof: let r < s be two of them, and d the smaller of
+their steps. Every grid contains the coarser ones, so both lie on the grid of step d, and s is at
+least one step above r. If d is the step of r, the k rows above r and up to r + d are not above s,
+and not at s, where (B) allows no row. If d is the step of s, the k rows from s - d on are not below
+r, and not at r. (Months and years differ in length, but the argument needs only that both values
+are on the finer grid, and that the window ends at a neighbour there. Zero lies on every grid.) A
+value that (A) shows is one that k rows have.
 
-The leaves of a hierarchy's file are known, and so is their order: who is told how many of them a
-fragment takes knows where it ends. They are named where at least k rows have them, and counted only
-where both ends of the range may be shown.
+The leaves of a hierarchy's file and their order are public: the number of leaves in a fragment
+would disclose where it ends. So a leaf is named only if at least k rows have it, and the others are
+counted only if both ends of the range may be shown.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _SHARE_DIGITS = 3  # a tenth of a per cent
 _LEAST_SHARE = 0.001
 
 Shown = dict[str, Any]
-"""``{"value"}`` or ``{"share"}``: the right side of a predicate that may be shown."""
+"""``{"value"}`` or ``{"share"}``: the right side of a predicate as it may be shown."""
 
 
 @dataclass(frozen=True)
 class Disclosure:
     """How the cuts of a plan are shown.
 
-    ``cuts`` by column and cut value; ``leaves``, of the columns that are cut by the named leaves of
-    a hierarchy, those that at least k rows have.
+    ``cuts`` by column and cut value. ``leaves`` by column cut along the leaves of a hierarchy's
+    file: those that at least k rows have.
     """
 
     orders: Mapping[str, Order]
@@ -79,10 +79,10 @@ class Disclosure:
         cells: NDArray[np.int64],
         persons: LeafEntities | None = None,
     ) -> Disclosure:
-        """What counts of the real data allow.
+        """What may be shown, by counts of the real data.
 
         ``cells``: rows in each cell of the plan's `Router`, numbered through all columns.
-        ``persons``: where k counts them, those met in each of these cells, up to k.
+        ``persons``: where k counts them, those of each cell, up to k.
         """
         cuts: dict[tuple[str, Any], Shown] = {}
         leaves = {}
@@ -114,7 +114,7 @@ class Disclosure:
         return {"column": column, "op": op, **self.cuts[column, predicate["value"]]}
 
     def _conjunction_text(self, conjunction: Conjunction) -> str:
-        """Bounds of a column stand together, where the first of them stands."""
+        """Bounds of a column stand together, in the place of the first."""
         texts = []
         for column in dict.fromkeys(predicate["column"] for predicate in conjunction):
             name = _shown_name(column)
@@ -129,7 +129,7 @@ class Disclosure:
         return " AND ".join(texts)
 
     def _named(self, name: str, bounds: Conjunction, shown: Conjunction) -> str:
-        """The leaves between two bounds as far as they may be named; empty where none may be."""
+        """The leaves between two bounds that may be named; empty if none may."""
         leaves = leaves_between(bounds, name, self.orders[name]).to_pylist()
         held = [leaf for leaf in leaves if leaf in self.leaves[name]]
         names = held if len(held) <= _NAMED_LEAVES else [*held[:2], held[-1]]
@@ -143,7 +143,7 @@ class Disclosure:
 
 
 class _Line:
-    """What lies where on the line of a column's values: between its edges, and at each of them."""
+    """Counts of a column's rows, at its edges and between them."""
 
     def __init__(
         self,
@@ -161,25 +161,25 @@ class _Line:
 
     def held(self) -> frozenset[str]:
         """The edges that at least k rows have."""
-        found = [at for at in range(len(self._edges)) if self._is_held(at)]
-        return frozenset(self._edges.take(pa.array(found, pa.int64())).to_pylist())
+        held = [at for at in range(len(self._edges)) if self._is_held(at)]
+        return frozenset(self._edges.take(pa.array(held, pa.int64())).to_pylist())
 
     def shown(self, branches: Sequence[Branch]) -> dict[Any, Shown]:
         """How each of a column's cuts is shown, by cut value."""
         cuts = {b.value: b for b in branches if b.value is not None}
         held = {value: at for value in cuts if self._is_held(at := self._edge(value))}
-        found: dict[Any, Shown] = {}
+        shown: dict[Any, Shown] = {}
         for value, branch in cuts.items():
             if value in held:
-                found[value] = {"value": value}
+                shown[value] = {"value": value}
             elif branch.round is not None and self._is_between(branch, list(held.values())):
-                found[value] = {"value": branch.round.value}
+                shown[value] = {"value": branch.round.value}
             else:
-                found[value] = {"share": self._share(self._edge(value))}
-        return found
+                shown[value] = {"share": self._share(self._edge(value))}
+        return shown
 
     def _is_between(self, branch: Branch, held: Sequence[int]) -> bool:
-        """Whether (B) holds of the cut's round value; ``held`` are the edges that (A) shows."""
+        """Whether (B) allows the cut's round value; ``held`` are the edges that (A) shows."""
         value, low, high = branch.round or (None, None, None)
         at = self._edge(value)
         if self._count(_above(self._edge(branch.value)), _above(at)):
@@ -197,7 +197,7 @@ class _Line:
         return self._is_enough(_at(edge), _above(edge))
 
     def _share(self, edge: int) -> float:
-        """The share of the rows up to an edge; never none and never all, which no cut has."""
+        """The share of the rows up to an edge, rounded, but neither to none nor to all."""
         share = round(self._count(0, _above(edge)) / int(self._rows[-1]), _SHARE_DIGITS)
         return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
 
@@ -205,7 +205,7 @@ class _Line:
         return int(self._rows[stop] - self._rows[first])
 
     def _is_enough(self, first: int, stop: int) -> bool:
-        """Whether cells ``first`` to ``stop`` - 1 hold k rows, of k persons if these count."""
+        """Whether cells ``first`` to ``stop`` - 1 hold k rows, and k persons where they count."""
         if self._count(first, stop) < self._k:
             return False
         if self._persons is None:
@@ -214,7 +214,7 @@ class _Line:
 
 
 def _at(edge: int) -> int:
-    """The cell of what equals an edge; the one after it lies above."""
+    """The cell of the values that equal an edge."""
     return 2 * edge + 2
 
 
@@ -223,7 +223,7 @@ def _above(edge: int) -> int:
 
 
 def _shown_name(column: str) -> str:
-    """The name of a column; of one whose name is empty, quotes."""
+    """The name of a column; quotes where it is empty."""
     return column or "''"
 
 

@@ -37,21 +37,21 @@ _TICKS_PER_DAY = {
     "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000
 }  # fmt: skip
 _UNSIGNED = (np.uint8, np.uint16, np.uint32)
-_NARROW = 1 << 12  # whole numbers of so many are listed, not looked for
+_NARROW = 1 << 12  # integers within so small a range are looked up in a table
 
 Column: TypeAlias = pa.ChunkedArray | pa.Array
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """A column as a list of values, and which of them each row has.
+    """A column as a list of values, and an index into it for each row.
 
-    What is done to values is done once for each of them then, however many rows have it.
+    A function of values is then computed once per value, not once per row.
 
     indices
         (rows,) int64.
     values
-        As `as_array` gives them, the missing value at the end. A value may be there twice, or in no
+        As `as_array` gives them, the missing value at the end. A value may occur twice, or be in no
         row.
     """
 
@@ -59,11 +59,11 @@ class Indexed:
     values: pa.Array
 
     def mapped(self, change: Callable[[pa.Array], pa.Array]) -> Indexed:
-        """The column with other values; ``change`` leaves the missing one missing."""
+        """The column with ``change`` applied to its values; it keeps the missing one missing."""
         return Indexed(self.indices, change(self.values))
 
     def counted(self) -> tuple[pa.Array, pa.Array]:
-        """The values that rows have, and the rows of each; a value may still be there twice."""
+        """The values that occur, and the rows of each; a value may still occur twice."""
         rows = np.bincount(self.indices, minlength=len(self.values))
         present = rows > 0
         return self.values.filter(pa.array(present)), pa.array(rows[present])
@@ -101,7 +101,7 @@ def _combined(column: Column) -> pa.Array:
 
 
 def indexed(column: Column) -> Indexed:
-    """The column by its own dictionary, unless that is longer than the column, or by a new one."""
+    """The column by its own dictionary if that is no longer than the column, else by a new one."""
     column = _combined(column)
     if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
         column = as_array(column)
@@ -121,10 +121,10 @@ def _of_dictionary(indices: pa.Array, values: pa.Array) -> Indexed:
 
 
 def _narrow(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array] | None:
-    """Whole numbers that lie close together, as ages and years do, by their distances.
+    """Integers within a small range, such as ages and years, as distances from the least.
 
-    Returns the distances from the least (rows,) int64, that of a missing value beyond all others,
-    and the numbers from the least to the greatest; None where they lie apart, or there are none.
+    Returns the distances (rows,) int64, a missing value's beyond all others, and the integers from
+    the least to the greatest; None where the range is large, or there is no value.
     """
     if not pa.types.is_integer(column.type):
         return None
@@ -147,8 +147,8 @@ def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
     narrow = _narrow(column)
     if narrow is not None:
         distances, numbers = narrow
-        found = np.bincount(distances, minlength=len(numbers) + 1)[: len(numbers)] > 0
-        return _ranks(found).take(distances), numbers.filter(pa.array(found))
+        occurs = np.bincount(distances, minlength=len(numbers) + 1)[: len(numbers)] > 0
+        return _ranks(occurs).take(distances), numbers.filter(pa.array(occurs))
     encoded = column.dictionary_encode()
     values = encoded.dictionary
     order = pc.array_sort_indices(values, null_placement="at_end").to_numpy()
@@ -159,31 +159,31 @@ def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
     return rank.take(indices), values.take(pa.array(order[:present]))
 
 
-def _ranks(found: NDArray[np.bool_]) -> Codes:
-    """The code of each value in ascending order, 0 where it was not found, and behind the last."""
-    size = int(np.count_nonzero(found)) + 1
-    return np.append(np.where(found, np.cumsum(found), 0), 0).astype(code_dtype(size))
+def _ranks(present: NDArray[np.bool_]) -> Codes:
+    """The code of each value in ascending order, 0 of values not present and behind the last."""
+    size = int(np.count_nonzero(present)) + 1
+    return np.append(np.where(present, np.cumsum(present), 0), 0).astype(code_dtype(size))
 
 
 def encode_known(column: Indexed, domain: pa.Array) -> tuple[Codes, int]:
-    """Codes by position in ``domain`` (code c is ``domain[c - 1]``), and the rows of no position.
+    """Codes by position in ``domain``: code c is ``domain[c - 1]``.
 
-    The values of ``column`` and ``domain`` have one type. Rows whose value is not in the domain get
-    code 0.
+    Also returns how many rows hold a value that is not in the domain; their code is 0. Both have
+    one type.
     """
     position = pc.index_in(column.values, value_set=domain)
     known = np.zeros(len(column.values), code_dtype(len(domain) + 1))
-    found = position.is_valid().to_numpy(zero_copy_only=False)
-    known[found] = position.drop_null().to_numpy() + 1
+    is_known = position.is_valid().to_numpy(zero_copy_only=False)
+    known[is_known] = position.drop_null().to_numpy() + 1
     codes = known[column.indices]
-    unknown = ~found & column.values.is_valid().to_numpy(zero_copy_only=False)
+    unknown = ~is_known & column.values.is_valid().to_numpy(zero_copy_only=False)
     return codes, int(np.count_nonzero(unknown[column.indices])) if unknown.any() else 0
 
 
 def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
-    """Where ordered values lie on a line, for spans: numbers themselves, days, ticks.
+    """The positions of ordered values on a line, to measure spans: numbers, days or ticks.
 
-    Raises InputError on infinite values, which have no position, and on a span beyond all numbers.
+    Raises InputError on infinite values, and where the span is no finite number.
     """
     if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
         values = values.cast(pa.int32())
@@ -193,8 +193,8 @@ def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
     infinite = np.count_nonzero(np.isinf(line))
     if infinite:
         raise InputError(
-            f"column {name!r}: {infinite} infinite distinct value(s), which have no place in an "
-            "interval; replace them or make them missing before anonymizing"
+            f"column {name!r}: {infinite} infinite distinct value(s), which no "
+            "interval holds; replace them or make them missing before anonymizing"
         )
     if len(line) and float(line[-1]) / 2 - float(line[0]) / 2 > np.finfo(np.float64).max / 2:
         raise InputError(
@@ -215,14 +215,14 @@ def days(values: pa.Array) -> NDArray[np.float64]:
 
 
 def ticks_per_day(type_: pa.DataType) -> int:
-    """How many units of a timestamp, or of a date in milliseconds, a day has."""
+    """Units per day of a timestamp, or of a date in milliseconds."""
     return _TICKS_PER_DAY["ms" if pa.types.is_date64(type_) else type_.unit]
 
 
 def without_dictionaries(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column with plain values, in lists and structs too.
 
-    A dictionary lists values that no row has, and can list them in the order of the source's rows.
+    A dictionary may hold values that are in no row, and disclose the order of the source's rows.
     """
     plain = _plain_type(column.type)
     return column if plain == column.type else column.cast(plain)
@@ -232,7 +232,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_struct(kind):
-        return pa.struct([_plain_field(each) for each in kind])
+        return pa.struct([_plain_field(field) for field in kind])
     if pa.types.is_map(kind):
         return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
     if pa.types.is_fixed_size_list(kind):

@@ -1,8 +1,8 @@
-"""Persons counted exactly, and no further than it matters: up to k in each leaf of a plan.
+"""Entities (persons, by the job's ``entity_id``), counted exactly up to k in each leaf of a plan.
 
-Whether the rows of some leaves belong to k persons is all that has to be known of them. Of a leaf
-in which k persons were met no more are kept; of another, all are. So what several leaves hold
-together is exact as far as k, and memory follows k times the leaves, not the rows.
+The only question is whether the rows of some leaves belong to k persons. So at most k persons are
+kept per leaf: counts over several leaves are exact up to k, and memory follows k times the leaves,
+not the rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ _FIRST_ROWS = 1 << 12
 
 @dataclass(frozen=True)
 class LeafEntities:
-    """Persons met in each leaf of a plan, up to ``enough`` of them.
+    """The persons of each leaf of a plan, up to ``enough`` of them.
 
-    ``leaf`` and ``person`` (pairs,) int64 list the pairs, each once, by ascending leaf. A person is
-    a digest of the value that tells it apart: the same in every process, and no value. All rows
-    without one are one person's, and so would two persons of one digest be: never too many are
-    counted.
+    ``leaf`` and ``person`` (pairs,) int64 list distinct pairs by ascending leaf. A person is a
+    digest of the ``entity_id``, the same in every process. All rows without a value count as one
+    person's, and so do two persons of one digest: never too many are counted.
     """
 
     enough: int
@@ -44,7 +43,7 @@ class LeafEntities:
 
     @classmethod
     def nobody(cls, enough: int) -> LeafEntities:
-        """No person met yet."""
+        """No persons."""
         return cls(enough, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
@@ -54,7 +53,7 @@ class LeafEntities:
 
     @classmethod
     def of_each(cls, enough: int, leaves: Iterable[Ints], column: pa.Array) -> Iterator[Self]:
-        """The persons of the same rows, by several ways to put each in a leaf."""
+        """The persons of the same rows by several ``leaves``, each (rows,)."""
         encoded = as_array(column).dictionary_encode()
         codes = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), 1), _MISSING).to_numpy()
         size = len(encoded.dictionary) + 1
@@ -64,7 +63,7 @@ class LeafEntities:
             yield cls(enough, pairs // size, _digests(encoded.dictionary, met)[place])
 
     def added(self, others: Sequence[LeafEntities]) -> LeafEntities:
-        """The persons met here or in others."""
+        """The persons of this and of others."""
         leaf = np.concatenate([self.leaf, *(other.leaf for other in others)])
         person = np.concatenate([self.person, *(other.person for other in others)])
         order = np.lexsort((person, leaf))
@@ -76,22 +75,22 @@ class LeafEntities:
         return LeafEntities(self.enough, leaf[kept], person[kept])
 
     def between(self, first: int, stop: int) -> int:
-        """Persons whose rows lie in leaves ``first`` to ``stop`` - 1; as exact as `within`."""
+        """Persons of leaves ``first`` to ``stop`` - 1, exact below ``enough``."""
         start, end = np.searchsorted(self.leaf, [first, stop])
         return len(np.unique(self.person[start:end]))
 
     def within(self, leaves: Sequence[int]) -> int:
-        """Persons whose rows lie in ``leaves``: exactly, if they are fewer than ``enough``."""
+        """Persons of ``leaves``, exact below ``enough``."""
         return len(np.unique(self.person[np.isin(self.leaf, list(leaves))]))
 
 
 def entities_of(
     name: str, column: pa.ChunkedArray | pa.Array
 ) -> tuple[SensitiveDomain, NDArray[np.int32]]:
-    """The persons of some rows by column ``name``, and the code of each row's, (rows,) int32.
+    """The persons of some rows by column ``name``, and a code per row, (rows,) int32.
 
-    The missing value is one person. Codes ascend as values do, so that rows compare alike in a
-    fragment and in the whole.
+    The missing value is one person. Codes ascend with values, so that rows have the same order in a
+    fragment as in the whole dataset.
     """
     codes, values = encode_ranks(as_array(column))
     counts = np.bincount(codes, minlength=len(values) + 1)
@@ -103,8 +102,7 @@ def entities_of(
 def _pairs(leaf: Ints, codes: Ints, size: int, enough: int) -> Ints:
     """Ascending numbers of distinct pairs of leaf and code, up to ``enough`` of each leaf.
 
-    Once the first rows have met so many in a leaf, its other rows are not looked at: most leaves
-    have far more.
+    Leaves that reach ``enough`` with the first rows, as most do, need no others.
     """
     pairs = np.unique(leaf[:_FIRST_ROWS] * size + codes[:_FIRST_ROWS])
     if len(leaf) > _FIRST_ROWS:
@@ -121,15 +119,15 @@ def _first(leaf: Ints, enough: int) -> NDArray[np.bool_]:
 
 
 def _digests(values: pa.Array, codes: Ints) -> Ints:
-    """A digest of the value of each of some codes."""
+    """A digest of the value of value of some codes."""
     is_present = codes != _MISSING
     present = values.take(pa.array(codes[is_present] - 1))
     if not _is_bytes(present.type):
         present = present.cast(pa.string()).cast(pa.binary())
-    digests = [hashlib.blake2b(each, digest_size=8).digest() for each in present.to_pylist()]
-    found = np.zeros(len(codes), np.int64)
-    found[is_present] = np.frombuffer(b"".join(digests), "<i8")
-    return found
+    digests = [hashlib.blake2b(value, digest_size=8).digest() for value in present.to_pylist()]
+    digest_of = np.zeros(len(codes), np.int64)
+    digest_of[is_present] = np.frombuffer(b"".join(digests), "<i8")
+    return digest_of
 
 
 def _is_bytes(type_: pa.DataType) -> bool:

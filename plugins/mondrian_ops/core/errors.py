@@ -76,10 +76,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def values_withheld() -> Iterator[None]:
-    """Raise in place of an unforeseen error one that names its kind and place, not its message.
+    """Replace an unforeseen error by one that names its type and place, but not its message.
 
-    For where errors end in logs that others read: Python and Arrow quote in some of them the value
-    that they could not work with. What the system says (OSError) quotes paths at most.
+    For errors that end in logs: some messages of Python and Arrow quote a value of the data. Those
+    of the system (OSError) quote paths at most.
 
     Raises RuntimeError.
     """
@@ -91,5 +91,5 @@ def values_withheld() -> Iterator[None]:
         frames = traceback.extract_tb(error.__traceback__)[1:]
         way = ", ".join(f"{PurePath(each.filename).name}:{each.lineno}" for each in frames)
         raise RuntimeError(
-            f"{type(error).__name__} at {way}; its message is withheld, for it may quote a value"
+            f"{type(error).__name__} at {way}; its message is withheld, as it may quote a value"
         ) from None

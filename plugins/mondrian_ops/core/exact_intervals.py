@@ -13,9 +13,10 @@ __all__ = ["DecimalUnits"]
 
 
 class DecimalUnits:
-    """Decimal fractions as whole numbers of their smallest unit, so that edges are exact.
+    """Decimal fractions as whole numbers of a unit, so that the edges of intervals are exact.
 
-    ``numbers`` are the widths and the origin that are to be whole.
+    The unit is the largest power of ten of which ``numbers``, the widths and the origin, are
+    multiples.
     """
 
     def __init__(self, numbers: Sequence[float]) -> None:
@@ -24,7 +25,7 @@ class DecimalUnits:
         self.digits = max(0, *(-int(exponent) for exponent in exponents))
 
     def holds(self, values: NDArray[Any]) -> bool:
-        """Whether the edges of the intervals around these values are exact in a float64."""
+        """Whether a float64 holds the edges of the intervals of these values exactly."""
         reach = float(np.abs(values.astype(np.float64)).max(initial=0.0)) + self._largest
         return self.digits < 16 and reach * 10.0**self.digits < 2**53
 
@@ -33,11 +34,11 @@ class DecimalUnits:
         return int(Decimal(str(number)).scaleb(self.digits))
 
     def floats(self, units: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The numbers that are so many units."""
+        """Units as numbers."""
         return units / 10.0**self.digits
 
     def bins(self, numbers: NDArray[np.float64], width: int, start: int) -> NDArray[np.int64]:
-        """The interval of ``width`` units each number lies in; interval 0 begins at ``start``."""
+        """The interval of each number, ``width`` units wide; interval 0 begins at ``start``."""
         bins = np.floor((numbers * 10.0**self.digits - start) / width).astype(np.int64)
         # The division may round across an edge; the edges themselves are exact.
         bins += numbers >= self.floats(start + (bins + 1) * width)

@@ -1,8 +1,7 @@
 """The frequency set: every distinct combination of codes in a dataset, and how many rows have it.
 
-What generalizes a whole column alike (full-domain levels, cuts through hierarchies) depends on the
-rows only through it (LeFevre, DeWitt and Ramakrishnan 2005, section 1.1), so that once it is
-counted the cost of a search hardly depends on the number of rows.
+Algorithms that recode whole columns need nothing else of the rows (LeFevre, DeWitt and Ramakrishnan
+2005, section 1.1): once it is counted, the cost of a search hardly depends on the number of rows.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class FrequencySet:
-    """Distinct combinations; as `of` counts them they ascend, and tell nothing of the rows' order.
+    """Distinct combinations. Those of `of` ascend, and so disclose nothing of the rows' order.
 
     sizes
         codes of each column: quasi-identifiers first, then sensitive columns.
@@ -49,13 +48,12 @@ class FrequencySet:
     ) -> FrequencySet:
         """Count the combinations in ``columns``, each (n,) integers from 0 to its size less one.
 
-        Each stands for one row, or for so many ``rows``, (n,) int64.
+        Each entry stands for one row, or for so many ``rows``, (n,) int64.
         """
-        found = cls.unordered(columns, sizes, rows)
-        order = (
-            np.lexsort(found.words[::-1]) if len(found.words) > 1 else np.argsort(found.words[0])
-        )
-        return cls(found.sizes, found.words.take(order, axis=1), found.rows[order])
+        counted = cls.unordered(columns, sizes, rows)
+        words = counted.words
+        order = np.lexsort(words[::-1]) if len(words) > 1 else np.argsort(words[0])
+        return cls(counted.sizes, words.take(order, axis=1), counted.rows[order])
 
     @classmethod
     def unordered(
@@ -64,7 +62,7 @@ class FrequencySet:
         sizes: Sequence[int],
         rows: NDArray[np.int64] | None = None,
     ) -> FrequencySet:
-        """As `of`, the combinations in the order of the first of each."""
+        """As `of`, with the combinations in the order of their first occurrence."""
         words = packed(columns, sizes)
         rows = np.ones(words.shape[1], np.int64) if rows is None else rows
         return cls(tuple(sizes), words, rows).recoded({})
@@ -76,10 +74,10 @@ class FrequencySet:
 
     def codes(self, first: int = 0) -> NDArray[np.int32]:
         """(columns, m): the codes of each combination, from column ``first`` on."""
-        found = np.empty((len(self.sizes) - first, self.words.shape[1]), np.int32)
+        codes = np.empty((len(self.sizes) - first, self.words.shape[1]), np.int32)
         for at in range(first, len(self.sizes)):
-            found[at - first] = self.column(at)
-        return found
+            codes[at - first] = self.column(at)
+        return codes
 
     def column(self, at: int) -> NDArray[np.int32]:
         """(m,): the codes of one column."""
@@ -88,13 +86,13 @@ class FrequencySet:
         return codes.astype(np.int32)
 
     def places(self) -> list[tuple[int, int, int]]:
-        """Where each column lies: word, bits to shift it down by, and bits it has."""
+        """The word of each column, the bits to shift it down by, and its bits."""
         return _places(self.sizes)
 
     def grouped(self, columns: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """An index that brings combinations together which agree in the first ``columns`` columns.
+        """Group the combinations that agree in the first ``columns`` columns.
 
-        Also where each group begins in it.
+        Returns an index of the combinations group by group, and where each group begins in it.
         """
         keys = np.zeros(len(self.words), np.uint64)
         for word, shift, bits in _places(self.sizes)[:columns]:
@@ -102,11 +100,11 @@ class FrequencySet:
         return counting.group_by_bits(np.ascontiguousarray(self.words), keys)
 
     def recoded(self, tables: Mapping[int, NDArray[np.integer[Any]]]) -> FrequencySet:
-        """Counted anew with each code of a column replaced by ``tables[column][code]``.
+        """The counts after each code of a column is replaced by ``tables[column][code]``.
 
         The roll-up of LeFevre et al. 2005, section 3.1: coarser counts are sums of finer ones. The
-        new codes lie below the column's size. Combinations come in the order of the first of those
-        that became them.
+        new codes are below the column's size. Combinations come in the order of their first
+        occurrence.
         """
         places = _places(self.sizes)
         where = [
@@ -136,7 +134,7 @@ class FrequencySet:
 
 
 def packed(columns: Iterable[NDArray[np.generic]], sizes: Sequence[int]) -> Words:
-    """(words, rows): the rows of some columns of integers, in as many bits as they need."""
+    """(words, rows): some columns of integers packed, each into as many bits as it needs."""
     words: list[NDArray[np.uint64]] = []
     for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
         if word == len(words):
@@ -146,7 +144,7 @@ def packed(columns: Iterable[NDArray[np.generic]], sizes: Sequence[int]) -> Word
 
 
 def group(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """A stable order of ``words`` (words, n) that brings equal ones together; where each begins."""
+    """A stable order that groups equal columns of ``words`` (words, n), and where groups begin."""
     order = np.lexsort(words[::-1]) if len(words) > 1 else np.argsort(words[0], kind="stable")
     changes = np.zeros(len(order), bool)
     changes[:1] = True
@@ -173,10 +171,10 @@ def _widths(sizes: Sequence[int]) -> list[list[int]]:
 
 def _places(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
     """Word, shift and bits of each column."""
-    found = []
+    places = []
     for number, widths in enumerate(_widths(sizes)):
         ends = np.cumsum([0, *widths])
-        found += [
+        places += [
             (number, int(ends[-1] - stop), int(stop - start)) for start, stop in pairwise(ends)
         ]
-    return found
+    return places

@@ -71,7 +71,7 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A column of rows in codes, and what the kernels need to know of the codes."""
+    """A column in codes, and the tables over its codes that the kernels need."""
 
     codes: Codes
     size: int  # codes, the missing one included
@@ -88,7 +88,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Classes:
-    """The equivalence classes of some rows: a permuted index cut into runs."""
+    """The equivalence classes of some rows: a permuted index, divided into runs."""
 
     index: NDArray[np.int32]  # (rows,)
     starts: NDArray[np.int64]  # (classes,)
@@ -128,18 +128,18 @@ class Attribute(ABC):
 
     @abstractmethod
     def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
-        """The codes of some rows; raises InputError or HierarchyError on values of no code."""
+        """The codes of some rows; raises InputError or HierarchyError on values without a code."""
 
     @abstractmethod
     def publish(self, encoded: Encoded, classes: Classes) -> Published:
         """The generalized value of each class."""
 
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
-        """The value that a cut above ``code`` compares with, as JSON has it; None above missing."""
+        """The value of a cut above ``code``, as JSON; None above the missing value."""
         return None if code == 0 else json_value(encoded.values[code - 1])
 
     def cut_round(self, encoded: Encoded, code: int) -> Round | None:
-        """A round value above that of `cut_value` and below the next code's, if there is one."""
+        """A round value above `cut_value` and below the next code's value, if there is one."""
         if not 0 < code < len(encoded.values):
             return None
         return round_between(encoded.values[code - 1], encoded.values[code])
@@ -147,9 +147,9 @@ class Attribute(ABC):
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of equal width, half-open, one of which begins at the origin; edges are exact.
+    """Half-open cells of equal width, counted from an origin, with exact edges.
 
-    Dates and timestamps lie in cells of whole days, counted from 1970-01-01.
+    Cells of dates and timestamps are whole days, counted from 1970-01-01.
     """
 
     step: float
@@ -160,9 +160,9 @@ class Grid:
         return DecimalUnits([self.step, self.origin])
 
     def line(self, values: pa.Array, name: str) -> Floats:
-        """Where values lie: numbers themselves, days.
+        """The positions of values: numbers, or days.
 
-        Raises InputError on infinite numbers, and where edges are days that no date has.
+        Raises InputError on infinite numbers, and where an edge would be beyond the calendar.
         """
         if not pa.types.is_temporal(values.type):
             return positions(values, name)
@@ -171,14 +171,13 @@ class Grid:
             _LAST_DAY - self.step
         ):
             raise InputError(
-                f"column {name!r}: days so near to the first or the last one of the calendar, in "
-                "the years 1 and 9999, that an edge of the grid is beyond it; make them missing, "
-                "or generalize the column without a grid"
+                f"column {name!r}: holds days in the years 1 or 9999 for which an edge of the grid "
+                "is beyond the calendar; make them missing, or generalize the column without a grid"
             )
         return line
 
     def cells(self, line: Floats, name: str) -> NDArray[np.int64]:
-        """The cell that each position lies in; raises InputError where edges cannot be exact."""
+        """The cell of each position; raises InputError where edges cannot be exact."""
         if not self._decimals.holds(line):
             raise InputError(
                 f"column {name!r}: numbers too large for a grid as narrow as {self.step}; widen it"
@@ -194,10 +193,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class IntervalAttribute(Attribute):
-    """Values of a totally ordered domain, published as the tight or gridded interval of a class.
+    """Ordered values, published as the interval of a class: tight, or on a grid.
 
-    ``low`` and ``high`` are the ends of the values present in the whole dataset, on the line of
-    `positions`; with a ``grid`` they lie on it. With ``bounds`` a class is published as two typed
+    ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`);
+    with a ``grid`` they are edges of it. With ``bounds`` an interval is published as two typed
     columns, else as text.
     """
 
@@ -232,7 +231,7 @@ class IntervalAttribute(Attribute):
         )
 
     def publish(self, encoded: Encoded, classes: Classes) -> Published:
-        # Pairs of ends are few beside classes: what follows from them is worked out once for each.
+        # There are far fewer pairs of ends than classes: compute everything once per pair.
         low, high, pair_of = distinct_pairs(*classes.extent(encoded.codes), encoded.size)
         star = (low == 0) & (high > 0)
         exact = (low == high) & (self.grid is None)
@@ -267,7 +266,10 @@ class IntervalAttribute(Attribute):
                 read_value(greatest_below(float(encoded.high[at]), type_), type_)
                 for at in (code, code + 1)
             )
-        except (pa.ArrowInvalid, ArithmeticError):  # the next cell ends beyond the type
+        except (
+            pa.ArrowInvalid,
+            ArithmeticError,
+        ):  # the type ends before the next cell
             return None
         return round_between(below, last)
 
@@ -303,10 +305,10 @@ class IntervalAttribute(Attribute):
 class TreeAttribute(Attribute):
     """Values that are leaves of a hierarchy, published as their lowest common ancestor.
 
-    ``order`` (leaves,) lists the leaves in the order of the attribute: the rows of the hierarchy's
-    file, or a depth-first walk of the tree (docs/algorithms.md). ``present`` counts the leaves that
-    occur in the whole dataset. For a ``prefix`` the tree is the trie of the values present.
-    ``named``: the leaves are those of a file, which may be told; else they are the values present.
+    ``order`` (leaves,) lists the leaves in the order of the attribute: that of the hierarchy's
+    file, or of a depth-first walk (docs/algorithms.md). ``present`` counts the leaves that occur in
+    the whole dataset. For a ``prefix`` the tree is the trie of the values present. ``named``: the
+    leaves come from a file, and may be shown; else they are values of the data.
     """
 
     hierarchy: Hierarchy
@@ -317,7 +319,7 @@ class TreeAttribute(Attribute):
 
     @property
     def prefix(self) -> bool:
-        """Whether a node is published as its prefix with wildcards."""
+        """Whether a node is published as a prefix with wildcards."""
         return self.generalization == "prefix"
 
     @cached_property
@@ -367,7 +369,7 @@ class TreeAttribute(Attribute):
         return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
 
     def cut_round(self, encoded: Encoded, code: int) -> None:
-        """None: leaves have an order, but no distances."""
+        """None: between leaves there is no other value."""
 
     def publish_nodes(self, nodes: NDArray[np.int32]) -> Published:
         """The value of each class by ``nodes`` (classes,), those of `coded_hierarchy` or STAR."""
@@ -443,7 +445,7 @@ class SetAttribute(Attribute):
         codes, unknown = encode_known(indexed(column), self.domain)
         if unknown:
             raise InputError(
-                f"column {self.name!r}: {unknown} row(s) hold values that were not there when the "
+                f"column {self.name!r}: {unknown} row(s) hold values that it did not hold when the "
                 "run was planned; the input changed, run again from the partition task"
             )
         return Encoded(
@@ -468,13 +470,13 @@ class SetAttribute(Attribute):
         ncp[star] = lm[star] = 1.0
         bounds = pairwise([0, *ends.tolist()])
         sets = [tuple(members[start:end].tolist()) for start, end in bounds]
-        # In order, for that in which classes were cut would tell of the cuts.
-        place = {each: at for at, each in enumerate(sorted(set(sets)))}
-        ids = np.array([place[each] for each in sets], np.int64)
+        # Sorted: the order in which classes were cut would disclose the cuts.
+        place = {codes: at for at, codes in enumerate(sorted(set(sets)))}
+        ids = np.array([place[codes] for codes in sets], np.int64)
         texts = text_of(self.domain).to_pylist()
-        labels = pa.array([_set_text(each, texts) for each in place], pa.string())
-        found = dictionary_of_texts(ids, labels)
-        return Published({self.name: starred(found, star)}, ncp, lm, exact, star)
+        labels = pa.array([_set_text(codes, texts) for codes in place], pa.string())
+        published = dictionary_of_texts(ids, labels)
+        return Published({self.name: starred(published, star)}, ncp, lm, exact, star)
 
 
 def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
@@ -488,9 +490,9 @@ def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
 def kernel_rows(
     encoded: Sequence[Encoded], sensitive: Sequence[NDArray[np.int32]], persons: bool = False
 ) -> mondrian.Rows:
-    """The columns as the kernels take them.
+    """The columns for the kernels.
 
-    ``persons``: the last of the ``sensitive`` ones tells persons apart.
+    ``persons``: the last ``sensitive`` column only tells persons apart.
     """
     count = len(encoded[0].codes)
     codes = np.empty(
@@ -517,7 +519,7 @@ def kernel_rows(
 
 
 def _table(encoded: Sequence[Encoded], values: Sequence[Floats]) -> Floats:
-    """One flat table over codes, zero for the attributes that have none."""
+    """One flat table over the codes of all attributes, zero where an attribute has none."""
     return np.concatenate(
         [v if len(v) else np.zeros(c.size) for c, v in zip(encoded, values, strict=True)]
     )

@@ -27,19 +27,19 @@ Floats = NDArray[np.float64]
 MISSING = 0
 """The node of the missing value."""
 STAR = -1
-"""Published "*": a value that is missing in some rows and present in others."""
+"""The node published as "*": missing in some rows of a class, present in others."""
 
 _TOP = "*"
-_COMPARED_LETTERS = 1 << 24  # at once, so that one long text does not make all others as long
+_COMPARED_LETTERS = 1 << 24  # compared at once: one long text pads only those of its block
 
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A tree over the values of one attribute; built by ``from_rows``, ``from_tree``,
-    ``from_ladder``, and not changed afterwards.
+    """A tree over the values of one attribute, which does not change; built by the ``from_``
+    methods.
 
     name
-        The file's name, for messages.
+        The file's name, for error texts.
     leaves
         The L values, in the order of the attribute.
     labels
@@ -49,9 +49,9 @@ class Hierarchy:
     leaf_count
         (nodes,) int32, leaves under each node; 1 for a leaf.
     ancestors
-        (depth, L) int32, C-contiguous: row 0 holds the leaves, the last row the root, one row up
-        the parents. Where a branch is shorter its leaf is repeated, so that all nodes of a row
-        other than such leaves are equally far from the root.
+        (depth, L) int32, C-contiguous: row 0 holds the leaves, each next row their parents, the
+        last row the root. The leaf of a shorter branch is repeated from below, so that all other
+        nodes of a row are equally far from the root.
     tree_order
         (L,) int32, position of each leaf in a depth-first walk that takes children in the order
         of their first leaf. It differs from 0..L-1 where branches interleave. The lowest common
@@ -72,7 +72,7 @@ class Hierarchy:
 
     @property
     def depth(self) -> int:
-        """Nodes on the longest way from a leaf to the root, both included."""
+        """Nodes on the longest path from a leaf to the root, both included."""
         return int(self.ancestors.shape[0])
 
     @property
@@ -103,12 +103,12 @@ class Hierarchy:
         """The hierarchy of a file with one row per leaf: the leaf, then its ancestors to the root.
 
         Rows may differ in length; empty cells at the end are ignored, and so is an ancestor that
-        repeats the one before it. A label stands for one node among the leaves and for one among
-        the inner nodes, wherever it is repeated.
+        repeats the one before it. A repeated label names the same node, a
+        leaf or an inner one.
 
-        Raises HierarchyError, naming the value and the file, when there is no leaf, a leaf stands
-        twice, a cell is empty or a leaf has no ancestor, a node has two parents, there is a cycle
-        or more than one root.
+        Raises HierarchyError, naming the value and the file, when there is no leaf, a leaf is
+        listed twice, a cell is empty, a leaf has no ancestor, a node has two parents, or there is a
+        cycle or more than one root.
         """
         most = limits.limit("hierarchy_rows")
         leaves: dict[str, int] = {}
@@ -126,7 +126,7 @@ class Hierarchy:
         return _assembled(name, list(leaves), inner.labels, above, inner.parent)
 
     def to_rows(self) -> list[list[str]]:
-        """The rows of which :meth:`from_rows` makes this hierarchy."""
+        """The rows from which :meth:`from_rows` builds this hierarchy."""
         return [
             [self.labels[node] for node in self._way_up(leaf)] for leaf in range(len(self.leaves))
         ]
@@ -185,10 +185,10 @@ class Hierarchy:
 
     @classmethod
     def from_order(cls, texts: Sequence[str], line: Floats, name: str) -> Hierarchy:
-        """A binary tree over ordered values: each level joins neighbours of the one below.
+        """A binary tree over ordered values: each level joins the neighbours of the level below.
 
-        ``texts`` and ``line`` (L,) are the distinct values in ascending order and where they lie;
-        a node spans from its first to its last value, "[18, 25]".
+        ``texts`` and ``line`` (L,) are the distinct values in ascending order and their positions;
+        the label of a node is its first and its last value, "[18, 25]".
         """
         count = len(texts)
         first, last = np.arange(count), np.arange(count)
@@ -219,7 +219,7 @@ class Hierarchy:
     def from_prefixes(cls, values: Sequence[str], name: str) -> Hierarchy:
         """The trie of distinct texts in ascending order: a node is a common prefix of its leaves.
 
-        Only prefixes at which texts part are nodes; the root is what all of them share.
+        Only prefixes at which texts branch are nodes; the root is the prefix that all share.
         """
         shared = _shared_prefixes(values)
         lengths = np.unique(shared)[::-1].tolist() or [0]
@@ -298,7 +298,7 @@ class CodedHierarchy:
 
 
 def _shared_prefixes(values: Sequence[str]) -> NDArray[np.int64]:
-    """(L - 1,): characters that each text shares with the one before."""
+    """(L - 1,): the leading characters that each text shares with the one before."""
     step = max(1, _COMPARED_LETTERS // max(1, *map(len, values)))
     blocks = [values[at : at + step + 1] for at in range(0, len(values) - 1, step)]
     return np.concatenate([np.zeros(0, np.int64), *map(_shared_within, blocks)])
@@ -314,7 +314,7 @@ def _shared_within(values: Sequence[str]) -> NDArray[np.int64]:
 
 
 class _InnerNodes:
-    """The inner nodes met so far, numbered from 0; a label is one node with one parent."""
+    """The inner nodes so far, numbered from 0; a label is one node with one parent."""
 
     def __init__(self, name: str) -> None:
         self.labels: list[str] = []
@@ -325,7 +325,7 @@ class _InnerNodes:
         self._root = ""
 
     def lowest(self, chain: tuple[str, ...], leaf: str) -> int:
-        """The number of the first node of a chain of ancestors, after adding what is new."""
+        """The number of the first node of a chain of ancestors; adds new nodes."""
         known = self._known_chains.get(chain)
         if known is not None:
             return known
@@ -367,7 +367,7 @@ class _InnerNodes:
 
 
 def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(leaf, its ancestors from below) of each row that is not blank."""
+    """The leaf and its ancestors, lowest first, of each row that is not blank."""
     most = limits.limit("hierarchy_levels")
     for at, row in enumerate(rows, start=1):
         length = len(row)
@@ -412,7 +412,7 @@ def _too_large(name: str, levels: int, leaves: int) -> str:
 
 def _tree_rows(tree: object, name: str) -> Iterator[list[str]]:
     """The rows of a JSON tree: each leaf with its ancestors."""
-    # A stack, for a tree may be deeper than Python's recursion; reversed to keep the order.
+    # A stack, as a tree may be deeper than Python's recursion limit; reversed to keep the order.
     most = limits.limit("hierarchy_levels")
     stack: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while stack:
@@ -470,7 +470,7 @@ def _assembled(
     leaf_count = np.zeros(nodes, dtype=np.int32)
     in_order = np.arange(count, dtype=np.int32)
     for level in ancestors:
-        # Of repeated indices the last assignment stands: reversed, the first leaf.
+        # Of repeated indices the last assignment wins, so assign the first leaf last.
         first_leaf[level[::-1]] = in_order[::-1]
         np.maximum(
             leaf_count, np.bincount(level, minlength=nodes), out=leaf_count, casting="unsafe"
@@ -483,7 +483,7 @@ def _assembled(
 
 
 def _ancestors(parent: Nodes, leaves: int, name: str) -> Nodes:
-    """The (depth, leaves) table of ancestors, shorter branches padded at the leaf."""
+    """The (depth, leaves) table of ancestors; leaves of shorter branches are repeated."""
     distance = np.zeros(len(parent), dtype=np.int32)
     above = parent
     while (below_root := above >= 0).any():
@@ -512,7 +512,7 @@ def _laddered(
     offset = 0
     finest = widths[0]
     for width in widths:
-        # From the bins of the level below, not from the values: intervals nest exactly.
+        # From the bins of the level below, not from the values, so that intervals nest exactly.
         bins = bins // (width // finest)
         finest = width
         bins, index = np.unique(bins, return_inverse=True)
@@ -532,7 +532,7 @@ def _laddered(
 def _finest_bins(
     values: NDArray[Any], width: int, start: int, decimals: DecimalUnits, whole: bool
 ) -> NDArray[np.int64]:
-    """The number of the finest interval each value lies in; interval 0 begins at the origin."""
+    """The number of each value's finest interval; interval 0 begins at the origin."""
     if whole:
         return (values.astype(np.int64) - start) // width
     return decimals.bins(values.astype(np.float64), width, start)

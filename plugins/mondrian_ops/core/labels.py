@@ -1,4 +1,4 @@
-"""The texts of classes as Arrow's dictionaries, in which each text stands once."""
+"""The published texts of classes, as Arrow dictionaries of distinct texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAR_TEXT = "*"
 
 @dataclass(frozen=True)
 class PairTexts:
-    """Texts of the codes 1, 2, ...: lower ends, upper ends where they differ, closing bracket."""
+    """Texts of the codes 1, 2, ...: lower ends, upper ends if they differ, the closing bracket."""
 
     low: pa.Array
     high: pa.Array | None
@@ -35,8 +35,8 @@ class PairTexts:
 def distinct_pairs(
     low: NDArray[np.int64], high: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct pairs of codes below ``size``, two arrays (pairs,), and which one each class
-    has, (classes,)."""
+    """The distinct pairs of codes below ``size``, two arrays (pairs,), and the pair of each class,
+    (classes,)."""
     keys = low * size + high
     if size * size <= 1 << 22:
         used = np.zeros(size * size, np.int64)
@@ -62,16 +62,16 @@ def labels_of_pairs(low: NDArray[np.int64], high: NDArray[np.int64], texts: Pair
 
 
 def dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
-    """``texts[ids]`` with the texts in use only; an id of -1 is null."""
+    """``texts[ids]``, without unused texts; an id of -1 is null."""
     unique, inverse = np.unique(ids, return_inverse=True)
     used = texts.take(pa.array(np.maximum(unique, 0), mask=unique < 0))
     return dictionary_of_texts(inverse, used)
 
 
 def dictionary_of_texts(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
-    """``texts[ids]``, each text in the dictionary once: a second place would tell equals apart.
+    """``texts[ids]`` with distinct texts: a duplicate would tell equal texts apart.
 
-    A null is one of the indices, for Parquet writes none in a dictionary.
+    Nulls are indices, as Parquet writes none in a dictionary.
     """
     encoded = texts.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(ids)), encoded.dictionary)

@@ -69,7 +69,7 @@ _changed: Mapping[str, int] | None = None
 
 
 def limit(name: str) -> int:
-    """What a limit is in this process."""
+    """The value of a limit in this process."""
     return in_use().get(name, LIMITS[name].default)
 
 
@@ -79,14 +79,14 @@ def in_use() -> Mapping[str, int]:
 
 
 def use(changed: Mapping[str, int] | None) -> None:
-    """Let these limits hold in this process; None: those of the environment, else the defaults."""
+    """Set the limits of this process; None: those of the environment, else the defaults."""
     global _changed
     _changed = changed
 
 
 @contextmanager
 def changed(**limits: int) -> Iterator[None]:
-    """Let these limits hold within the block, beside the others."""
+    """Set some limits within the block."""
     before = _changed
     use({**in_use(), **limits})
     try:
@@ -97,11 +97,11 @@ def changed(**limits: int) -> Iterator[None]:
 
 @lru_cache(maxsize=8)
 def parsed(setting: str) -> Mapping[str, int]:
-    """The limits of a setting, ``NAME=NUMBER`` separated by commas or lines; bytes may have a unit.
+    """Parse a setting: ``NAME=NUMBER``, separated by commas or lines; bytes may have a unit.
 
-    Raises JobError where it says anything else.
+    Raises JobError where it is malformed.
     """
-    found: dict[str, int] = {}
+    limits: dict[str, int] = {}
     for entry in filter(str.strip, re.split(r"[,\n]", setting)):
         match = _ENTRY.fullmatch(entry)
         name, number, unit = match.groups() if match else (entry.strip(), "0", "")
@@ -110,15 +110,15 @@ def parsed(setting: str) -> Mapping[str, int]:
         value = int(number) * _UNITS[unit.upper()]
         if value < 1 or (unit and LIMITS[name].unit != "bytes"):
             raise JobError(
-                f"limits: {entry.strip()!r} is no limit; write NAME=NUMBER, such as columns=20000 "
+                f"limits: {entry.strip()!r} is not valid; write NAME=NUMBER, such as columns=20000 "
                 "or csv_line=64MiB"
             )
-        found[name] = value
-    return found
+        limits[name] = value
+    return limits
 
 
 def exceeded(name: str, met: str, remedy: str) -> str:
-    """The text of an error: what was ``met``, which limit it is beyond, and what to do."""
+    """The text of an error: what exceeds a limit (``met``), the limit, and the remedy."""
     value, unit = limit(name), LIMITS[name].unit
     shown = size_text(value) if unit == "bytes" else f"{value:,}"
     return (
@@ -128,14 +128,14 @@ def exceeded(name: str, met: str, remedy: str) -> str:
 
 
 def check_text(where: str, length: int, name: str = "text") -> None:
-    """Raise InputError where a value of so many bytes, found ``where``, is beyond a limit."""
+    """Raise InputError if a value of so many bytes, which is ``where``, exceeds a limit."""
     if length > limit(name):
         met = f"{where} holds a value of {size_text(length)}"
         raise InputError(exceeded(name, met, "shorten it, or leave out that column"))
 
 
 def most_unpacked(packed: int) -> int:
-    """The bytes that files of so many bytes may unpack to; small ones may unpack to 256 MiB."""
+    """The bytes to which files of so many bytes may unpack; 256 MiB are always allowed."""
     return (256 << 20) + limit("inflation") * packed
 
 

@@ -1,15 +1,16 @@
 """The plan: which rows belong to which fragment, as data.
 
-A plan is a tree of cuts; its leaves are numbered, and a fragment is one leaf or, where small ones
-were merged, several. It is a small JSON value with a schema version, and this module renders it: to
-conditions, to a filter for a reader, to a router of rows. Nothing is evaluated as code.
+A plan is a tree of cuts with numbered leaves. A fragment is one leaf, or several where small
+fragments were merged. A plan is stored as a small JSON value with a schema version; this module
+renders it as conditions, as a filter for a reader, and as a router of rows. Nothing is evaluated as
+code.
 
 Cut values are values of the data, so a plan and its conditions stay in the private working files;
 `mondrian_ops.core.disclosure` decides what of them may be shown.
 
-A cut sends the rows with ``value <= v`` and the missing ones to the left, all others to the right;
-a cut without a value sends the missing rows to the left. So every row, whatever the sample saw, has
-exactly one leaf (seed, section 4.2; design, invariant 1).
+A cut sends rows with ``value <= v`` and rows with a missing value to the left, all others to the
+right; a cut without a value sends only the missing ones to the left. So every row has exactly one
+leaf, whether or not the sample had its value (seed, section 4.2; design, invariant 1).
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ Conjunction: TypeAlias = list[Predicate]
 
 @dataclass(frozen=True)
 class Branch:
-    """A cut: ``value`` as JSON has it, None for the cut between missing and present.
+    """A cut at ``value``, as JSON; None cuts between missing and present values.
 
-    ``round``, if there is one, lies above it and below the next value of the sample.
+    ``round``, if there is one, is a round value above it and below the next value of the sample.
     """
 
     column: str
@@ -73,19 +74,19 @@ class Branch:
 
 @dataclass(frozen=True)
 class Leaf:
-    """An end of the tree; leaves are numbered from 0."""
+    """A leaf of the tree; leaves are numbered from 0."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Order:
-    """How the values of a column are compared: by themselves, as text, or as leaves of a tree."""
+    """How the values of a column are compared: as they are, as text, or as a hierarchy's leaves."""
 
     type: pa.DataType
-    leaves: pa.Array = None  # None: not compared as leaves
+    leaves: pa.Array = None  # in their order; None: not compared as leaves
     text: bool = False
-    named: bool = True  # whether a condition names the leaves, or, as they are people's, its cuts
+    named: bool = True  # whether the leaves come from a file, so that conditions may name them
 
 
 def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
@@ -130,7 +131,7 @@ class Plan:
     def from_json(cls, value: Mapping[str, Any]) -> Plan:
         """The plan that `to_json` gave.
 
-        Raises StorageError on another schema version, and where it is no whole tree.
+        Raises StorageError on another schema version, and where it is not one whole tree.
         """
         check_schema(value)
         try:
@@ -144,7 +145,7 @@ class Plan:
         return plan
 
     def _is_whole(self) -> bool:
-        """Whether the nodes are one tree, and each leaf is of one fragment."""
+        """Whether the nodes are one tree, and each leaf belongs to one fragment."""
         seen: set[int] = set()
         stack = [0]
         while stack:
@@ -161,7 +162,7 @@ class Plan:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are cut, each once."""
+        """The distinct columns that are cut."""
         return list(dict.fromkeys(n.column for n in self.nodes if isinstance(n, Branch)))
 
     @property
@@ -171,19 +172,19 @@ class Plan:
 
     def paths(self) -> list[list[int]]:
         """The nodes from the root to each leaf, by leaf number."""
-        found: list[list[int]] = [[] for _ in range(self.leaves)]
+        paths: list[list[int]] = [[] for _ in range(self.leaves)]
         stack = [(0, [0])]
         while stack:
             at, path = stack.pop()
             node = self.nodes[at]
             if isinstance(node, Leaf):
-                found[node.number] = path
+                paths[node.number] = path
             else:
                 stack += [(child, [*path, child]) for child in (node.left, node.right)]
-        return found
+        return paths
 
     def condition(self, fragment: int, orders: Mapping[str, Order]) -> list[Conjunction]:
-        """The fragment's condition: any of these conjunctions; an empty one takes every row."""
+        """The fragment's condition: any of these conjunctions; an empty one holds for every row."""
         paths = self.paths()
         return [self._conjunction(paths[leaf], orders) for leaf in self.fragments[fragment]]
 
@@ -191,12 +192,12 @@ class Plan:
         tightest: dict[tuple[str, str], Any] = {}
         for at, child in pairwise(path):
             node = self.nodes[at]
-            if isinstance(node, Leaf):  # only the last node of a path is one
+            if isinstance(node, Leaf):  # the last node of a path
                 continue
             went_left = child == node.left
             if node.value is None:
                 tightest[node.column, "missing" if went_left else "present"] = None
-            else:  # further down the tree cuts of a column only get tighter
+            else:  # further down, cuts of a column only get tighter
                 tightest[node.column, "<=" if went_left else ">"] = node.value
         return [
             {"column": column, "op": op, **({} if value is None else {"value": value})}
@@ -215,16 +216,16 @@ def _node(value: Mapping[str, Any]) -> Branch | Leaf:
 
 def check_schema(value: Mapping[str, Any]) -> None:
     """Raise StorageError where a plan or fragment was written by another version."""
-    found = value.get("schema") if isinstance(value, Mapping) else None
-    if found != SCHEMA:
+    version = value.get("schema") if isinstance(value, Mapping) else None
+    if version != SCHEMA:
         raise StorageError(
-            f"plan: has schema version {found!r}, this version reads {SCHEMA}; run "
+            f"plan: has schema version {version!r}, this version reads {SCHEMA}; run "
             "again from the partition task with one version on all machines"
         )
 
 
 def leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.Array:
-    """The leaves of ``column`` that the conjunction's bounds let through."""
+    """The leaves of ``column`` within the conjunction's bounds."""
     leaves = order.leaves
     bounds = {p["op"]: p["value"] for p in conjunction if p["column"] == column and "value" in p}
     start = leaves.index(bounds[">"]).as_py() + 1 if ">" in bounds else 0
@@ -233,29 +234,29 @@ def leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.Ar
 
 
 def filter_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
-    """The condition as a pyarrow filter, for rows in memory; None takes every row."""
+    """The condition as a pyarrow filter, for rows in memory; None keeps every row."""
     return _any_of([_all_of(c, orders, _predicate_filter) for c in any_of])
 
 
 def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
-    """A filter for readers to push down that takes the rows of the condition, and maybe others.
+    """A filter for readers to push down: it keeps the rows of the condition, and maybe others.
 
-    Readers decide by statistics, which leave NaN out: they would skip the NaN of a row group whose
-    other values lie elsewhere, and take the NaN of one whose other values are taken.
+    Readers decide by the statistics of row groups, which leave out NaN: whether they read a NaN
+    would depend on the other values of its row group.
     """
     return _any_of([_all_of(c, orders, _predicate_reach) for c in any_of])
 
 
 def is_exact(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> bool:
-    """Whether `reach_of` takes no other rows."""
+    """Whether `reach_of` keeps no other rows."""
     columns = {predicate["column"] for conjunction in any_of for predicate in conjunction}
     return not any(pa.types.is_floating(_plain_type(orders[name].type)) for name in columns)
 
 
 def _any_of(rendered: Sequence[pc.Expression | None]) -> pc.Expression | None:
     whole = rendered[0]
-    for each in rendered[1:]:
-        whole = None if whole is None or each is None else whole | each
+    for conjunction in rendered[1:]:
+        whole = None if whole is None or conjunction is None else whole | conjunction
     return whole
 
 
@@ -266,9 +267,9 @@ def _all_of(
 ) -> pc.Expression | None:
     whole: pc.Expression | None = None
     for predicate in conjunction:
-        each = render(predicate, orders[predicate["column"]])
-        if each is not None:
-            whole = each if whole is None else whole & each
+        rendered = render(predicate, orders[predicate["column"]])
+        if rendered is not None:
+            whole = rendered if whole is None else whole & rendered
     return whole
 
 
@@ -323,10 +324,10 @@ def _scalar(value: Any, order: Order) -> pa.Scalar:
 
 
 def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
-    """The distinct values that matter of a column that is cut, in order.
+    """The values at which rows of a cut column are counted, in order.
 
-    They are its cut values, their round neighbours with the ends of a step on either side and, of a
-    hierarchy whose leaves have names, all leaves: what has to be counted to know what may be shown.
+    They decide what may be shown: the cut values, their round values with a step on either side
+    and, of a hierarchy from a file, all leaves.
     """
     if order.leaves is not None and order.named:
         return order.leaves
@@ -342,10 +343,10 @@ def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
 
 
 class Router:
-    """Sends rows to the leaves of a plan, by their cells in the order of each column.
+    """Routes rows to the leaves of a plan, by the cells of their values.
 
-    Cell 0 of a column holds the missing values. Of its edges 0, 1, ... (`edges_of`) cell 2 e + 2
-    holds what equals edge e, cell 2 e + 1 what lies below it and above the edge before.
+    The edges of a column (`edges_of`) divide its values into cells: cell 0 holds the missing ones,
+    cell 2 e + 2 those that equal edge e, cell 2 e + 1 those below it and above the edge before.
     """
 
     def __init__(self, plan: Plan, orders: Mapping[str, Order]) -> None:
@@ -362,12 +363,12 @@ class Router:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that `place` looks at."""
+        """The columns that `place` needs."""
         return self._columns
 
     @property
     def cells(self) -> int:
-        """How many cells all columns have together."""
+        """The number of cells of all columns."""
         return sum(self._sizes)
 
     def place(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
@@ -378,20 +379,20 @@ class Router:
         return places
 
     def leaves(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The leaf of each row that was placed, (rows,) int64."""
+        """The leaf of each row by its cells, (rows,) int64."""
         if not self._columns:
             return np.zeros(len(places), np.int64)
         return route_rows(places, self._column, self._limit, self._left, self._right, self._leaf)
 
     def numbered(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The cells of rows that were placed, (columns, rows), numbered through all columns."""
+        """The cells of rows, (columns, rows), numbered through all columns."""
         first = np.cumsum([0, *self._sizes[:-1]]) if self._sizes else np.zeros(0, np.int64)
         return places.T + first[:, None]
 
     def count(
         self, places: NDArray[np.int32], weights: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """The rows in each cell, (cells,) int64; each stands for so many as its weight."""
+        """The rows in each cell, (cells,) int64, each counted by its weight."""
         counted = [np.bincount(places[:, i], weights, size) for i, size in enumerate(self._sizes)]
         return np.concatenate([np.zeros(0, np.int64), *counted]).astype(np.int64)
 
@@ -411,21 +412,21 @@ class Router:
         as_text = order.text or order.leaves is not None
         if not as_text and _has_numpy_order(_plain_type(column.type)):
             return _primitive_places(as_array(column), edges)
-        found = indexed(column).mapped(text_of) if as_text else indexed(column)
+        by_value = indexed(column).mapped(text_of) if as_text else indexed(column)
         if order.leaves is None:
-            return _places_of(found.values, edges)[found.indices]
-        return _places_among(order.leaves, found.values, edges)[found.indices]
+            return _places_of(by_value.values, edges)[by_value.indices]
+        return _places_among(order.leaves, by_value.values, edges)[by_value.indices]
 
 
 def _places_among(leaves: pa.Array, values: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
-    """The cells of ``values`` that are some of ``leaves``, in whose order they are."""
+    """The cells of ``values`` that are compared as ``leaves``."""
     codes, _ = encode_known(Indexed(np.arange(len(values)), values), leaves)
     limits = pc.index_in(edges, value_set=leaves).to_numpy() + 1
     return np.where(codes == 0, 0, _cells(limits, codes))
 
 
 def _places_of(values: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
-    """The cells of ``values`` in an order of their own."""
+    """The cells of ``values`` that are compared as they are."""
     objects = np.array(values.to_pylist(), dtype=object)
     limits = np.array(edges.to_pylist(), dtype=object)
     places = np.zeros(len(objects), np.int64)
@@ -456,15 +457,18 @@ def _primitive_places(column: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
     missing = column.is_null(nan_is_null=True)
     limits, skipped = _with_values_below(edges.to_numpy())
     values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
-    places = _found(limits, values) + (1 + skipped)
+    places = _limits_below(limits, values) + (1 + skipped)
     if pc.any(missing).as_py():
         places[missing.to_numpy(zero_copy_only=False)] = 0
     return places
 
 
-def _found(limits: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
-    """The number of ``limits`` below each value; whole numbers that lie close together are listed,
-    which is several times faster than to search for each."""
+def _limits_below(limits: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
+    """The number of ``limits`` below each value.
+
+    Integers within a small range are looked up in a table, which is several times faster than a
+    search for each.
+    """
     if len(values) and values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64):
         low, high = int(values.min()), int(values.max())
         if high - low < _NARROW:
@@ -474,9 +478,9 @@ def _found(limits: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _with_values_below(edges: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Before each edge the next value below it, so that one search finds the cell of a value.
+    """Each edge after the next value below it, so that one search finds the cell of a value.
 
-    Also 1 where the least edge is the least value of its type, so that there is none below.
+    Also 1 if the least edge is the least value of its type, so that there is none below, else 0.
     """
     if np.issubdtype(edges.dtype, np.floating):
         below = np.nextafter(edges, edges.dtype.type(-np.inf))

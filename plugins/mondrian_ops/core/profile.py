@@ -1,7 +1,6 @@
-"""The profile: what one pass over the whole dataset finds out before anything is cut.
+"""The profile of a dataset: spans, domains and counts of sensitive values, found in one pass.
 
-Fragments are anonymized alone, but on the scale of the whole: its spans, its domains, its
-distribution of sensitive values (design, invariants 5 and 7).
+Fragments are anonymized alone, but measured by the whole dataset (design, invariants 5 and 7).
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ Hierarchies = Mapping[str, Hierarchy]
 
 @dataclass(frozen=True)
 class Profile:
-    """Rows, and each column's domain; ``domains`` by column: distinct values in order, or a range.
+    """The profile of a dataset.
 
-    ``counts`` by sensitive column: occurrences of the missing value (if any), then of each value.
-    The texts of sensitive columns are in one spelling. ``constant``: quasi-identifiers with one
-    value in all rows, be it the missing one.
+    ``domains`` by column: its distinct values in order, or the ends of its range. ``counts`` by
+    sensitive column: rows of the missing value, if it occurs, then of each value. The texts of
+    sensitive columns are in one spelling. ``constant``: quasi-identifiers with one value in all
+    rows, which may be the missing one.
     """
 
     rows: int
@@ -52,10 +52,9 @@ class Profile:
     constant: tuple[str, ...] = ()
 
     def attributes(self, job: Job, hierarchies: Hierarchies, tree_order: bool) -> list[Attribute]:
-        """The quasi-identifiers of ``job`` on the scale of this dataset.
+        """The quasi-identifiers of ``job``, resolved against this dataset.
 
-        ``tree_order`` takes the leaves of a hierarchy in depth-first order instead of the order of
-        the file's rows.
+        ``tree_order``: a hierarchy's leaves are in depth-first order, not in that of the file.
         """
         return [
             self._attribute(quasi, hierarchies.get(quasi.name), job, tree_order)
@@ -63,7 +62,7 @@ class Profile:
         ]
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
-        """The sensitive columns of ``job``, values in order, or as a hierarchy's leaves are."""
+        """The sensitive columns of ``job``, values in order, or in that of a hierarchy's leaves."""
         return [self._sensitive(name, hierarchies.get(name)) for name in job.sensitive]
 
     def persons(self, job: Job) -> SensitiveDomain:
@@ -149,10 +148,10 @@ class Profile:
 
 @dataclass(frozen=True)
 class PartialProfile:
-    """What some rows of a dataset hold: each column's ends or values, or their combinations.
+    """The profile of some rows: the ends or the values of each column, or their combinations.
 
-    ``ends`` by column, (2,) each; ``missing``: those of them with missing values; ``counted`` by
-    column, its values and the rows of each.
+    ``ends`` by column, (2,) each; ``missing``: the columns among these with missing values;
+    ``counted`` by column: its values, and the rows of each.
     """
 
     rows: int
@@ -175,7 +174,7 @@ class PartialProfile:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> PartialProfile:
-        """What `to_table` gave."""
+        """The profile that `to_table` gave."""
         values, counts = _with_prefix(table, "values:"), _with_prefix(table, "counts:")
         combined = _with_prefix(table, "combined:")
         return cls(
@@ -210,15 +209,15 @@ class Profiler:
         self._ranges: dict[str, list[pa.Array]] = {
             n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_columns
         }
-        # Where columns are recoded as a whole, all that is asked later is which combinations there
-        # are: they are counted in the same pass, and the values of each column with them.
+        # Algorithms that recode whole columns need combinations of values only: they are counted in
+        # this pass, and the values of each column follow from them.
         self._combined = CombinationTally() if job.recodes_columns else None
         self._missing: set[str] = set()
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted if self._combined is None}
 
     def profile(self, batch: pa.RecordBatch | pa.Table) -> PartialProfile:
-        """What some rows hold, with at least `profiled_columns`; the profiler stays as it is."""
+        """Profile some rows with at least `profiled_columns`. The profiler does not change."""
         arrays = {name: as_array(batch.column(name)) for name in self._ranges}
         for name, array in arrays.items():
             _check_moments(name, array)
@@ -235,7 +234,7 @@ class Profiler:
         return PartialProfile(batch.num_rows, ends, counted, missing=missing)
 
     def merge(self, part: PartialProfile) -> None:
-        """Take in what other rows of the dataset hold."""
+        """Add the profile of some rows."""
         self._rows += part.rows
         self._missing |= part.missing
         for name, ends in self._ranges.items():
@@ -248,11 +247,11 @@ class Profiler:
             self._combined.add(part.combinations)
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take in some rows with at least `profiled_columns`."""
+        """Add some rows with at least `profiled_columns`."""
         self.merge(self.profile(batch))
 
     def so_far(self) -> PartialProfile:
-        """All that was taken in."""
+        """The profile of all rows so far."""
         ends = {name: _ends(pa.concat_arrays(each)) for name, each in self._ranges.items()}
         counted = {name: tally.so_far() for name, tally in self._tallies.items()}
         missing = frozenset(self._missing)
@@ -287,25 +286,25 @@ class Profiler:
 
     def _finished_tallies(self) -> dict[str, _Tally]:
         """The counts of single columns."""
-        found = self.combinations
-        if found is None:
+        combinations = self.combinations
+        if combinations is None:
             return self._tallies
-        tallies = {name: _Tally() for name in found.values}
+        tallies = {name: _Tally() for name in combinations.values}
         for name, tally in tallies.items():
-            tally.add(*found.counted(name))
+            tally.add(*combinations.counted(name))
         return tallies
 
     def _comparable(self, name: str, column: pa.Array) -> Indexed:
-        found = indexed(column)
+        by_value = indexed(column)
         if name in self._quasi:
-            _check_moments(name, found.values)
-            _check_length(name, found.values)
+            _check_moments(name, by_value.values)
+            _check_length(name, by_value.values)
         if self._how.get(name) == "prefix" or name in self._hierarchies:
-            found = found.mapped(text_of)
+            by_value = by_value.mapped(text_of)
         if name in self._sensitive:
-            _check_text(name, found.values)
-            found = found.mapped(one_spelling)
-        return found
+            _check_text(name, by_value.values)
+            by_value = by_value.mapped(one_spelling)
+        return by_value
 
 
 class _Tally:
@@ -346,21 +345,21 @@ class _Tally:
 
 
 def profiled_columns(job: Job) -> list[str]:
-    """The columns a profile's pass reads: quasi-identifiers, sensitive ones, and the persons that
-    samples are cut by."""
+    """The columns to read for a profile and a sample: quasi-identifiers, sensitive columns and the
+    ``entity_id``."""
     persons = [] if job.entity_id is None else [job.entity_id]
     return [*job.quasi_identifier_names, *job.sensitive, *persons]
 
 
 def _domain_columns(job: Job) -> list[str]:
-    """The columns whose domain has to be known. Persons may be as many as rows: theirs only where
-    combinations of all columns are counted."""
+    """The columns whose domain is collected. There may be as many persons as rows, so that of the
+    ``entity_id`` only where combinations of all columns are counted."""
     columns = profiled_columns(job)
     return [name for name in columns if name != job.entity_id or job.recodes_columns]
 
 
 def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
-    try:  # of some types Arrow tells no two values apart
+    try:  # Arrow cannot compare values of some types
         pc.value_counts(pa.array([], _plain_type(type_)))
     except pa.ArrowNotImplementedError:
         raise JobError(
@@ -383,13 +382,13 @@ def _check_time_zone(name: str, type_: pa.DataType) -> None:
         pa.array([0], plain).cast(pa.string())
     except pa.ArrowInvalid:
         raise JobError(
-            f"column {name!r} of type {type_}: its time zone is not known here; convert the column "
-            "to UTC, or give this machine the zone's data"
+            f"column {name!r} of type {type_}: this machine does not know its time zone; convert "
+            "the column to UTC, or install the zone's data"
         ) from None
 
 
 def _check_moments(name: str, values: pa.Array) -> None:
-    """Refuse what stands for no day of the calendar, as another system's infinity does."""
+    """Refuse moments outside of the calendar, such as another system's infinity."""
     if not pa.types.is_temporal(values.type):
         return
     if all(writable(end) for end in _ends(values) if end.is_valid):
@@ -405,7 +404,7 @@ def _check_text(name: str, values: pa.Array) -> None:
         values.validate(full=True)
     except pa.ArrowInvalid:
         raise InputError(
-            f"column {name!r}: holds text that is not UTF-8; write it anew, in UTF-8"
+            f"column {name!r}: holds text that is not UTF-8; convert it to UTF-8"
         ) from None
 
 
@@ -451,12 +450,12 @@ def _check_grid(quasi: QuasiIdentifier, is_number: bool, where: str, has_days: b
 
 
 def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
-    """``hierarchy`` with the texts of its leaves as they are published elsewhere."""
+    """``hierarchy`` with other texts for its leaves."""
     return replace(hierarchy, leaves=leaves, labels=[*leaves, *hierarchy.labels[len(leaves) :]])
 
 
 def _texts(domain: pa.Array) -> list[str]:
-    """The values as they are published; an empty text where there is none."""
+    """The values as they are published; one empty text if there is none."""
     return text_of(domain).to_pylist() or [""]
 
 
@@ -475,24 +474,24 @@ def _with_prefix(table: pa.Table, prefix: str) -> dict[str, pa.Array]:
 
 
 def _ends(values: pa.Array) -> pa.Array:
-    """The least and the greatest value; never as Python's, which cannot hold every one."""
-    found = pc.min_max(values)
-    return pa.array([found["min"], found["max"]], values.type)
+    """The least and the greatest value, as Arrow's: Python cannot hold every one."""
+    ends = pc.min_max(values)
+    return pa.array([ends["min"], ends["max"]], values.type)
 
 
 def _at_least(ends: pa.Array) -> int:
-    """0, 1 or 2 values: so many there are between two ends at least; without any there are none."""
+    """A lower bound, 0, 1 or 2, of the number of distinct values between two ends."""
     return len(ends) and (1 if ends[0].equals(ends[1]) else 2)
 
 
 def _leaves(hierarchy: Hierarchy, sensitive: bool) -> pa.Array:
-    """The leaves as values are compared with them: of a sensitive column, in `one_spelling`."""
+    """The leaves with which values are compared: of a sensitive column, in `one_spelling`."""
     leaves = pa.array(hierarchy.leaves, pa.string())
     return pc.fill_null(one_spelling(leaves), "") if sensitive else leaves  # no value is ""
 
 
 def _check_spellings(name: str, hierarchy: Hierarchy) -> None:
-    """Refuse leaves that are spellings of one value: they would count as several."""
+    """Refuse leaves that are spellings of one value: they would count as several values."""
     spelled = pc.value_counts(one_spelling(pa.array(hierarchy.leaves, pa.string())).drop_null())
     twice = pc.sum(pc.greater(spelled.field("counts"), 1)).as_py()
     if twice:

@@ -1,9 +1,9 @@
-"""Round numbers and dates that lie between two values, as a plan may show them for a cut.
+"""Round numbers and dates between two values, which a plan may show for a cut.
 
-Round means on a coarse grid: the multiples of a power of ten, the first days of centuries, decades,
-years and months, midnights, full hours, minutes and seconds. Every grid holds the coarser ones of
-its kind. That is what `mondrian_ops.core.disclosure` builds on: of two different round values the
-distance is at least the smaller of their two steps.
+A value is round if it lies on a coarse grid: multiples of a power of ten, first days of centuries,
+decades, years and months, midnights, full hours, minutes and seconds. Every grid contains the
+coarser ones of its kind. `mondrian_ops.core.disclosure` relies on it: two different round values
+are at least the smaller of their steps apart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Round", "round_between"]
 _SECONDS_PER_DAY = 86_400
 _CENTURY, _DECADE = 100, 10
 _HOUR, _MINUTE = 3_600, 60
-# Of these Arrow reads the text: the years 1 to 9999.
+# The years 1 to 9999, whose text Arrow reads.
 _FIRST_SECOND = int(np.datetime64("0001-01-01", "s").astype(np.int64))
 _LAST_SECOND = int(np.datetime64("9999-12-31T23:59:59", "s").astype(np.int64))
 
@@ -33,10 +33,10 @@ Json: TypeAlias = int | float | str
 
 
 class Round(NamedTuple):
-    """A value on a grid, and its neighbours there; all as JSON has values of the column's type.
+    """A value on a grid, and its neighbours there; all as JSON.
 
-    ``low`` and ``high`` are one step below and above ``value``. None stands for a neighbour that
-    the type does not hold, so that every value on that side lies before it.
+    ``low`` and ``high`` are one step below and above ``value``; None: the column's type holds no
+    value so far.
     """
 
     value: Json
@@ -45,7 +45,7 @@ class Round(NamedTuple):
 
 
 def round_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
-    """The roundest value above ``low`` and below ``high``, the least of them where there are more.
+    """The value above ``low`` and below ``high`` on the coarsest grid; of several the least.
 
     Both are of one type. None where there is no such value, or the type is not one of numbers,
     dates or timestamps.
@@ -63,11 +63,11 @@ def _number_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
     if not all(map(math.isfinite, ends)):
         return None
     above, below = map(Fraction, ends)
-    if above < 0 < below:  # on every grid, so that no step is too long for it
+    if above < 0 < below:  # 0 lies on every grid
         return Round(_number("0", low.type), None, None)
     for power in _powers(above, below, low.type):
         least = above // Fraction(10) ** power + 1
-        for times in (least, least + 1):  # as the type holds it, the first may be `low` itself
+        for times in (least, least + 1):  # rounded to the type, the first may be `low`
             value, *beside = (_number(f"{times + by}e{power}", low.type) for by in (0, -1, 1))
             if value is not None and above < _exact(value, low.type) < below:
                 return Round(value, *beside)
@@ -79,7 +79,7 @@ def _exact(value: Json, type_: pa.DataType) -> Fraction:
 
 
 def _powers(above: Fraction, below: Fraction, type_: pa.DataType) -> Iterator[int]:
-    """The powers of ten to try, the largest first; the last have several multiples in between."""
+    """The powers of ten to try, the largest first; the last have several multiples in range."""
     first = _magnitude(max(abs(above), abs(below)))
     last = _magnitude(below - above) - 2
     if pa.types.is_decimal(type_):
@@ -93,7 +93,7 @@ def _magnitude(value: Fraction) -> int:
 
 
 def _number(text: str, type_: pa.DataType) -> Any:
-    """A whole number times a power of ten as JSON has it, None where the type does not hold it."""
+    """A decimal number as JSON; None where the type does not hold it."""
     if pa.types.is_floating(type_):
         value = float(text)
         return value if abs(value) <= float(np.finfo(type_.to_pandas_dtype()).max) else None
@@ -128,7 +128,7 @@ def _moment_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
 
 
 def _moments(above: int, days_only: bool) -> Iterator[tuple[int, int, int]]:
-    """The first moment above a second on each grid, the coarsest first, and its neighbours.
+    """The first moment after a second on each grid, coarsest first, with its neighbours.
 
     All in seconds since 1970-01-01.
     """

@@ -1,8 +1,8 @@
-"""Which entities a drop holds, in constant size: the least of their keyed hashes (KMV).
+"""A sketch of constant size of the entities in a drop: their least keyed hashes (KMV).
 
 K. Beyer, P. J. Haas, B. Reinwald, Y. Sismanis and R. Gemulla, "On synopses for distinct-value
-estimation under multiset operations", SIGMOD 2007. Hashes of a secret key are uniform, so the least
-ones are a random sample of the entities, and the same sample in every drop that holds them.
+estimation under multiset operations", SIGMOD 2007. Keyed hashes are uniform, so the least ones are
+a random sample of the entities, and the same sample in every drop that has them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 __all__ = ["ENOUGH", "SIZE", "Sketch"]
 
 SIZE = 4096
-"""Hashes that are kept. A share estimated from all of them errs by 0.8 points at most, as a rule
-(one standard deviation, half of 1/sqrt(SIZE))."""
+"""Hashes kept. The standard error of a share estimated from them is at most 0.8 points, half of
+1/sqrt(SIZE)."""
 
 ENOUGH = 30
-"""Hashes of a drop by which an overlap can be seen: of a whole one all, of a tenth 3."""
+"""Hashes of a drop that suffice to see an overlap: a share of one tenth shows in 3 of them."""
 
 _ALL = 1 << 64
 
@@ -32,8 +32,8 @@ _ALL = 1 << 64
 class Sketch:
     """The least hashes of a drop's entities.
 
-    ``least`` (at most SIZE,) uint64, ascending, each once. ``total`` is the sum of the hashes of
-    all rows modulo 2**64, and ``rows`` their number: together they tell one drop from another.
+    ``least`` (at most SIZE,) uint64, ascending and distinct. ``total`` is the sum of the hashes of
+    all rows modulo 2**64, and ``rows`` their number: together they identify a drop.
     """
 
     least: NDArray[np.uint64]
@@ -52,21 +52,21 @@ class Sketch:
         return cls(np.zeros(0, np.uint64))
 
     def merged(self, other: Sketch) -> Sketch:
-        """The sketch of two parts of a drop together; in any order the same."""
+        """The sketch of two parts of a drop together, in any order."""
         least = _least(np.concatenate([self.least, other.least]))
         return Sketch(least, (self.total + other.total) % _ALL, self.rows + other.rows)
 
     @property
     def entities(self) -> int:
-        """How many entities there are, estimated where not all hashes are kept (section 3)."""
+        """The number of entities, estimated where not all hashes are kept (section 3)."""
         if len(self.least) < SIZE:
             return len(self.least)
         return round((SIZE - 1) * _ALL / int(self.least[-1]))
 
     def shared_with(self, other: Sketch) -> tuple[float, float]:
-        """The share of this drop's entities that the other one holds too, and its standard error.
+        """The share of this drop's entities that the other one has, too, and its standard error.
 
-        The error is 0 where all are known; with no hash to compare, so is the share.
+        The error is 0 where all hashes are known; without a hash to compare, so is the share.
         """
         own, sampled = self._below(other)
         if not len(own):
@@ -75,24 +75,23 @@ class Sketch:
         return share, float(np.sqrt(share * (1 - share) / len(own))) if sampled else 0.0
 
     def tells_of(self, other: Sketch) -> bool:
-        """Whether an overlap would show: not where this drop is that much smaller than the other
-        that hardly any of its hashes can be compared."""
+        """Whether an overlap would show: not if this drop is so much smaller than the other that
+        hardly any of its hashes can be compared."""
         own, sampled = self._below(other)
         return not sampled or len(own) >= ENOUGH
 
     def _below(self, other: Sketch) -> tuple[NDArray[np.uint64], bool]:
-        """The hashes of this drop that can be compared, and whether they are a sample of them.
+        """The hashes of this drop that can be compared, and whether they are only a sample.
 
-        Below the lesser of both bounds the sketches hold all hashes of their drops: what they have
-        in common there is what a sample of this drop has in common with all of the other (section
-        4).
+        Up to the lesser of both greatest hashes, the sketches have all hashes of their drops: so
+        a sample of this drop is compared with all of the other (section 4).
         """
         bounds = [int(each.least[-1]) for each in (self, other) if len(each.least) == SIZE]
         bound = np.uint64(min(bounds, default=_ALL - 1))
         return self.least[self.least <= bound], bool(bounds) and bool(len(self.least))
 
     def is_drop_of(self, other: Sketch) -> bool:
-        """Whether both are of one drop: the same entities, with as many rows each."""
+        """Whether both are sketches of one drop: the same entities, with as many rows each."""
         return (self.rows, self.total) == (other.rows, other.total)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,14 +100,14 @@ class Sketch:
         return {"rows": self.rows, "total": f"{self.total:016x}", "least": least}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Sketch:
+    def from_json(cls, value: Mapping[str, Any]) -> Sketch:
         """The sketch that `to_json` gave; raises ValueError, KeyError or TypeError on others."""
-        least = np.frombuffer(base64.b64decode(told["least"], validate=True), "<u8")
-        total, rows = int(told["total"], 16), operator.index(told["rows"])
+        least = np.frombuffer(base64.b64decode(value["least"], validate=True), "<u8")
+        total, rows = int(value["total"], 16), operator.index(value["rows"])
         if rows < len(least) or (rows and not len(least)):
-            raise ValueError("rows that are no entity's")
+            raise ValueError("rows without entities, or entities without rows")
         if not (np.array_equal(_least(least), least) and 0 <= total < _ALL):
-            raise ValueError("hashes that no drop has")
+            raise ValueError("hashes that are not ascending and distinct, or a total out of range")
         return cls(least.astype(np.uint64), total, rows)
 
 

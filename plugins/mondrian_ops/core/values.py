@@ -22,15 +22,15 @@ __all__ = [
     "writable",
 ]
 
-# Format characters (zero-width spaces, joiners, marks of direction), and those letters, marks and
-# symbols that show nothing: the grapheme joiner, fillers of Hangul, inherent vowels of Khmer,
-# selectors of variants, the blank of Braille; and what Unicode has set aside to show nothing.
+# Invisible characters: format characters (zero-width spaces, joiners, direction marks), the
+# grapheme joiner, Hangul fillers, inherent vowels of Khmer, variation selectors, the Braille blank,
+# and what Unicode reserves as ignorable.
 _UNSEEN = (
     r"[\p{Cf}\x{034F}\x{115F}\x{1160}\x{3164}\x{FFA0}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{2800}"
     r"\x{2065}\x{FE00}-\x{FE0F}\x{FFF0}-\x{FFF8}\x{E0000}-\x{E0FFF}]+"
 )
 _BLANKS = r"[\p{Z}\p{Cc}]+"
-_PLAIN = "^[!-~]+( [!-~]+)*$"  # ASCII without a blank too many: in the form already
+_PLAIN = "^[!-~]+( [!-~]+)*$"  # ASCII words, one space apart: needs no change
 
 
 def text_of(values: pa.Array) -> pa.Array:
@@ -49,7 +49,7 @@ def one_spelling(values: pa.Array) -> pa.Array:
     diverse values; they are published as they are in the source. Empty and blank texts become
     missing.
 
-    Characters that show nothing are left out, the rest is brought into Unicode's form NFKC
+    Invisible characters are left out, the rest is brought into Unicode's form NFKC
     (characters composed, compatibility forms replaced by what they stand for), and blanks of any
     kind become one space between words. Upper and lower case remain different.
     """
@@ -66,8 +66,8 @@ def one_spelling(values: pa.Array) -> pa.Array:
 
 
 def json_value(value: pa.Scalar) -> int | float | str | bool:
-    """A value as JSON can hold it: itself, or its text, which casts back to the value's type."""
-    if not pa.types.is_temporal(value.type):  # of which Python cannot hold every one
+    """A value as JSON: itself, or its text, which casts back to the value's type."""
+    if not pa.types.is_temporal(value.type):  # Python cannot hold every one
         plain = value.as_py()
         if isinstance(plain, int | str) or (isinstance(plain, float) and math.isfinite(plain)):
             return plain
@@ -77,15 +77,15 @@ def json_value(value: pa.Scalar) -> int | float | str | bool:
 
 
 def _offset_shows(moment: pa.TimestampScalar) -> bool:
-    """Whether its zone was whole minutes from UTC then, as texts tell it: local times of before
-    1900 often were not."""
+    """Whether the zone's offset from UTC was whole minutes then, as text has it: before 1900 it
+    often was not."""
     offset = pc.local_timestamp(moment).cast(pa.int64()).as_py() - moment.value
     return bool(offset % (ticks_per_day(moment.type) // 1440) == 0)
 
 
 def read_value(value: int | float | str | bool, type_: pa.DataType) -> pa.Scalar:
-    """The value of a type that `json_value` gave; raises ArrowInvalid on a text that is none."""
-    if pa.types.is_time(type_):  # Arrow casts no text to a time of day, but to a timestamp
+    """The value of a type from what `json_value` gave; raises ArrowInvalid on an invalid text."""
+    if pa.types.is_time(type_):  # Arrow casts text to timestamps, but not to times of day
         return pa.scalar(f"1970-01-01 {value}").cast(pa.timestamp(type_.unit)).cast(type_)
     if isinstance(value, str) and not pa.types.is_string(type_):
         return pa.scalar(value).cast(type_)
@@ -93,8 +93,8 @@ def read_value(value: int | float | str | bool, type_: pa.DataType) -> pa.Scalar
 
 
 def writable(value: pa.Scalar) -> bool:
-    """Whether the text of a date, a time or a moment can be read back: Arrow reads four digits of
-    a year."""
+    """Whether the text of a date, a time or a timestamp can be read back: Arrow reads years of four
+    digits."""
     try:
         read_value(json_value(value), value.type)
     except pa.ArrowInvalid:
@@ -103,7 +103,7 @@ def writable(value: pa.Scalar) -> bool:
 
 
 def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
-    """The greatest value of a type below ``edge``, as `json_value` has it."""
+    """The greatest value of a type below ``edge``, as JSON."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_date(type_):
@@ -118,14 +118,14 @@ def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
             return str(Decimal(edge).quantize(last, ROUND_CEILING) - last)
     if pa.types.is_float64(type_):
         return float(np.nextafter(edge, -np.inf))
-    with np.errstate(over="ignore"):  # an edge beyond what the type holds
+    with np.errstate(over="ignore"):  # the type may not hold the edge
         narrow = np.float32(edge)
-    below = float(narrow) < edge  # as float64: NumPy would round the edge to compare them
+    below = float(narrow) < edge  # compare as float64: NumPy would round the edge to float32
     return float(narrow if below else np.nextafter(narrow, np.float32(-np.inf)))
 
 
 def date_or_number(edges: NDArray[np.float64], type_: pa.DataType) -> pa.Array:
-    """The ends of cells as they are published: numbers or, of dates and timestamps, dates."""
+    """The ends of cells as they are published: numbers, or dates of dates and timestamps."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_temporal(type_):

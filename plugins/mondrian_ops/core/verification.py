@@ -1,7 +1,7 @@
 """Whether a release may be published: the job's requirements, checked on the release as written.
 
-Nothing here is shared with the cutting. The definitions are taken from the papers anew, on the
-counts of :mod:`mondrian_ops.core.release_count`, and every requirement is checked on every class.
+This module shares no code with the cutting. It implements the papers' definitions anew, on the
+counts of :mod:`mondrian_ops.core.release_count`, and checks every requirement on every class.
 l-diversity does not count the missing value of a sensitive column, unless the job says
 ``missing_sensitive: value``; for t-closeness it is one value like any other.
 """
@@ -54,10 +54,10 @@ class Verdict:
 
     Attributes:
         passed: the release may be published.
-        achieved: ``k``; ``l`` where there are sensitive columns, by the job's definition and the
-            least of them; ``t`` where the job asks for it, the greatest of them.
+        achieved: ``k``; ``l``, by the job's definition, of the sensitive column that has least;
+            ``t``, where the job requires it, of the column that has most.
         checked: the requirements, one line each.
-        failures: what failed, one line each, with class numbers and sizes but no values.
+        failures: one line each, with numbers and sizes of classes, but no values.
     """
 
     passed: bool
@@ -91,9 +91,9 @@ def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def counter_of(job: Job, columns: Sequence[str], rows_only: bool = False) -> ReleaseCounter:
-    """A counter of the release that has these columns, for :func:`check` with this job.
+    """A counter of a release with these columns, for :func:`check` with this job.
 
-    ``rows_only``: nobody knows any more whose row each row is.
+    ``rows_only``: the person of each row is no longer known.
     """
     with_persons = job.entity_id is not None and not rows_only
     names = published_columns(job, columns)
@@ -112,10 +112,10 @@ def check(
         count: from a counter of :func:`counter_of`.
         job: the requirements.
         hierarchies: by sensitive column, for the hierarchical distance of t-closeness.
-        rows_only: where the job counts persons, accept that k rows are all that can be checked.
+        rows_only: where the job counts persons, check k rows instead.
 
     Raises:
-        PrivacyError: something that the job asks for was not counted.
+        PrivacyError: something that the job requires was not counted.
     """
     if not count.rows:
         return Verdict(False, {}, (), ("the release has no rows",))
@@ -125,17 +125,17 @@ def check(
     return Verdict(
         passed=not failures,
         achieved=_achieved(requirements),
-        checked=tuple(each.name for each in requirements if each.asked is not None),
+        checked=tuple(each.name for each in requirements if each.level is not None),
         failures=tuple(failures),
     )
 
 
 class _Requirement(NamedTuple):
-    """One requirement, and what each class has of it."""
+    """One requirement, and its measure in each class."""
 
     key: str  # k, l or t
     name: str
-    asked: float | None  # None: measured, but not asked for
+    level: float | None  # None: measured, but not required
     measured: Measure
     at_most: bool = False  # t is a ceiling, k and l are floors
 
@@ -149,13 +149,13 @@ class _Requirement(NamedTuple):
         return value
 
     def failure(self, count: ReleaseCount) -> str | None:
-        """What is wrong, None if nothing is."""
-        if self.asked is None:
+        """The text of a failure; None: every class satisfies the requirement."""
+        if self.level is None:
             return None
         if self.at_most:
-            good = self.measured <= self.asked + TOLERANCE
+            good = self.measured <= self.level + TOLERANCE
         else:
-            good = self.measured >= self.asked * (1 - TOLERANCE)
+            good = self.measured >= self.level * (1 - TOLERANCE)
         failing = count.classes - int(np.count_nonzero(good))  # NaN is not good
         if not failing:
             return None
@@ -170,7 +170,7 @@ class _Requirement(NamedTuple):
 def _requirements(
     count: ReleaseCount, job: Job, hierarchies: Mapping[str, Hierarchy], rows_only: bool
 ) -> list[_Requirement]:
-    found = [_anonymity(count, job, rows_only)]
+    requirements = [_anonymity(count, job, rows_only)]
     for name in job.sensitive:
         if name not in count.sensitive:
             raise PrivacyError(f"sensitive column {name!r} was not counted")
@@ -185,12 +185,12 @@ def _requirements(
         else:
             counted, sizes = _present(sensitive, count.class_sizes)
         diversity = _DIVERSITIES[job.diversity](counted, sizes, job.c or math.nan)
-        found.append(_Requirement("l", title, job.l, diversity))
+        requirements.append(_Requirement("l", title, job.l, diversity))
         if job.t is not None:
             title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
             distance = _distance(job.t_distance, name, sensitive, count, hierarchies)
-            found.append(_Requirement("t", title, job.t, distance, at_most=True))
-    return found
+            requirements.append(_Requirement("t", title, job.t, distance, at_most=True))
+    return requirements
 
 
 def _anonymity(count: ReleaseCount, job: Job, rows_only: bool) -> _Requirement:
@@ -215,7 +215,7 @@ def _achieved(requirements: Sequence[_Requirement]) -> dict[str, float]:
 
 
 def _wrong_columns(count: ReleaseCount, job: Job) -> list[str]:
-    """Columns that must not be there, and quasi-identifiers that the count left out."""
+    """Columns that must not be published, and quasi-identifiers that were not counted."""
     expected = published_columns(job, count.columns)
     wrong = [
         f"quasi-identifier column {name!r} was not counted"
@@ -243,8 +243,8 @@ def _wrong_columns(count: ReleaseCount, job: Job) -> list[str]:
 
 
 def _present(sensitive: SensitiveCount, sizes: Measure) -> tuple[SensitiveCount, Measure]:
-    """The values of the rows that have one, and how many such rows each class has."""
-    if not sensitive.totals[0]:  # then nothing is copied, which may be large
+    """The count of the rows that have a value, and the number of these in each class."""
+    if not sensitive.totals[0]:  # copy nothing, as it may be large
         return sensitive, sizes
     has_value = sensitive.codes > 0
     counted = replace(
@@ -320,7 +320,7 @@ def _distance(
 def _equal(classes: Measure, codes: Measure, counts: Measure, sizes: Measure) -> Floats:
     """Half the sum of differences of shares (section 5.2, equal distance).
 
-    A pair of class and code may be there more than once; its counts add up.
+    A pair of class and code may occur more than once; its counts add up.
     """
     whole = np.bincount(codes, weights=counts) / sizes.sum()
     values = len(whole)
@@ -335,9 +335,9 @@ def _equal(classes: Measure, codes: Measure, counts: Measure, sizes: Measure) ->
 def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
     """Earth mover's distance over the order of the values (section 5.2, ordered distance).
 
-    The mean over all values but one of |P - Q|, the cumulated shares of class and release. Within
-    a class P is constant from one present value to the next, and Q rises: the sum over such a
-    stretch is had from the prefix sums of Q and the place where Q passes P.
+    The mean over all values but one of |P - Q|, the cumulative shares of class and release. In a
+    class, P is constant from one present value to the next, while Q rises: the sum over such a
+    stretch follows from the prefix sums of Q and the place where Q passes P.
     """
     rank, ranks = _ranks(sensitive)
     if ranks == 1:
@@ -347,7 +347,7 @@ def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
     start = rank[sensitive.codes][order]
     _, first = np.unique(classes, return_index=True)
     stop = np.roll(start, -1)
-    stop[first - 1] = ranks  # the last of each class: before a first one, or at the end
+    stop[first - 1] = ranks  # of the last pair of each class, which is before the next's first
     cumulated = np.cumsum(counts)
     p = (cumulated - (cumulated[first] - counts[first])[classes]) / sizes[classes]
     totals = np.zeros(ranks)
@@ -363,7 +363,7 @@ def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
 
 
 def _ranks(sensitive: SensitiveCount) -> tuple[NDArray[np.int64], int]:
-    """(codes,) rank of each value that occurs, the missing one first; and how many there are."""
+    """(codes,) the rank of each value that occurs, the missing one first; the number of ranks."""
     by_value = pc.sort_indices(sensitive.values).to_numpy().astype(np.int64)
     ascending = np.concatenate([[0], by_value + 1])
     ascending = ascending[sensitive.totals[ascending] > 0]
@@ -375,7 +375,7 @@ def _ranks(sensitive: SensitiveCount) -> tuple[NDArray[np.int64], int]:
 def _hierarchical(
     name: str, sensitive: SensitiveCount, sizes: Measure, hierarchy: Hierarchy
 ) -> Floats:
-    """Earth mover's distance over a tree (section 5.3), the missing value right under the root.
+    """Earth mover's distance over a tree (section 5.3), the missing value a child of the root.
 
     Two values whose lowest common ancestor is ``r`` of ``H`` levels up are ``r / H`` apart. In
     such a tree the distance is the mean, over the levels below the root, of the equal distance

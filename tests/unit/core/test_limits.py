@@ -14,7 +14,7 @@ SECURITY = Path(__file__).parents[3] / "docs" / "security.md"
 
 def test_a_setting_changes_some_limits_and_leaves_the_others(monkeypatch):
     monkeypatch.setenv(VARIABLE, "columns = 20_000, csv_line=64MiB\n text=1kib,, page=")
-    with pytest.raises(JobError, match="'page=' is no limit"):
+    with pytest.raises(JobError, match="'page=' is not valid"):
         limits.limit("columns")
     monkeypatch.setenv(VARIABLE, "columns = 20_000, csv_line=64MiB\n text=1kib,,")
     assert limits.limit("columns") == 20_000
@@ -28,12 +28,12 @@ def test_a_setting_changes_some_limits_and_leaves_the_others(monkeypatch):
     ("setting", "message"),
     [
         ("column=5", r"no limit 'column' \(did you mean 'columns'\?\)"),
-        ("columns", "'columns' is no limit; write NAME=NUMBER"),
-        ("columns=many", "'columns=many' is no limit"),
-        ("columns=0", "'columns=0' is no limit"),
-        ("columns=-1", "'columns=-1' is no limit"),
-        ("columns=1MiB", "'columns=1MiB' is no limit"),
-        ("text=1TiB", "'text=1TiB' is no limit"),
+        ("columns", "'columns' is not valid; write NAME=NUMBER"),
+        ("columns=many", "'columns=many' is not valid"),
+        ("columns=0", "'columns=0' is not valid"),
+        ("columns=-1", "'columns=-1' is not valid"),
+        ("columns=1MiB", "'columns=1MiB' is not valid"),
+        ("text=1TiB", "'text=1TiB' is not valid"),
     ],
 )
 def test_what_a_setting_cannot_say(setting, message):
