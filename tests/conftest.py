@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from examples import register_profiles
 from groups import group_of, in_order, tier_of
+from mondrian_ops.core import limits
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -34,6 +36,13 @@ os.environ.update(
 register_profiles()
 
 pytest_plugins = ["servers.fixtures"]
+
+
+@pytest.fixture(autouse=True)
+def limits_of_the_environment() -> Iterator[None]:
+    """Whoever runs a task in this process lets other limits hold in it."""
+    yield
+    limits.use(None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources, and the releases of the jobs that have run."""
     folder = tmp_path_factory.mktemp("golden")
     make_sources(folder)
+    (folder / "out").mkdir()  # as the first release leaves it
     return folder
 
 

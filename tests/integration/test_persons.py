@@ -307,7 +307,7 @@ def test_a_class_of_too_few_persons_is_refused(parted):
 def test_persons_of_other_rows_are_refused(parted):
     persons = parted.persons(0)
     parted.directory.write_persons(parted.digest(0), persons[:-1])
-    with pytest.raises(PrivacyError, match="its persons cannot be counted"):
+    with pytest.raises(PrivacyError, match="persons cannot be counted"):
         parted.wrap_up()
     assert not Path(parted.job.output).exists()
 

@@ -247,7 +247,7 @@ def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job
 def _refuse_twins(names: Sequence[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
-            raise InputError(f"column {name!r} is there twice; rename one of the two")
+            raise InputError(f"duplicate column {name!r}; rename one of the two")
 
 
 def _data_of(table: Any, job: Job) -> tuple[pa.Table, list[str]]:

@@ -11,7 +11,6 @@ import pytest
 from airflow.sdk import DAG
 
 from mondrian_ops import storage
-from mondrian_ops.core import limits
 from mondrian_ops.storage import Archive
 
 NAMED = "a_spark, nowhere, spark_connect_default"
@@ -72,7 +71,6 @@ def allowed(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_SPARK_CONF", "spark.*")
     yield
     storage.use_policy(None)
-    limits.use(None)
 
 
 @pytest.fixture
