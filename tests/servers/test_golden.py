@@ -62,9 +62,15 @@ def test_a_release_on_a_store(name: str, store: Store, tmp_path: Path) -> None:
     ],
 )
 def test_a_release_of_spark(
-    name: str, spark: dict[str, str], spark_cluster: SparkCluster, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    spark: dict[str, str],
+    folder: Path,
+    spark_cluster: SparkCluster,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SPARK_REMOTE", spark_cluster.remote)
     job = {**job_of(name), "engine": "spark", "spark": spark}
+    # Executors have a working directory of their own.
+    job |= {key: str(folder / job[key]) for key in ("input", "output")}
     report = run(job)
     expect("releases.json", name, figures(report, pq.read_table(job["output"]), name in BY_LOT))

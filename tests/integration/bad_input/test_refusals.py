@@ -415,13 +415,13 @@ def test_a_frame_of_mixed_types():
 def test_a_table_with_a_column_twice():
     table = pa.table([pa.array([77317731, 2]), pa.array([1, 2])], names=["age", "age"])
     job = {"k": 2, "quasi_identifiers": ["age"]}
-    refused(lambda: anonymize(table, job), InputError, "'age'", "twice")
+    refused(lambda: anonymize(table, job), InputError, "'age'", "duplicate")
 
 
 def test_a_frame_with_a_column_twice():
     frame = pd.DataFrame([[77317731, 1], [2, 2]], columns=["age", "age"])
     job = {"k": 2, "quasi_identifiers": ["age"]}
-    refused(lambda: anonymize(frame, job), InputError, "'age'", "twice")
+    refused(lambda: anonymize(frame, job), InputError, "'age'", "duplicate")
 
 
 @pytest.mark.parametrize("rows", [0, 1])

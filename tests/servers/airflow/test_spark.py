@@ -229,7 +229,7 @@ def told_to_drivers(site):
     """What the drivers are told by their environments, once the cluster runs one."""
     seen = []
     wait_until(lambda: bool(seen.extend(environments_of_drivers(site)) or seen))
-    assert all("SPARK_MONDRIAN_OPS_ORDER" in each for each in seen)
+    assert all("SPARK_MONDRIAN_OPS_REQUEST" in each for each in seen)
     return {value for each in seen for value in each.values()}
 
 
