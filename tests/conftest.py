@@ -35,7 +35,7 @@ os.environ.update(
 
 register_profiles()
 
-pytest_plugins = ["servers.fixtures"]
+pytest_plugins = ["golden.fixtures", "servers.fixtures"]
 
 
 @pytest.fixture(autouse=True)

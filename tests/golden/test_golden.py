@@ -17,26 +17,12 @@ import pytest
 from golden.figures import figures, points
 from golden.jobs import BY_LOT, REFUSALS, RELEASES, job_of
 from golden.running import command, expect, run, write_job
-from golden.sources import make_sources
 from mondrian_ops import anonymize
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:+]+")
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources, and the releases of the jobs that have run."""
-    folder = tmp_path_factory.mktemp("golden")
-    make_sources(folder)
-    (folder / "out").mkdir()  # as the first release leaves it
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths of jobs, and so of errors, are relative."""
-    monkeypatch.chdir(folder)
+pytestmark = pytest.mark.usefixtures("golden_folder")
 
 
 @pytest.mark.parametrize("name", RELEASES)
@@ -58,18 +44,18 @@ def test_a_release_in_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_refusal(name: str, folder: Path) -> None:
+def test_a_refusal(name: str, golden_folder: Path) -> None:
     job = job_of(name)
     if name == "a weaker release":
         run({**job, "k": 5})
     if name == "people released before" and not Path("ledger").exists():
         run({**job, "output": "out/ledger"})
     path = write_job(job)
-    before = sorted(folder.rglob("*"))
+    before = sorted(golden_folder.rglob("*"))
     done = command("run", path, "--quiet")
-    assert sorted(folder.rglob("*")) == before
+    assert sorted(golden_folder.rglob("*")) == before
     assert not done.out
-    said = TIME.sub("TIME", done.err.replace(str(folder), "").replace(str(REPOSITORY), ""))
+    said = TIME.sub("TIME", done.err.replace(str(golden_folder), "").replace(str(REPOSITORY), ""))
     expect("refusals.json", name, {"status": done.status, "error": said})
 
 

@@ -10,25 +10,12 @@ import pytest
 from golden.figures import figures
 from golden.jobs import BY_LOT, job_of
 from golden.running import expect, run
-from golden.sources import make_sources
 from servers.spark import SparkCluster
 from servers.stores import Store
 
 APPLICATION = {"shape": "application"}
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources."""
-    folder = tmp_path_factory.mktemp("golden")
-    make_sources(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths of jobs are relative."""
-    monkeypatch.chdir(folder)
+pytestmark = pytest.mark.usefixtures("golden_folder")
 
 
 @pytest.mark.parametrize("name", ["median", "CSV", "pushdown", "scatter", "persons", "tds"])
@@ -64,13 +51,13 @@ def test_a_release_on_a_store(name: str, store: Store, tmp_path: Path) -> None:
 def test_a_release_of_spark(
     name: str,
     spark: dict[str, str],
-    folder: Path,
+    golden_folder: Path,
     spark_cluster: SparkCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SPARK_REMOTE", spark_cluster.remote)
     job = {**job_of(name), "engine": "spark", "spark": spark}
     # Executors have a working directory of their own.
-    job |= {key: str(folder / job[key]) for key in ("input", "output")}
+    job |= {key: str(golden_folder / job[key]) for key in ("input", "output")}
     report = run(job)
     expect("releases.json", name, figures(report, pq.read_table(job["output"]), name in BY_LOT))

@@ -293,7 +293,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     ) -> AbstractBufferedFile:
         kind = {"rb": _Reader, "wb": _Writer}.get(mode)
         if kind is None:
-            raise NotImplementedError(f"HDFS files are read or written whole, not opened {mode!r}")
+            raise ValueError(f"mode {mode!r}: HDFS files are opened 'rb' or 'wb'")
         size = block_size or self.blocksize
         return kind(self, path, mode, size, cache_options=cache_options, **kwargs)
 
