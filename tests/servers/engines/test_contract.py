@@ -73,9 +73,9 @@ def test_sampling(site: Site, engine: Engine, tmp_path: Path) -> None:
 
 def test_counting(site: Site, engine: Engine, tmp_path: Path) -> None:
     run = drafted(begun(site, tmp_path), site.table)
-    told: list[int] = []
-    counts = engine.count(run, scatter=False, told=told.append)
-    assert sum(told) == ROWS
+    seen: list[int] = []
+    counts = engine.count(run, scatter=False, rows_seen=seen.append)
+    assert sum(seen) == ROWS
     check_counts(counts, run, site.table)
     assert not list((tmp_path / "work" / "fragments").iterdir())
 
