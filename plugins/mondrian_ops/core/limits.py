@@ -63,7 +63,7 @@ LIMITS: dict[str, Limit] = {
     "parquet_page": Limit(256 << 20, "bytes"),
     "inflation": Limit(1000),  # times the size of the files
 }
-"""By name; docs/security.md gives the reasons for the defaults."""
+"""By name; docs/security.md describes each."""
 
 _changed: Mapping[str, int] | None = None
 

@@ -70,7 +70,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """NCP and DP of the release, and means per value or class (docs/algorithms.md#losses)."""
+    """NCP and DP of the release, and means per value or class (docs/algorithms.md)."""
 
     DP: float
     NCP: float
