@@ -8,7 +8,7 @@ import pytest
 
 from servers.needs import NEEDS
 
-__all__ = ["group_of", "in_order", "tier_of"]
+__all__ = ["GROUPS", "group_of", "in_order", "tier_of"]
 
 OWN_AIRFLOW, AIRFLOW = "tests of an Airflow of their own", "tests that share an Airflow"
 SPARK = "tests that start Spark, HDFS or S3"
@@ -16,7 +16,7 @@ FRAGILE = "tests that do harm to a Spark of their own"
 FAULTS = "tests that fork from one process that has imported everything"
 PROBES = "tests that share a compiled library"
 _LONGEST_FIRST = (SPARK, OWN_AIRFLOW, AIRFLOW, FRAGILE, FAULTS)
-_GROUPS = {
+GROUPS = {
     "tests/integration/faults/": FAULTS,
     "tests/integration/test_airflow_run.py": AIRFLOW,
     "tests/servers/airflow/test_approval_runs.py": OWN_AIRFLOW,
@@ -28,11 +28,11 @@ _GROUPS = {
     "tests/servers/": SPARK,
     "tests/unit/hooks/test_connections.py": SPARK,
     "tests/unit/native/test_local_search.py": PROBES,
-    "tests/unit/native/test_lookahead.py": PROBES,
+    "tests/unit/native/test_mondrian.py": PROBES,
     "tests/unit/native/test_splitting.py": PROBES,
     "tests/unit/native/test_validity.py": PROBES,
-    "tests/unit/operators/test_places.py": SPARK,
-    "tests/unit/storage/test_archive.py": SPARK,
+    "tests/unit/operators/test_engines.py": SPARK,
+    "tests/unit/storage/test_report_store.py": SPARK,
     "tests/unit/test_landing.py": SPARK,
     "tests/soak/test_nights.py": AIRFLOW,
 }
@@ -49,7 +49,7 @@ def tier_of(item: pytest.Item) -> str:
 def group_of(nodeid: str) -> str:
     """What one process runs, in turn, with the test: its file, or all that need its server."""
     file = nodeid.partition("::")[0]
-    return next((group for path, group in _GROUPS.items() if file.startswith(path)), file)
+    return next((group for path, group in GROUPS.items() if file.startswith(path)), file)
 
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
