@@ -129,7 +129,7 @@ def intermediate_k(rows: int, partitions: int, privacy: Privacy, requested: int 
     """The k of the first phase, never less than that of the release.
 
     By default a fifth of the rows of a part: the level on which such parts agree loses next to no
-    information (docs/algorithms.md has figures).
+    information (benchmarks/RESULTS.md has figures).
     """
     chosen = rows // (INTERMEDIATE_CLASSES * partitions) if requested is None else requested
     return max(privacy.min_class_size, chosen)
