@@ -17,7 +17,7 @@ def run_mapped(job: Job, work: str | None = None) -> dict[str, Any]:
     try:
         parts = travelled(pipeline.parts_to_map(job, work))
         assert parts, "there is no first phase to map"
-        pipeline.count(job, work=work)
+        pipeline.partition(job, work=work, recode=False)
         specialized = [travelled(pipeline.specialize_part(part)) for part in reversed(parts)]
         fragments = travelled(pipeline.recode(work, specialized))
         summaries = [pipeline.anonymize_fragment(each) for each in reversed(fragments)]

@@ -1,4 +1,4 @@
-"""Where the work of a run is done: in this process, or on a Spark cluster.
+"""Where a run works: in this process, or on a Spark cluster.
 
 All engines do the same steps on the same working files, so that the same job gives the same
 classes.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from mondrian_ops.algorithms.planning import Draft, LeafCounts
+    from mondrian_ops.algorithms.planning import LeafCounts
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Fragment, Summary
     from mondrian_ops.engines.run import Run
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["Engine", "RowsSeen", "StepwiseEngine", "engine_of"]
 
 RowsSeen = Callable[[int], None]
-"""Called with the number of rows just seen."""
+"""Called with the number of rows just read."""
 
 
 class Engine(ABC):
-    """Does the work of a run's phases. It is chosen once: by :func:`engine_of`, or in Airflow by
-    the connection that the job names."""
+    """Does the work of a run's phases.
+
+    :func:`engine_of` chooses it; in Airflow the job's connection does.
+    """
 
     @abstractmethod
     def partition(
@@ -33,22 +35,22 @@ class Engine(ABC):
     ) -> Run:
         """Begin a run with the working files ``work`` and divide it into fragments.
 
-        ``begin`` makes the working files, ``divide`` does the steps of the phase. What fails for
-        good leaves no working files.
+        ``begin`` makes the working files, ``divide`` does the steps of the phase. A final error
+        removes the working files.
         """
 
     @abstractmethod
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
-        """Turn fragments, one or all, into parts of the release; summaries as they come."""
+        """Turn fragments, one or all, into parts of the release; yields each summary when done."""
 
     def stop(self) -> None:  # noqa: B027 - not every engine works outside this process
-        """Stop what is being done outside this process."""
+        """Stop work outside this process."""
 
 
 class StepwiseEngine(Engine):
     """An engine that does the steps of a phase one by one.
 
-    ``remote``: whether in other processes, which know a run by its working files only.
+    ``remote``: whether other processes do them, which know a run only by its working files.
     """
 
     remote: ClassVar[bool] = False
@@ -56,7 +58,7 @@ class StepwiseEngine(Engine):
     def partition(
         self, work: str, begin: Callable[[], Run], divide: Callable[[Run, StepwiseEngine], None]
     ) -> Run:
-        """Do it step by step; whatever fails leaves nothing."""
+        """Divide the run here; any error removes the working files."""
         from mondrian_ops.storage import WorkDir
 
         try:
@@ -68,29 +70,27 @@ class StepwiseEngine(Engine):
         return run
 
     @abstractmethod
-    def draft(self, run: Run, rows_seen: RowsSeen) -> Draft:
-        """One pass over the source: its profile, and what is decided on a sample of its rows.
+    def draft(self, run: Run, rows_seen: RowsSeen) -> None:
+        """Profile the source in one pass, decide on a sample of its rows, and save the draft.
 
-        Where columns are recoded as a whole, the run knows the frequencies of their combinations
-        then.
+        Where columns are recoded as a whole, the run has the frequencies of their combinations
+        afterwards.
         """
 
     @abstractmethod
     def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
-        """One pass over the source: count it against the draft's plan; scatter it if asked."""
+        """Count the source by leaf of the draft's plan in one pass; with ``scatter``, write the
+        rows of each leaf to the working files too."""
 
     @abstractmethod
     def recode(self, run: Run) -> None:
-        """Decide what the values of each column become, where columns are recoded as a whole.
-
-        The recoding is left in the working files.
-        """
+        """Choose and save the recoding, where columns are recoded as a whole."""
 
 
 def engine_of(job: Job, cores: int | None = None) -> StepwiseEngine:
     """The engine that a job names, as this process's environment describes it.
 
-    ``cores`` are those of the local one; by default all that this process may use.
+    ``cores``: for the local engine; by default all that this process may use.
     """
     if job.engine == "spark":
         from mondrian_ops.engines.spark import SparkEngine, session_of

@@ -1,10 +1,9 @@
-"""What Spark's executors do: the steps of the phases, Arrow batches in and Arrow batches out.
+"""The steps of the phases as Spark's executors do them: Arrow batches in, Arrow batches out.
 
-Between the steps there are messages: ``number`` is the Spark partition that one is for, ``part``
-orders the messages of a partition, ``kind`` tells what ``content`` is, an Arrow IPC stream or JSON.
-Rows of the dataset travel in whole tables, so that their Arrow types stay what they were and no
-row is ever taken apart by the JVM. It sees pieces of messages, for of each it makes several copies.
-An error that is final travels as a message of its own.
+Steps exchange messages. ``number`` is the Spark partition that a message goes to, ``part`` orders
+the messages of a partition, ``kind`` tells what ``content`` is, an Arrow IPC stream or JSON. Rows
+travel as whole tables, which keep their Arrow types and which the JVM does not take apart. Messages
+are sent in pieces because the JVM copies each several times. A final error travels as a message.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ shipping.bootstrap()
 import json  # noqa: E402 - what follows is imported from the unpacked package
 from collections.abc import Callable, Iterable, Iterator  # noqa: E402
 from functools import lru_cache  # noqa: E402
+from operator import attrgetter  # noqa: E402
 from typing import Any, NamedTuple  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
-from mondrian_ops import storage  # noqa: E402
-from mondrian_ops.algorithms import planning  # noqa: E402
 from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding import choose_recoding, first_phase  # noqa: E402
 from mondrian_ops.algorithms.specialization import Level  # noqa: E402
@@ -30,10 +28,9 @@ from mondrian_ops.core import errors  # noqa: E402
 from mondrian_ops.core.entities import LeafEntities  # noqa: E402
 from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
 from mondrian_ops.engines import fragment  # noqa: E402
-from mondrian_ops.engines.counting import Counting  # noqa: E402
 from mondrian_ops.engines.handover import Fragment  # noqa: E402
-from mondrian_ops.engines.profiling import Profiling  # noqa: E402
 from mondrian_ops.engines.run import Run, RunLocation  # noqa: E402
+from mondrian_ops.engines.scan import Counting, Profiling, count_rows, make_draft  # noqa: E402
 from mondrian_ops.storage import Split  # noqa: E402
 
 PIECES = "number int, part long, kind string, piece int, pieces int, content binary"
@@ -49,11 +46,12 @@ _SCHEMA = pa.schema(
 )
 _PIECE_BYTES = 4 << 20
 _ERROR = "error:"
-_ROW_BITS = 44  # of a message's part, for the number of its first row
+_ROW_BITS = 44  # of the part of a message with routed rows: the number of its first row
+_PART = attrgetter("part")
 
 
 class Message(NamedTuple):
-    """What one step tells the next; one of several pieces has no twin but in its content."""
+    """A message from one step to the next; ``number``, ``part`` and ``kind`` identify it."""
 
     number: int
     part: int
@@ -96,7 +94,7 @@ class Step:
         self._location = location
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Answer the messages of one Spark partition, a batch for each piece of an answer."""
+        """Answer the messages of one Spark partition: a batch for each piece of an answer."""
         try:
             with errors.values_withheld():
                 for answer in self._work(_run(self._location), messages_of(batches)):
@@ -117,11 +115,10 @@ def pieces_of(message: Message) -> Iterator[pa.RecordBatch]:
 
 
 def messages_of(batches: Batches) -> Iterator[Message]:
-    """The messages whose pieces come, in any order.
+    """Join pieces, which may come in any order, to messages.
 
-    :raises MondrianOpsError: the one that a message holds.
-    :raises RuntimeError: of a message in several pieces one is missing, or there twice; a task done
-        again brings it.
+    Raises the MondrianOpsError that a message holds, and RuntimeError where a piece is missing or
+    comes twice, which Spark cures by doing the task again.
     """
     incomplete: dict[tuple[int, int, str], dict[int, bytes]] = {}
     for batch in batches:
@@ -129,9 +126,7 @@ def messages_of(batches: Batches) -> Iterator[Message]:
             number, part, kind, piece, pieces, content = row.values()
             arrived = incomplete.setdefault((number, part, kind), {})
             if piece in arrived:
-                raise RuntimeError(
-                    f"piece {piece} of message {(number, part, kind)} is there twice"
-                )
+                raise RuntimeError(f"piece {piece} of message {(number, part, kind)} came twice")
             arrived[piece] = content
             if len(arrived) == pieces:
                 del incomplete[number, part, kind]
@@ -143,6 +138,7 @@ def messages_of(batches: Batches) -> Iterator[Message]:
 
 
 def _raise_error(message: Message) -> None:
+    """Raise the error that a message holds, if it holds one."""
     if message.kind.startswith(_ERROR):
         kind: type[Exception] = getattr(errors, message.kind.removeprefix(_ERROR))
         raise kind(message.content.decode())
@@ -157,82 +153,79 @@ def _run(location: str) -> Run:
 # Phase one: profile the splits, make a draft of all of them, count them
 
 
-def survey(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
-    """What each split holds, and the rows of it that are in the sample and in the pilot."""
+def profile(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
+    """The profile of each split, and its rows in the sample and in the pilot."""
     for message in splits:
         split = Split.from_json(message.value)
         profiling = Profiling(run.dataset, split.first_row)
-        batches = run.dataset.source.batches(profiling.columns, split=split, dictionaries=True)
-        for batch in batches:
-            profiling.take(*profiling.look(batch))
-        yield of_table(0, message.number, "survey", profiling.profiler.so_far().to_table())
-        for name, draw in profiling.draws.items():
-            if draw.taken:
-                yield of_table(0, message.number, name, pa.Table.from_batches(draw.taken))
+        source = run.dataset.source
+        profiling.scan(source.batches(profiling.columns, split=split, dictionaries=True))
+        yield of_table(0, message.number, "profile", profiling.profiler.so_far().to_table())
+        for name, rows in profiling.samples.items():
+            if rows.taken:
+                yield of_table(0, message.number, name, pa.Table.from_batches(rows.taken))
 
 
-def draft(run: Run, surveys: Iterable[Message]) -> Iterator[Message]:
-    """Decide on all that the splits hold; the draft goes to the working files."""
+def draft(run: Run, profiles: Iterable[Message]) -> Iterator[Message]:
+    """Decide on the profiles and samples of all splits, and save the draft."""
     dataset = run.dataset
     profiler = Profiler(dataset.job, dataset.source.schema, dataset.hierarchies)
-    drawn: dict[str, list[Message]] = {"sample": [], "pilot": []}
-    for message in surveys:
-        if message.kind == "survey":  # together they can be far more than what they come to
+    sampled: dict[str, list[Message]] = {"sample": [], "pilot": []}
+    for message in profiles:
+        if message.kind == "profile":  # merged as they come: together they can be far larger
             profiler.merge(PartialProfile.from_table(message.table))
         else:
-            drawn[message.kind].append(message)
-    if not drawn["pilot"]:
-        return  # a partition without work: there is one that has it
-    sample, pilot = (
-        pa.concat_tables([each.table for each in sorted(drawn[kind], key=lambda each: each.part)])
-        for kind in ("sample", "pilot")
-    )
-    run.save_draft(
-        planning.draft(
-            dataset.job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
-        )
-    )
-    if profiler.combinations is not None:
-        run.save_frequencies(run.anonymizer.frequencies(profiler.combinations))
+            sampled[message.kind].append(message)
+    if not sampled["pilot"]:
+        return  # an empty Spark partition beside the one that has all messages
+    sample, pilot = (_joined(messages) for messages in sampled.values())
+    frequencies = make_draft(run, profiler, sample, pilot)
+    if frequencies is not None:
+        run.save_frequencies(frequencies)
     yield of_value(0, "draft", run.draft.sample_rows)
 
 
+def _joined(messages: Iterable[Message]) -> pa.Table:
+    """The tables of messages, by part."""
+    return pa.concat_tables([message.table for message in sorted(messages, key=_PART)])
+
+
 def count(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
-    """What each split holds in each leaf of the plan."""
+    """The counts of each split by leaf of the plan."""
     for message in splits:
-        yield from _counted(run, Counting(run.anonymizer, run.draft.plan), message, None)
+        counts = count_rows(run, False, Split.from_json(message.value))
+        yield of_table(0, message.number, "counts", table_of_counts(counts))
 
 
 def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     """As `count`; the rows of each leaf go to a file of the split's own."""
     for message in splits:
-        with storage.FragmentWriter(run.work, f"{message.number:06d}") as writer:
-            counting = Counting(run.anonymizer, run.draft.plan, run.columns)
-            yield from _counted(run, counting, message, writer)
+        split, writer = Split.from_json(message.value), f"{message.number:06d}"
+        counts = count_rows(run, True, split, writer)
+        yield of_table(0, message.number, "counts", table_of_counts(counts))
 
 
 def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
-    """What all splits hold: nobody else has to see the counts of each."""
+    """The counts of all splits, added up here so that the driver receives one message."""
     counts = Counting(run.anonymizer, run.draft.plan).zeros()
-    nothing = True
+    is_empty = True
     for message in counted:
         add_counts(counts, message.table)
-        nothing = False
-    if nothing:
-        return
-    yield of_table(0, 0, "counts", table_of_counts(counts))
+        is_empty = False
+    if not is_empty:
+        yield of_table(0, 0, "counts", table_of_counts(counts))
 
 
 def specialize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
-    """What the rows of each chosen part by themselves allow; the levels are small."""
+    """The level that the rows of each chosen part allow by themselves; levels are small."""
     for message in chosen:
         level = first_phase(run.anonymizer, run.frequencies, message.value)
         yield of_table(0, message.value, "level", level.to_table())
 
 
 def recode(run: Run, levels: Iterable[Message]) -> Iterator[Message]:
-    """Decide what the values of each column become; that goes to the working files, too."""
-    in_order = sorted(levels, key=lambda message: message.part)
+    """Choose the recoding, from the levels of a first phase if there are any, and save it."""
+    in_order = sorted(levels, key=_PART)
     if not in_order:
         return
     of_parts = [Level.from_table(each.table) for each in in_order if each.kind == "level"]
@@ -240,32 +233,11 @@ def recode(run: Run, levels: Iterable[Message]) -> Iterator[Message]:
     yield of_value(0, "recoding", len(of_parts))
 
 
-def _counted(
-    run: Run, counting: Counting, message: Message, writer: storage.FragmentWriter | None
-) -> Iterator[Message]:
-    counts = counting.zeros()
-    for counted, routed in _split_counted(run, counting, message, writer is None):
-        counts.add(counted)
-        if writer is not None:
-            for leaf, rows in routed:
-                writer.append(leaf, rows)
-    yield of_table(0, message.number, "counts", table_of_counts(counts))
-
-
-def _split_counted(
-    run: Run, counting: Counting, message: Message, dictionaries: bool
-) -> Iterator[tuple[LeafCounts, list[tuple[int, pa.Table]]]]:
-    source = run.dataset.source
-    columns = counting.columns(source.schema.names)
-    split = Split.from_json(message.value)
-    for batch in source.batches(columns, split=split, dictionaries=dictionaries):
-        yield counting.count(batch)
-
-
 def table_of_counts(counts: LeafCounts) -> pa.Table:
-    """Counts that are not 0: ``column`` -1 counts rows, others sensitive values by code.
+    """The counts above 0. ``column`` -1 holds rows by leaf; 0 and more, sensitive values by code.
 
-    ``column`` -2 lists persons as codes. -3 counts rows in cells, -4 lists the persons in them.
+    ``column`` -2 lists the persons of each leaf as codes; -3 holds rows by cell, and -4 lists the
+    persons of each cell.
     """
     tables = [_counted_table(-2, met.leaf, met.person, 1) for met in counts.persons]
     tables += [_counted_table(-4, met.leaf, met.person, 1) for met in counts.cell_persons]
@@ -302,7 +274,7 @@ def add_counts(total: LeafCounts, table: pa.Table) -> None:
     total.meet(in_leaves, in_cells)
 
 
-# Phase two: fragments that are fetched from files, or routed to by Spark's shuffle
+# Phase two: fragments fetched from files, or routed here by Spark's shuffle
 
 
 def anonymize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
@@ -313,15 +285,18 @@ def anonymize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
 
 
 def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
-    """The rows of each split for each fragment, batch by batch, for the Spark partition of that
-    number. Leaf after leaf, as scattered rows are read."""
+    """Send the rows of each split to the Spark partition with the number of their fragment.
+
+    Parts are numbered by leaf, then by row, so that rows arrive in the order of scattered ones.
+    """
     fragment_of = {
         leaf: number for number, leaves in enumerate(run.state.leaves) for leaf in leaves
     }
     counting = Counting(run.anonymizer, run.draft.plan, run.columns)
     for message in splits:
-        row = Split.from_json(message.value).first_row
-        for counted, by_leaf in _split_counted(run, counting, message, False):
+        split = Split.from_json(message.value)
+        row = split.first_row
+        for counted, by_leaf in map(counting.count, counting.batches(run.dataset.source, split)):
             for leaf, rows in by_leaf:
                 yield of_table(fragment_of[leaf], leaf << _ROW_BITS | row, "rows", rows)
             row += int(counted.rows.sum())
@@ -329,9 +304,7 @@ def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 
 def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:
     """Anonymize the one fragment whose rows were routed to this Spark partition."""
-    parts = sorted(routed, key=lambda each: each.part)
-    if not parts:
-        return
-    rows = pa.concat_tables([each.table for each in parts])
-    summary = fragment.anonymize(run, run.state.fragments[parts[0].number], rows)
-    yield of_value(0, "summary", summary.to_dict())
+    parts = list(routed)
+    if parts:
+        chosen = run.state.fragments[parts[0].number]
+        yield of_value(0, "summary", fragment.anonymize(run, chosen, _joined(parts)).to_dict())

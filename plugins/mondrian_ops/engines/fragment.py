@@ -1,4 +1,4 @@
-"""The work on one fragment, wherever it is done: fetch its rows, anonymize, write its part."""
+"""The work on one fragment, in any engine: fetch its rows, anonymize, write its part."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ __all__ = ["anonymize"]
 def anonymize(
     run: Run, fragment: Fragment, rows: pa.Table | None = None, cores: int = 1
 ) -> Summary:
-    """Turn the fragment's rows into its part of the release, on so many ``cores``.
+    """Turn the fragment's rows into its part of the release, on ``cores`` cores.
 
-    ``rows`` are fetched where they are not at hand. A part that an earlier try has written is kept:
-    this one would have the same classes, but its rows in another order, and the release may be
-    approved already.
+    ``rows`` are fetched if None. A part that an earlier try has written is kept: a new one would
+    have the same classes, but its rows in another order, and the release may be approved already.
 
     Raises InputError when the input changed since it was counted, StorageError when the working
     files vanished.
@@ -34,8 +33,8 @@ def anonymize(
         rows = _fetched(run, fragment)
     if rows.num_rows != fragment.rows:
         raise InputError(
-            f"fragment {fragment.id}: has {rows.num_rows} rows, {fragment.rows} were counted; the "
-            "input changed while it was read, run again from the partition task"
+            f"fragment {fragment.id}: has {rows.num_rows} rows, but {fragment.rows} were counted, "
+            "so the input changed while it was read; run again from the partition task"
         )
     released, measured, persons = run.anonymizer.release(rows, run.recoding, cores)
     path = run.work.part_path(fragment.id)
@@ -46,7 +45,7 @@ def anonymize(
 
 
 def _fetched(run: Run, fragment: Fragment) -> pa.Table:
-    """The rows of a fragment: those scattered to it, or those that its condition takes."""
+    """The rows of a fragment: those scattered to it, or those that satisfy its condition."""
     if run.state.retrieval == "scatter":
         leaves = run.state.leaves[fragment.id]
         return pa.concat_tables([storage.read_fragment(run.work, leaf) for leaf in leaves])

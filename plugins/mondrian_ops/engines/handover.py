@@ -1,8 +1,8 @@
-"""What tasks hand over to each other: frozen values, and the small dicts that they travel as.
+"""The values that tasks pass to each other, and the small dicts that they travel as.
 
 Airflow keeps what a task returns as JSON (XCom); the state of a run is JSON in its working files.
-Both are written and read here and nowhere else. Each dict has the version of its schema:
-``from_dict`` raises StorageError on another one.
+Only this module writes and reads either. Each dict has a schema version: ``from_dict`` raises
+StorageError on another one.
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ class _Handed:
 
     def to_dict(self) -> dict[str, Any]:
         """A small JSON value."""
-        values = {name: getattr(self, name) for name in self._names()}
-        return {"schema": SCHEMA} | {k: v for k, v in values.items() if v is not None}
+        values = {name: value for name, value in vars(self).items() if value is not None}
+        return {"schema": SCHEMA, **values}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """What :meth:`to_dict` gave. Raises StorageError on another version; further keys are
-        passed over."""
-        check_schema(value)
-        return cls(**{name: value[name] for name in cls._names() if name in value})
+        """The value that :meth:`to_dict` described; other keys are ignored.
 
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [each.name for each in fields(cls)]  # type: ignore[arg-type]  # of each subclass
+        Raises StorageError on another schema version.
+        """
+        check_schema(value)
+        names = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # of each subclass
+        return cls(**{name: value[name] for name in names if name in value})
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Fragment(_Handed):
     """Rows of the dataset that are anonymized on their own.
 
     ``where`` and ``any_of`` are its condition as it may be shown, as text and as data; the exact
-    one is in the working files ``work``. ``fragments`` is None but where the value stands for all
-    fragments of a run, which one Spark application anonymizes: it is their number then.
+    one is in the working files ``work``. ``fragments`` is None, except in a value that stands for
+    all fragments of a run, which one Spark application anonymizes: there it is their number.
     """
 
     id: int
@@ -73,7 +72,7 @@ class Fragment(_Handed):
 
 @dataclass(frozen=True)
 class Summary(_Handed):
-    """What became of a fragment; ``id``, ``where`` and ``work`` are those of the fragment.
+    """The result for a fragment; ``id``, ``where`` and ``work`` are those of the fragment.
 
     ``DP`` and ``NCP`` are sums over its classes, and so are ``NCP`` and ``LM`` of ``attributes``:
     ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``. The work took ``seconds``
@@ -94,7 +93,7 @@ class Summary(_Handed):
 
     @classmethod
     def of(cls, fragment: Fragment, measured: Mapping[str, Any], started: float) -> Summary:
-        """The summary of a fragment by what :class:`Released` says of its rows.
+        """The summary of a fragment whose rows are ``measured`` as :class:`Released` has it.
 
         ``started``: when the work on it began, on the performance counter.
         """
@@ -114,7 +113,7 @@ class Part(_Handed):
 
 @dataclass(frozen=True)
 class PartSummary(_Handed):
-    """What the first phase found on a part, in ``seconds`` until ``finished`` (Unix time)."""
+    """The result of a first phase for a part, after ``seconds``, ``finished`` at a Unix time."""
 
     part: int
     rows: int
@@ -126,12 +125,11 @@ class PartSummary(_Handed):
 
 @dataclass(frozen=True)
 class RunState(_Handed):
-    """What the partition task found out, for the tasks that follow.
+    """The results of the partition task, for the tasks that follow.
 
-    ``leaves`` are those of the plan that each of the ``fragments`` consists of; ``retrieval`` is
-    how these get their rows: pushdown, scatter, shuffle or memory. ``recoding`` is empty where no
-    column is recoded as a whole, and None until the recoding is chosen. The others are as a report
-    has them.
+    ``leaves`` are the leaves of the plan in each of the ``fragments``; ``retrieval`` is how these
+    get their rows: pushdown, scatter, shuffle or memory. ``recoding`` is empty where no column is
+    recoded as a whole, and None until the recoding is chosen. The others are as in a report.
     """
 
     rows: int
@@ -152,7 +150,7 @@ class RunState(_Handed):
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> RunState:
-        """What :meth:`to_dict` gave."""
+        """The state that :meth:`to_dict` described."""
         check_schema(value)
         fragments = tuple(map(Fragment.from_dict, value["fragments"]))
         return super().from_dict({**value, "fragments": fragments})
@@ -162,8 +160,8 @@ class RunState(_Handed):
 class Sample(_Handed):
     """The rows that a frontier is measured on, ``measured`` of all ``rows``.
 
-    They are those of ``drawn`` of the ``fragments`` that the dataset was divided into, and in the
-    working files ``work``; both numbers are 0 where all rows are measured.
+    The dataset was divided into ``fragments``, and ``drawn`` of them are in the working files
+    ``work``; both numbers are 0 where all rows are measured.
     """
 
     work: str

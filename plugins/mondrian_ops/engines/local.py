@@ -1,28 +1,24 @@
-"""The local engine: this process reads, counts and cuts, streaming, with its own threads."""
+"""The local engine: this process reads, counts and cuts batch by batch, in its own threads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 
 import pyarrow as pa
 
-from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.planning import Draft, LeafCounts
+from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.algorithms.recoding import choose_recoding
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, fragment
-from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.handover import Fragment, Summary
-from mondrian_ops.engines.profiling import Profiling
 from mondrian_ops.engines.run import Run
+from mondrian_ops.engines.scan import Profiling, count_rows, make_draft
 from mondrian_ops.engines.threads import available_cores, in_threads
-from mondrian_ops.storage import FragmentWriter
 from mondrian_ops.storage.source import BATCH_ROWS
 
 __all__ = ["LocalEngine"]
 
 COMBINED_ROWS = 1 << 19
-"""Rows of a batch whose combinations are counted: the more, the fewer are met in several."""
+"""Rows of a batch whose combinations are counted: in larger batches fewer come up repeatedly."""
 
 
 class LocalEngine(StepwiseEngine):
@@ -34,8 +30,8 @@ class LocalEngine(StepwiseEngine):
     def __init__(self, cores: int | None = None) -> None:
         self._cores = cores or available_cores()
 
-    def draft(self, run: Run, rows_seen: RowsSeen) -> Draft:
-        """One pass over the source: its profile, and what is decided on a sample of its rows."""
+    def draft(self, run: Run, rows_seen: RowsSeen) -> None:
+        """One pass over the source, in threads, then the decisions."""
         dataset = run.dataset
         profiling = Profiling(dataset)
         batches = dataset.source.batches(
@@ -43,43 +39,21 @@ class LocalEngine(StepwiseEngine):
             dictionaries=True,
             batch_rows=COMBINED_ROWS if dataset.job.recodes_columns else BATCH_ROWS,
         )
-        for batch, part in in_threads(profiling.look, batches):
-            profiling.take(batch, part)
-            rows_seen(batch.num_rows)
-        sample, pilot = (
-            pa.Table.from_batches(profiling.draws[name].taken) for name in ("sample", "pilot")
-        )
-        profiler = profiling.profiler
-        run.draft = planning.draft(
-            dataset.job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
-        )
-        if profiler.combinations is not None:
-            run.frequencies = run.anonymizer.frequencies(profiler.combinations)
-        return run.draft
+        profiling.scan(batches, rows_seen, in_threads)
+        sample, pilot = (pa.Table.from_batches(rows.taken) for rows in profiling.samples.values())
+        run.frequencies = make_draft(run, profiling.profiler, sample, pilot)
 
     def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
-        """One pass over the source: count it against the plan and, if asked, scatter it too."""
-        source = run.dataset.source
-        counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None)
-        counts = counting.zeros()
-        columns = counting.columns(source.schema.names)
-        batches = source.batches(columns, dictionaries=not scatter)
-        with FragmentWriter(run.work) if scatter else nullcontext() as writer:
-            for counted, routed in in_threads(counting.count, batches):
-                counts.add(counted)
-                if writer is not None:
-                    for leaf, rows in routed:
-                        writer.append(leaf, rows)
-                rows_seen(int(counted.rows.sum()))
-        return counts
+        """One pass over the source, in threads."""
+        return count_rows(run, scatter, rows_seen=rows_seen, in_parallel=in_threads)
 
     def recode(self, run: Run) -> None:
-        """Decide on the counted combinations; on parts of them in threads."""
+        """Choose the recoding here; a first phase on parts of the rows runs in threads."""
         run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, in_parallel=in_threads))
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
-        """The fragments in threads, the largest first; each on several cores if they are few."""
-        run.anonymizer  # noqa: B018 - read once, before the threads all want it
+        """Anonymize the fragments in threads, the largest first; a few share out all cores."""
+        run.anonymizer  # noqa: B018 - made once, before the threads need it
         if len(fragments) == 1:
             yield fragment.anonymize(run, fragments[0], cores=self._cores)
             return

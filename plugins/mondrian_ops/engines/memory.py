@@ -1,4 +1,4 @@
-"""The memory engine: a table of this process, anonymized as one fragment, without any file."""
+"""The memory engine: anonymize a table of this process as one fragment, without any file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TableSource(storage.Source):
 
     @classmethod
     def of(cls, table: pa.Table, index: Sequence[str]) -> TableSource:
-        """``index``: columns of a pandas index, which are no part of the data."""
+        """``index``: columns of a pandas index, which do not belong to the data."""
         groups: list[tuple[int, ...]] = [(table.num_rows,)]
         return cls(
             "", [], "parquet", table.schema, table.nbytes, groups, [], tuple(index), table=table
@@ -55,7 +55,7 @@ class MemoryEngine(LocalEngine):
         self._table = table
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
-        """The one fragment that the table is, on all cores."""
+        """Anonymize the table, the only fragment, on all cores."""
         (fragment,) = fragments
         started = time.perf_counter()
         rows = self._table.select(run.columns)

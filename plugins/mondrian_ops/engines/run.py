@@ -1,4 +1,4 @@
-"""A run as its tasks know it, on whatever machine they are: described in its working files."""
+"""A run, described in its working files, so that its tasks can be on any machine."""
 
 from __future__ import annotations
 
@@ -34,10 +34,7 @@ _STATE = "run.json"
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is to be anonymized, and how; ``hierarchies`` by column.
-
-    ``slots`` is the room for fragments.
-    """
+    """A source, the job that anonymizes it, its hierarchies by column, and room for fragments."""
 
     job: Job
     source: storage.Source
@@ -45,7 +42,7 @@ class Dataset:
     slots: Slots = Slots()  # noqa: RUF009 - frozen
 
     def save(self, work: storage.WorkDir) -> None:
-        """Describe it in the working files; hierarchies too, which other machines may not have."""
+        """Describe it in the working files, with the hierarchies, whose files may be elsewhere."""
         described = {
             "job": self.job.to_dict(),
             "source": self.source.to_json(),
@@ -73,7 +70,7 @@ class Dataset:
 class Run:
     """One run: its dataset, the draft of its plan, and its state, read when they are needed.
 
-    Without working files, ``work``, nothing is kept but in this object; it needs its dataset then.
+    Without working files, ``work``, this object is all that there is of a run, and needs a dataset.
     """
 
     def __init__(self, work: storage.WorkDir | None, dataset: Dataset | None = None) -> None:
@@ -91,105 +88,105 @@ class Run:
 
     @property
     def root(self) -> str:
-        """Where the working files are; empty where there are none."""
+        """The path of the working files; empty without them."""
         return "" if self._work is None else self._work.root
 
     @cached_property
     def dataset(self) -> Dataset:
-        """What is to be anonymized."""
+        """The dataset that is anonymized."""
         return Dataset.load(self.work)
 
     @cached_property
     def draft(self) -> Draft:
-        """What was decided on a sample."""
+        """The decisions on a sample."""
         return Draft.from_table(self.work.read_arrow(_DRAFT))
 
     @cached_property
     def state(self) -> RunState:
-        """What the partition task found out."""
+        """The results of the partition task."""
         return RunState.from_dict(self.work.read_json(_STATE))
 
     @cached_property
     def anonymizer(self) -> Anonymizer:
-        """What turns the run's rows into rows of its release."""
+        """It turns the run's rows into rows of its release."""
         return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
 
     @property
     def plan(self) -> Plan:
-        """The plan, with the fragments that the partition task has made of its leaves."""
+        """The plan, with the leaves of each fragment."""
         return Plan(self.draft.plan.nodes, tuple(map(tuple, self.state.leaves)))
 
     @property
     def frequencies(self) -> FrequencySet:
-        """The combinations of codes, where columns are recoded as a whole.
+        """The combinations of codes and their rows, where columns are recoded as a whole.
 
-        Those that are set, else those in the working files; as they can be as many as the rows, no
-        process keeps what it read.
+        Without those that are set, each access reads the working files: there can be as many
+        combinations as rows, too many to keep.
         """
         if self._frequencies is not None:
             return self._frequencies
         return FrequencySet.from_table(self.work.read_arrow(storage.FREQUENCIES))
 
     @frequencies.setter
-    def frequencies(self, frequencies: FrequencySet) -> None:
+    def frequencies(self, frequencies: FrequencySet | None) -> None:
         self._frequencies = frequencies
 
     @cached_property
     def recoding(self) -> Recoding | None:
-        """What the values of each column become, where columns are recoded as a whole."""
+        """The generalization of each value, where columns are recoded as a whole."""
         if not self.dataset.job.recodes_columns:
             return None
         return Recoding.from_table(self.work.read_arrow(_RECODING))
 
     @property
     def columns(self) -> list[str]:
-        """The columns that a release needs of the source."""
+        """The columns of the source that the release needs."""
         return columns_to_read(self.dataset.job, self.dataset.source.schema.names)
 
     @property
     def schema(self) -> pa.Schema:
-        """Their schema."""
+        """The schema of these columns."""
         return pa.schema([self.dataset.source.schema.field(name) for name in self.columns])
 
     def save_draft(self, draft: Draft) -> None:
-        """Keep what was decided on a sample in the working files."""
+        """Save the decisions on a sample."""
         self.draft = draft
         if self._work is not None:
             self._work.write_arrow(_DRAFT, self.draft.to_table())
 
     def save_frequencies(self, frequencies: FrequencySet) -> None:
-        """Keep the combinations of codes in the working files, for tasks to come."""
+        """Write the combinations of codes to the working files, for later tasks."""
         self.work.write_arrow(storage.FREQUENCIES, frequencies.to_table())
 
     def save_level(self, part: int, level: Level) -> None:
-        """Keep what the first phase found on a part; doing it again replaces it."""
+        """Write the level of a part in the first phase; a retry replaces it."""
         self.work.write_arrow(_level_name(part), level.to_table())
 
     def level(self, part: int) -> Level:
-        """What the first phase found on a part."""
-        from mondrian_ops.algorithms.specialization import Level  # compiled functions
+        """The level of a part in the first phase."""
+        from mondrian_ops.algorithms.specialization import Level  # it loads compiled functions
 
         return Level.from_table(self.work.read_arrow(_level_name(part)))
 
     def save_recoding(self, recoding: Recoding) -> None:
-        """Keep the recoding in the working files."""
+        """Save the recoding."""
         self.recoding = recoding
         if self._work is not None:
             self._work.write_arrow(_RECODING, recoding.to_table())
 
     def save_state(self, state: RunState) -> None:
-        """Keep what the partition task found out in the working files."""
+        """Save the results of the partition task."""
         self.state = state
         self.work.write_json(_STATE, state.to_dict())
 
 
 @dataclass(frozen=True)
 class RunLocation:
-    """What a process elsewhere needs to find a run, and to reach no more than this one may.
+    """What a process elsewhere needs to find a run, with the permissions of this process.
 
-    ``attempt`` tells the working files ``work`` from those of another attempt at the same run.
-    ``storage`` says how they and the input are reached, and may hold secrets; ``allowed`` what may
-    be read and written; ``limits`` those limits of what is read that are not the defaults.
+    ``attempt`` identifies the attempt that the working files ``work`` belong to. ``storage``
+    describes how they and the input are reached, and may hold secrets; ``allowed`` is the access
+    policy; ``limits`` are the limits on input that differ from the defaults.
     """
 
     work: str
@@ -200,7 +197,7 @@ class RunLocation:
 
     @classmethod
     def of(cls, run: Run, *locations: str) -> RunLocation:
-        """Where a run is; its input is reached from there, and so are further ``locations``."""
+        """The location of a run, its input and further ``locations``."""
         allowed = storage.current_policy()
         return cls(
             run.work.root,
@@ -216,11 +213,11 @@ class RunLocation:
 
     @classmethod
     def from_json(cls, text: str) -> RunLocation:
-        """What :meth:`to_json` gave."""
+        """The location that :meth:`to_json` described."""
         return cls(**json.loads(text))
 
     def enter(self) -> Run:
-        """The run. From here on this process is held to what is allowed."""
+        """The run. This process is bound to the policy and limits from here on."""
         storage.use_options(self.storage)
         storage.use_policy(storage.AccessPolicy.from_json(self.allowed))
         limits.use(self.limits)

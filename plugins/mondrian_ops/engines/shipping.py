@@ -1,9 +1,9 @@
 """The package as a zip that travels with a Spark job, so that executors need no installation.
 
-The compiled kernels travel along, for every kind of machine that they are beside the package for
+The zip contains the compiled kernels of every kind of machine that they are built for
 (:mod:`mondrian_ops.native.build`). No library can be loaded from a zip, so an executor unpacks it
-once, into a folder that its content names, and goes on from there. Python can also run the zip,
-which is then the driver of an application (:mod:`mondrian_ops.spark_app`).
+once, into a folder named after its content, and imports from there. Python can also run the zip,
+as the driver of an application (:mod:`mondrian_ops.spark_app`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WEEKS_S = 14 * 24 * 3600
 
 @cache
 def packed() -> str:
-    """The path of the zip, made when it is not there; the same content has the same name."""
+    """The path of the zip, made if it is missing; the same content has the same name."""
     if (archive := _archive()) is not None:
         return str(archive)
     root = Path(__file__).resolve().parents[1]
@@ -47,12 +47,12 @@ def packed() -> str:
 
 
 def bootstrap() -> None:
-    """Where this package was imported from a zip, import the rest of it from an unpacked copy."""
+    """If this package was imported from a zip, import the rest of it from an unpacked copy."""
     archive = _archive()
     if archive is None:
         return
     home = _unpacked(archive)
-    os.utime(home)  # in use
+    os.utime(home)  # recently used: not removed
     for name in (_PACKAGE, f"{_PACKAGE}.engines"):
         sys.modules[name].__path__ = [str(home.joinpath(*name.split(".")))]
 
@@ -74,7 +74,7 @@ def _write(archive: Path, root: Path, files: list[Path]) -> None:
 
 
 def _forget_old(place: Path) -> None:
-    """Remove the packages that nobody has used for weeks."""
+    """Remove packages that were not used for weeks."""
     for path in place.glob(f"{_PACKAGE}-*"):
         if time.time() - path.stat().st_mtime < _WEEKS_S:
             continue
@@ -85,7 +85,7 @@ def _forget_old(place: Path) -> None:
 
 
 def _unpacked(archive: Path) -> Path:
-    """The folder with the content of the zip; another process may be unpacking it too."""
+    """The folder with the content of the zip; several processes may unpack it at once."""
     home = _place() / archive.stem
     if not home.exists():
         beside = Path(tempfile.mkdtemp(dir=home.parent))
@@ -93,23 +93,23 @@ def _unpacked(archive: Path) -> Path:
             packed_files.extractall(beside)
         try:
             beside.rename(home)
-        except OSError:  # it was quicker
+        except OSError:  # another process was quicker
             shutil.rmtree(beside)
         _forget_old(home.parent)
     return home
 
 
 def _place() -> Path:
-    """A folder that is ours alone: code is run from it.
+    """A folder that only this user can write to, since code is run from it.
 
-    Raises PermissionError where it belongs to somebody else.
+    Raises PermissionError where others can.
     """
     default = Path(tempfile.gettempdir()) / f"{_PACKAGE}-{os.geteuid()}"
     place = Path(os.environ.get(PLACE_VARIABLE) or default)
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if place.stat().st_uid != os.geteuid() or place.stat().st_mode & 0o022:
         raise PermissionError(
-            f"{place}: others could put code there; remove it, or name a private folder in "
-            f"{PLACE_VARIABLE}"
+            f"{place}: other users can write to it, and could put code there; remove it, or name "
+            f"a private folder in {PLACE_VARIABLE}"
         )
     return place

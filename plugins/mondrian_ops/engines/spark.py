@@ -1,10 +1,10 @@
 """The Spark engine: executors read, count and cut; this process only describes the work.
 
-A dataset is read in splits, each by one Spark task through the package's own readers, so that
-both engines see the same types and values. Fragments are anonymized by one Spark task each: mapped
-Airflow tasks bring theirs one by one, or one application does them all (the source's own shape,
-seed, section 6), its rows routed to them by Spark's shuffle. Nothing but counts and summaries ever
-comes back, and through the working files the draft, with the domains of the columns.
+Each Spark task reads a split of the dataset through the package's own readers, so that all engines
+see the same types and values. One Spark task anonymizes one fragment. Either each mapped Airflow
+task brings its fragment, or one application anonymizes all, with rows routed by Spark's shuffle
+(seed, section 6). Only counts and summaries return to this process, and, through the working files,
+the draft with the domains of the columns.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops.algorithms.planning import Draft, LeafCounts
+from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.algorithms.recoding import first_phase_parts
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, executor, shipping
-from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run, RunLocation
+from mondrian_ops.engines.scan import Counting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine", "session_of"]
 
 _NAME = "mondrian_ops"
-# Calls of a Spark Connect server that does not answer are repeated after ever longer pauses: about
-# a minute in all.
+# Calls to a Spark Connect server that does not answer are retried after growing pauses, for about a
+# minute in all.
 _TRIES = 6
 _STOP_S = 10
 _GONE = re.compile(
@@ -49,9 +49,9 @@ def session_of(remote: str | None = None, conf: Mapping[str, str] | None = None)
     """A session on the Spark Connect server at ``remote`` (``sc://host:port``).
 
     Without it, the session that this process's environment describes: ``SPARK_REMOTE`` or
-    spark-submit's settings; else a Spark of this machine's own, with the properties ``conf``.
+    spark-submit's settings; else a local Spark that is started here with the properties ``conf``.
 
-    Raises JobError where PySpark is not installed, or no Spark can be started.
+    Raises JobError where PySpark is not installed, or Spark cannot be started.
     """
     try:
         from pyspark.sql import SparkSession
@@ -70,7 +70,7 @@ def session_of(remote: str | None = None, conf: Mapping[str, str] | None = None)
 
 
 def _connected(session: SparkSession) -> SparkSession:
-    """A session on a Spark Connect server, whose calls do not wait for long where none answers."""
+    """The session, whose calls give up after a minute without an answer."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
@@ -78,7 +78,7 @@ def _connected(session: SparkSession) -> SparkSession:
 
 
 def _start_spark(conf: Mapping[str, str]) -> None:
-    """Start a Spark of this machine's own; what its JVM says goes to a file that has no name."""
+    """Start a local Spark; the output of its JVM goes to a temporary file."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -95,9 +95,9 @@ def _start_spark(conf: Mapping[str, str]) -> None:
             log.seek(0)
             last = log.read().decode(errors="replace").strip().rpartition("\n")[2]
             raise JobError(
-                f"engine: spark could not start a Spark here ({last or 'it said nothing'}); it "
-                "needs Java 17 or later, see JAVA_HOME, or a Spark Connect server's address in "
-                "SPARK_REMOTE"
+                f"engine: spark could not start Spark here ({last or 'it gave no reason'}); "
+                "install Java 17 or later and set JAVA_HOME, or set SPARK_REMOTE to the address of "
+                "a Spark Connect server"
             ) from None
     SparkContext(gateway=gateway, conf=settings)
 
@@ -106,7 +106,7 @@ def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
     from pyspark.errors import AnalysisException
 
     for name, value in conf.items():
-        if session.conf.get(name, None) == value:  # what a Spark was started with
+        if session.conf.get(name, None) == value:  # set when Spark was started
             continue
         try:
             session.conf.set(name, value)
@@ -119,11 +119,11 @@ def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
 
 
 def _ship(session: SparkSession) -> None:
-    """Give the package to executors."""
+    """Send the package to the executors."""
     archive = shipping.packed()
     before = set(sys.path)
     session.addArtifacts(archive, pyfile=True)
-    # PySpark has this process import from it too: its children would unpack it.
+    # PySpark adds the archive to this process's path too; its children would then unpack it.
     name = os.path.basename(archive)
     sys.path[:] = [path for path in sys.path if path in before or os.path.basename(path) != name]
 
@@ -133,7 +133,7 @@ class SparkEngine(StepwiseEngine):
 
     ``conf``: properties of the session. ``split_rows``: rows that one Spark task reads, about.
 
-    Raises JobError on a property that no single session can have, ConnectionError where a Spark
+    Raises JobError on a property that cannot be set for one session, ConnectionError where a Spark
     Connect server does not answer.
     """
 
@@ -149,19 +149,18 @@ class SparkEngine(StepwiseEngine):
         self._split_rows = split_rows
         with self._answering():
             _configure(session, conf or {})
-            # A batch of pieces, of which Spark would put thousands together, must stay small.
+            # One piece per batch: thousands of pieces, the default, would fill the memory.
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
             _ship(session)
 
-    def draft(self, run: Run, rows_seen: RowsSeen) -> Draft:
-        """One pass over the source, and the decision, in Spark tasks."""
-        surveyed = self._step(run, executor.survey, self._splits(run))
-        (_sample_rows,) = self._answers(self._step(run, executor.draft, surveyed.repartition(1)))
+    def draft(self, run: Run, rows_seen: RowsSeen) -> None:
+        """Profile the splits in Spark tasks; decide in one more."""
+        profiles = self._step(run, executor.profile, self._splits(run))
+        (_sample_rows,) = self._answers(self._step(run, executor.draft, profiles.repartition(1)))
         rows_seen(run.dataset.source.rows)
-        return run.draft
 
     def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
-        """One pass over the source: count it against the plan and, if asked, scatter it too."""
+        """Count, or scatter, the splits in Spark tasks; add up in one more."""
         counts = Counting(run.anonymizer, run.draft.plan).zeros()
         work = executor.scatter if scatter else executor.count
         counted = self._step(run, work, self._splits(run))
@@ -171,7 +170,7 @@ class SparkEngine(StepwiseEngine):
         return counts
 
     def recode(self, run: Run) -> None:
-        """Decide in a Spark task, after one for each part of a first phase."""
+        """Choose in a Spark task, after one for each part of a first phase."""
         of_job = first_phase_parts(run.dataset.job)
         messages = self._scheduled(of_job or range(1))
         if of_job:
@@ -179,7 +178,7 @@ class SparkEngine(StepwiseEngine):
         (_parts,) = self._answers(self._step(run, executor.recode, messages))
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
-        """The fragments, each in a Spark task of its own."""
+        """Anonymize each fragment in a Spark task of its own."""
         if run.state.retrieval == "shuffle":
             routed = self._step(run, executor.route, self._splits(run))
             by_fragment = routed.repartitionById(len(run.state.fragments), "number")
@@ -193,8 +192,8 @@ class SparkEngine(StepwiseEngine):
         return (Summary.from_dict(message.value) for message in self._answers(answers))
 
     def stop(self) -> None:
-        """Interrupt what runs on the Spark Connect server."""
-        # In a thread: who is told to stop may be in the middle of a call of the same client.
+        """Interrupt the work on the Spark Connect server."""
+        # In a thread: this one may be in the middle of a call of the same client.
         interrupting = threading.Thread(target=self._session.interruptAll, daemon=True)
         interrupting.start()
         interrupting.join(_STOP_S)
@@ -222,18 +221,18 @@ class SparkEngine(StepwiseEngine):
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Raise ConnectionError, which a retry may cure, where a Spark Connect server is gone."""
+        """Raise ConnectionError, which a retry may cure, if the Spark Connect server is gone."""
         from pyspark.errors import PySparkException
 
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED]")  # it is raised, too
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED]")  # it is raised as well
             try:
                 yield
             except PySparkException as error:
                 if not _GONE.search(str(error)):
                     raise
-                self._session.client.close()  # or it would say goodbye, for another minute
+                self._session.client.close()  # or its exit would retry for another minute
                 raise ConnectionError(
-                    "the Spark Connect server does not answer, or was started anew and has "
-                    "forgotten this session; see its log, then run again"
+                    "the Spark Connect server does not answer, or was restarted and lost this "
+                    "session; see its log, then run again"
                 ) from None

@@ -1,8 +1,7 @@
-"""The spark-submit engine: each phase is an application of its own, wherever its driver runs.
+"""The spark-submit engine: each phase is an application, on any cluster that runs its driver.
 
-The driver sees neither Airflow nor the machine that submitted it. Its request says where the
-working files are; all else is in them, and so is its result in the end
-(:mod:`mondrian_ops.spark_app`).
+The driver sees neither Airflow nor the machine that submitted it. Its request has the location of
+the working files; they contain all else, and in the end its result (:mod:`mondrian_ops.spark_app`).
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ __all__ = ["Request", "Result", "SparkSubmitEngine", "Submission"]
 
 @dataclass(frozen=True)
 class Request:
-    """What an application is to do: the ``step`` ``partition``, or ``anonymize``.
+    """The work of an application: the ``step`` ``partition``, or ``anonymize``.
 
-    ``fragment`` is the number of the one to anonymize; None: all of them.
+    ``fragment`` is the number of the fragment to anonymize; None: all of them.
     """
 
     step: str
@@ -35,7 +34,7 @@ class Request:
 
     @classmethod
     def of(cls, run: Run, step: str, fragment: int | None = None) -> Request:
-        """A step of a run, whose ledger is reached, too."""
+        """The request for a step of a run, with access to its ledger."""
         ledger = run.dataset.job.ledger
         return cls(step, RunLocation.of(run, *filter(None, [ledger])), fragment)
 
@@ -45,14 +44,14 @@ class Request:
 
     @classmethod
     def from_json(cls, text: str) -> Request:
-        """What :meth:`to_json` gave."""
+        """The request that :meth:`to_json` described."""
         value = json.loads(text)
         return cls(**{**value, "location": RunLocation(**value["location"])})
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an application leaves in the working files: a small value, or an error that is final."""
+    """The result of an application, in the working files: a small value, or a final error."""
 
     value: Any = None
     error: str = ""
@@ -60,18 +59,18 @@ class Result:
 
     @classmethod
     def left(cls, work: storage.WorkDir, step: str, fragment: int | None) -> Result | None:
-        """The result of a step, if this attempt at the run has one."""
+        """The result of a step in this attempt at the run, if there is one."""
         try:
             return cls(**work.read_json(_result_name(work, step, fragment)))
         except StorageError:
             return None
 
     def leave(self, work: storage.WorkDir, step: str, fragment: int | None) -> None:
-        """Write it where :meth:`left` looks for it."""
+        """Write it for :meth:`left`."""
         work.write_json(_result_name(work, step, fragment), asdict(self))
 
     def get(self) -> Any:
-        """The value; raises the error if it is one."""
+        """The value; raises the error if there is one."""
         if self.error:
             kind: type[MondrianOpsError] = getattr(errors, self.error)
             raise kind(self.text)
@@ -79,18 +78,18 @@ class Result:
 
 
 def _result_name(work: storage.WorkDir, step: str, fragment: int | None) -> str:
-    """The name of the working file; an obsolete application does not touch another's."""
+    """The name of the working file, which no other attempt uses."""
     return f"result-{step}-{'all' if fragment is None else fragment}-{work.token}.json"
 
 
 class Submission(Protocol):
-    """How applications reach a cluster: what a connection gives."""
+    """How applications reach a cluster: made from a connection."""
 
     def run(self, step: str, request: Callable[[], Request], is_done: Callable[[], bool]) -> None:
-        """Wait for an application that an earlier try has submitted; without one, submit it.
+        """Wait for the application that an earlier try submitted; without one, submit it.
 
-        ``request`` is called when one is to be submitted, ``is_done`` tells whether a result is
-        there.
+        ``request`` is called before an application is submitted; ``is_done`` returns whether there
+        is a result.
         """
 
     def kill(self) -> None:
@@ -98,7 +97,7 @@ class Submission(Protocol):
 
 
 class SparkSubmitEngine(Engine):
-    """An application does the work; a retry waits for the one that is there already."""
+    """An application does the work; a retry waits for the one that is submitted already."""
 
     def __init__(self, submission: Submission) -> None:
         self._submission = submission
@@ -108,8 +107,8 @@ class SparkSubmitEngine(Engine):
     ) -> Run:
         """Begin the run here; the driver divides it.
 
-        Only an error that is final removes the working files: a driver may still be at them. One
-        that has left a result is not, whichever try has started it.
+        Only a final error removes the working files, since a driver may still use them. A driver
+        that left a result does not, whichever try submitted it.
         """
         directory = storage.WorkDir(work)
         try:
@@ -124,7 +123,7 @@ class SparkSubmitEngine(Engine):
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """All fragments, or one, by one application."""
         number = fragments[0].id if len(fragments) == 1 else None
-        request = Request.of(run, "anonymize", number)  # says so where the working files are gone
+        request = Request.of(run, "anonymize", number)  # raises if the working files are gone
         summaries = self._result(run.work, "anonymize", lambda: request, number)
         return map(Summary.from_dict, summaries)
 
@@ -146,7 +145,7 @@ class SparkSubmitEngine(Engine):
         result = Result.left(work, step, fragment)
         if result is None:
             raise RuntimeError(
-                f"{work.root}: the Spark application left no result; its driver must be able to "
-                "write there, and its own log tells more"
+                f"{work.root}: the Spark application left no result here; let its driver write "
+                "here, and see the application's log"
             )
         return result.get()

@@ -1,4 +1,4 @@
-"""Threads of this process, and how many cores they may use."""
+"""Threads of this process, and the number of cores they may use."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_cores(groups: Path = _GROUPS) -> int:
-    """How many cores this process may use: by its affinity, and by its control group's quota.
+    """The number of cores that this process may use, by its affinity and its control group's quota.
 
-    The quota matters in a container: its processes see all cores of the host. ``groups`` is where
-    the control group is mounted, version 2 or 1.
+    The quota matters in a container, whose processes see all cores of the host. ``groups`` is the
+    path where the control group is mounted, version 2 or 1.
     """
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
@@ -35,8 +35,8 @@ def in_threads(
 ) -> Iterator[R]:
     """``work`` on every item, as many at once as there are cores; results in the items' order.
 
-    The kernels and Arrow release the GIL. Few results wait to be taken, so that memory is bounded
-    by them and not by the number of items. The first exception ends it all.
+    The kernels and Arrow release the GIL. Only a few results wait for the consumer, so the number
+    of items does not affect memory. The first exception cancels the rest.
     """
     at_once = at_once or available_cores()
     running: deque[Future[R]] = deque()
@@ -54,7 +54,7 @@ def in_threads(
 
 
 def _quota(groups: Path) -> float:
-    """Cores by the control group; far more than there are without a quota."""
+    """Cores by the control group; without a quota, more than any machine has."""
     unlimited = float(1 << 20)
     try:
         if (both := groups / "cpu.max").exists():
@@ -63,5 +63,5 @@ def _quota(groups: Path) -> float:
             quota = (groups / "cpu" / "cpu.cfs_quota_us").read_text()
             period = (groups / "cpu" / "cpu.cfs_period_us").read_text()
         return int(quota) / int(period) if int(quota) > 0 else unlimited
-    except (OSError, ValueError, ZeroDivisionError):  # none, "max", or of another system
+    except (OSError, ValueError, ZeroDivisionError):  # no quota, "max", or another system
         return unlimited

@@ -83,30 +83,28 @@ class PartitionOperator(MondrianOperator):
             "made_by": made_by(self, context),
             "slots": slots_of(job, context),
         }
-        if first_phase_mapped:
-            return pipeline.count(job, **options)
         with self.working(job, context) as engine:
-            return pipeline.partition(job, engine=engine, **options)
+            return pipeline.partition(job, engine=engine, recode=not first_phase_mapped, **options)
 
     def _check_number(self, fragments: list[Fragment]) -> None:
         """Refuse more fragments than this Airflow maps: `max_rows` can make many."""
-        from mondrian_ops import pipeline
+        from mondrian_ops import storage
 
         try:
             check_map_length(len(fragments), "partitioning.max_rows")
         except JobError:
-            pipeline.give_up(str(self._work))
+            storage.WorkDir(str(self._work)).give_up()
             raise
 
     def on_kill(self) -> None:
         """Remove the working files: a retry begins anew."""
-        from mondrian_ops import pipeline
+        from mondrian_ops import storage
 
         try:
             super().on_kill()
         finally:
             if self._work is not None:
-                pipeline.give_up(self._work)
+                storage.WorkDir(self._work).give_up()
 
 
 def check_fragments(job: Job) -> None:

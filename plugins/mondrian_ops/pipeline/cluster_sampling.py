@@ -1,11 +1,11 @@
-"""Whole fragments drawn from a large dataset, to measure loss and risk on without cutting it all.
+"""A sample of whole fragments of a large dataset, to measure loss and risk without cutting it all.
 
-A sample of rows is no smaller copy of a dataset: it is sparser, so that at the same k its classes
-reach further and lose more. A fragment is as dense as the dataset. So the dataset is divided into
-many fragments as a run divides it, some are drawn, evenly along the tree of the plan, and each is
-anonymized as a run would, on the scale of the whole. That is a systematic cluster sample, and what
-is lost per row a ratio estimate with a standard error (Cochran, Sampling Techniques, 1977,
-chapters 6, 8 and 9A).
+A sample of rows is sparser than the dataset, so that at the same k its classes reach further and
+lose more. A fragment is as dense as the dataset. So the dataset is divided into many fragments, as
+a run divides it; some are drawn, evenly along the tree of the plan; and each is anonymized as a run
+would, with the spans of the whole dataset. That is a systematic cluster sample, and the loss per
+row is a ratio estimate with a standard error (Cochran, Sampling Techniques, 1977, chapters 6, 8 and
+9A).
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from mondrian_ops.core import verification
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job, Partitioning
 from mondrian_ops.core.profile import profiled_columns
-from mondrian_ops.engines.counting import Counting
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
-from mondrian_ops.engines.profiling import Draw
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.engines.scan import Counting, SampledRows
 from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.progress import Progress
 
@@ -38,24 +37,24 @@ __all__ = ["Size", "draw", "measure", "size_of"]
 _PILOT = "pilot.arrow"
 _DRAWN = "drawn.json"
 
-# A fragment has room for so many classes of the largest k, so that its borders weigh little.
+# A fragment has room for so many classes of the largest k, so that its borders matter little.
 _CLASSES = 100
 _LEAST_ROWS = 1_000
-# Fewer fragments say little about the others; more are more open files and larger plans.
+# Fewer fragments do not represent the others; more need more open files and larger plans.
 _LEAST_DRAWN, _MOST_DRAWN, _MOST_FRAGMENTS = 16, 400, 4_096
-# The plan is made on so many rows for each: on fewer, its cuts are bad ones, and lose more.
+# Rows per fragment in the sample of the plan: fewer lead to worse cuts.
 _SAMPLE_PER_FRAGMENT = 200
 
 
 class Size(NamedTuple):
-    """How many fragments a dataset is divided into, and how many of them are drawn."""
+    """The number of fragments that a dataset is divided into, and how many of them are drawn."""
 
     fragments: int
     drawn: int
 
 
 def size_of(rows: int, wanted: int, k: int) -> Size | None:
-    """The sample of about ``wanted`` rows for classes of up to ``k``; None: take all rows."""
+    """The size of a sample of about ``wanted`` rows, for classes of up to ``k``; None: all rows."""
     if wanted >= rows:
         return None
     each = max(_CLASSES * k, _LEAST_ROWS, -(-rows // _MOST_FRAGMENTS), -(-wanted // _MOST_DRAWN))
@@ -64,14 +63,14 @@ def size_of(rows: int, wanted: int, k: int) -> Size | None:
 
 
 def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> Sample:
-    """Divide the dataset, and keep the rows of the drawn fragments in private working files.
+    """Divide the dataset, and copy the rows of the drawn fragments to private working files.
 
-    Two passes: the profile with the plan, and the rows.
+    Takes two passes over the source: one for profile and plan, one for the rows.
     """
     run = Run(storage.WorkDir(work), replace(dataset, job=_lenient(dataset.job, size)))
     run.dataset.save(run.work)
     rows = dataset.source.rows
-    run.save_draft(LocalEngine().draft(run, lambda read: progress("survey", read, rows)))
+    LocalEngine().draft(run, lambda read: progress("profile", read, rows))
     seed = run.dataset.job.partitioning.seed
     leaves = _evenly(run.draft.plan.leaves, size.drawn, seed)
     kept = _keep(run, leaves, progress)
@@ -82,20 +81,20 @@ def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> Sample:
 def measure(job: Job, work: str) -> dict[str, Any]:
     """The figures of ``job`` on the drawn fragments; sums are scaled to the whole dataset.
 
-    Raises PrivacyError where the dataset cannot satisfy what is asked.
+    Raises PrivacyError where the dataset cannot satisfy the criteria.
     """
     run = Run(storage.WorkDir(work))
     anonymizer = _anonymizer(job, run)
     drawn = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
     summaries, counter = [], None
-    standing = list(_standing(anonymizer, drawn))
-    for released, summary, _ in in_threads(anonymizer.release, standing):
+    merged = list(_merged(anonymizer, drawn))
+    for released, summary, _ in in_threads(anonymizer.release, merged):
         counter = counter or verification.counter_of(job, released.column_names)
         counter.add(released)
         summaries.append(summary)
     if counter is None:
         raise PrivacyError(
-            "the drawn fragments together do not satisfy what is asked; ask for less"
+            "the sampled fragments together do not meet the requirements; relax them"
         )
     count = counter.result()
     verdict = verification.check(count, job)
@@ -107,7 +106,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
 
 
 def _lenient(job: Job, size: Size) -> Job:
-    """The job without its requirements: what the points ask for is none of the plan's business."""
+    """The job without its criteria: the plan is the same for all points."""
     partitioning = Partitioning(
         fragments=size.fragments,
         seed=job.partitioning.seed,
@@ -128,24 +127,23 @@ def _lenient(job: Job, size: Size) -> Job:
 
 
 def _evenly(fragments: int, drawn: int, seed: int) -> list[int]:
-    """``drawn`` of the fragments at even distances, each as likely as any other."""
+    """``drawn`` of the fragments at even distances, each with the same probability."""
     step = fragments / min(drawn, fragments)
     first = np.random.default_rng(seed).uniform(0, step)
     return [int(first + at * step) for at in range(min(drawn, fragments))]
 
 
 def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
-    """Write the rows of the chosen leaves, and those of the pilot, to the working files."""
+    """Write the rows of the chosen leaves to the working files, and the pilot; the rows kept."""
     job, source = run.dataset.job, run.dataset.source
-    unasked = replace(job, sensitive=())  # nothing of theirs is to be counted
+    uncounted = replace(job, sensitive=())  # their values need no count
     columns = profiled_columns(job)
     counting = Counting(
-        Anonymizer(unasked, run.draft.profile, run.dataset.hierarchies, run.anonymizer.cut),
+        Anonymizer(uncounted, run.draft.profile, run.dataset.hierarchies, run.anonymizer.cut),
         run.draft.plan,
         columns,
     )
-    chosen = planning.chosen_rows(source.rows, planning.PILOT_ROWS, job.partitioning.seed)
-    pilot = Draw(chosen, source.schema)
+    pilot = SampledRows(source, planning.PILOT_ROWS, job.partitioning.seed)
     wanted, seen, kept = set(leaves), 0, 0
     batches = _passing(pilot, source.batches(columns))
     with storage.FragmentWriter(run.work) as writer:
@@ -160,41 +158,37 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
     return kept
 
 
-def _passing(draw: Draw, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _passing(rows: SampledRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        draw.take_from(batch)
+        rows.take_from(batch)
         yield batch
 
 
 def _anonymizer(job: Job, run: Run) -> Anonymizer:
-    """What a run of ``job`` would anonymize each of its fragments with."""
-    survey, hierarchies = run.draft.profile, run.dataset.hierarchies
+    """The anonymizer of a run of ``job``."""
+    profile, hierarchies = run.draft.profile, run.dataset.hierarchies
     pilot = run.work.read_arrow(_PILOT)
-    whole = replace(job.partitioning, fragments=1, max_rows=survey.rows)
-    draft = planning.draft(replace(job, partitioning=whole), survey, hierarchies, pilot, pilot)
+    whole = replace(job.partitioning, fragments=1, max_rows=profile.rows)
+    draft = planning.draft(replace(job, partitioning=whole), profile, hierarchies, pilot, pilot)
     return draft.anonymizer(job, hierarchies)
 
 
-def _standing(anonymizer: Anonymizer, drawn: Sequence[pa.Table]) -> Iterator[pa.Table]:
-    """The fragments; one that cannot stand alone is merged with the next that was drawn.
+def _merged(anonymizer: Anonymizer, drawn: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """The fragments; one that breaks a criterion is merged with the next that was drawn.
 
-    What is left over at the end, and cannot stand, is left out: there is no neighbour to take it.
+    A last one that breaks a criterion is left out, since no other follows.
     """
     waiting: list[pa.Table] = []
     for rows in drawn:
         waiting.append(rows)
         together = pa.concat_tables(waiting)
-        if _stands(anonymizer, together):
+        counts = [
+            np.bincount(domain.encode(together[domain.name]), minlength=len(domain.counts))
+            for domain in anonymizer.domains
+        ]
+        if anonymizer.privacy.holds(together.num_rows, counts, anonymizer.domains):
             yield together
             waiting.clear()
-
-
-def _stands(anonymizer: Anonymizer, rows: pa.Table) -> bool:
-    domains = anonymizer.domains
-    counts = [
-        np.bincount(each.encode(rows[each.name]), minlength=len(each.counts)) for each in domains
-    ]
-    return anonymizer.privacy.holds(rows.num_rows, counts, domains)
 
 
 def _figures(
@@ -224,7 +218,10 @@ def _figures(
 
 
 def _standard_error(job: Job, summaries: Sequence[Mapping[str, Any]], share: float) -> float | None:
-    """Of GCP, a ratio of two sums over a ``share`` of the fragments; None where there is one."""
+    """The standard error of GCP, a ratio of two sums over a ``share`` of the fragments.
+
+    None for a single fragment.
+    """
     n = len(summaries)
     if n < 2:
         return None

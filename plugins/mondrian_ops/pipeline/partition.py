@@ -1,8 +1,7 @@
-"""Phase one: the fragments of a dataset, each of which can stand alone.
+"""Phase one: divide a dataset into fragments, each of which satisfies the criteria on its own.
 
-Its steps: profile the source, plan on a sample, count the real rows, merge what cannot stand,
-describe (:func:`steps`). What is beside the point hangs on at the edge: working files, ledger,
-timings.
+:func:`steps` profiles the source, plans on a sample, counts the real rows, merges fragments that
+are too small, and describes the rest. The other functions handle working files, ledger and timings.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from mondrian_ops.pipeline.replacement import refuse_replacing
 from mondrian_ops.pipeline.report_builder import partitioning_note
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["begin", "count", "divide", "partition", "plan", "recoded", "steps", "to_map"]
+__all__ = ["begin", "divide", "partition", "plan", "recoded", "steps", "to_map"]
 
-# Reading the source in every mapped task is worth it up to this many times its size in all:
-# scattering reads it once, and writes and reads the working files besides.
+# Mapped tasks may read up to this many times the source in all: scattering reads it once, and
+# writes and reads the working files besides.
 _PUSHDOWN_READS = 2.0
-_SPARK_SLOTS = 32  # of a cluster whose size nobody tells
-_PER_CORE = 4  # fragments, so that while one is written another is cut
+_SPARK_SLOTS = 32  # for a cluster of unknown size
+_PER_CORE = 4  # fragments, so that one is cut while another is written
 
 
 def partition(
@@ -53,45 +52,24 @@ def partition(
     engine: Engine | None = None,
     made_by: str | None = None,
     slots: int | None = None,
+    recode: bool = True,
 ) -> list[Fragment]:
     """The fragments of the dataset, for the mapped tasks.
 
     ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who makes the release:
     ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python. ``slots`` is how many
     fragments Airflow anonymizes at once, each in a task; by default they are anonymized here, or by
-    one Spark application. Where one application has them all, one value stands for them.
+    one Spark application. Where one application anonymizes all, one value stands for them.
+
+    Without ``recode``, the combinations of the columns' values go to the working files, for
+    :func:`~mondrian_ops.pipeline.specialize_part` and :func:`~mondrian_ops.pipeline.recode`. That
+    is for jobs that have :func:`~mondrian_ops.pipeline.parts_to_map`.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
-    done = partial(divide, progress=progress, started=time.perf_counter())
+    divided = partial(divide, progress=progress, started=time.perf_counter(), recode=recode)
     engine = engine or engine_of(job)
-    return to_map(engine.partition(work, partial(begin, job, work, made_by, slots), done))
-
-
-def count(
-    job: Job,
-    *,
-    work: str,
-    progress: Progress | None = None,
-    made_by: str | None = None,
-    slots: int | None = None,
-) -> list[Fragment]:
-    """As :func:`partition`, but columns are not recoded yet.
-
-    The combinations of their values go to the working files, where
-    :func:`~mondrian_ops.pipeline.specialize_part` and :func:`~mondrian_ops.pipeline.recode` find
-    them. For jobs that have :func:`~mondrian_ops.pipeline.parts_to_map`.
-    """
-    started = time.perf_counter()
-
-    def counted(run: Run, engine: StepwiseEngine) -> None:
-        _refuse_overlap(run)
-        state = steps(run, engine, progress)
-        run.save_frequencies(run.frequencies)
-        _save(run, state, started)
-
-    begun = partial(begin, job, work, made_by, slots)
-    return to_map(engine_of(job).partition(work, begun, counted))
+    return to_map(engine.partition(work, partial(begin, job, work, made_by, slots), divided))
 
 
 def plan(
@@ -99,14 +77,14 @@ def plan(
 ) -> list[Fragment]:
     """The fragments that a run would have: condition and rows; no file stays behind."""
     engine = engine or engine_of(job)
-    dataset = _opened(job)
+    run = Run(None, _opened(job))
     if not engine.remote:
-        return list(steps(Run(None, dataset), engine, progress, "pushdown").fragments)
+        return list(steps(run, engine, progress, "pushdown").fragments)
     work = storage.WorkDir(storage.work_path(str(job.output), uuid.uuid4().hex))
     try:
         work.create()
-        dataset.save(work)
-        return list(steps(Run(work, dataset), engine, progress, "pushdown").fragments)
+        run.dataset.save(work)
+        return list(steps(Run(work, run.dataset), engine, progress, "pushdown").fragments)
     finally:
         work.remove()
 
@@ -114,15 +92,15 @@ def plan(
 def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = None) -> Run:
     """Check the job against its input and output, and make the working files.
 
-    All that :func:`divide` needs is in them then, so that a machine may do it which sees neither
-    the job's file nor its hierarchies. Raises as :func:`partition` does.
+    They have all that :func:`divide` needs, so that a machine without the job's file and its
+    hierarchies can call it. Raises as :func:`partition` does.
     """
     storage.check_ledger(job.ledger, str(job.input), str(job.output))
     storage.check_output(str(job.input), str(job.output))
     refuse_replacing(job, made_by)
     directory = storage.WorkDir(work)
-    # Before all that takes long: whoever was given up for dead meanwhile finds that out. Not while
-    # one publishes what is removed here.
+    # Before all that takes long, so that a stale attempt notices. Under the lock, because the old
+    # working files are removed, which may be being published.
     with storage.publication_lock(str(job.output)):
         directory.create()
     directory.note_replaced(storage.current_token(str(job.output)), made_by)
@@ -136,18 +114,23 @@ def divide(
     engine: StepwiseEngine,
     progress: Progress | None = None,
     started: float | None = None,
+    recode: bool = True,
 ) -> None:
-    """Divide a run that has begun into fragments, which its state has then.
+    """Divide a run that has begun into fragments, and save its state.
 
-    ``started`` is on the performance counter.
+    ``started`` is on the performance counter; ``recode`` as for :func:`partition`.
     """
     started = time.perf_counter() if started is None else started
-    _refuse_overlap(run)
+    job = run.dataset.job
+    ledger.sketch(job, run.dataset.source, run.work)
+    ledger.refuse(job, run.work)
     state = steps(run, engine, progress)
-    if run.dataset.job.recodes_columns:
+    if not recode:
+        run.save_frequencies(run.frequencies)
+    elif job.recodes_columns:
         engine.recode(run)
         state = recoded(run, state)
-    _save(run, state, started)
+    run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
 
 
 def steps(
@@ -156,12 +139,12 @@ def steps(
     progress: Progress | None = None,
     retrieval: str | None = None,
 ) -> RunState:
-    """The steps of the phase but for the recoding, each on the result of the one before.
+    """The steps of the phase except for the recoding; each uses the results of those before.
 
-    ``retrieval`` is how fragments get their rows, where that does not depend on the plan.
+    ``retrieval`` is how fragments get their rows; None: by the job and the plan.
     """
     rows, progress = run.dataset.source.rows, progress or Display()
-    run.save_draft(engine.draft(run, _in_rows(progress, "survey", rows)))
+    engine.draft(run, _in_rows(progress, "profile", rows))
     retrieval = retrieval or _retrieval(run)
     counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
     merged = merge_small(run.anonymizer, run.draft.plan, counts)
@@ -171,8 +154,8 @@ def steps(
 def _retrieval(run: Run) -> str:
     """How fragments get their rows.
 
-    ``auto``: by Spark's shuffle where one application has them all; else by scattering, unless the
-    layout lets the mapped tasks read little more than once.
+    ``auto``: by Spark's shuffle if one application anonymizes all; else by pushdown if the layout
+    of the source lets the mapped tasks read little more than the source once; else by scattering.
     """
     job, planned = run.dataset.job, run.draft.plan
     if planned.leaves == 1:
@@ -191,12 +174,12 @@ def _retrieval(run: Run) -> str:
 
 
 def _counts(run: Run, engine: StepwiseEngine, retrieval: str, rows_seen: RowsSeen) -> LeafCounts:
-    """What the leaves of the plan hold; a pass over the source where its profile does not tell."""
+    """The counts of the plan's leaves, from the profile or by a pass over the source."""
     scatter = retrieval == "scatter"
     if not scatter:
-        known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
-        if known is not None:
-            return known
+        counts = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
+        if counts is not None:
+            return counts
     return engine.count(run, scatter, rows_seen)
 
 
@@ -226,7 +209,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
 
 
 def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:
-    """The fragments of a plan, with what of their conditions may be shown."""
+    """The fragments of a plan, with their conditions as they may be shown."""
     orders = run.anonymizer.orders
     disclosure = planning.disclosure(run.anonymizer, run.draft.plan, counts)
     conditions = [merged.condition(number, orders) for number in range(len(merged.fragments))]
@@ -243,7 +226,7 @@ def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:
 
 
 def _note(run: Run, fragments: list[Fragment]) -> str:
-    """What became of the number of fragments that was wanted."""
+    """Why the number of fragments is not the wanted one; empty if it is."""
     options, wanted = run.dataset.job.partitioning, run.draft.fragments
     request = f"{wanted} fragments were {'worthwhile' if run.draft.reason else 'asked for'}"
     planned = run.draft.plan.leaves
@@ -255,18 +238,19 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
         )
     if planned < wanted:
         sample = f"the sample of {run.draft.sample_rows} rows"
-        return f"{request}, {sample} could be cut into {planned}"
+        return f"{request}, but {sample} could be cut into only {planned}"
     if planned > wanted:
         rows = run.dataset.source.rows
         why = "max_rows" if options.max_rows < rows else "a cut into several parts"
-        return f"{request}, {why} made them {planned}"
+        return f"{request}, but {why} made {planned}"
     return ""
 
 
 def recoded(run: Run, state: RunState) -> RunState:
-    """The state of a run whose recoding is chosen: what is published alike lies in one fragment.
+    """The state of a run whose recoding is chosen.
 
-    Or enough of it, and in fragments of no more than ``max_rows`` rows.
+    Fragments are merged so that each equivalence class lies in one file, or each file has enough of
+    its rows, within ``max_rows`` rows per fragment.
     """
     recoding = cast(Recoding, run.recoding)
     planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state.leaves)))
@@ -280,14 +264,14 @@ def recoded(run: Run, state: RunState) -> RunState:
     if len(merged.fragments) < len(planned.fragments):
         merging = (
             f"{len(planned.fragments)} fragments were merged into {len(merged.fragments)}, so that "
-            "no file holds too few of the rows that are published alike"
+            "no file holds too few rows of an equivalence class"
         )
         partitioning["note"] = "; ".join(filter(None, (partitioning["note"], merging)))
     return replace(regrouped, partitioning=partitioning, recoding=recoding.told)
 
 
 def to_map(run: Run) -> list[Fragment]:
-    """The fragments of a run as its mapped tasks take them."""
+    """The fragments of a run for its mapped tasks."""
     job, fragments = run.dataset.job, run.state.fragments
     if job.engine == "spark" and job.spark.shape == "application":
         return [Fragment.together(fragments)]
@@ -295,6 +279,7 @@ def to_map(run: Run) -> list[Fragment]:
 
 
 def _opened(job: Job, slots: int | None = None) -> Dataset:
+    """The dataset of a job that fits it."""
     source = storage.open_source(str(job.input), job.named_columns)
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
@@ -302,22 +287,12 @@ def _opened(job: Job, slots: int | None = None) -> Dataset:
 
 
 def _room(job: Job, slots: int | None) -> Slots:
-    """The room for fragments. A thread's costs 0.03 s, a Spark task starts in a second."""
+    """The room for fragments: a thread starts at once, a Spark task in a second."""
     if slots is not None:
         return Slots(slots)
     if job.engine == "spark":
         return Slots(_SPARK_SLOTS, 1.0)
     return Slots(_PER_CORE * available_cores(), 0.15)
-
-
-def _refuse_overlap(run: Run) -> None:
-    """Refuse people who were released before, where the job wants that."""
-    ledger.sketch(run.dataset.job, run.dataset.source, run.work)
-    ledger.refuse(run.dataset.job, run.work)
-
-
-def _save(run: Run, state: RunState, started: float) -> None:
-    run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
 
 
 def _in_rows(progress: Progress, phase: str, total: int) -> RowsSeen:

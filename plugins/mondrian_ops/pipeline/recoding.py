@@ -1,6 +1,6 @@
 """Recoding in tasks of its own: the first phase part by part, then the decision for all rows.
 
-What :func:`~mondrian_ops.pipeline.count` has left is taken up here, by other processes.
+Both work on what :func:`~mondrian_ops.pipeline.partition` without ``recode`` has left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["parts_to_map", "recode", "specialize_part"]
 def parts_to_map(job: Job, work: str) -> list[Part]:
     """The parts of the job's first phase, for mapped tasks.
 
-    There are none where it has no such phase, or where Spark does it in tasks of its own.
+    There are none where it has no such phase, or where Spark runs it in tasks of its own.
     """
     if job.engine == "spark":
         return []
@@ -52,9 +52,9 @@ def specialize_part(part: Part) -> PartSummary:
 def recode(work: str, summaries: Sequence[PartSummary] = ()) -> list[Fragment]:
     """Decide what the values of each column become, from the levels of all parts.
 
-    ``summaries``: those of :func:`specialize_part`. Returns the run's fragments, and does nothing
-    else where that is decided already, or nothing to decide. Raises PrivacyError where no recoding
-    satisfies what is asked, StorageError where working files vanished.
+    ``summaries``: those of :func:`specialize_part`. Returns the run's fragments, at once where the
+    recoding is chosen already, or there is none. Raises PrivacyError where no recoding satisfies
+    the criteria, StorageError where working files vanished.
     """
     started = time.perf_counter()
     run = Run(storage.WorkDir.attach(work))
@@ -62,19 +62,11 @@ def recode(work: str, summaries: Sequence[PartSummary] = ()) -> list[Fragment]:
     if state.recoding is None:
         levels = [run.level(part) for part in first_phase_parts(run.dataset.job)]
         run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, levels))
-        recoding = recoded(run, state)
-        timings = {
-            **state.timings_s,
-            **_first_phase(summaries),
-            "recode": time.perf_counter() - started,
-        }
-        run.save_state(replace(recoding, timings_s=timings))
+        timings = dict(state.timings_s)
+        if summaries:
+            began = min(each.finished - each.seconds for each in summaries)
+            timings["specialize_part"] = max(each.finished for each in summaries) - began
+        state = recoded(run, state)
+        timings["recode"] = time.perf_counter() - started
+        run.save_state(replace(state, timings_s=timings))
     return to_map(run)
-
-
-def _first_phase(summaries: Sequence[PartSummary]) -> dict[str, float]:
-    """Seconds from the first part's beginning to the last one's end."""
-    if not summaries:
-        return {}
-    began = min(each.finished - each.seconds for each in summaries)
-    return {"specialize_part": max(each.finished for each in summaries) - began}

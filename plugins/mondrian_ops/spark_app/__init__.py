@@ -18,14 +18,14 @@ from mondrian_ops.engines.spark_submit import Request, Result
 __all__ = ["REQUEST_FILE", "REQUEST_VARIABLE", "main"]
 
 REQUEST_VARIABLE = "SPARK_MONDRIAN_OPS_REQUEST"
-"""Holds the request; Spark hands variables on to a driver whose names begin so."""
+"""Holds the request; Spark passes variables with this prefix on to a driver."""
 
 REQUEST_FILE = "mondrian_ops_request.json"
-"""Holds the request where Spark hands files on, but no variables."""
+"""Holds the request where Spark passes on files, but no variables."""
 
 
 def main() -> None:
-    """Do what is requested; the process fails only on an error that a retry might cure."""
+    """Do the requested work; the process fails only on an error that a retry might cure."""
     text = os.environ.get(REQUEST_VARIABLE) or Path(REQUEST_FILE).read_text(encoding="utf-8")
     request = Request.from_json(text)
     run = request.location.enter()
@@ -41,7 +41,7 @@ def main() -> None:
 def _done(request: Request, run: Run) -> Any:
     from mondrian_ops.engines.spark import SparkEngine, session_of
 
-    # What the machine that starts drivers was started with: this one has a cluster of its own.
+    # Variables of the machine that starts drivers; this driver has a cluster of its own.
     for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):
         os.environ.pop(name, None)
     session = session_of()

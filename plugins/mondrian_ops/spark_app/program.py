@@ -1,4 +1,4 @@
-"""What spark-submit runs, or Python itself where the package is run as a zip."""
+"""The program that spark-submit runs, or Python when it runs the package as a zip."""
 
 from mondrian_ops.engines import shipping
 

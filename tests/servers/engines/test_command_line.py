@@ -22,7 +22,7 @@ from servers.spark import SparkCluster
 
 PLUGINS = Path(cli.__file__).resolve().parents[1]
 SPARK = ("--set", "engine=spark")
-PROGRESS = re.compile(r" *\d+\.\d s  (survey|partition|anonymize|wrap up): [\d,]+ of [\d,]+\n")
+PROGRESS = re.compile(r" *\d+\.\d s  (profile|partition|anonymize|wrap up): [\d,]+ of [\d,]+\n")
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from servers.spark import SparkCluster
 pytestmark = pytest.mark.java
 
 STEPS = {
-    "scatter": ("survey", "draft", "scatter", "total", "anonymize"),
-    "shuffle": ("survey", "draft", "count", "total", "route", "release"),
+    "scatter": ("profile", "draft", "scatter", "total", "anonymize"),
+    "shuffle": ("profile", "draft", "count", "total", "route", "release"),
     "pushdown": ("anonymize",),
     "tds": ("draft", "specialize", "recode", "anonymize"),
     "samarati": ("draft", "recode", "anonymize"),
@@ -130,7 +130,7 @@ GIVEN_UP = [
     *(
         pytest.param(name, step, marks=pytest.mark.soak)
         for name, step in (
-            ("scatter", "survey"),
+            ("scatter", "profile"),
             ("scatter", "scatter"),
             ("scatter", "anonymize"),
             ("shuffle", "route"),

@@ -84,7 +84,7 @@ class Going:
 
     def __init__(self, job: Any, engine: Engine) -> None:
         self._begun: dict[str, threading.Event] = {
-            name: threading.Event() for name in ("survey", "partition", "anonymize", "wrap_up")
+            name: threading.Event() for name in ("profile", "partition", "anonymize", "wrap_up")
         }
         pool = ThreadPoolExecutor(1)
         self._run: Future[Any] = pool.submit(pipeline.run, job, progress=self._told, engine=engine)
@@ -167,7 +167,7 @@ def test_a_worker_that_is_killed_while_rows_are_scattered(
     cluster: SparkCluster, engine: SparkEngine, hands: Path, expected: pa.Table, tmp_path: Path
 ) -> None:
     going = Going(job_of(hands, tmp_path / "out", retrieval="scatter"), engine)
-    going.until("survey")
+    going.until("profile")
     with lost(cluster, used_last(cluster)):
         going.result()
     check(tmp_path / "out", expected)

@@ -23,7 +23,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Router
 from mondrian_ops.core.profile import Profiler
-from mondrian_ops.engines.counting import Counting
+from mondrian_ops.engines.scan import Counting
 from published_text import KINDS, TREE_FILE, is_missing
 
 TREES = {"q0": Hierarchy.from_rows(csv.reader(TREE_FILE.split(), delimiter=";"), "tree.csv")}

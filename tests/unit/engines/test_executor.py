@@ -89,7 +89,7 @@ def test_rows_of_every_type() -> None:
 def test_large_messages_come_in_small_pieces_in_any_order(order: list[int]) -> None:
     sent = [
         Message(number, part, kind, bytes([number, part]) * (9 << 20 >> 1))
-        for number, part, kind in ((0, 1, "sample"), (0, 2, "sample"), (0, 1, "survey"))
+        for number, part, kind in ((0, 1, "sample"), (0, 2, "sample"), (0, 1, "profile"))
     ]
     sent.append(Message(0, 1, "counts", b""))
     pieces = [piece for message in sent for piece in executor.pieces_of(message)]

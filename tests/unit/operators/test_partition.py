@@ -50,7 +50,7 @@ def test_too_many_fragments_are_refused_before_any_work(monkeypatch, context, jo
 
 def test_too_many_parts_are_refused_before_any_work(monkeypatch, context, job):
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
-    monkeypatch.setattr(pipeline, "count", lambda *_a, **_k: pytest.fail("worked"))
+    monkeypatch.setattr(pipeline, "partition", lambda *_a, **_k: pytest.fail("worked"))
     job.update(algorithm="tds", tds={"partitions": 5}, partitioning={"fragments": 1})
     with pytest.raises(AirflowFailException, match=r"tds\.partitions: 5 .* 4; ask"):
         PartitionOperator(task_id="t", job=job, map_first_phase=True).execute(context)

@@ -59,7 +59,7 @@ class TestSize:
             frontier.trace(small_job(tmp_path), frontier.points([2], [1]), **asked)
 
     def test_one_size_at_a_time(self, tmp_path: Path) -> None:
-        with pytest.raises(JobError, match="give one of them"):
+        with pytest.raises(JobError, match="give only one of them"):
             frontier.trace(small_job(tmp_path), frontier.points([2], [1]), rows=9, rate=0.5)
 
     @given(st.integers(1, 500), st.integers(1, 500), st.integers(0, 2**32))

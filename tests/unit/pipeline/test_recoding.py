@@ -45,7 +45,7 @@ def top_down(tmp_path):
 def parts(top_down, tmp_path):
     """Its parts, counted."""
     work = str(tmp_path / "work")
-    pipeline.count(top_down, work=work)
+    pipeline.partition(top_down, work=work, recode=False)
     return pipeline.parts_to_map(top_down, work)
 
 
@@ -127,7 +127,7 @@ def test_what_an_obsolete_attempt_found_is_not_taken(top_down, parts, monkeypatc
 
     def overtaken(anonymizer, frequencies, part):
         level = first_phase(anonymizer, frequencies, part)
-        pipeline.count(top_down, work=work)
+        pipeline.partition(top_down, work=work, recode=False)
         return level
 
     with monkeypatch.context() as patch:

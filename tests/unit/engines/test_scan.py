@@ -122,7 +122,7 @@ def test_counts_are_those_of_pandas(tmp_path, write, fragments):
     job = job_of(folder, tmp_path, fragments)
     run = begin(job, storage.work_path(str(job.output), "counted"))
     engine = LocalEngine()
-    run.save_draft(engine.draft(run, lambda rows: None))
+    engine.draft(run, lambda rows: None)
     counts = engine.count(run, False, lambda rows: None)
     frame = people().to_pandas()
     if write is comma_separated:
@@ -227,7 +227,7 @@ def test_persons_are_counted_by_their_codes_as_by_their_names(tmp_path, fragment
     job = replace(job, entity_id="person", k=100)
     run = begin(job, storage.work_path(str(job.output), "counted"))
     engine = LocalEngine()
-    run.save_draft(engine.draft(run, lambda rows: None))
+    engine.draft(run, lambda rows: None)
     counts = engine.count(run, False, lambda rows: None)
     known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
     for leaves in ([0], range(run.draft.plan.leaves)):
@@ -258,7 +258,7 @@ def test_cells_are_counted_as_the_rows_say(tmp_path, entity):
     )
     run = begin(job, storage.work_path(str(job.output), "counted"))
     engine = LocalEngine()
-    run.save_draft(engine.draft(run, lambda rows: None))
+    engine.draft(run, lambda rows: None)
     counts = engine.count(run, False, lambda rows: None)
     orders, plan = run.anonymizer.orders, run.draft.plan
     start = 0

@@ -1,0 +1,184 @@
+"""One pass over a source, batch by batch: profile it and sample its rows, or count them by leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.algorithms import planning
+from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.planning import LeafCounts, persons_met
+from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.plan import Plan, Router
+from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns
+from mondrian_ops.engines import RowsSeen
+from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.storage import FragmentWriter, Source, Split
+
+__all__ = ["Counting", "Profiling", "SampledRows", "count_rows", "make_draft"]
+
+Routed = list[tuple[int, pa.Table]]
+"""Leaves and the rows of each, for the leaves that have some."""
+
+
+def _unobserved(_rows: int) -> None:
+    """Progress that nobody follows."""
+
+
+class Profiling:
+    """Profiles a source, or a split of it that begins with ``first_row``, and samples its rows.
+
+    ``samples`` has the ``sample``, on which the fragments are planned, and the ``pilot``, on which
+    the cut is chosen. Both are drawn without replacement, by ``partitioning.seed``. The size of the
+    pilot is fixed, so that every plan leads to the same choice.
+    """
+
+    def __init__(self, dataset: Dataset, first_row: int = 0) -> None:
+        job, source = dataset.job, dataset.source
+        sizes = {"sample": planning.sample_size(job, source.rows), "pilot": planning.PILOT_ROWS}
+        self.columns = profiled_columns(job)
+        self.profiler = Profiler(job, source.schema, dataset.hierarchies)
+        self.samples = {
+            name: SampledRows(source, size, job.partitioning.seed, first_row)
+            for name, size in sizes.items()
+        }
+
+    def scan(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        rows_seen: RowsSeen = _unobserved,
+        in_parallel: Callable[..., Iterator[Any]] = map,
+    ) -> None:
+        """Take in all batches, in their order."""
+        for batch, profile in in_parallel(self._profiled, batches):
+            self.profiler.merge(profile)
+            for rows in self.samples.values():
+                rows.take_from(batch)
+            rows_seen(batch.num_rows)
+
+    def _profiled(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, PartialProfile]:
+        return batch, self.profiler.profile(batch)
+
+
+class SampledRows:
+    """``size`` random rows of a source, in its types, taken from batches as they pass."""
+
+    def __init__(self, source: Source, size: int, seed: int, first_row: int = 0) -> None:
+        self.taken: list[pa.RecordBatch] = []
+        self._schema = source.schema
+        self._chosen = planning.chosen_rows(source.rows, size, seed)
+        self._passed = first_row
+
+    def take_from(self, batch: pa.RecordBatch) -> None:
+        """Take the chosen rows of the next batch."""
+        ends = [self._passed, self._passed + batch.num_rows]
+        first, last = np.searchsorted(self._chosen, ends)
+        if last > first:
+            taken = batch.take(pa.array(self._chosen[first:last] - self._passed))
+            types = [self._schema.field(name) for name in taken.schema.names]
+            self.taken.append(taken.cast(pa.schema(types)))
+        self._passed += batch.num_rows
+
+
+def make_draft(
+    run: Run, profiler: Profiler, sample: pa.Table, pilot: pa.Table
+) -> FrequencySet | None:
+    """Make and save the draft of a run whose source is profiled as a whole.
+
+    Returns the frequencies of the combinations of codes, where columns are recoded as a whole.
+    """
+    dataset = run.dataset
+    run.save_draft(
+        planning.draft(
+            dataset.job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
+        )
+    )
+    combinations = profiler.combinations
+    return None if combinations is None else run.anonymizer.frequencies(combinations)
+
+
+def count_rows(
+    run: Run,
+    scatter: bool,
+    split: Split | None = None,
+    writer_name: str = "",
+    rows_seen: RowsSeen = _unobserved,
+    in_parallel: Callable[..., Iterator[Any]] = map,
+) -> LeafCounts:
+    """Count a source, or a split of it, in the leaves of the draft's plan.
+
+    ``scatter``: write the rows of each leaf to the working files too, as the writer of this name.
+    """
+    counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None)
+    counts, batches = counting.zeros(), counting.batches(run.dataset.source, split)
+    with FragmentWriter(run.work, writer_name) if scatter else nullcontext() as writer:
+        for counted, routed in in_parallel(counting.count, batches):
+            counts.add(counted)
+            if writer is not None:
+                for leaf, rows in routed:
+                    writer.append(leaf, rows)
+            rows_seen(int(counted.rows.sum()))
+    return counts
+
+
+class Counting:
+    """Counts batches by leaf of ``plan``; with columns ``to_route``, routes their rows too."""
+
+    def __init__(
+        self, anonymizer: Anonymizer, plan: Plan, to_route: Sequence[str] | None = None
+    ) -> None:
+        self._anonymizer = anonymizer
+        self._router = Router(plan, anonymizer.orders)
+        self._leaves = plan.leaves
+        self._to_route = None if to_route is None else list(to_route)
+
+    def batches(self, source: Source, split: Split | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches of a source, or of a split of it, with the columns that :meth:`count` needs.
+
+        Rows that are routed keep the types of the source; others may come as dictionaries.
+        """
+        job = self._anonymizer.job
+        needed = {*self._router.columns, *job.sensitive, job.entity_id, *(self._to_route or ())}
+        columns = [name for name in source.schema.names if name in needed]
+        return source.batches(columns, split=split, dictionaries=self._to_route is None)
+
+    def zeros(self) -> LeafCounts:
+        """Nothing counted yet."""
+        return LeafCounts.zeros(self._router, self._leaves, self._anonymizer)
+
+    def count(self, batch: pa.RecordBatch) -> tuple[LeafCounts, Routed]:
+        """The counts of a batch in each leaf, and its rows by leaf."""
+        places = self._router.place(batch)
+        leaf = self._router.leaves(places)
+        rows = np.bincount(leaf, minlength=self._leaves)
+        sensitive = []
+        for domain in self._anonymizer.domains:
+            codes = domain.encode(batch.column(domain.name))
+            width = len(domain.counts)
+            pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
+            sensitive.append(pairs.reshape(self._leaves, width))
+        counts = LeafCounts(rows, sensitive, cells=self._router.count(places))
+        job = self._anonymizer.job
+        if job.entity_id is not None:
+            column = batch.column(job.entity_id)
+            met = persons_met(self._router, leaf, places, job.k, column)
+            counts.persons[:], counts.cell_persons[:] = met
+        if self._to_route is None:
+            return counts, []
+        return counts, _routed(batch.select(self._to_route), leaf, rows)
+
+
+def _routed(batch: pa.RecordBatch, leaf: NDArray[np.int64], rows: NDArray[np.int64]) -> Routed:
+    """The rows of each leaf that has some, in their order."""
+    narrow = leaf.astype(np.uint8 if len(rows) <= 256 else np.uint32)  # few bits sort faster
+    sorted_rows = pa.Table.from_batches([batch]).take(pa.array(np.argsort(narrow, kind="stable")))
+    starts = np.cumsum(rows) - rows
+    return [
+        (int(number), sorted_rows.slice(starts[number], rows[number]))
+        for number in np.flatnonzero(rows)
+    ]
