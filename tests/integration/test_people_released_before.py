@@ -228,7 +228,9 @@ def test_a_killed_run_that_may_be_retried_stands_in_the_way_until_its_files_are_
         with pytest.raises(Killed):
             phases(first, "scheduled")
     (path,) = (nights.ledger / "releases").iterdir()
-    with pytest.raises(OSError, match=rf"^overlap: 1 other run.* run again .* its entry: {path}$"):
+    with pytest.raises(
+        OSError, match=rf"^overlap: 1 other run.* run again .* its entry in the ledger: {path}$"
+    ):
         phases(second, "other")
     assert [path] == list((nights.ledger / "releases").iterdir())
     assert not Path(str(second.output)).exists()
@@ -265,7 +267,7 @@ def test_an_unsure_entry_whose_output_cannot_be_looked_at_counts(nights, caplog,
     path.write_text(json.dumps({**json.loads(path.read_text()), "output": output}))
     report = nights.run(2, drop(900, 1000))
     assert [each["share"] for each in report["ledger"]["overlaps"]] == [0.1]
-    assert "cannot be found out here" in caplog.text
+    assert "cannot tell whether it was published" in caplog.text
     assert CANARY not in caplog.text
 
 
@@ -495,7 +497,7 @@ def test_a_release_of_a_key_that_was_replaced_meanwhile_is_not_published(nights)
     fragments = pipeline.partition(job, work=work)
     summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     (nights.ledger / "key").write_bytes(bytes(32))
-    with pytest.raises(StorageError, match="another than when this run began"):
+    with pytest.raises(StorageError, match="changed since this run began"):
         pipeline.wrap_up(job, work=work, summaries=summaries)
     assert not Path(str(job.output)).exists()
     assert not (nights.ledger / "releases").exists()
@@ -509,7 +511,7 @@ def test_a_job_without_a_ledger_makes_none(nights):
 
 def test_a_table_in_memory_goes_into_no_ledger(nights):
     keys = {"k": 5, "quasi_identifiers": ["age"], "ledger": str(nights.ledger)}
-    with pytest.raises(JobError, match="ledger: a table in memory is not published"):
+    with pytest.raises(JobError, match="ledger: a release in memory is not recorded"):
         anonymize(drop(0, 1000), keys)
 
 

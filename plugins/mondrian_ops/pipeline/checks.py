@@ -1,4 +1,4 @@
-"""What a job and its dataset are checked for before any work is done on them."""
+"""Checks of a job and its dataset before any work, and of the number of released rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-# pyarrow.dataset adds columns of these names, and then cannot tell which of two is meant.
+# pyarrow.dataset adds columns of these names, and then finds two of one name.
 _ARROWS_OWN = {"__fragment_index", "__batch_index", "__last_in_fragment", "__filename"}
 
 
@@ -39,27 +39,29 @@ def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]
 
 
 def check_columns(job: Job, names: Sequence[str]) -> None:
+    """Raise JobError or InputError where the job does not fit columns of these ``names``."""
     roles = {
         "identifiers": job.identifiers,
         "quasi_identifiers": job.quasi_identifier_names,
         "sensitive": job.sensitive,
     }
-    known = set(names)
-    is_alien = known.isdisjoint(chain(*roles.values()))
+    present = set(names)
+    is_alien = present.isdisjoint(chain(*roles.values()))
     for role, columns in roles.items():
         for column in columns:
-            if column not in known:
-                # Names are told where they are names: without a header they are a person's values.
+            if column not in present:
+                # Without a header the input's names are personal values: none is suggested.
                 hint = (
-                    ", nor any other that the job names; is it the right file, and has it a header?"
+                    ", nor any other column that the job names; check that it is the right file "
+                    "and has a header"
                     if is_alien
                     else did_you_mean(column, names)
                 )
                 raise JobError(f"{role}: the input has no column {column!r}{hint}")
     for name in sorted(_ARROWS_OWN & {*columns_to_read(job, list(names))}):
         raise InputError(
-            f"column {name!r} bears a name that Arrow's readers keep for themselves; rename it, or "
-            "leave it out"
+            f"column {name!r} has a name that Arrow's readers reserve for themselves; rename "
+            "it, or leave it out"
         )
     for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():
         for taken in {f"{name}_min", f"{name}_max"} & {*columns_to_read(job, list(names))}:
@@ -70,32 +72,29 @@ def check_columns(job: Job, names: Sequence[str]) -> None:
 
 
 def check_rows(job: Job, rows: int) -> None:
+    """Raise InputError for no rows, PrivacyError for fewer than k."""
     if not rows:
         raise InputError("the input has no rows; nothing can be anonymized")
     if rows < job.k:
         raise PrivacyError(
-            f"k: the input has {rows} rows, fewer than k = {job.k}; no release of it can be "
-            "k-anonymous, lower k or wait for more rows"
+            f"k: the input has {rows} rows, fewer than k = {job.k}; lower k or wait for more rows"
         )
 
 
 def lost_rows(job: Job, rows: int, published: int, suppressed: int) -> list[str]:
-    """What is wrong with the number of rows in a release; nothing where every row is accounted for.
-
-    ``suppressed``: rows that were left out on purpose.
-    """
+    """The errors in the number of released rows; none if each row is published or suppressed."""
     wrong = []
     if published + suppressed != rows:
         left_out = f", {suppressed} were suppressed" if suppressed else ""
-        wrong.append(f"{rows} rows came in, {published} are in the release{left_out}")
+        wrong.append(f"{rows} rows were read, but {published} are in the release{left_out}")
     allowed = job.suppressible(rows)
     if suppressed > allowed:
-        wrong.append(f"{suppressed} rows are suppressed, {allowed} may be")
+        wrong.append(f"{suppressed} rows are suppressed, and at most {allowed} may be")
     return wrong
 
 
 def column_roles(job: Job, names: Sequence[str], index: Sequence[str] = ()) -> dict[str, Any]:
-    """What each column of the source is taken for; ``index``: a pandas index that is left out."""
+    """The role of each column of the source; ``index``: a pandas index, which is left out."""
     return {
         "identifiers": list(job.identifiers),
         "identifier_policy": job.identifier_policy,
@@ -108,8 +107,8 @@ def column_roles(job: Job, names: Sequence[str], index: Sequence[str] = ()) -> d
 
 
 def constant_note(names: Sequence[str]) -> str:
-    """What a report says of quasi-identifiers with one value in all rows; empty without any."""
+    """The note of a report on quasi-identifiers with one value in all rows; empty without any."""
     if not names:
         return ""
     listed = ", ".join(map(repr, names))
-    return f"the same value in all rows, so of no use as quasi-identifiers: {listed}"
+    return f"quasi-identifiers with the same value in all rows, which tell nobody apart: {listed}"

@@ -1,14 +1,14 @@
-"""The frontier: what each k and l would cost in information and leave in risk.
+"""The frontier: what each k and l costs in information and leaves in risk.
 
-Nothing is published: each point of the grid is a run whose release is measured, checked and thrown
-away, on all rows, or on fragments drawn from them (:mod:`mondrian_ops.pipeline.cluster_sampling`).
+Each point of the grid is a run whose release is checked, measured and thrown away. It takes all
+rows, or a sample of fragments (:mod:`mondrian_ops.pipeline.cluster_sampling`).
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -39,27 +39,22 @@ __all__ = [
 ]
 
 SAMPLE_ROWS = 200_000
-"""Rows above which a sample is measured, of about so many, unless another size is asked for."""
+"""Above so many rows a sample of about so many is measured, unless the caller names a size."""
 
 Point = Mapping[str, Any]
-"""``{"k", "l"}``; l is None where no diversity is asked for."""
+"""``{"k", "l"}``; l is None for no diversity."""
 
-_UNPUBLISHED: Mapping[str, Any] = {
-    "require_approval": False,
-    "max_gcp": None,
-    "max_risk": None,
-    "max_suppressed": None,
-    "on_exceeded": "refuse",
-    "ledger": None,
-    "overlap": "warn",
+_OF_PUBLICATION = {
+    *("require_approval", "max_gcp", "max_risk", "max_suppressed", "on_exceeded"),
+    *("ledger", "overlap"),
 }
-"""What decides whether a release is published, as it is for one that never is."""
+"""Options that decide whether a release is published: a point is measured without them."""
 
 
 def points(ks: Iterable[float], ls: Iterable[float]) -> list[dict[str, Any]]:
-    """The grid, by l and then by k, each combination once; l = 1 asks for no diversity.
+    """The grid, by l and then by k, each combination once; l = 1 stands for no diversity.
 
-    Raises JobError where there is none.
+    Raises JobError for an empty grid.
     """
     grid = [
         {"k": _plain(k), "l": None if l == 1 else _plain(l)}
@@ -74,20 +69,22 @@ def points(ks: Iterable[float], ls: Iterable[float]) -> list[dict[str, Any]]:
 def job_at(job: Job, point: Point) -> Job:
     """``job`` with the k and l of ``point``, by the local engine, without what changes no class.
 
-    It goes into no ledger, asks nobody, and has no limit: what would exceed one is to be seen.
+    It is recorded in no ledger, needs no approval and has no limit, so that a point beyond a limit
+    is measured too.
 
-    Raises JobError where they make no sense for it.
+    Raises JobError where k and l make no sense for the job.
     """
-    asked = {**job.to_dict(), "k": point["k"], "l": point["l"]}
-    if point["l"] is None:
-        asked = {key: value for key, value in asked.items() if key not in ("diversity", "c")}
+    left_out = _OF_PUBLICATION | ({"diversity", "c"} if point["l"] is None else set())
+    options = {key: value for key, value in job.to_dict().items() if key not in left_out}
+    options |= {"k": point["k"], "l": point["l"]}
     if job.tds.k_intermediate is not None:
-        asked["tds"] = {**asked["tds"], "k_intermediate": max(point["k"], job.tds.k_intermediate)}
+        k_intermediate = max(point["k"], job.tds.k_intermediate)
+        options["tds"] = {**options["tds"], "k_intermediate": k_intermediate}
     try:
-        found = Job.from_dict(asked, paths_required=False)
+        changed = Job.from_dict(options, paths_required=False)
     except JobError as error:
         raise JobError(f"k = {shown(point['k'])}, l = {shown(point['l'] or 1)}: {error}") from None
-    return replace(found, base_dir=job.base_dir, engine="local", unlisted="drop", **_UNPUBLISHED)
+    return replace(changed, base_dir=job.base_dir, engine="local", unlisted="drop")
 
 
 def draw(
@@ -99,10 +96,9 @@ def draw(
     rate: float | None = None,
     progress: Progress | None = None,
 ) -> Sample:
-    """Decide what the points are measured on, and draw it into the working files ``work``.
+    """Decide which rows the points are measured on, and copy them to the working files ``work``.
 
-    ``rows`` or ``rate`` is the size of the sample asked for; it is larger where a few fragments
-    are larger.
+    ``rows`` or ``rate`` is the wanted size of the sample; a few large fragments can make it larger.
 
     Raises JobError, InputError or HierarchyError; then nothing is left.
     """
@@ -126,26 +122,26 @@ def draw(
 def measure(
     job: Job, point: Point, drawn: Sample, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """The figures of one point: loss, risk, classes, what is achieved, and the seconds it took.
+    """The figures of one point: loss, risk, classes, achieved k and l, and the seconds it took.
 
-    A point that cannot be had has a ``reason`` instead.
+    A point that the dataset cannot satisfy has a ``reason`` instead.
     """
     started = time.perf_counter()
-    there = job_at(job, point)
+    changed = job_at(job, point)
     try:
-        check_rows(there, drawn.rows)
-        found = (
-            cluster_sampling.measure(there, drawn.work)
+        check_rows(changed, drawn.rows)
+        figures = (
+            cluster_sampling.measure(changed, drawn.work)
             if drawn.drawn
-            else _whole(there, drawn.work, progress)
+            else _whole(changed, drawn.work, progress)
         )
     except PrivacyError as error:
-        found = {"reason": str(error)}
-    return {**point, **found, "seconds": round(time.perf_counter() - started, 3)}
+        figures = {"reason": str(error)}
+    return {**point, **figures, "seconds": round(time.perf_counter() - started, 3)}
 
 
 def gather(job: Job, drawn: Sample, measured: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """All points as one value, in order, as :mod:`mondrian_ops.report.frontier` shows it."""
+    """All points as one value, in order, for :mod:`mondrian_ops.report.frontier`."""
     return {
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -165,7 +161,7 @@ def gather(job: Job, drawn: Sample, measured: Iterable[Mapping[str, Any]]) -> di
 def folder_of(job: Job, output: str | None = None) -> str:
     """Where the frontier's files go: ``output``, or beside the job's release.
 
-    Raises StorageError where a release lies, JobError where nothing may be written.
+    Raises StorageError where a release lies there, JobError where the policy forbids writing.
     """
     folder = output or f"{str(job.output).rstrip('/')}_frontier"
     storage.check_location("folder", folder, writing=True)
@@ -175,14 +171,14 @@ def folder_of(job: Job, output: str | None = None) -> str:
         return folder
     if "_SUCCESS" in names:
         raise StorageError(
-            f"{storage.shown(folder)}: holds a release, which nothing else may be written to; "
+            f"{storage.shown(folder)}: holds a release, and nothing else may be written into it; "
             "choose another directory for the frontier"
         )
     return folder
 
 
 def write(frontier: Mapping[str, Any], folder: str) -> list[str]:
-    """Write table and pictures into ``folder``; those that are there are replaced."""
+    """Write table and pictures into ``folder``, over those of an earlier frontier; their paths."""
     store, path = storage.filesystem(folder)
     store.create_dir(path, recursive=True)
     written = []
@@ -200,17 +196,20 @@ def trace(
     rate: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Draw, measure every point and gather them; no working file stays behind."""
+    """Draw rows, measure every point on them, gather the points, and remove the working files."""
     progress = progress or Display()
     work = storage.work_path(str(job.output), uuid.uuid4().hex)
     measured: list[dict[str, Any]] = []
     try:
         drawn = draw(job, grid, work=work, rows=rows, rate=rate, progress=progress)
-        told = _counted(progress, measured, len(grid))
-        told("points", 0, 0)
+
+        def points_done(*_of_a_point: object) -> None:
+            progress("points", len(measured), len(grid))
+
+        points_done()
         for point in grid:
-            measured.append(measure(job, point, drawn, told))
-            told("points", 0, 0)
+            measured.append(measure(job, point, drawn, points_done))
+            points_done()
     finally:
         discard(work)
     return gather(job, drawn, measured)
@@ -222,25 +221,28 @@ def _plain(number: float) -> float:
 
 
 def _can_be_drawn(job: Job) -> bool:
-    """Whether fragments are anonymized alone, and can be: none is distributed as all rows are, and
-    how many persons are in one is not known before all rows are counted."""
+    """Whether fragments can be measured alone.
+
+    Recoding needs all rows; t-closeness compares with the distribution in all rows; and one
+    person's rows can lie in several fragments.
+    """
     return not job.recodes_columns and job.t is None and job.entity_id is None
 
 
-def _wanted(rows: int, asked: int | None, rate: float | None) -> int:
-    if asked is not None and rate is not None:
-        raise JobError("sample, rows: give one of them")
+def _wanted(rows: int, requested: int | None, rate: float | None) -> int:
+    if requested is not None and rate is not None:
+        raise JobError("sample, rows: give only one of them")
     if rate is not None:
         if not 0 < rate <= 1:
             raise JobError(f"sample: must be a rate above 0 and at most 1, not {rate}")
         return max(1, round(rate * rows))
-    if asked is not None and asked < 1:
-        raise JobError(f"rows: must be at least 1, not {asked}")
-    return SAMPLE_ROWS if asked is None else asked
+    if requested is not None and requested < 1:
+        raise JobError(f"rows: must be at least 1, not {requested}")
+    return SAMPLE_ROWS if requested is None else requested
 
 
 def _whole(job: Job, work: str, progress: Progress | None) -> dict[str, Any]:
-    """A run over all rows to a private place, removed when its report is there."""
+    """The figures of a run over all rows, whose release is removed."""
     place = storage.joined(work, f"k{job.k}-l{job.l or 1:g}")
     try:
         report = run(replace(job, output=storage.joined(place, "release")), progress)
@@ -256,12 +258,3 @@ def _whole(job: Job, work: str, progress: Progress | None) -> dict[str, Any]:
         "risk_max": report["risk"]["prosecutor_max"],
         "risk_avg": report["risk"]["prosecutor_avg"],
     }
-
-
-def _counted(progress: Progress, done: Sequence[Any], total: int) -> Callable[..., None]:
-    """A callback that tells the points done, whatever step of a point it is called in."""
-
-    def told(_phase: str, _done: int, _total: int) -> None:
-        progress("points", len(done), total)
-
-    return told

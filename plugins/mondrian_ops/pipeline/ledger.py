@@ -1,10 +1,11 @@
-"""A run and the ledger of releases: whether people in its drop are in others' releases already.
+"""Compare a run with the ledger of releases: were people of its drop released before?
 
-The drop's sketch is made in phase one and compared then, when the release is checked, and before it
-is published. An entry is written before the last comparison, as not yet sure, and again after the
-publication: of two that publish at once, at least one finds the other's entry, on any store that
-shows what was written to whoever lists after that. An entry that was left unsure counts if the
-release at its output is its own, and stands in the way while it may still become that.
+The drop's sketch is made in phase one. It is compared then, when the release is checked, and before
+the release is published. A run writes its entry, as not yet sure, before the last comparison, and
+marks it as sure after the publication. So of two runs that publish at once, at least one sees the
+other's entry, on any store that lists what was written before. An entry that was left unsure counts
+as published if the release at its output is its own; while it may still become that, it holds up
+other runs with the same people.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from mondrian_ops.report.figures import number, percent
 __all__ = ["confirm", "note", "recorded", "refuse", "sketch"]
 
 PATIENCE_S = 60.0
-"""How long to wait for others who publish, or give way."""
+"""How long to wait until other runs have published, or given way."""
 
 _PAUSE_S = 1.0
 _SKETCH = "ledger.json"
@@ -48,8 +49,8 @@ Entry = Mapping[str, Any]
 _log = logging.getLogger(__name__)
 
 
-class _Is(Enum):
-    """What became of the release of an entry, as far as that can be found out from here."""
+class _State(Enum):
+    """The state of an entry's release, as far as it can be seen from here."""
 
     RELEASED = auto()
     PENDING = auto()
@@ -57,7 +58,7 @@ class _Is(Enum):
 
 
 class Overlap(NamedTuple):
-    """What an earlier release has in common with a drop: a share of the drop, and its error."""
+    """The share of a drop's people in an earlier release, and the standard error of the share."""
 
     dataset: str
     time: str
@@ -66,7 +67,7 @@ class Overlap(NamedTuple):
     same: bool
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The overlap in words."""
         if self.same:
             return f"the same drop was released as {self.dataset} on {self.time}"
@@ -78,41 +79,60 @@ class Overlap(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The overlaps, the largest first, and what could not be looked for any."""
+    """The overlaps, the largest first, and the entries that could not be compared."""
 
     overlaps: list[Overlap]
-    damaged: list[str]
+    damaged: Sequence[str]
     of_other_keys: int
     by_other_columns: int
     too_large: int
 
-    @property
-    def notes(self) -> list[str]:
-        """All of it in words."""
-        noted = [_said(self.overlaps)] if self.overlaps else []
+    def findings(self) -> Iterator[tuple[str, str]]:
+        """All of it in words, each with its remedy; nothing is refused for one without a remedy."""
+        if self.overlaps:
+            first, *more = self.overlaps
+            others = f" (and in {len(more)} more)" if more else ""
+            yield (
+                f"{first.text}{others}; releases of overlapping people can be intersected",
+                "remove the people who were released before",
+            )
         if self.damaged:
-            noted.append(_damaged(self.damaged))
+            file, *more_files = self.damaged
+            others = f" and {len(more_files)} more" if more_files else ""
+            yield (
+                f"the ledger could not be read in full: {file}{others} is damaged, so the "
+                "people of its release are unknown",
+                "restore the damaged file, remove it if nobody ever read its release",
+            )
         if self.of_other_keys:
-            noted.append(_other_keys(self.of_other_keys))
+            yield (
+                f"{number(self.of_other_keys)} release(s) in the ledger were recorded with "
+                "another key and could not be compared",
+                "restore the key that they were recorded with, remove their files from the ledger",
+            )
         if self.by_other_columns:
-            noted.append(
-                f"{number(self.by_other_columns)} release(s) in the ledger tell people apart by "
-                "other columns, and could not be compared"
+            yield (
+                f"{number(self.by_other_columns)} release(s) in the ledger tell people apart "
+                "by other columns and could not be compared",
+                "",
             )
         if self.too_large:
-            noted.append(_too_large(self.too_large))
-        return noted
+            yield (
+                f"{number(self.too_large)} release(s) in the ledger are so much larger than "
+                "this drop that an overlap could not be seen",
+                "release larger drops, keep a separate ledger for small drops",
+            )
 
     @property
     def is_clear(self) -> bool:
-        """Whether there is no overlap, nor may be one."""
+        """Whether there is no overlap, and none may be hidden."""
         return not (self.overlaps or self.of_other_keys or self.too_large)
 
 
 class Others(NamedTuple):
-    """What the ledger holds of other runs: releases, what may become one at any moment, the rest.
+    """Entries of other runs, by the state of their release, and the files that are damaged.
 
-    Each release is there once, though several attempts at it may have noted it.
+    Several attempts at a release may have written an entry each; it is listed once.
     """
 
     released: list[Entry]
@@ -121,7 +141,7 @@ class Others(NamedTuple):
 
 
 def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
-    """Read who is in the drop, and leave their sketch in the working files.
+    """Write the sketch of the drop's people to the working files.
 
     Raises JobError where no column tells people apart.
     """
@@ -132,28 +152,28 @@ def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
     whole = Sketch.nothing()
     for batch in source.batches(columns):
         whole = whole.merged(_sketch_of(batch, key))
-    told = {"by": columns, "key": storage.Ledger.key_id(key), "sketch": whole.to_json()}
-    work.write_json(_SKETCH, told)
+    sketched = {"by": columns, "key": storage.Ledger.key_id(key), "sketch": whole.to_json()}
+    work.write_json(_SKETCH, sketched)
 
 
 def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
-    """The columns by which people are told apart: the entity's, the identifiers or all."""
+    """The columns that tell people apart: the entity's, the identifiers or all."""
     wanted = [job.entity_id] if job.entity_id is not None else list(job.identifiers) or schema.names
-    found = sorted(name for name in wanted if _has_text(schema.field(name).type))
-    if not found:
+    columns = sorted(name for name in wanted if _has_text(schema.field(name).type))
+    if not columns:
         raise JobError(
-            f"ledger: {', '.join(wanted)}: no text, number or time by which people could be told "
-            "apart; name a column of these as an identifier"
+            f"ledger: {', '.join(wanted)}: no column here has text, numbers or times, which tell "
+            "people apart; list one that has under identifiers"
         )
-    return found
+    return columns
 
 
 def _has_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return any(
-        known(kind)
-        for known in (
+        is_one(kind)
+        for is_one in (
             pa.types.is_string,
             pa.types.is_large_string,
             pa.types.is_boolean,
@@ -167,188 +187,141 @@ def _has_text(kind: pa.DataType) -> bool:
 
 
 def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
-    """The sketch of a batch; rows that name nobody are left out."""
+    """The sketch of a batch; rows without any text are left out."""
     texts = [text_of(as_array(column)).cast(pa.large_string()) for column in batch.columns]
     named = np.logical_or.reduce([each.is_valid().to_numpy(zero_copy_only=False) for each in texts])
     joined = pc.binary_join_element_wise(
         *texts, pa.scalar(_BETWEEN, pa.large_string()),
         null_handling="replace", null_replacement=_MISSING,
     )  # fmt: skip
-    found = joined.filter(pa.array(named)).value_counts()
+    people = joined.filter(pa.array(named)).value_counts()
     hashes = (
         hashlib.blake2b(each.encode(), key=key, digest_size=8).digest()
-        for each in found.field("values").to_pylist()
+        for each in people.field("values").to_pylist()
     )
     least = np.frombuffer(b"".join(hashes), "<u8").astype(np.uint64)
-    return Sketch.of(least, found.field("counts").to_numpy())
+    return Sketch.of(least, people.field("counts").to_numpy())
 
 
 def refuse(job: Job, work: storage.WorkDir) -> None:
-    """Raise PrivacyError where the job wants no overlap and there is one, or may be."""
+    """Raise PrivacyError where the job refuses overlaps and there is one, or may be."""
     if _refuses_overlaps(job):
-        _refuse(_compared_with_released(work, _others(job, work)))
+        others = _others(job, work)
+        _refuse(_compared(work, others.released, others.damaged))
 
 
 def note(job: Job, work: storage.WorkDir, report: Report) -> None:
-    """Tell the report, and the log, of overlaps and of releases that could not be compared.
+    """Add overlaps, and releases that could not be compared, to the report and the log.
 
-    Raises PrivacyError where the job wants no overlap and there is one, or may be.
+    Raises PrivacyError where the job refuses overlaps and there is one, or may be.
     """
     if job.ledger is None:
         return
-    found = _compared_with_released(work, _others(job, work))
+    others = _others(job, work)
+    compared = _compared(work, others.released, others.damaged)
     if _refuses_overlaps(job):
-        _refuse(found, report)
-    told = work.read_json(_SKETCH)
+        _refuse(compared, report)
+    own = work.read_json(_SKETCH)
     report["ledger"] = {
-        "people_by": told["by"],
-        "people": Sketch.from_json(told["sketch"]).entities,
-        "overlaps": [each._asdict() for each in found.overlaps],
+        "people_by": own["by"],
+        "people": Sketch.from_json(own["sketch"]).entities,
+        "overlaps": [each._asdict() for each in compared.overlaps],
     }
-    for said in found.notes:
-        _log.warning("%s", said)
-        report["notes"].append(said)
+    for text, _ in compared.findings():
+        _log.warning("%s", text)
+        report["notes"].append(text)
 
 
 def _refuses_overlaps(job: Job) -> bool:
     return job.ledger is not None and job.overlap == "refuse"
 
 
-def _refuse(found: Compared, report: Report | None = None) -> None:
-    refused = "overlap: the release is refused and not published"
-    if found.overlaps:
-        raise PrivacyError(
-            f"{refused}: {_said(found.overlaps)}; take out who was released before, or set "
-            "overlap: warn",
-            report,
-        )
-    if found.damaged:
-        raise PrivacyError(
-            f"{refused}: {_damaged(found.damaged)}; restore what is damaged, or, where its release "
-            "was never read by anybody, remove it, or set overlap: warn",
-            report,
-        )
-    if found.of_other_keys:
-        raise PrivacyError(
-            f"{refused}: {_other_keys(found.of_other_keys)}; restore the key that they were noted "
-            "with, take their files out of the ledger, or set overlap: warn",
-            report,
-        )
-    if found.too_large:
-        raise PrivacyError(
-            f"{refused}: {_too_large(found.too_large)}; release larger drops, keep a ledger of "
-            "drops of one size, or set overlap: warn",
-            report,
-        )
-
-
-def _damaged(files: Sequence[str]) -> str:
-    first, *more = files
-    others = f" and {len(more)} more" if more else ""
-    return (
-        f"the ledger could not be read in full: {first}{others} is damaged, and who was "
-        "released then is not known"
-    )
-
-
-def _too_large(count: int) -> str:
-    return (
-        f"{number(count)} release(s) in the ledger are so much larger than this drop that an "
-        "overlap would not show"
-    )
-
-
-def _other_keys(count: int) -> str:
-    return (
-        f"{number(count)} release(s) in the ledger were noted with another key, and could not be "
-        "compared"
-    )
-
-
-def _said(found: Sequence[Overlap]) -> str:
-    first, *more = found
-    others = f" (and in {len(more)} more)" if more else ""
-    return f"{first.said}{others}; releases of overlapping people can be intersected"
+def _refuse(compared: Compared, report: Report | None = None) -> None:
+    """Raise PrivacyError for the first finding that has a remedy."""
+    for text, remedy in compared.findings():
+        if remedy:
+            raise PrivacyError(
+                f"overlap: the release is refused and not published: {text}; {remedy}, or set "
+                "overlap: warn",
+                report,
+            )
 
 
 def _others(job: Job, work: storage.WorkDir) -> Others:
     ledger = storage.Ledger(str(job.ledger))
     noted, own = ledger.noted(), _run_of(work)
-    found: dict[_Is, dict[str, Entry]] = {each: {} for each in _Is}
+    by_state: dict[_State, dict[str, Entry]] = {state: {} for state in _State}
     for entry in noted.entries:
         if entry["run"] != own:
-            found[_became(ledger, entry)][entry["token"]] = entry
-    released, pending = (list(found[each].values()) for each in (_Is.RELEASED, _Is.PENDING))
-    return Others(released, pending, noted.damaged)
+            by_state[_state_of(ledger, entry)][entry["token"]] = entry
+    released, pending = by_state[_State.RELEASED], by_state[_State.PENDING]
+    return Others(list(released.values()), list(pending.values()), noted.damaged)
 
 
-def _compared_with_released(work: storage.WorkDir, others: Others) -> Compared:
-    return _compared(work, others.released)._replace(damaged=others.damaged)
-
-
-def _compared(work: storage.WorkDir, others: Sequence[Entry]) -> Compared:
-    """What these entries have in common with the drop."""
+def _compared(
+    work: storage.WorkDir, entries: Sequence[Entry], damaged: Sequence[str] = ()
+) -> Compared:
+    """Compare the drop with the releases of these entries."""
     own = work.read_json(_SKETCH)
-    of_key = [entry for entry in others if entry["key"] == own["key"]]
+    of_key = [entry for entry in entries if entry["key"] == own["key"]]
     alike = [entry for entry in of_key if entry["by"] == own["by"]]
     drop = Sketch.from_json(own["sketch"])
-    known = [(entry, Sketch.from_json(entry["sketch"])) for entry in alike]
+    overlaps, too_large = [], 0
+    for entry in alike:
+        other = Sketch.from_json(entry["sketch"])
+        too_large += not drop.tells_of(other)
+        share, error = drop.shared_with(other)
+        if share:
+            same = drop.is_drop_of(other)
+            overlaps.append(Overlap(entry["dataset"], entry["time"], share, error, same))
     return Compared(
-        _overlaps(drop, known),
-        damaged=[],
-        of_other_keys=len(others) - len(of_key),
+        sorted(overlaps, key=lambda each: (each.same, each.share, each.time), reverse=True),
+        damaged=damaged,
+        of_other_keys=len(entries) - len(of_key),
         by_other_columns=len(of_key) - len(alike),
-        too_large=sum(not drop.tells_of(other) for _, other in known),
+        too_large=too_large,
     )
 
 
-def _overlaps(own: Sketch, known: Sequence[tuple[Mapping[str, Any], Sketch]]) -> list[Overlap]:
-    found = []
-    for entry, other in known:
-        share, error = own.shared_with(other)
-        if share:
-            same = own.is_drop_of(other)
-            found.append(Overlap(entry["dataset"], entry["time"], share, error, same))
-    return sorted(found, key=lambda each: (each.same, each.share, each.time), reverse=True)
+def _state_of(ledger: storage.Ledger, entry: Entry) -> _State:
+    """The state of an entry's release, which a killed run could not record.
 
-
-def _became(ledger: storage.Ledger, entry: Entry) -> _Is:
-    """What became of an entry's release, which a killed run did not come to say.
-
-    One that is found published is noted as sure: another may take its place. One whose output
-    cannot be looked at from here counts as published.
+    A release that is published is marked as sure at once, since another may replace it. One whose
+    output cannot be read from here counts as published.
     """
     if entry.get("sure"):
-        return _Is.RELEASED
+        return _State.RELEASED
     try:
-        # In this order: what leaves its working files in between is published, or never is.
+        # In this order: a run that removes its working files in between has published, or never
+        # will.
         may_publish = storage.may_publish(entry["work"], entry["token"])
         if not storage.published(entry["output"], entry["token"]):
-            return _Is.PENDING if may_publish else _Is.GONE
+            return _State.PENDING if may_publish else _State.GONE
         ledger.make_sure(entry)
     except (MondrianOpsError, OSError) as error:
         _log.warning(
-            "ledger: entry %s: whether it was published cannot be found out here (%s); it counts",
+            "ledger: entry %s: cannot tell whether it was published (%s); it is treated as "
+            "published",
             entry["id"],
             type(error).__name__,
         )
-    return _Is.RELEASED
+    return _State.RELEASED
 
 
 def _run_of(work: storage.WorkDir) -> str:
-    """What the attempts at one run have in common, and no other run has."""
+    """The same for all attempts at a run, and for no other run."""
     return hashlib.sha256(work.root.encode()).hexdigest()
 
 
 @contextmanager
 def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
-    """Around the publication: an entry of it is there afterwards, whoever is killed.
+    """Record a publication: its entry is durable before the release is published.
 
-    A release that is refused for good leaves none.
+    A release that is refused for good leaves no entry.
 
-    Raises PrivacyError where people were released elsewhere since the release was checked, and the
-    job wants no overlap; StorageError where the ledger's key is not that of the sketch any more;
-    OSError, which a retry may cure, where people may be released elsewhere at this moment.
+    Raises PrivacyError where the job refuses overlaps and people were released elsewhere since the
+    release was checked; StorageError where the ledger's key changed since the sketch was made;
+    OSError, which a retry may cure, where another run may be publishing the same people now.
     """
     if job.ledger is None:
         yield
@@ -356,20 +329,20 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
     ledger = storage.Ledger(job.ledger)
     if ledger.key_id(ledger.key()) != work.read_json(_SKETCH)["key"]:
         raise StorageError(
-            f"ledger: the key in {storage.shown(job.ledger)} is another than when this run began; "
-            "nothing is published, run again from the partition task"
+            f"ledger: the key in {storage.shown(job.ledger)} changed since this run began; nothing "
+            "is published; run again from the partition task"
         )
     entry = _entry(job, work, report)
     ledger.write(entry)
     try:
         _give_way(job, work, entry)
-    except BaseException:  # this attempt published nothing; another at this run has its own entry
+    except BaseException:  # this attempt published nothing; others at this run have their own entry
         _remove(ledger, entry)
         raise
     try:
         yield
     except MondrianOpsError:
-        if _became(ledger, entry) is not _Is.RELEASED:
+        if _state_of(ledger, entry) is not _State.RELEASED:
             _remove(ledger, entry)
         raise
     ledger.make_sure(entry)
@@ -378,9 +351,9 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
 def _give_way(job: Job, work: storage.WorkDir, own: Entry) -> None:
     """Compare with all others, now that they can see the entry of this release.
 
-    Whoever publishes wrote its entry first and found nobody else's then. Of two, the one that
-    wrote later finds the other's. If both do, the one of the least id waits for the others, who
-    give way at once.
+    A run publishes only if it wrote its entry and then saw no other. Of two runs, the one that
+    wrote later sees the other's entry. If both do, the one with the smallest id waits for the
+    others, which give way at once.
     """
     if not _refuses_overlaps(job):
         return
@@ -391,26 +364,30 @@ def _give_way(job: Job, work: storage.WorkDir, own: Entry) -> None:
             continue
         files = sorted(map(storage.Ledger(str(job.ledger)).file_of, rivals))
         raise OSError(
-            f"overlap: {len(rivals)} other run(s) may publish people of this drop at this moment; "
-            "nothing is published, run again when they are done. Of one that was killed, remove "
-            f"the working files beside its output, or its entry: {', '.join(files)}"
+            f"overlap: {len(rivals)} other run(s) may be publishing people of this drop right now; "
+            "nothing is published; run again when they are done. If one of them was killed, remove "
+            "the working files beside its output, or its entry in the ledger: "
+            f"{', '.join(files)}"
         )
 
 
 def _rivals(job: Job, work: storage.WorkDir) -> list[Entry]:
-    """Entries that may become releases of the same people; PrivacyError where they are some."""
+    """Entries that may become releases of the same people.
+
+    Raises PrivacyError where one has become a release.
+    """
     others = _others(job, work)
-    _refuse(_compared_with_released(work, others))
+    _refuse(_compared(work, others.released, others.damaged))
     return [entry for entry in others.pending if not _compared(work, [entry]).is_clear]
 
 
 def _remove(ledger: storage.Ledger, entry: Entry) -> None:
-    with suppress(MondrianOpsError, OSError):  # why it is removed is what matters
+    with suppress(MondrianOpsError, OSError):  # the error that led here matters more
         ledger.remove(entry)
 
 
 def confirm(job: Job, work: storage.WorkDir) -> None:
-    """Make sure of the entry of a release that was published by an attempt which was killed."""
+    """Mark as sure the entry of a release whose attempt was killed after it published."""
     if job.ledger is None:
         return
     ledger = storage.Ledger(job.ledger)
@@ -422,7 +399,7 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
 def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:
     output = str(job.output)
     return {
-        "id": uuid.uuid4().hex,  # not the run's: each attempt takes back its own entry only
+        "id": uuid.uuid4().hex,  # of this attempt, which removes no other attempt's entry
         "token": work.token,
         "run": _run_of(work),
         "work": work.root,

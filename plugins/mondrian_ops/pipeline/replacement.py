@@ -1,8 +1,8 @@
-"""Whether a release may take the place of the one that is at its output.
+"""May a release replace the one at its output?
 
 Readers rely on what a release promises, and on who makes it. So it is replaced only by its maker,
 the same task group of the same DAG, and only by a release that promises no less; anything else
-needs ``replace: any``. The report of a release says what it promises, and who made it.
+needs ``replace: any``. The report of a release has its promise and its maker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
 __all__ = ["refuse_replacing", "replaced_by", "standing_report", "weaknesses"]
 
-# How much of a column is published, in ascending order.
+# How a column is published, in ascending order of detail.
 _HIDDEN, _GENERALIZED, _SENSITIVE, _RAW = range(4)
 
 Report = Mapping[str, Any]
@@ -27,79 +27,79 @@ Report = Mapping[str, Any]
 def refuse_replacing(job: Job, made_by: str | None) -> None:
     """Refuse to replace a release of another maker, or one that promises more.
 
-    ``made_by``: who makes the new one, None for the command line and Python. A release of a version
-    that did not note its maker may be anybody's.
+    ``made_by``: who makes the new one, None for the command line and Python. A release whose report
+    names no maker, as older versions wrote it, may be anybody's.
 
-    Raises StorageError, which names whose it is and what is weaker.
+    Raises StorageError, which names its maker and what is weaker.
     """
     standing = None if job.replace == "any" else standing_report(str(job.output))
     if standing is None:
         return
     reasons = weaknesses(job, standing)
     if standing.get("made_by", made_by) != made_by:
-        reasons.insert(0, "it is not of the same maker")
+        reasons.insert(0, "the two have different makers")
     if reasons:
         whose = f"of {maker(standing['made_by'])} " if "made_by" in standing else ""
         raise StorageError(
             f"output: {storage.shown(str(job.output))} holds a release {whose}with "
-            f"{promise(_asked(standing))}, and one of {maker(made_by)} with "
-            f"{promise(job.to_dict())} does not replace it: {'; '.join(reasons)}; choose another "
+            f"{promise(_job_of(standing))}, which one of {maker(made_by)} with "
+            f"{promise(job.to_dict())} may not replace: {'; '.join(reasons)}; choose another "
             "`output`, or set replace: any"
         )
 
 
 def replaced_by(job: Job) -> dict[str, Any]:
-    """What is told of the release that this one would replace; empty where there is none."""
+    """The release that this one would replace, for its approver; empty where there is none."""
     standing = standing_report(str(job.output))
     if standing is None:
         return {}
-    asked = _asked(standing)
-    told = {key: asked[key] for key in ("k", "l", "t") if asked.get(key) is not None}
-    return {key: standing[key] for key in ("made_by", "created") if key in standing} | told
+    job_before = _job_of(standing)
+    promised = {key: job_before[key] for key in ("k", "l", "t") if job_before.get(key) is not None}
+    return {key: standing[key] for key in ("made_by", "created") if key in standing} | promised
 
 
 def standing_report(output: str) -> Report | None:
     """The report of the release at ``output``; None where there is none."""
     try:
-        found = reports.parsed(storage.read_file(storage.joined(output, reports.JSON_NAME)))
+        report = reports.parsed(storage.read_file(storage.joined(output, reports.JSON_NAME)))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return report if isinstance(report, dict) else None
 
 
 def weaknesses(job: Job, standing: Report) -> list[str]:
-    """In what a release of ``job`` protects less than the one of this report; none: in nothing.
+    """How a release of ``job`` protects less than the one of this report; empty if it does not.
 
-    Compared are k and what it counts, l, t, and what is published of the columns of the other one.
-    How a quasi-identifier is generalized is not: classes are as large either way.
+    Compares k and what it counts, l, t, and how the columns of the other release are published. How
+    a quasi-identifier is generalized does not count: classes are as large either way.
     """
-    asked, columns = _asked(standing), _mapping(standing.get("columns"))
+    before, columns = _job_of(standing), _mapping(standing.get("columns"))
     checks = (
-        _smaller_k(job, asked),
-        _less_diverse(job, asked),
-        _less_close(job, asked),
-        _other_persons(job, asked),
+        _smaller_k(job, before),
+        _less_diverse(job, before),
+        _less_close(job, before),
+        _other_persons(job, before),
         _unlisted_published(job, columns),
-        *_columns_exposed(job, asked, columns),
+        *_columns_exposed(job, before, columns),
     )
     return [reason for reason in checks if reason]
 
 
-def _smaller_k(job: Job, asked: Report) -> str:
-    k = _number(asked.get("k"))
+def _smaller_k(job: Job, before: Report) -> str:
+    k = _number(before.get("k"))
     return "" if k is None or job.k >= k else f"k is {job.k}, and was {k:g}"
 
 
-def _less_diverse(job: Job, asked: Report) -> str:
-    """Entropy and recursive diversity with some l include the distinct one; not each other."""
-    l, kind, c = _number(asked.get("l")), asked.get("diversity", "distinct"), asked.get("c")  # noqa: E741
+def _less_diverse(job: Job, before: Report) -> str:
+    """Entropy and recursive l-diversity imply the distinct one, but not each other."""
+    l, kind, c = _number(before.get("l")), before.get("diversity", "distinct"), before.get("c")  # noqa: E741
     if l is None:
         return ""
     if job.l is None:
-        return f"no l is asked for, and l was {l:g}"
+        return f"l is not set, and was {l:g}"
     if job.l < l:
         return f"l is {job.l:g}, and was {l:g}"
-    if job.missing_sensitive == "value" and asked.get("missing_sensitive") != "value":
+    if job.missing_sensitive == "value" and before.get("missing_sensitive") != "value":
         return "missing sensitive values count towards l, and did not"
     if kind not in ("distinct", job.diversity):
         return f"diversity is {job.diversity}, and was {kind}"
@@ -109,25 +109,25 @@ def _less_diverse(job: Job, asked: Report) -> str:
     return ""
 
 
-def _less_close(job: Job, asked: Report) -> str:
-    """No two distributions are further apart by another distance than by the equal one."""
-    t, distance = _number(asked.get("t")), asked.get("t_distance", "equal")
+def _less_close(job: Job, before: Report) -> str:
+    """No other distance between two distributions is larger than the equal one."""
+    t, distance = _number(before.get("t")), before.get("t_distance", "equal")
     if t is None:
         return ""
     if job.t is None:
-        return f"no t is asked for, and t was {t:g}"
+        return f"t is not set, and was {t:g}"
     if job.t > t:
         return f"t is {job.t:g}, and was {t:g}"
     if job.t_distance not in ("equal", distance):
         return f"t_distance is {job.t_distance}, and was {distance}"
-    hierarchies = _mapping(asked.get("sensitive_hierarchy"))
+    hierarchies = _mapping(before.get("sensitive_hierarchy"))
     if job.t_distance == "hierarchical" and dict(job.sensitive_hierarchy) != dict(hierarchies):
         return "t is measured by other hierarchies"
     return ""
 
 
-def _other_persons(job: Job, asked: Report) -> str:
-    entity = asked.get("entity_id")
+def _other_persons(job: Job, before: Report) -> str:
+    entity = before.get("entity_id")
     if entity is None or job.entity_id == entity:
         return ""
     counted = "rows" if job.entity_id is None else f"persons by {job.entity_id!r}"
@@ -140,11 +140,11 @@ def _unlisted_published(job: Job, columns: Report) -> str:
     return ""
 
 
-def _columns_exposed(job: Job, asked: Report, columns: Report) -> list[str]:
-    """Columns of which more is published, or that lose their diversity."""
+def _columns_exposed(job: Job, before: Report, columns: Report) -> list[str]:
+    """Columns that are published in more detail, or lose their diversity."""
     roles = {role: _names(columns, role) for role in _ROLES}
     published = columns.get("unlisted_policy") == "publish"
-    before = {
+    levels = {
         **dict.fromkeys(roles["index"] | roles["identifiers"], _HIDDEN),
         **dict.fromkeys(roles["unlisted"], _RAW if published else _HIDDEN),
         **dict.fromkeys(roles["quasi_identifiers"], _GENERALIZED),
@@ -152,19 +152,19 @@ def _columns_exposed(job: Job, asked: Report, columns: Report) -> list[str]:
     }
     now = dict.fromkeys(roles["index"], _HIDDEN)
     now |= {
-        name: _RAW if job.unlisted == "publish" else _HIDDEN for name in before if name not in now
+        name: _RAW if job.unlisted == "publish" else _HIDDEN for name in levels if name not in now
     }
     now |= dict.fromkeys(job.identifiers, _HIDDEN)
     now |= dict.fromkeys(job.quasi_identifier_names, _GENERALIZED)
     now |= dict.fromkeys(job.sensitive, _SENSITIVE)
-    raw = [name for name, was in before.items() if now[name] > max(was, _GENERALIZED)]
+    raw = [name for name, level in levels.items() if now[name] > max(level, _GENERALIZED)]
     named = [name for name in roles["identifiers"] if now[name] == _GENERALIZED]
-    was_diverse = asked.get("l") is not None or asked.get("t") is not None
+    was_diverse = before.get("l") is not None or before.get("t") is not None
     alike = [name for name in roles["sensitive"] if was_diverse and now[name] == _GENERALIZED]
     return [
         _of(raw, "published raw, and protected before"),
         _of(named, "an identifier before, and now published as a quasi-identifier"),
-        _of(alike, "no longer sensitive, so that neither l nor t is asked of it"),
+        _of(alike, "no longer sensitive, so neither l nor t protects it"),
     ]
 
 
@@ -172,19 +172,19 @@ _ROLES = ("identifiers", "quasi_identifiers", "sensitive", "unlisted", "index")
 
 
 def _of(names: Iterable[str], what: str) -> str:
-    """``what`` of some columns in words; empty where there are none."""
-    found = sorted(names)
-    if not found:
+    """Some columns and ``what`` they are, in words; empty where there are none."""
+    in_order = sorted(names)
+    if not in_order:
         return ""
-    more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
-    return f"{', '.join(map(repr, found[:MAX_NAMES]))}{more}: {what}"
+    more = f" and {len(in_order) - MAX_NAMES} more" if len(in_order) > MAX_NAMES else ""
+    return f"{', '.join(map(repr, in_order[:MAX_NAMES]))}{more}: {what}"
 
 
-def _asked(standing: Report) -> Report:
+def _job_of(standing: Report) -> Report:
     return _mapping(standing.get("job"))
 
 
-# A report lies where others may write: what makes no sense in it says nothing.
+# Others may write where a report lies: entries of other types are ignored.
 
 
 def _mapping(value: object) -> Report:
@@ -192,8 +192,8 @@ def _mapping(value: object) -> Report:
 
 
 def _names(columns: Report, role: str) -> set[str]:
-    found = columns.get(role)
-    return {each for each in found if isinstance(each, str)} if isinstance(found, list) else set()
+    names = columns.get(role)
+    return {each for each in names if isinstance(each, str)} if isinstance(names, list) else set()
 
 
 def _number(value: object) -> float | None:

@@ -177,7 +177,7 @@ def test_negative_numbers_and_a_constant_column(tmp_path):
     assert set(release["c"].to_pylist()) == {"-7"}
     assert set(release["t"].to_pylist()) == {"same"}
     assert report["attributes"]["c"]["NCP"] == report["attributes"]["t"]["NCP"] == 0
-    assert "of no use as quasi-identifiers: 'c', 't'" in report["notes"][0]
+    assert "which tell nobody apart: 'c', 't'" in report["notes"][0]
     for text in set(release["x"].to_pylist()):
         if text.startswith("["):
             low, high = map(int, text[1:-1].split(", "))

@@ -222,7 +222,7 @@ BROKEN: Mapping[str, tuple[Writer, str]] = {
     "no rows": (lambda rows, stem: _parquet(rows[:0], stem), "there are no rows"),
     "only a header": (lambda rows, stem: _csv(rows[:0], stem), "there are no rows"),
     "an empty file": (_empty_file, "the first line is empty; it must name the columns"),
-    "too small": (_parquet, f"fewer than k = {K}; no release of it can be k-anonymous"),
+    "too small": (_parquet, f"fewer than k = {K}; lower k"),
     "truncated": (_truncated, "cannot be read as Parquet; the file is damaged"),
     "no Parquet": (_no_parquet, "cannot be read as Parquet; the file is damaged"),
     "ragged": (_ragged, "10 values, but the header names 9 columns; complete the row"),

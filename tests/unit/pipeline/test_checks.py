@@ -32,11 +32,11 @@ def test_rows_that_are_as_many_as_k_are_enough():
     [
         (10, 10, 0, []),
         (10, 8, 2, []),
-        (10, 7, 3, ["3 rows are suppressed, 2 may be"]),
-        (10, 9, 0, ["10 rows came in, 9 are in the release"]),
-        (10, 11, 0, ["10 rows came in, 11 are in the release"]),
-        (10, 8, 1, ["10 rows came in, 8 are in the release, 1 were suppressed"]),
-        (10, 9, 2, ["10 rows came in, 9 are in the release, 2 were suppressed"]),
+        (10, 7, 3, ["3 rows are suppressed, and at most 2 may be"]),
+        (10, 9, 0, ["10 rows were read, but 9 are in the release"]),
+        (10, 11, 0, ["10 rows were read, but 11 are in the release"]),
+        (10, 8, 1, ["10 rows were read, but 8 are in the release, 1 were suppressed"]),
+        (10, 9, 2, ["10 rows were read, but 9 are in the release, 2 were suppressed"]),
     ],
 )
 def test_every_row_is_accounted_for(rows, published, suppressed, wrong):
@@ -45,7 +45,7 @@ def test_every_row_is_accounted_for(rows, published, suppressed, wrong):
 
 
 def test_only_samarati_may_suppress():
-    assert checks.lost_rows(a_job(), 10, 9, 1) == ["1 rows are suppressed, 0 may be"]
+    assert checks.lost_rows(a_job(), 10, 9, 1) == ["1 rows are suppressed, and at most 0 may be"]
 
 
 def test_a_column_of_every_role_must_be_there():
@@ -55,7 +55,7 @@ def test_a_column_of_every_role_must_be_there():
         others = [f"{name}s" if name == missing else name for name in ("age", "name", "illness")]
         with pytest.raises(JobError, match=f"^{role}.*{missing!r} .did you mean '{missing}s'"):
             checks.check_columns(job, others)
-    with pytest.raises(JobError, match=r"'name', nor any other .* a header\?$"):
+    with pytest.raises(JobError, match=r"'name', nor any other .* has a header$"):
         checks.check_columns(job, ["ages", "names"])
 
 
@@ -114,5 +114,5 @@ def test_the_hierarchies_of_a_job_and_of_its_sensitive_columns(tmp_path):
 def test_columns_of_one_value_are_noted():
     assert checks.constant_note([]) == ""
     assert checks.constant_note(["c", "t"]) == (
-        "the same value in all rows, so of no use as quasi-identifiers: 'c', 't'"
+        "quasi-identifiers with the same value in all rows, which tell nobody apart: 'c', 't'"
     )

@@ -124,7 +124,7 @@ def test_the_same_drop_comes_first_then_the_largest_share_then_the_latest(desk):
 @pytest.mark.parametrize("key", ["", "~"])  # before and after any key
 def test_a_release_of_another_key_cannot_be_compared(desk, key):
     desk.entry(key=key)
-    said = r"1 release\(s\) in the ledger were noted with another key"
+    said = r"1 release\(s\) in the ledger were recorded with another key"
     desk.refused(said)
     assert len(desk.notes()) == 1
 
@@ -217,7 +217,7 @@ def test_the_others_give_way_at_once(desk, monkeypatch):
     for at in ("~", "!"):
         desk.pending(OWN, id=at)
     monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
-    with pytest.raises(OSError, match=r"overlap: 2 other run\(s\) may publish"):
+    with pytest.raises(OSError, match=r"overlap: 2 other run\(s\) may be publishing"):
         desk.publish()
     assert not desk.run.is_published
 
@@ -229,7 +229,7 @@ def test_who_waits_gives_up_after_a_while(desk, monkeypatch):
     monkeypatch.setattr(ledger, "monotonic", lambda: next(times))
     pauses = iter([None])
     monkeypatch.setattr(ledger, "sleep", lambda _: next(pauses))
-    with pytest.raises(OSError, match=r"overlap: 1 other run\(s\) may publish"):
+    with pytest.raises(OSError, match=r"overlap: 1 other run\(s\) may be publishing"):
         desk.publish()
     assert next(times, None) is None
 
@@ -267,7 +267,7 @@ def test_an_entry_counts_as_published_where_that_is_so_or_cannot_be_found_out(de
     (desk.here / "ledger" / "releases" / "e0.sure").unlink()
     desk.ledger.write({**told, "output": "s3://no-connection@bucket/out"})
     desk.refused("same drop")
-    assert "e0: whether it was published cannot be found out here" in caplog.text
+    assert "e0: cannot tell whether it was published" in caplog.text
     desk.ledger.write({**told, "output": str(desk.here / "never")})
     caplog.clear()
     ledger.refuse(desk.run.job, desk.run.work)  # neither there nor on its way
@@ -295,7 +295,7 @@ def test_a_key_that_was_replaced_since_stops_the_publication(desk):
     assert min(ids) < storage.Ledger.key_id(KEY) < max(ids)
     for key in (ids[min(ids)], ids[max(ids)]):
         storage.write_file(str(desk.here / "ledger" / "key"), key)
-        with pytest.raises(StorageError, match="another than when this run began"):
+        with pytest.raises(StorageError, match="changed since this run began"):
             desk.publish()
     assert not desk.run.is_published
     assert desk.ledger.noted() == ([], [])
@@ -351,8 +351,8 @@ def test_a_key_of_another_size_is_none(desk, size):
 
 def test_how_sure_an_overlap_is_is_told():
     told = {"dataset": "people", "time": "today", "same": False}
-    assert ledger.Overlap(share=0.3, error=0.01, **told).said.startswith("30.0 % (± 2.0 %) of its")
-    assert ledger.Overlap(share=0.3, error=0, **told).said.startswith("30.0 % of its people")
+    assert ledger.Overlap(share=0.3, error=0.01, **told).text.startswith("30.0 % (± 2.0 %) of its")
+    assert ledger.Overlap(share=0.3, error=0, **told).text.startswith("30.0 % of its people")
 
 
 def test_an_entry_is_a_json_file_that_is_not_hidden(desk):

@@ -99,7 +99,7 @@ def test_what_is_no_weaker(before, after):
 RECURSIVE = {"l": 2, "diversity": "recursive", "c": 3}
 WEAKER = [
     ({}, {"k": 4}, "k is 4, and was 5"),
-    ({"l": 2}, {}, "no l is asked for, and l was 2"),
+    ({"l": 2}, {}, "l is not set, and was 2"),
     ({"l": 3}, {"l": 2}, "l is 2, and was 3"),
     ({"l": 3}, {"l": 2.5, "diversity": "entropy"}, "l is 2.5, and was 3"),
     ({"l": 2}, {"l": 2, "missing_sensitive": "value"},
@@ -107,7 +107,7 @@ WEAKER = [
     (RECURSIVE, {"l": 2}, "diversity is distinct, and was recursive"),
     (RECURSIVE, {"l": 2, "diversity": "entropy"}, "diversity is entropy, and was recursive"),
     (RECURSIVE, {**RECURSIVE, "c": 3.5}, "c is 3.5, and was 3"),
-    ({"t": 0.5}, {}, "no t is asked for, and t was 0.5"),
+    ({"t": 0.5}, {}, "t is not set, and was 0.5"),
     ({"t": 0.5}, {"t": 0.6}, "t is 0.6, and was 0.5"),
     ({"t": 0.25}, SAME[5], "t_distance is ordered, and was equal"),
     ({"t": 0.25}, SAME[6], "t_distance is hierarchical, and was equal"),
@@ -126,9 +126,9 @@ WEAKER = [
     ({}, {"identifiers": [], "quasi_identifiers": ["age", "zip", "name"]},
      "'name': an identifier before, and now published as a quasi-identifier"),
     ({"l": 2}, {"l": 2, "sensitive": ["new"], "quasi_identifiers": ["age", "zip", "ill"]},
-     "'ill': no longer sensitive, so that neither l nor t is asked of it"),
+     "'ill': no longer sensitive, so neither l nor t protects it"),
     ({"t": 0.5}, {"t": 0.5, "sensitive": ["new"], "quasi_identifiers": ["age", "zip", "ill"]},
-     "'ill': no longer sensitive, so that neither l nor t is asked of it"),
+     "'ill': no longer sensitive, so neither l nor t protects it"),
     ({"unlisted": "publish"}, {"unlisted": "publish", "quasi_identifiers": ["age"]},
      "'zip': published raw, and protected before"),
     ({"unlisted": "publish"}, {"unlisted": "publish", "sensitive": []},
@@ -147,7 +147,7 @@ def test_all_that_is_weaker_is_said_in_order():
     after = {"k": 2, "unlisted": "publish", "identifiers": [], "quasi_identifiers": ["age"]}
     assert found({"l": 2}, after) == [
         "k is 2, and was 5",
-        "no l is asked for, and l was 2",
+        "l is not set, and was 2",
         "columns that the job does not name are published, and were dropped",
         "'name', 'note', 'zip': published raw, and protected before",
     ]
@@ -201,18 +201,16 @@ def test_its_maker_may_replace_it_by_one_that_promises_no_less(output):
     refuse_replacing(a_job(output=str(output), l=2), "a_dag")
     said = refusal(output, "a_dag", k=4)
     assert said == (
-        f"output: {output} holds a release of the DAG 'a_dag' with k = 5, l = 2, and one of the "
-        "DAG 'a_dag' with k = 4, no l does not replace it: k is 4, and was 5; no l is asked for, "
-        "and l was 2; choose another `output`, or set replace: any"
+        f"output: {output} holds a release of the DAG 'a_dag' with k = 5, l = 2, which one of the "
+        "DAG 'a_dag' with k = 4, no l may not replace: k is 4, and was 5; l is not set, and was "
+        "2; choose another `output`, or set replace: any"
     )
 
 
 @pytest.mark.parametrize("made_by", [None, "another", "a_dag/group"])
 def test_another_may_not(output, made_by):
-    assert "does not replace it: it is not of the same maker; choose" in refusal(
-        output, made_by, l=2
-    )
-    assert "it: it is not of the same maker; k is 4, and was 5; no l" in refusal(
+    assert "may not replace: the two have different makers; choose" in refusal(output, made_by, l=2)
+    assert "replace: the two have different makers; k is 4, and was 5; l is" in refusal(
         output, made_by, k=4
     )
     refuse_replacing(a_job(output=str(output), k=2, replace="any"), made_by)
@@ -222,14 +220,14 @@ def test_of_the_command_line_is_not_of_nobody(output):
     write(output, report_of(a_job(), made_by=None))
     refuse_replacing(a_job(output=str(output)), None)
     said = refusal(output, "a_dag")
-    assert "holds a release of the command line or Python with k = 5, no l, and" in said
+    assert "holds a release of the command line or Python with k = 5, no l, which" in said
 
 
 def test_of_nobody_it_is_only_compared(output):
     write(output, report_of(a_job()))
     for made_by in (None, "a_dag"):
         refuse_replacing(a_job(output=str(output)), made_by)
-        assert f"{output} holds a release with k = 5, no l, and" in refusal(output, made_by, k=4)
+        assert f"{output} holds a release with k = 5, no l, which" in refusal(output, made_by, k=4)
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "7", "{", '"job"'])
