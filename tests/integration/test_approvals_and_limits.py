@@ -267,21 +267,23 @@ def test_a_limit_that_is_exceeded_refuses_the_release(job, option, said):
         pipeline.run(pipeline.load_job({**job, option: 0.01}))
     message = str(caught.value)
     assert said in message
-    assert "0.01 (1.0 %) at most; " in message
-    assert f"raise {option}, or set on_exceeded: ask" in message
+    assert "above the limit of 0.01 (1.0 %); " in message
+    assert f"raise {option}; or set on_exceeded: ask" in message
     assert caught.value.report["rows"]["input"] == ROWS
     assert os.listdir(Path(job["output"]).parent) == []
 
 
 def test_a_release_that_fails_its_check_is_refused_with_its_figures(job, monkeypatch):
-    monkeypatch.setattr(wrapping_up, "lost_rows", lambda *_a: ["60 rows came in"])
-    with pytest.raises(PrivacyError, match="refused and not published: 60 rows came in") as caught:
+    monkeypatch.setattr(wrapping_up, "lost_rows", lambda *_a: ["60 rows were read"])
+    with pytest.raises(
+        PrivacyError, match="refused and not published: 60 rows were read"
+    ) as caught:
         pipeline.run(pipeline.load_job(job))
     report = caught.value.report
     assert report["rows"]["published"] == ROWS
-    assert report["verification"]["failures"] == ["60 rows came in"]
+    assert report["verification"]["failures"] == ["60 rows were read"]
     assert not report["verification"]["passed"]
-    assert "60 rows came in" in render_html(report)
+    assert "60 rows were read" in render_html(report)
     assert os.listdir(Path(job["output"]).parent) == []
 
 
@@ -359,7 +361,7 @@ def test_a_run_that_nobody_approves_publishes_nothing(job):
 
 def test_where_nobody_can_be_asked_no_work_is_done(job, monkeypatch):
     monkeypatch.setattr("mondrian_ops.pipeline.api.partition", lambda *_a: pytest.fail("worked"))
-    with pytest.raises(ApprovalError, match="require_approval: there is nobody to ask"):
+    with pytest.raises(ApprovalError, match="require_approval: nobody can be asked"):
         pipeline.run(pipeline.load_job({**job, "require_approval": True}))
 
 
@@ -396,7 +398,7 @@ class TestCommandLine:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True)
         assert done.returncode == 1
         assert "no terminal to ask on; run it again with --approve, or in Airflow" in done.stderr
-        assert "survey" not in done.stderr
+        assert "profile" not in done.stderr
         assert not published(job)
 
     def test_it_can_be_approved_beforehand(self, command, job):

@@ -1,4 +1,4 @@
-"""What a program calls: a run as a whole, its fragments one by one, a table in memory, a check."""
+"""The calls of a program: a run as a whole, fragment by fragment, on a table; a check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.memory import MemoryEngine, TableSource
 from mondrian_ops.engines.run import Dataset, Run
-from mondrian_ops.pipeline.approval import Approve, approved, asks
+from mondrian_ops.pipeline.approval import Approve, approved, approver, asks
 from mondrian_ops.pipeline.checks import check_columns, check_rows, hierarchies_of
 from mondrian_ops.pipeline.partition import partition, steps
 from mondrian_ops.pipeline.report_builder import Report, partitioning_note
@@ -32,26 +32,20 @@ __all__ = [
     "anonymize_all",
     "anonymize_fragment",
     "discard",
-    "give_up",
     "run",
     "verify",
 ]
 
 
 _ROWS_ONLY = (
-    "k counts rows here: a release does not say whose rows they are, its persons were counted "
-    "before it was published (see verification in its report)"
+    "k counts rows here, because a release does not tell which rows belong to one person; the "
+    "persons were counted before publication (see verification in the release's report)"
 )
 
 
 def discard(work: str) -> None:
     """Remove the working files of a run; nothing happens where there are none."""
     storage.WorkDir(work).remove()
-
-
-def give_up(work: str) -> None:
-    """Remove the working files, unless another attempt at the run has made them anew meanwhile."""
-    storage.WorkDir(work).give_up()
 
 
 def run(
@@ -62,13 +56,13 @@ def run(
 ) -> Report:
     """All three phases here, by the job's engine; returns the report of the published release.
 
-    ``approve`` is asked about a release that needs approval: with its report, for the name of who
-    approves it. Raises ApprovalError where that is nobody, and before any work where there is
-    nobody to ask.
+    ``approve`` is called with the report of a release that needs approval, and returns the name of
+    the approver, or None. Raises ApprovalError where nobody approves, and before any work where
+    ``require_approval`` is set and ``approve`` is not.
     """
     if job.require_approval and approve is None:
         raise ApprovalError(
-            "require_approval: there is nobody to ask; pass approve=, or run the job in Airflow"
+            "require_approval: nobody can be asked; pass approve=, or run the job in Airflow"
         )
     progress = progress or Display()
     engine = engine or engine_of(job)
@@ -87,10 +81,10 @@ def run(
 
 
 def anonymize_fragment(fragment: Fragment, engine: Engine | None = None) -> Summary:
-    """One fragment cut, generalized and written as one part of the release.
+    """Cut and generalize one fragment, and write it as one part of the release.
 
-    A retry keeps the part that is there. Without an ``engine`` it is the job's, on one core: a
-    worker that runs several tasks has no more for each.
+    A retry keeps a part that is written. Without an ``engine`` the job's is used, on one core,
+    since a worker runs several tasks at once.
 
     Raises InputError where the input changed since it was counted, StorageError where the working
     files vanished.
@@ -107,26 +101,26 @@ def anonymize_all(
     """All fragments of a run, as :func:`anonymize_fragment` does one."""
     run = _entered(work)
     engine, progress = engine or engine_of(run.dataset.job), progress or Display()
-    state, summaries = run.state, list[Summary]()
-    progress("anonymize", 0, state.rows)
-    for summary in engine.anonymize(run, state.fragments):
+    summaries: list[Summary] = []
+    progress("anonymize", 0, run.state.rows)
+    for summary in engine.anonymize(run, run.state.fragments):
         summaries.append(summary)
-        progress("anonymize", sum(each.rows for each in summaries), state.rows)
+        progress("anonymize", sum(each.rows for each in summaries), run.state.rows)
     return summaries
 
 
 def _entered(work: str) -> Run:
     run = Run(storage.WorkDir.attach(work))
-    run.dataset  # noqa: B018 - where the working files cannot be seen, say so before all else
+    run.dataset  # noqa: B018 - raises StorageError where the working files cannot be read
     return run
 
 
 def verify(job: Job, release: str) -> dict[str, Any]:
-    """Check any release, a directory or file, against what ``job`` asks for.
+    """Check any release, a directory or file, against the criteria of ``job``.
 
     Returns ``{"passed", "rows", "equivalence_classes", "achieved", "checked", "failures",
-    "notes"}``. Where the job counts persons, a release does not hold whose rows its rows are: they
-    are counted, and a note says so.
+    "notes"}``. Where the job counts persons, k counts rows instead, since a release does not tell
+    which rows belong to one person; a note says so.
     """
     from mondrian_ops.core import verification
 
@@ -161,7 +155,7 @@ def anonymize(
 
     ``job`` is a job, a mapping or a file; ``input``, ``output`` and ``partitioning`` are not used.
     The caller's table is not changed. Returns the released table and its report. ``approve`` is
-    asked about a release that needs approval, with its report: it returns who approves, or None.
+    called with the report of a release that needs approval, and returns the approver, or None.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or ApprovalError; then nothing is
     released.
@@ -170,17 +164,20 @@ def anonymize(
 
     started = time.perf_counter()
     is_arrow = isinstance(table, pa.Table)
-    _refuse_twins(list(table.column_names if is_arrow else table.columns))
+    _refuse_duplicates(list(table.column_names if is_arrow else table.columns))
     job = _job_in_memory(job)
     source = TableSource.of(*_data_of(table, job))
     if job.ledger is not None:
         raise JobError(
-            "ledger: a table in memory is not published; remove it, or run the job on files"
+            "ledger: a release in memory is not recorded; remove ledger, or run the job on files"
         )
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
     hierarchies = hierarchies_of(job)
-    run = Run(None, Dataset(_undivided(job, source.rows), source, hierarchies))
+    rows, seed = source.rows, job.partitioning.seed
+    # One fragment needs no sample.
+    one = Partitioning(fragments=1, sample=1 / rows, seed=seed, min_sample=1, max_rows=rows)
+    run = Run(None, Dataset(replace(job, partitioning=one), source, hierarchies))
     engine = MemoryEngine(source.table)
     state = steps(run, engine, retrieval="memory")
     if job.recodes_columns:
@@ -209,29 +206,16 @@ def anonymize(
         started=anonymized,
         refusal="the release is refused",
     )
-    _approve(job, report, approve)
+    by = approver(job, report, approve)
+    if by is not None:
+        report["approval"] = approved(by)
+    elif asks(job, report):
+        raise ApprovalError(
+            "the release needs an approval and got none; pass approve=, a function that gets the "
+            "report and returns the name of the approver"
+        )
     released = _without_dictionaries(released)
     return (released if is_arrow else released.to_pandas()), report
-
-
-def _undivided(job: Job, rows: int) -> Job:
-    """The job with one fragment, for which no sample is needed."""
-    seed = job.partitioning.seed
-    one = Partitioning(fragments=1, sample=1 / rows, seed=seed, min_sample=1, max_rows=rows)
-    return replace(job, partitioning=one)
-
-
-def _approve(job: Job, report: Report, approve: Approve | None) -> None:
-    """Raise ApprovalError where the table may not be handed out."""
-    if not asks(job, report):
-        return
-    by = approve(report) if approve is not None else None
-    if by is None:
-        raise ApprovalError(
-            "the release needs an approval and got none; pass approve=, which is asked with its "
-            "report for the name of who approves it"
-        )
-    report["approval"] = approved(by)
 
 
 def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job:
@@ -240,18 +224,18 @@ def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job
     if isinstance(job, Mapping):
         return Job.from_dict(job, paths_required=False)
     path = os.fspath(job)
-    found = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
-    return replace(found, base_dir=os.path.dirname(os.path.abspath(path)))
+    read = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
+    return replace(read, base_dir=os.path.dirname(os.path.abspath(path)))
 
 
-def _refuse_twins(names: Sequence[str]) -> None:
+def _refuse_duplicates(names: Sequence[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
             raise InputError(f"duplicate column {name!r}; rename one of the two")
 
 
 def _data_of(table: Any, job: Job) -> tuple[pa.Table, list[str]]:
-    """The columns of the data, and those of a pandas index that are left out."""
+    """The data of a table, and the columns of a pandas index that are left out."""
     others: list[str] = []
     if not isinstance(table, pa.Table):
         frame, others = _with_named_levels(table, job)
@@ -266,14 +250,14 @@ def _with_named_levels(frame: Any, job: Job) -> tuple[Any, list[str]]:
     levels = [each for each in frame.index.names if isinstance(each, str)]
     levels = [name for name in levels if name not in frame.columns]
     named = [name for name in levels if name in job.named_columns]
-    _refuse_twins(named)
+    _refuse_duplicates(named)
     if named:
         frame = frame.reset_index(level=named)
     return frame, [name for name in levels if name not in named]
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """The table without metadata, and without string views, which Arrow can hardly compute with."""
+    """The table without metadata and string views, for which Arrow lacks many functions."""
     fields = [
         pa.field(each.name, pa.string() if pa.types.is_string_view(each.type) else each.type)
         for each in table.schema
@@ -282,7 +266,7 @@ def _without_views(table: pa.Table) -> pa.Table:
 
 
 def _arrow_of(frame: Any) -> pa.Table:
-    """A pandas.DataFrame as a table; raises InputError, which tells no value, where that fails."""
+    """A pandas.DataFrame as a table; raises InputError, without any value, where that fails."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
@@ -291,14 +275,14 @@ def _arrow_of(frame: Any) -> pa.Table:
                 pa.array(frame[name], from_pandas=True)
             except pa.ArrowException:
                 raise InputError(
-                    f"column {name!r}: its values are of several types, or of one that Arrow does "
-                    "not know; give it one type"
+                    f"column {name!r}: its values have several types, or one that Arrow does not "
+                    "support; convert them to one type"
                 ) from None
         raise
 
 
 def _without_dictionaries(table: pa.Table) -> pa.Table:
-    """Labels as plain text: what a caller who never saw our files expects."""
+    """The table with plain text in place of dictionaries, which callers do not expect."""
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(at, field.name, table[at].cast(field.type.value_type))

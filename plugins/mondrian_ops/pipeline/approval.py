@@ -1,4 +1,4 @@
-"""Whether a release that passed its check may be published: its limits, and who approved it."""
+"""May a release that passed its check be published? Its limits, and its approval."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mondrian_ops.core.job import Job, rows_of
 from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.figures import number, percent
 
-__all__ = ["Approval", "Approve", "approved", "asks", "exceeded", "judge", "now"]
+__all__ = ["Approval", "Approve", "approved", "approver", "asks", "exceeded", "judge", "now"]
 
 Approve = Callable[[Report], str | None]
-"""Asked with the report of a release that needs approval; returns who approves, None if nobody."""
+"""Called with the report of a release that needs approval; returns the approver, or None."""
 
 _REMEDIES = {
     "max_gcp": "lower k or l, generalize fewer columns, or raise max_gcp",
@@ -24,7 +24,7 @@ _REMEDIES = {
 
 
 class Approval(NamedTuple):
-    """Somebody's word that the release of this seal may be published; ``at`` is ISO, UTC."""
+    """``by`` approved the release with this seal; ``at`` is ISO, UTC."""
 
     seal: str
     by: str
@@ -32,12 +32,12 @@ class Approval(NamedTuple):
 
 
 def approved(by: str, at: str = "") -> dict[str, str]:
-    """How a report tells who approved the release; now, unless it was at another time."""
+    """The entry of a report for an approval, by default of this moment."""
     return {"decision": "approved", "by": by, "at": at or now()}
 
 
 def now() -> str:
-    """This moment, as reports tell it."""
+    """This moment, as reports have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -46,25 +46,30 @@ def asks(job: Job, report: Mapping[str, Any]) -> bool:
     return job.require_approval or bool(exceeded(job, report))
 
 
-def judge(job: Job, report: Report) -> None:
-    """Note in the report what it exceeds, and whether it asks for an approval.
+def approver(job: Job, report: Report, approve: Approve | None) -> str | None:
+    """Who approves a release; None where it needs no approval, or gets none."""
+    return approve(report) if approve is not None and asks(job, report) else None
 
-    Raises PrivacyError where it exceeds a limit and the job does not want to ask.
+
+def judge(job: Job, report: Report) -> None:
+    """Note in the report which limits it exceeds, and whether it needs an approval.
+
+    Raises PrivacyError where it exceeds a limit and the job does not ask then.
     """
-    found = exceeded(job, report)
-    if found and job.on_exceeded == "refuse":
-        what = "; ".join(f"{said}; {_REMEDIES[option]}" for option, said in found.items())
+    excesses = exceeded(job, report)
+    if excesses and job.on_exceeded == "refuse":
+        what = "; ".join(f"{text}; {_REMEDIES[option]}" for option, text in excesses.items())
         raise PrivacyError(
-            f"the release is refused and not published: {what}, or set on_exceeded: ask", report
+            f"the release is refused and not published: {what}; or set on_exceeded: ask", report
         )
-    report["notes"] += found.values()
+    report["notes"] += excesses.values()
     if asks(job, report):
         report["approval"] = {"decision": "asked"}
 
 
 def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:
-    """What exceeds the limits of the job: the option, and a sentence with the figure."""
-    rows, found = report["rows"], {}
+    """The job's limits that a report exceeds: the option, and a sentence with the figure."""
+    rows, excesses = report["rows"], {}
     shares = {
         "max_gcp": ("GCP, the share of information lost,", report["metrics"]["GCP"]),
         "max_risk": ("the highest risk of re-identification", report["risk"]["prosecutor_max"]),
@@ -72,17 +77,17 @@ def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:
     for option, (what, reached) in shares.items():
         limit = getattr(job, option)
         if limit is not None and reached > limit:
-            found[option] = (
-                f"{option}: {what} is {_figure(reached)}, and may be {_figure(limit)} at most"
+            excesses[option] = (
+                f"{option}: {what} is {_figure(reached)}, above the limit of {_figure(limit)}"
             )
     if job.max_suppressed is not None:
         allowed = rows_of(job.max_suppressed, rows["input"])
         if rows["suppressed"] > allowed:
-            found["max_suppressed"] = (
+            excesses["max_suppressed"] = (
                 f"max_suppressed: {number(rows['suppressed'])} of {number(rows['input'])} rows are "
-                f"suppressed, and {number(allowed)} may be at most"
+                f"suppressed, and at most {number(allowed)} may be"
             )
-    return found
+    return excesses
 
 
 def _figure(share: float) -> str:

@@ -1,8 +1,8 @@
-"""The report of a run, from what its phases found out."""
+"""The report of a run, from the results of its phases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import report as reports
@@ -13,7 +13,7 @@ from mondrian_ops.engines.handover import RunState, Summary
 if TYPE_CHECKING:
     from mondrian_ops.core import verification
 
-__all__ = ["Report", "assembled", "partitioning_note", "timings"]
+__all__ = ["Report", "assembled", "partitioning_note"]
 
 Report = dict[str, Any]
 
@@ -24,7 +24,7 @@ def assembled(
     summaries: Sequence[Summary],
     count: verification.ReleaseCount,
     verdict: verification.Verdict,
-    timings_s: Mapping[str, float],
+    wrap_up_s: float,
     made_by: str | None = None,
 ) -> Report:
     """The report of a release that was counted as ``count``, one summary for each of its files."""
@@ -55,26 +55,24 @@ def assembled(
         cut={} if job.recodes_columns else state.cut,
         recoding=state.recoding,
         retrieval={"asked": job.retrieval, "used": state.retrieval},
-        timings_s=timings_s,
+        timings_s={**state.timings_s, **_anonymize_s(summaries), "wrap_up": wrap_up_s},
         notes=[note for note in (state.constant, state.partitioning["note"]) if note],
         made_by=made_by,
     ).to_dict()
 
 
-def timings(state: RunState, summaries: Sequence[Summary], wrap_up_s: float) -> dict[str, float]:
-    """The seconds of each phase; of fragments from the first one's beginning to the last one's
-    end."""
-    timings_s = dict(state.timings_s)
-    if summaries:
-        began = min(summary.finished - summary.seconds for summary in summaries)
-        timings_s["anonymize"] = max(summary.finished for summary in summaries) - began
-    return {**timings_s, "wrap_up": wrap_up_s}
+def _anonymize_s(summaries: Sequence[Summary]) -> dict[str, float]:
+    """Seconds from the beginning of the first fragment to the end of the last one."""
+    if not summaries:
+        return {}
+    began = min(summary.finished - summary.seconds for summary in summaries)
+    return {"anonymize": max(summary.finished for summary in summaries) - began}
 
 
 def partitioning_note(
     job: Job, *, fragments: int, sample_rows: int, merged: int, reason: str, note: str
 ) -> dict[str, Any]:
-    """What a report says of the division into fragments."""
+    """The entry of a report for the division into fragments."""
     return {
         "strategy": job.partitioning.strategy,
         "asked": job.partitioning.fragments,

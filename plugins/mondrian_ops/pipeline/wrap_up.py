@@ -1,9 +1,9 @@
 """Phase three: check the release as written, measure it, publish it, or refuse.
 
 :func:`check` and :func:`publish` are two steps, because a release may have to wait between them for
-somebody's approval. What is published is what was checked: the seal that :func:`check` puts on the
-parts before it counts them has to be whole. A digest rather than a second count: a count looks at
-the quasi-identifiers and the sensitive columns only, and takes longer.
+an approval. Then :func:`publish` compares the parts with the seal that :func:`check` put on them
+before it counted them. The seal is a digest: a second count would take longer, and look at the
+quasi-identifiers and the sensitive columns only.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mondrian_ops.engines.handover import RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.pipeline import ledger
-from mondrian_ops.pipeline.approval import Approval, Approve, approved, asks, judge, now
+from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by, standing_report
-from mondrian_ops.pipeline.report_builder import Report, assembled, timings
+from mondrian_ops.pipeline.report_builder import Report, assembled
 from mondrian_ops.progress import Display, Progress
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = ["Checked", "check", "judged", "publish", "published_once", "published
 
 
 class Checked(NamedTuple):
-    """A release that passed its check: its report, and the seal that tells it unchanged.
+    """A release that passed its check: its report, and a seal that shows later changes.
 
     The seal is empty where the job never asks for approval.
     """
@@ -64,20 +64,18 @@ def wrap_up(
 
     def make() -> Report:
         checked = check(job, work=work, summaries=summaries, progress=progress)
-        approval = None
-        if asks(job, checked.report):
-            by = approve(checked.report) if approve is not None else None
-            approval = Approval(checked.seal, by, now()) if by is not None else None
+        by = approver(job, checked.report, approve)
+        approval = None if by is None else Approval(checked.seal, by, now())
         return publish(job, work=work, approval=approval)
 
     return published_once(job, work, make)
 
 
 def published_once(job: Job, work: str, make: Callable[[], Report]) -> Report:
-    """The report of the release, which ``make`` publishes unless an attempt at this run has.
+    """The report of the release, which ``make`` publishes unless another attempt at this run does.
 
-    That one may have been killed afterwards; or it was given up for dead, publishes while ``make``
-    is at work, and so takes away the files that it needs.
+    The other attempt may have been killed after it published. Or it was given up for dead and
+    publishes while ``make`` works, and so removes the files that ``make`` needs.
     """
     report = published_report(job, work)
     if report is not None:
@@ -92,7 +90,7 @@ def published_once(job: Job, work: str, make: Callable[[], Report]) -> Report:
 
 
 def published_report(job: Job, work: str) -> Report | None:
-    """The report of the release where an attempt at this run, which then was killed, published it.
+    """The report of the release if an attempt at this run published it, and then was killed.
 
     Raises StorageError when the working files vanished.
     """
@@ -107,10 +105,10 @@ def published_report(job: Job, work: str) -> Report | None:
 def check(
     job: Job, *, work: str, summaries: Sequence[Summary], progress: Progress | None = None
 ) -> Checked:
-    """Check the release as written and measure it; its report is left beside its parts.
+    """Check the release as written and measure it; write its report beside its parts.
 
-    Raises PrivacyError when a class fails, a limit is exceeded or people were released before and
-    may not be again; StorageError when a part or the working files vanished.
+    Raises PrivacyError when a class fails, a limit is exceeded, or the job refuses overlaps and
+    people were released before; StorageError when a part or the working files vanished.
     """
     from mondrian_ops.core import verification
 
@@ -138,7 +136,7 @@ def check(
         made_by=directory.made_by,
     )
     if job.may_ask and (replaced := replaced_by(job)):
-        report["replaces"] = replaced  # as an approver has to know
+        report["replaces"] = replaced  # which the approver has to know
     ledger.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")
@@ -156,7 +154,7 @@ def judged(
     made_by: str | None = None,
     refusal: str = "the release is refused and not published",
 ) -> Report:
-    """The report of a release, by what was counted of it as a whole and in its parts.
+    """The report of a release, from its counts as a whole and of each part.
 
     ``started``: when counting began, on the performance counter.
 
@@ -170,8 +168,8 @@ def judged(
         replace(summary, equivalence_classes=part.classes, DP=part.dp)
         for summary, part in zip(summaries, parts, strict=True)
     ]
-    timings_s = timings(state, recounted, time.perf_counter() - started)
-    report = assembled(job, state, recounted, count, verdict, timings_s, made_by)
+    wrap_up_s = time.perf_counter() - started
+    report = assembled(job, state, recounted, count, verdict, wrap_up_s, made_by)
     if failures:
         raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
     judge(job, report)
@@ -181,8 +179,8 @@ def judged(
 def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
     """Publish the release that :func:`check` left in the working files; returns its report.
 
-    Raises ApprovalError where it needs an approval that it has not; StorageError when it is no
-    longer the one that was approved, vanished, or waited while a newer one was published.
+    Raises ApprovalError where it needs an approval and has none; StorageError when it changed since
+    it was approved, vanished, or a newer release was published while it waited.
     """
     directory = storage.WorkDir.attach(work)
     report = _staged_report(directory)
@@ -191,14 +189,14 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
     if approval is not None:
         if _with_report(_parts_seal(directory), report) != approval.seal:
             raise StorageError(
-                "the working files changed after they were checked, so what was approved is not "
-                "there any more; nothing is published, run again from the partition task"
+                "the working files changed after they were checked, so the approved release no "
+                "longer exists; nothing is published; run again from the partition task"
             )
         report["approval"] = approved(approval.by, approval.at)
         _write_report(directory, report)
 
     def refuse() -> None:
-        directory.check_attempt()  # not the files of a later one, half made
+        directory.check_attempt()  # or the unfinished files of a later attempt were published
         _staged_report(directory)
         if approval is None:
             _refuse_another(job, directory)
@@ -216,17 +214,17 @@ def _refuse_another(job: Job, directory: storage.WorkDir) -> None:
     if storage.current_token(str(job.output)) not in (None, directory.replaced):
         raise StorageError(
             f"output: another run has published to {storage.shown(str(job.output))} since this one "
-            "began; nothing is published, run again if its data should replace that release"
+            "began; nothing is published; run again if its data should replace that release"
         )
 
 
 def _refuse_older(job: Job, report: Report) -> None:
-    """Refuse what waited while a release that was checked later took its place."""
+    """Refuse a release that waited while one that was checked later was published."""
     standing = standing_report(str(job.output))
     if standing is not None and str(standing.get("created", "")) > report["created"]:
         raise StorageError(
             f"output: a newer release of {storage.shown(str(job.output))} was published while this "
-            "one waited; nothing is published, trigger a new run if its data should replace it"
+            "one waited; nothing is published; trigger a new run if its data should replace it"
         )
 
 
@@ -241,9 +239,9 @@ def _parts_seal(directory: storage.WorkDir) -> str:
 
 
 def _with_report(seal: str, report: Report) -> str:
-    """One seal for the parts and for what somebody was shown of them.
+    """One seal for the parts and for the report that the approver sees.
 
-    Who approved it was not shown; an attempt that was killed may have noted it.
+    The approval is left out: an attempt that was killed may have added it to the report.
     """
     shown = {key: value for key, value in report.items() if key != "approval"}
     return hashlib.sha256((seal + json.dumps(shown)).encode()).hexdigest()
@@ -252,7 +250,7 @@ def _with_report(seal: str, report: Report) -> str:
 def _write_report(directory: storage.WorkDir, report: Report) -> None:
     """Write the report beside the parts, as JSON and as a page.
 
-    It grows outside of what an attempt that was given up for dead may publish meanwhile.
+    Temporary files lie outside the staged release, which a stale attempt may publish meanwhile.
     """
     with directory.vanished_as_error():
         for name, content in reports.files(report).items():
@@ -272,22 +270,22 @@ def _recounted(
     stray -= {reports.JSON_NAME, reports.HTML_NAME, "_SUCCESS"}  # of an attempt before
     if stray:
         raise StorageError(
-            f"{directory.staging}: holds {len(stray)} file(s) of no fragment; run again from the "
-            "partition task"
+            f"{directory.staging}: holds {len(stray)} file(s) that belong to no fragment; run "
+            "again from the partition task"
         )
     for summary, path in zip(summaries, paths, strict=True):
         if os.path.basename(path) not in staged:
             raise StorageError(
-                f"part of fragment {summary.id}: vanished between tasks; run again from the "
-                "partition task"
+                f"part of fragment {summary.id}: the file vanished between tasks; run again from "
+                "the partition task"
             )
     if not paths:
         raise StorageError("there are no fragments to wrap up; run again from the partition task")
     counter = verification.counter_of(job, _columns(paths[0]))
-    # Threads look at the parts; what they found is put together here, in order.
-    look = partial(_seen, directory, counter, job.entity_id is not None)
-    for seen in in_threads(look, paths):
-        parts.append(counter.merge(seen))
+    # Threads count the parts; the counts are merged here, in order.
+    work = partial(_counted, directory, counter, job.entity_id is not None)
+    for counted in in_threads(work, paths):
+        parts.append(counter.merge(counted))
         progress("wrap_up", len(parts), len(summaries))
     return counter.result(), parts
 
@@ -297,18 +295,18 @@ def _columns(path: str) -> list[str]:
     return list(next(batches).schema.names)
 
 
-def _seen(
+def _counted(
     directory: storage.WorkDir,
     counter: verification.ReleaseCounter,
     with_persons: bool,
     path: str,
 ) -> verification.CountedPart:
-    """What a part holds, and, ``with_persons``, whose rows."""
+    """The counts of a part, and of its persons if ``with_persons``."""
     ((name, batches),) = storage.read_release(path)
     if not with_persons:
         return counter.count(batches, name)
     digest = storage.digest_of(path)
-    seen = counter.count(batches, name, directory.read_persons(digest))
+    counted = counter.count(batches, name, directory.read_persons(digest))
     if storage.digest_of(path) != digest:
         raise OSError("a part was written again while it was read")  # a retry reads it whole
-    return seen
+    return counted

@@ -100,8 +100,8 @@ def test_a_class_that_fails_is_handed_to_nobody(monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "suppressed", "said"),
     [
-        (ROWS - 3, 0, "24 rows came in, 21 are in the release"),
-        (ROWS - 3, 3, "3 rows are suppressed, 0 may be"),
+        (ROWS - 3, 0, "24 rows were read, but 21 are in the release"),
+        (ROWS - 3, 3, "3 rows are suppressed, and at most 0 may be"),
     ],
 )
 def test_rows_that_were_lost_are_noticed(monkeypatch, rows, suppressed, said):
@@ -153,7 +153,7 @@ def test_nobody_is_asked_about_what_needs_no_approval():
 @pytest.mark.parametrize(
     ("table", "keys", "kind", "said"),
     [
-        (people(), {"ledger": "l"}, JobError, "ledger: a table in memory is not published"),
+        (people(), {"ledger": "l"}, JobError, "ledger: a release in memory is not recorded"),
         (people(), {"quasi_identifiers": ["size"]}, MondrianOpsError, "size"),
         (people()[:0], {}, InputError, "no rows"),
         (people()[:2], {}, PrivacyError, "2 rows, fewer than k = 3"),

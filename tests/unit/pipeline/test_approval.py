@@ -43,21 +43,21 @@ def test_a_limit_that_is_reached_is_not_exceeded():
         (
             "max_gcp",
             {"gcp": 0.2001},
-            "max_gcp: GCP, the share of information lost, is 0.2001 (20.0 %), and may be 0.2 "
-            "(20.0 %) at most",
+            "max_gcp: GCP, the share of information lost, is 0.2001 (20.0 %), above the "
+            "limit of 0.2 (20.0 %)",
             "lower k or l, generalize fewer columns, or raise max_gcp",
         ),
         (
             "max_risk",
             {"risk": 0.5},
-            "max_risk: the highest risk of re-identification is 0.5 (50.0 %), and may be 0.25 "
-            "(25.0 %) at most",
+            "max_risk: the highest risk of re-identification is 0.5 (50.0 %), above the limit of "
+            "0.25 (25.0 %)",
             "raise k, or raise max_risk",
         ),
         (
             "max_suppressed",
             {"suppressed": 21},
-            "max_suppressed: 21 of 2,000 rows are suppressed, and 20 may be at most",
+            "max_suppressed: 21 of 2,000 rows are suppressed, and at most 20 may be",
             "lower samarati.max_suppressed or k, or raise max_suppressed",
         ),
     ],
@@ -69,7 +69,7 @@ def test_each_limit_is_exceeded_by_itself(option, reached, said, remedy):
         with pytest.raises(PrivacyError) as caught:
             judge(a_job(**limits), report)
         assert str(caught.value) == (
-            f"the release is refused and not published: {said}; {remedy}, or set on_exceeded: ask"
+            f"the release is refused and not published: {said}; {remedy}; or set on_exceeded: ask"
         )
         assert caught.value.report is report
         assert report == a_report(**reached)  # a refusal changes nothing

@@ -176,9 +176,11 @@ def test_rows_that_were_lost_are_noticed(tmp_path):
     wrapping.rewrite(
         lambda table: table.filter(pa.array(v != least for v in whole["age"].to_pylist()))
     )
-    error = refused(wrapping, PrivacyError, "24 rows came in, 21 are in the release")
+    error = refused(wrapping, PrivacyError, "24 rows were read, but 21 are in the release")
     assert error.report["verification"]["passed"] is False
-    assert error.report["verification"]["failures"] == ["24 rows came in, 21 are in the release"]
+    assert error.report["verification"]["failures"] == [
+        "24 rows were read, but 21 are in the release"
+    ]
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
@@ -198,7 +200,7 @@ def test_a_class_that_fails_is_refused_with_its_report(tmp_path, engine):
 def test_rows_said_to_be_suppressed_must_be_allowed_to(tmp_path):
     wrapping = Wrapping(tmp_path)
     wrapping.summaries[0] = replace(wrapping.summaries[0], suppressed=1)
-    refused(wrapping, PrivacyError, "1 rows are suppressed, 0 may be")
+    refused(wrapping, PrivacyError, "1 rows are suppressed, and at most 0 may be")
 
 
 def test_suppressed_rows_are_counted_with_the_others(tmp_path):
@@ -224,10 +226,10 @@ def test_a_part_that_vanished_and_one_too_many(tmp_path):
     wrapping = Wrapping(tmp_path)
     stray = wrapping.parts[0].with_name("part-00077-x.parquet")
     stray.write_bytes(b"")
-    refused(wrapping, StorageError, "1 file(s) of no fragment")
+    refused(wrapping, StorageError, "1 file(s) that belong to no fragment")
     stray.unlink()
     wrapping.parts[0].unlink()
-    refused(wrapping, StorageError, "part of fragment 0: vanished")
+    refused(wrapping, StorageError, "part of fragment 0: the file vanished")
 
 
 def test_what_an_attempt_before_left_is_no_stray_file(tmp_path):
