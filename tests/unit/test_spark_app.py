@@ -47,7 +47,7 @@ def test_a_driver_is_held_to_the_limits_of_its_request(run, monkeypatch):
 def test_a_driver_has_the_sizes_of_its_request(run, monkeypatch):
     text = requested(run, "partition", limits={"columns": 9})
     monkeypatch.setenv(spark_app.REQUEST_VARIABLE, text)
-    found = []
-    monkeypatch.setattr(spark_app, "_done", lambda *_: found.append(limits.limit("columns")))
+    seen = []
+    monkeypatch.setattr(spark_app, "_done", lambda *_: seen.append(limits.limit("columns")))
     spark_app.main()
-    assert found == [9]
+    assert seen == [9]

@@ -85,9 +85,9 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     """
     run = Run(storage.WorkDir(work))
     anonymizer = _anonymizer(job, run)
-    drawn = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
+    fragments = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
     summaries, counter = [], None
-    merged = list(_merged(anonymizer, drawn))
+    merged = list(_merged(anonymizer, fragments))
     for released, summary, _ in in_threads(anonymizer.release, merged):
         counter = counter or verification.counter_of(job, released.column_names)
         counter.add(released)
@@ -100,7 +100,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     verdict = verification.check(count, job)
     if not verdict.passed:
         raise PrivacyError("the release would be refused: " + "; ".join(verdict.failures))
-    share = len(drawn) / run.draft.plan.leaves
+    share = len(fragments) / run.draft.plan.leaves
     figures = _figures(job, run.draft.profile.rows, summaries, count, verdict)
     return figures | {"GCP_error": _standard_error(job, summaries, share)}
 
@@ -173,13 +173,13 @@ def _anonymizer(job: Job, run: Run) -> Anonymizer:
     return draft.anonymizer(job, hierarchies)
 
 
-def _merged(anonymizer: Anonymizer, drawn: Sequence[pa.Table]) -> Iterator[pa.Table]:
-    """The fragments; one that breaks a criterion is merged with the next that was drawn.
+def _merged(anonymizer: Anonymizer, fragments: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """The fragments; one that breaks a criterion is merged with the next.
 
     A last one that breaks a criterion is left out, since no other follows.
     """
     waiting: list[pa.Table] = []
-    for rows in drawn:
+    for rows in fragments:
         waiting.append(rows)
         together = pa.concat_tables(waiting)
         counts = [

@@ -120,7 +120,7 @@ def draw(
 
 
 def measure(
-    job: Job, point: Point, drawn: Sample, progress: Progress | None = None
+    job: Job, point: Point, sample: Sample, progress: Progress | None = None
 ) -> dict[str, Any]:
     """The figures of one point: loss, risk, classes, achieved k and l, and the seconds it took.
 
@@ -129,18 +129,18 @@ def measure(
     started = time.perf_counter()
     changed = job_at(job, point)
     try:
-        check_rows(changed, drawn.rows)
+        check_rows(changed, sample.rows)
         figures = (
-            cluster_sampling.measure(changed, drawn.work)
-            if drawn.drawn
-            else _whole(changed, drawn.work, progress)
+            cluster_sampling.measure(changed, sample.work)
+            if sample.drawn
+            else _whole(changed, sample.work, progress)
         )
     except PrivacyError as error:
         figures = {"reason": str(error)}
     return {**point, **figures, "seconds": round(time.perf_counter() - started, 3)}
 
 
-def gather(job: Job, drawn: Sample, measured: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def gather(job: Job, sample: Sample, measured: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """All points as one value, in order, for :mod:`mondrian_ops.report.frontier`."""
     return {
         "version": __version__,
@@ -150,10 +150,10 @@ def gather(job: Job, drawn: Sample, measured: Iterable[Mapping[str, Any]]) -> di
         "cut": job.cut,
         "quasi_identifiers": list(job.quasi_identifier_names),
         "sensitive": list(job.sensitive),
-        "rows": drawn.rows,
-        "measured": drawn.measured,
-        "fragments": drawn.fragments,
-        "drawn": drawn.drawn,
+        "rows": sample.rows,
+        "measured": sample.measured,
+        "fragments": sample.fragments,
+        "drawn": sample.drawn,
         "points": sorted(measured, key=lambda point: (point["l"] or 1, point["k"])),
     }
 
@@ -201,18 +201,18 @@ def trace(
     work = storage.work_path(str(job.output), uuid.uuid4().hex)
     measured: list[dict[str, Any]] = []
     try:
-        drawn = draw(job, grid, work=work, rows=rows, rate=rate, progress=progress)
+        sample = draw(job, grid, work=work, rows=rows, rate=rate, progress=progress)
 
         def points_done(*_of_a_point: object) -> None:
             progress("points", len(measured), len(grid))
 
         points_done()
         for point in grid:
-            measured.append(measure(job, point, drawn, points_done))
+            measured.append(measure(job, point, sample, points_done))
             points_done()
     finally:
         discard(work)
-    return gather(job, drawn, measured)
+    return gather(job, sample, measured)
 
 
 def _plain(number: float) -> float:

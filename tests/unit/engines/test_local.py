@@ -18,10 +18,10 @@ from mondrian_ops.engines.local import LocalEngine
 @pytest.fixture
 def taken(monkeypatch):
     """The cores that each fragment is cut on."""
-    found: list[int] = []
-    monkeypatch.setattr(module, "anonymize", lambda _run, _one, cores: found.append(cores))
+    taken_cores: list[int] = []
+    monkeypatch.setattr(module, "anonymize", lambda _run, _one, cores: taken_cores.append(cores))
     monkeypatch.setattr(local, "available_cores", lambda: 8)
-    return found
+    return taken_cores
 
 
 @pytest.mark.parametrize(("number", "cores"), [(1, 8), (3, 2), (8, 1), (20, 1)])

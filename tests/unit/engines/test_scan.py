@@ -81,6 +81,21 @@ def comma_separated(table: pa.Table, folder: Path) -> None:
     pa.csv.write_csv(table, folder / "rows.csv")
 
 
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    return folder
+
+
+def scanned(job):
+    """A run with its draft, and its counts by leaf, from the local engine's two passes."""
+    run = begin(job, storage.work_path(str(job.output), "counted"))
+    engine = LocalEngine()
+    engine.draft(run, lambda rows: None)
+    return run, engine.count(run, False, lambda rows: None)
+
+
 def job_of(folder: Path, tmp_path: Path, fragments: int):
     (tmp_path / "countries.csv").write_text("France;Europe;*\nItaly;Europe;*\nBrazil;America;*\n")
     job = {
@@ -115,15 +130,9 @@ def job_of(folder: Path, tmp_path: Path, fragments: int):
         comma_separated,
     ],
 )
-def test_counts_are_those_of_pandas(tmp_path, write, fragments):
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_counts_are_those_of_pandas(tmp_path, folder, write, fragments):
     write(people(), folder)
-    job = job_of(folder, tmp_path, fragments)
-    run = begin(job, storage.work_path(str(job.output), "counted"))
-    engine = LocalEngine()
-    engine.draft(run, lambda rows: None)
-    counts = engine.count(run, False, lambda rows: None)
+    run, counts = scanned(job_of(folder, tmp_path, fragments))
     frame = people().to_pandas()
     if write is comma_separated:
         frame["zip"] = "z" + frame["zip"]
@@ -151,11 +160,11 @@ def test_counts_are_those_of_pandas(tmp_path, write, fragments):
 
 def counted(run) -> dict:
     """Rows by combination of values, as texts."""
-    found = run.frequencies
+    frequencies = run.frequencies
     texts = [[None, *each.leaves.to_pylist()] for each in run.anonymizer.attributes]
     texts.append([None, *run.anonymizer.domains[0].values.to_pylist()])
-    codes = zip(*found.codes().tolist(), strict=True)
-    rows = found.rows.tolist()
+    codes = zip(*frequencies.codes().tolist(), strict=True)
+    rows = frequencies.rows.tolist()
     return {
         tuple(texts[at][code] for at, code in enumerate(combination)): number
         for combination, number in zip(codes, rows, strict=True)
@@ -181,7 +190,7 @@ def published(value):
 
 
 class Uncounting(LocalEngine):
-    """An engine that makes no pass to count rows."""
+    """An engine that may not count rows."""
 
     def count(self, *_args, **_keys):
         pytest.fail("rows were counted in a pass of their own")
@@ -197,9 +206,7 @@ class Uncounting(LocalEngine):
     ],
     ids=lambda keys: "-".join([keys["algorithm"], *list(keys)[1:2]]),
 )
-def test_rows_are_not_read_again_for_what_the_survey_told(tmp_path, keys):
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_rows_are_not_read_again_for_counts_that_the_profile_has(tmp_path, folder, keys):
     plain(people(), folder)
     described = {
         "input": str(folder),
@@ -215,34 +222,28 @@ def test_rows_are_not_read_again_for_what_the_survey_told(tmp_path, keys):
 
 
 @pytest.mark.parametrize("fragments", [1, 3])
-def test_persons_are_counted_by_their_codes_as_by_their_names(tmp_path, fragments):
-    """Of those who have no name, all rows are one person's."""
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_persons_are_counted_by_their_codes_as_by_their_names(tmp_path, folder, fragments):
+    """All rows without a name are one person's."""
     table = people()
     numbers = np.arange(ROWS) % 37
     person = pa.array([f"p{at}" for at in numbers], mask=numbers == 5)
     plain(table.append_column("person", person), folder)
     job = job_of(folder, tmp_path, fragments)
-    job = replace(job, entity_id="person", k=100)
-    run = begin(job, storage.work_path(str(job.output), "counted"))
-    engine = LocalEngine()
-    engine.draft(run, lambda rows: None)
-    counts = engine.count(run, False, lambda rows: None)
+    run, counts = scanned(replace(job, entity_id="person", k=100))
     known = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
     for leaves in ([0], range(run.draft.plan.leaves)):
         assert known.persons[0].within(leaves) == counts.persons[0].within(leaves)
     assert known.persons[0].within(range(run.draft.plan.leaves)) == 37
     assert known.cell_persons[0].leaf.tolist() == counts.cell_persons[0].leaf.tolist()
-    found = [planning.disclosure(run.anonymizer, run.draft.plan, each) for each in (known, counts)]
-    assert found[0] == found[1]
+    by_codes, by_names = (
+        planning.disclosure(run.anonymizer, run.draft.plan, each) for each in (known, counts)
+    )
+    assert by_codes == by_names
 
 
 @pytest.mark.parametrize("entity", [None, "person"])
-def test_cells_are_counted_as_the_rows_say(tmp_path, entity):
-    """Of every column that is cut: what lies between its edges, at them, and what is missing."""
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_cells_are_counted_as_the_rows_say(tmp_path, folder, entity):
+    """A cell of a column lies between two edges, or at one, or holds the missing values."""
     table = people().append_column("person", pa.array(np.arange(ROWS) % 37))
     plain(table, folder)
     quasi = ["age", "height", "status", "zip=prefix", "member"]
@@ -256,10 +257,7 @@ def test_cells_are_counted_as_the_rows_say(tmp_path, entity):
             "partitioning": {"fragments": 40, "sample": 1.0},
         }
     )
-    run = begin(job, storage.work_path(str(job.output), "counted"))
-    engine = LocalEngine()
-    engine.draft(run, lambda rows: None)
-    counts = engine.count(run, False, lambda rows: None)
+    run, counts = scanned(job)
     orders, plan = run.anonymizer.orders, run.draft.plan
     start = 0
     for name in plan.columns:

@@ -1,4 +1,4 @@
-"""What a driver leaves as its result, and what a task leaves that has waited for it."""
+"""The result of a driver, and the working files of a task that waited for it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from mondrian_ops.storage import WorkDir, workdir
 
 @pytest.fixture
 def begun(tmp_path, monkeypatch):
-    """A job, and working files that another process made, whose driver is found again."""
+    """A job, and the working files of an earlier process that submitted a driver."""
     (tmp_path / "in.csv").write_text("age\n1\n2\n3\n4\n")
-    told = {
+    described = {
         "input": str(tmp_path / "in.csv"),
         "output": str(tmp_path / "release"),
         "k": 2,
         "quasi_identifiers": ["age"],
         "engine": "spark",
     }
-    job, work = storage.load_job(told), str(tmp_path / ".work")
+    job, work = storage.load_job(described), str(tmp_path / ".work")
     pipeline.begin(job, work)
     monkeypatch.setattr(workdir, "_STARTED", set())
     return job, work

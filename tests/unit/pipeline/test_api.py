@@ -1,4 +1,4 @@
-"""What decides that a table may be handed out: found by mutating it."""
+"""What decides that a table may be released; the cases come from mutation testing."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_a_table_is_released_with_its_report(monkeypatch):
     assert report["verification"]["passed"] is True
     assert report["verification"]["failures"] == []
     assert report["verification"]["files"] == 1
-    told = {"strategy": "multidimensional", "asked": "auto", "fragments": 1, "sample_rows": 0}
-    assert report["partitioning"] == {**told, "merged": 0, "reason": "in memory", "note": ""}
+    divided = {"strategy": "multidimensional", "asked": "auto", "fragments": 1, "sample_rows": 0}
+    assert report["partitioning"] == {**divided, "merged": 0, "reason": "in memory", "note": ""}
     (fragment,) = report["fragments"]
     counted = {"id": 0, "where": "", "rows": ROWS, "equivalence_classes": 8, "DP": 72}
     assert counted.items() <= fragment.items()
@@ -98,18 +98,18 @@ def test_a_class_that_fails_is_handed_to_nobody(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("rows", "suppressed", "said"),
+    ("rows", "suppressed", "error"),
     [
         (ROWS - 3, 0, "24 rows were read, but 21 are in the release"),
         (ROWS - 3, 3, "3 rows are suppressed, and at most 0 may be"),
     ],
 )
-def test_rows_that_were_lost_are_noticed(monkeypatch, rows, suppressed, said):
+def test_rows_that_were_lost_are_noticed(monkeypatch, rows, suppressed, error):
     def fewer(table: pa.Table, summary: dict, persons: Any) -> tuple:
         return table.slice(0, rows), {**summary, "suppressed": suppressed}, persons
 
     spoiled(monkeypatch, fewer)
-    with pytest.raises(PrivacyError, match=f"refused: {said}") as caught:
+    with pytest.raises(PrivacyError, match=f"refused: {error}") as caught:
         anonymize(people(), JOB)
     assert caught.value.report["verification"]["passed"] is False
 
@@ -136,11 +136,13 @@ def test_a_limit_refuses_or_asks_and_who_is_asked_decides():
         for approve in (None, lambda _: None):
             with pytest.raises(ApprovalError, match="needs an approval and got none; pass approve"):
                 anonymize(people(), job, approve)
-        asked: list[dict] = []
-        _, report = anonymize(people(), job, approve=lambda told, to=asked: to.append(told) or "jo")
+        seen: list[dict] = []
+        _, report = anonymize(
+            people(), job, approve=lambda shown, to=seen: to.append(shown) or "jo"
+        )
         assert report["approval"]["by"] == "jo"
         assert report["approval"]["decision"] == "approved"
-        assert asked == [report]
+        assert seen == [report]
 
 
 def test_nobody_is_asked_about_what_needs_no_approval():
@@ -151,7 +153,7 @@ def test_nobody_is_asked_about_what_needs_no_approval():
 
 
 @pytest.mark.parametrize(
-    ("table", "keys", "kind", "said"),
+    ("table", "keys", "kind", "error"),
     [
         (people(), {"ledger": "l"}, JobError, "ledger: a release in memory is not recorded"),
         (people(), {"quasi_identifiers": ["size"]}, MondrianOpsError, "size"),
@@ -162,12 +164,12 @@ def test_nobody_is_asked_about_what_needs_no_approval():
         (people().append_column("age", people()["age"]), {}, InputError, "duplicate column 'age'"),
     ],
 )
-def test_what_cannot_be_released_is_refused_before(monkeypatch, table, keys, kind, said):
+def test_what_cannot_be_released_is_refused_before(monkeypatch, table, keys, kind, error):
     def late(*_args: Any) -> None:
         raise AssertionError("it was cut")
 
     monkeypatch.setattr(Anonymizer, "release", late)
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=error):
         anonymize(table, {**JOB, **keys})
 
 

@@ -38,7 +38,7 @@ def test_a_limit_that_is_reached_is_not_exceeded():
 
 
 @pytest.mark.parametrize(
-    ("option", "reached", "said", "remedy"),
+    ("option", "reached", "text", "remedy"),
     [
         (
             "max_gcp",
@@ -62,14 +62,14 @@ def test_a_limit_that_is_reached_is_not_exceeded():
         ),
     ],
 )
-def test_each_limit_is_exceeded_by_itself(option, reached, said, remedy):
+def test_each_limit_is_exceeded_by_itself(option, reached, text, remedy):
     report = a_report(**reached)
     for limits in (LIMITS, {option: LIMITS[option]}):
-        assert exceeded(a_job(**limits), report) == {option: said}
+        assert exceeded(a_job(**limits), report) == {option: text}
         with pytest.raises(PrivacyError) as caught:
             judge(a_job(**limits), report)
         assert str(caught.value) == (
-            f"the release is refused and not published: {said}; {remedy}; or set on_exceeded: ask"
+            f"the release is refused and not published: {text}; {remedy}; or set on_exceeded: ask"
         )
         assert caught.value.report is report
         assert report == a_report(**reached)  # a refusal changes nothing
@@ -77,7 +77,7 @@ def test_each_limit_is_exceeded_by_itself(option, reached, said, remedy):
         assert asks(asking, report)
         noted = a_report(**reached)
         judge(asking, noted)
-        assert noted["notes"] == ["a note", said]
+        assert noted["notes"] == ["a note", text]
         assert noted["approval"] == {"decision": "asked"}
 
 

@@ -53,10 +53,10 @@ class TestSize:
         assert size.drawn <= 400
         assert rows / size.fragments >= max(100 * k, 1000)
 
-    @pytest.mark.parametrize("asked", [{"rows": 0}, {"rate": 0.0}, {"rate": 1.5}])
-    def test_a_size_that_makes_no_sense(self, tmp_path: Path, asked: dict[str, Any]) -> None:
+    @pytest.mark.parametrize("size", [{"rows": 0}, {"rate": 0.0}, {"rate": 1.5}])
+    def test_a_size_that_makes_no_sense(self, tmp_path: Path, size: dict[str, Any]) -> None:
         with pytest.raises(JobError, match="must be"):
-            frontier.trace(small_job(tmp_path), frontier.points([2], [1]), **asked)
+            frontier.trace(small_job(tmp_path), frontier.points([2], [1]), **size)
 
     def test_one_size_at_a_time(self, tmp_path: Path) -> None:
         with pytest.raises(JobError, match="give only one of them"):
@@ -64,11 +64,11 @@ class TestSize:
 
     @given(st.integers(1, 500), st.integers(1, 500), st.integers(0, 2**32))
     def test_fragments_are_drawn_evenly(self, fragments: int, drawn: int, seed: int) -> None:
-        found = cluster_sampling._evenly(fragments, drawn, seed)
-        assert len(found) == min(drawn, fragments)
-        assert found[0] >= 0 and found[-1] < fragments
-        step = fragments / len(found)
-        gaps = np.diff(found)
+        chosen = cluster_sampling._evenly(fragments, drawn, seed)
+        assert len(chosen) == min(drawn, fragments)
+        assert chosen[0] >= 0 and chosen[-1] < fragments
+        step = fragments / len(chosen)
+        gaps = np.diff(chosen)
         assert np.all((gaps >= math.floor(step)) & (gaps <= math.ceil(step)))
 
     def test_each_fragment_is_as_likely_as_any_other(self) -> None:
@@ -107,11 +107,11 @@ class TestSample:
         job = job_over(hands, tmp_path)
         grid = frontier.points([2, 5, 10], [1, 2])
         truth = frontier.trace(job, grid, rate=1.0)
-        found = frontier.trace(job, grid, rows=HANDS // 4)
-        assert found["drawn"] < found["fragments"]
-        assert found["measured"] < HANDS / 2
-        rows = pq.read_table(hands).slice(0, found["measured"])
-        for point, true in zip(found["points"], truth["points"], strict=True):
+        traced = frontier.trace(job, grid, rows=HANDS // 4)
+        assert traced["drawn"] < traced["fragments"]
+        assert traced["measured"] < HANDS / 2
+        rows = pq.read_table(hands).slice(0, traced["measured"])
+        for point, true in zip(traced["points"], truth["points"], strict=True):
             assert point["GCP"] == pytest.approx(true["GCP"], rel=0.03)
             assert point["risk_avg"] == pytest.approx(true["risk_avg"], rel=0.1)
             assert point["NCP"] == pytest.approx(true["NCP"], rel=0.03)
@@ -160,9 +160,9 @@ class TestSample:
         path = tmp_path / "rows.parquet"
         pq.write_table(pa.table({"x": at, "y": other, "illness": illness}), path)
         job = job_over(path, tmp_path, quasi_identifiers=["x", "y"], sensitive=["illness"])
-        found = frontier.trace(job, frontier.points([5], [1, 3, 8]), rows=8_000)
-        loose, strict, impossible = found["points"]
-        assert found["drawn"] and loose["achieved"]["l"] == 1
+        traced = frontier.trace(job, frontier.points([5], [1, 3, 8]), rows=8_000)
+        loose, strict, impossible = traced["points"]
+        assert traced["drawn"] and loose["achieved"]["l"] == 1
         assert strict["achieved"]["l"] >= 3
         assert strict["GCP"] > loose["GCP"]
         assert "distinct value(s), fewer than l = 8" in impossible["reason"]
@@ -184,9 +184,9 @@ class TestSample:
         job = job_over(path, tmp_path, quasi_identifiers=names, sensitive=["ill"])
         grid = frontier.points([5, 10], [1, 2])
         truth = frontier.trace(job, grid, rate=1.0)["points"]
-        found = frontier.trace(job, grid, rows=10_000)
-        assert found["drawn"]
-        for point, true in zip(found["points"], truth, strict=True):
+        traced = frontier.trace(job, grid, rows=10_000)
+        assert traced["drawn"]
+        for point, true in zip(traced["points"], truth, strict=True):
             assert point["achieved"]["k"] >= point["k"]
             assert abs(point["GCP"] - true["GCP"]) <= 4 * point["GCP_error"]
 
@@ -194,9 +194,9 @@ class TestSample:
         job = job_over(hands, tmp_path, algorithm="di_mondrian", cut="auto")
         grid = frontier.points([10], [2])
         (true,) = frontier.trace(job, grid, rate=1.0)["points"]
-        found = frontier.trace(job, grid, rows=HANDS // 4)
-        assert found["drawn"]
-        assert found["points"][0]["GCP"] == pytest.approx(true["GCP"], rel=0.05)
+        traced = frontier.trace(job, grid, rows=HANDS // 4)
+        assert traced["drawn"]
+        assert traced["points"][0]["GCP"] == pytest.approx(true["GCP"], rel=0.05)
 
     @pytest.mark.parametrize(
         "keys",
@@ -213,8 +213,8 @@ class TestSample:
         self, hands: Path, tmp_path: Path, keys: dict[str, Any]
     ) -> None:
         job = job_over(hands, tmp_path, **keys)
-        found = frontier.trace(job, frontier.points([50], [1]), rows=HANDS // 4)
-        assert (found["measured"], found["drawn"]) == (HANDS, 0)
+        traced = frontier.trace(job, frontier.points([50], [1]), rows=HANDS // 4)
+        assert (traced["measured"], traced["drawn"]) == (HANDS, 0)
 
     @pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt(), PrivacyError("k")])
     def test_nothing_stays_when_it_breaks_down(

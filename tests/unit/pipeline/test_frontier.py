@@ -71,9 +71,9 @@ class TestAllRows:
     )
     def test_a_point_has_the_figures_of_a_run(self, tmp_path: Path, keys: dict[str, Any]) -> None:
         job = small_job(tmp_path, **keys)
-        found = frontier.trace(job, frontier.points([2, 9], [1, 2]))
-        assert found["measured"] == found["rows"] == 300
-        for point in found["points"]:
+        traced = frontier.trace(job, frontier.points([2, 9], [1, 2]))
+        assert traced["measured"] == traced["rows"] == 300
+        for point in traced["points"]:
             report = pipeline.run(replace(job, k=point["k"], l=point["l"], replace="any"))
             assert [point[each] for each in FIGURES] == [
                 report["metrics"][each] for each in FIGURES
@@ -88,8 +88,8 @@ class TestAllRows:
     def test_points_that_cannot_be_had_say_why_and_leave_the_others_alone(
         self, tmp_path: Path
     ) -> None:
-        found = frontier.trace(small_job(tmp_path), frontier.points([5, 301], [1, 2, 9]))
-        reasons = {(p["k"], p["l"]): p.get("reason", "") for p in found["points"]}
+        traced = frontier.trace(small_job(tmp_path), frontier.points([5, 301], [1, 2, 9]))
+        reasons = {(p["k"], p["l"]): p.get("reason", "") for p in traced["points"]}
         assert reasons[5, None] == reasons[5, 2] == ""
         assert "fewer than k = 301" in reasons[301, None]
         assert "distinct value(s), fewer than l = 9" in reasons[5, 9]
@@ -112,8 +112,8 @@ class TestAllRows:
         self, tmp_path: Path
     ) -> None:
         job = small_job(tmp_path, ledger=str(tmp_path / "ledger"), overlap="refuse")
-        found = frontier.trace(job, frontier.points([2, 5], [1]))
-        assert not any("reason" in point for point in found["points"])
+        traced = frontier.trace(job, frontier.points([2, 5], [1]))
+        assert not any("reason" in point for point in traced["points"])
         assert not (tmp_path / "ledger").exists()
         assert pipeline.run(job)["ledger"]["overlaps"] == []
         frontier.trace(job, frontier.points([2], [1]))
@@ -132,12 +132,12 @@ class TestAllRows:
     def test_what_would_be_refused_or_asked_about_is_shown_too(
         self, tmp_path: Path, keys: dict[str, Any]
     ) -> None:
-        found = frontier.trace(small_job(tmp_path, **keys), frontier.points([2, 9], [1]))
-        assert [point["GCP"] > 0 for point in found["points"]] == [True, True]
+        traced = frontier.trace(small_job(tmp_path, **keys), frontier.points([2, 9], [1]))
+        assert [point["GCP"] > 0 for point in traced["points"]] == [True, True]
 
     def test_no_value_of_a_person_is_in_any_output(self, tmp_path: Path) -> None:
         job = small_job(tmp_path)
-        found = frontier.trace(job, frontier.points([2, 301], [1, 2]))
-        files = frontier_files(found)
-        told = frontier_text(found) + b"".join(files.values()).decode() + str(found)
-        assert "Secret" not in told.replace(str(tmp_path), "")
+        traced = frontier.trace(job, frontier.points([2, 301], [1, 2]))
+        files = frontier_files(traced)
+        text = frontier_text(traced) + b"".join(files.values()).decode() + str(traced)
+        assert "Secret" not in text.replace(str(tmp_path), "")

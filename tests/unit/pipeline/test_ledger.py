@@ -1,4 +1,4 @@
-"""What decides that nobody is released twice: entries of every kind beside a drop."""
+"""What decides that nobody is released twice: a drop beside entries of every kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHERS = range(100, 200)
 HASHES = np.random.default_rng(1).integers(0, 1 << 63, 5_000).tolist()
 
 
-class Desk:
+class Case:
     """A ledger into which entries are put, and a drop that is compared with them."""
 
     def __init__(self, here: Path) -> None:
@@ -31,7 +31,7 @@ class Desk:
     def entry(self, people: Any = OTHERS, sure: bool = True, **keys: Any) -> dict[str, Any]:
         """Note a release of others, as published and sure."""
         number = len(self.ledger.noted().entries)
-        told = {
+        entry = {
             "id": f"e{number}",
             "run": f"r{number}",
             "token": f"t{number}",
@@ -44,10 +44,10 @@ class Desk:
             "sketch": sketch_of(people).to_json(),
             **keys,
         }
-        self.ledger.write(told)
+        self.ledger.write(entry)
         if sure:
-            self.ledger.make_sure(told)
-        return {**told, "sure": sure}
+            self.ledger.make_sure(entry)
+        return {**entry, "sure": sure}
 
     def pending(self, people: Any = OTHERS, **keys: Any) -> dict[str, Any]:
         """Note a release that waits in its working files."""
@@ -59,22 +59,22 @@ class Desk:
     def publish(self) -> None:
         self.run.publish()
 
-    def refused(self, said: str) -> None:
+    def refused(self, text: str) -> None:
         """Each of the three comparisons refuses the drop; the second one with its report."""
-        with pytest.raises(PrivacyError, match=said):
+        with pytest.raises(PrivacyError, match=text):
             ledger.refuse(self.run.job, self.run.work)
         report: dict[str, Any] = {"notes": []}
-        with pytest.raises(PrivacyError, match=said) as caught:
+        with pytest.raises(PrivacyError, match=text) as caught:
             ledger.note(self.run.job, self.run.work, report)
         assert caught.value.report is report
         before = self.ledger.noted()
-        with pytest.raises(PrivacyError, match=said):
+        with pytest.raises(PrivacyError, match=text):
             self.publish()
         assert not self.run.is_published
         assert len(self.ledger.noted().entries) == len(before.entries)
 
     def notes(self) -> list[str]:
-        """What the report is told where the job only warns."""
+        """The notes of the report where the job only warns."""
         report: dict[str, Any] = {"notes": []}
         warned = Run(str(self.here), "warned", OWN, "warn")
         ledger.refuse(warned.job, warned.work)
@@ -83,113 +83,115 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     impatient(monkeypatch)
-    return Desk(tmp_path)
+    return Case(tmp_path)
 
 
-def test_others_are_in_nobodys_way(desk):
-    desk.entry()
-    desk.pending()
-    assert desk.notes() == []
-    ledger.refuse(desk.run.job, desk.run.work)
-    desk.publish()
-    (own,) = (each for each in desk.ledger.noted().entries if each["output"] == desk.run.output)
+def test_others_are_in_nobodys_way(case):
+    case.entry()
+    case.pending()
+    assert case.notes() == []
+    ledger.refuse(case.run.job, case.run.work)
+    case.publish()
+    (own,) = (each for each in case.ledger.noted().entries if each["output"] == case.run.output)
     assert own["sure"]
-    assert own["token"] == storage.current_token(desk.run.output)
+    assert own["token"] == storage.current_token(case.run.output)
     assert own["time"] > "2025"
     assert own["rows"] == {"published": 10}
     assert own["achieved"] == {"k": 2}
-    assert own["dataset"] == desk.run.output
+    assert own["dataset"] == case.run.output
 
 
-def test_one_person_who_was_released_is_one_too_many(desk):
-    desk.entry(range(99, 200))
-    said = "1.0 % of its people are in the release of people of 2025-01-01 too; releases of"
-    desk.refused(f"overlap: the release is refused and not published: {said}")
-    assert len(desk.notes()) == 1
-    assert desk.notes()[0].startswith(said)
+def test_one_person_who_was_released_is_one_too_many(case):
+    case.entry(range(99, 200))
+    text = "1.0 % of its people are in the release of people of 2025-01-01 too; releases of"
+    case.refused(f"overlap: the release is refused and not published: {text}")
+    assert len(case.notes()) == 1
+    assert case.notes()[0].startswith(text)
 
 
-def test_the_same_drop_comes_first_then_the_largest_share_then_the_latest(desk):
+def test_the_same_drop_comes_first_then_the_largest_share_then_the_latest(case):
     for people in (range(40), range(50), OWN, range(50, 100)):
-        desk.entry(people)
-    (note,) = desk.notes()
+        case.entry(people)
+    (note,) = case.notes()
     assert note.startswith("the same drop was released as people on 2025-01-03 (and in 3 more); ")
-    found = ledger._compared(desk.run.work, desk.ledger.noted().entries)
-    assert [each.time[-2:] for each in found.overlaps] == ["03", "04", "02", "01"]
-    assert [each.same for each in found.overlaps] == [True, False, False, False]
+    compared = ledger._compared(case.run.work, case.ledger.noted().entries)
+    assert [each.time[-2:] for each in compared.overlaps] == ["03", "04", "02", "01"]
+    assert [each.same for each in compared.overlaps] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("key", ["", "~"])  # before and after any key
-def test_a_release_of_another_key_cannot_be_compared(desk, key):
-    desk.entry(key=key)
-    said = r"1 release\(s\) in the ledger were recorded with another key"
-    desk.refused(said)
-    assert len(desk.notes()) == 1
+def test_a_release_of_another_key_cannot_be_compared(case, key):
+    case.entry(key=key)
+    text = r"1 release\(s\) in the ledger were recorded with another key"
+    case.refused(text)
+    assert len(case.notes()) == 1
 
 
 @pytest.mark.parametrize("by", [[], ["zip"]])  # before and after the drop's
-def test_releases_by_other_columns_are_counted(desk, by):
-    desk.entry(OWN, by=by)
-    desk.entry(OWN, by=by)
-    ledger.refuse(desk.run.job, desk.run.work)
-    (note,) = desk.notes()
+def test_releases_by_other_columns_are_counted(case, by):
+    case.entry(OWN, by=by)
+    case.entry(OWN, by=by)
+    ledger.refuse(case.run.job, case.run.work)
+    (note,) = case.notes()
     assert note.startswith("2 release(s) in the ledger tell people apart by other columns")
 
 
-def test_an_overlap_of_few_with_many_would_not_show(desk):
-    desk.run = Run(str(desk.here), "few", HASHES[:40])
-    desk.entry(HASHES[40:])
-    ledger.refuse(desk.run.job, desk.run.work)  # 33 of the 40 can be compared
-    desk.entry(range(5000))
-    desk.refused(r"1 release\(s\) in the ledger are so much larger")
+def test_an_overlap_of_few_with_many_would_not_show(case):
+    case.run = Run(str(case.here), "few", HASHES[:40])
+    case.entry(HASHES[40:])
+    ledger.refuse(case.run.job, case.run.work)  # 33 of the 40 can be compared
+    case.entry(range(5000))
+    case.refused(r"1 release\(s\) in the ledger are so much larger")
 
 
-def test_a_damaged_file_is_named_and_more_are_counted(desk):
-    desk.entry(id="a")
-    (desk.here / "ledger" / "releases" / "b.json").write_text("{}")
-    desk.refused(r"in full: [^ ]*/b\.json is damaged.* restore .* overlap: warn")
-    (desk.here / "ledger" / "releases" / "a.json").write_text("[]")
-    assert "a.json and 1 more is damaged" in desk.notes()[0]
+def test_a_damaged_file_is_named_and_more_are_counted(case):
+    case.entry(id="a")
+    (case.here / "ledger" / "releases" / "b.json").write_text("{}")
+    case.refused(r"in full: [^ ]*/b\.json is damaged.* restore .* overlap: warn")
+    (case.here / "ledger" / "releases" / "a.json").write_text("[]")
+    assert "a.json and 1 more is damaged" in case.notes()[0]
 
 
 @pytest.mark.parametrize(
     ("people", "keys"),
     [(range(99, 120), {}), (OTHERS, {"key": ""}), (range(5000, 10_000), {})],
 )
-def test_what_may_be_published_at_any_moment_holds_up_who_may_share_somebody(desk, people, keys):
-    desk.run = Run(str(desk.here), "few", range(90, 100))
-    told = desk.pending(people, **keys)
-    ledger.refuse(desk.run.job, desk.run.work)  # it is not there yet
+def test_what_may_be_published_at_any_moment_holds_up_who_may_share_somebody(case, people, keys):
+    case.run = Run(str(case.here), "few", range(90, 100))
+    entry = case.pending(people, **keys)
+    ledger.refuse(case.run.job, case.run.work)  # it is not there yet
     for _ in range(2):
-        with pytest.raises(OSError, match=f"^overlap: 1 other run.*: {desk.ledger.file_of(told)}$"):
-            desk.publish()
-        assert not desk.run.is_published
-        assert desk.ledger.noted().entries == [told]
-    storage.WorkDir(told["work"]).remove()
-    desk.publish()
-    assert desk.run.is_published
+        with pytest.raises(
+            OSError, match=f"^overlap: 1 other run.*: {case.ledger.file_of(entry)}$"
+        ):
+            case.publish()
+        assert not case.run.is_published
+        assert case.ledger.noted().entries == [entry]
+    storage.WorkDir(entry["work"]).remove()
+    case.publish()
+    assert case.run.is_published
 
 
 @pytest.mark.parametrize("token", ["", "~"])  # before and after any token
-def test_what_a_later_attempt_has_made_anew_is_not_in_the_way(desk, token):
-    told = desk.pending(OWN)
-    desk.ledger.write({**told, "token": token})
-    desk.publish()
-    assert desk.run.is_published
+def test_what_a_later_attempt_has_made_anew_is_not_in_the_way(case, token):
+    entry = case.pending(OWN)
+    case.ledger.write({**entry, "token": token})
+    case.publish()
+    assert case.run.is_published
 
 
-def test_nor_are_working_files_that_hold_no_release_any_more(desk):
-    told = desk.pending(OWN)
-    Path(f"{told['work']}/release").rename(desk.here / "withdrawn")
-    desk.publish()
-    assert desk.run.is_published
+def test_nor_are_working_files_that_hold_no_release_any_more(case):
+    entry = case.pending(OWN)
+    Path(f"{entry['work']}/release").rename(case.here / "withdrawn")
+    case.publish()
+    assert case.run.is_published
 
 
 @pytest.mark.parametrize("becomes", ["gone", "released"])
-def test_the_least_of_those_who_publish_at_once_waits_for_the_others(desk, monkeypatch, becomes):
-    told = desk.pending(OWN, id="~")
+def test_the_least_of_those_who_publish_at_once_waits_for_the_others(case, monkeypatch, becomes):
+    entry = case.pending(OWN, id="~")
     waited = []
 
     def sleep(seconds: float) -> None:
@@ -198,45 +200,45 @@ def test_the_least_of_those_who_publish_at_once_waits_for_the_others(desk, monke
         if len(waited) < 3:
             return
         if becomes == "gone":
-            desk.ledger.remove(told)
+            case.ledger.remove(entry)
         else:
-            storage.publish(f"{told['work']}/release", told["output"], told["token"])
+            storage.publish(f"{entry['work']}/release", entry["output"], entry["token"])
 
     monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
     monkeypatch.setattr(ledger, "sleep", sleep)
     if becomes == "gone":
-        desk.publish()
-        assert desk.run.is_published
+        case.publish()
+        assert case.run.is_published
     else:
         with pytest.raises(PrivacyError, match="same drop"):
-            desk.publish()
+            case.publish()
     assert waited == [1.0] * 3
 
 
-def test_the_others_give_way_at_once(desk, monkeypatch):
+def test_the_others_give_way_at_once(case, monkeypatch):
     for at in ("~", "!"):
-        desk.pending(OWN, id=at)
+        case.pending(OWN, id=at)
     monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
     with pytest.raises(OSError, match=r"overlap: 2 other run\(s\) may be publishing"):
-        desk.publish()
-    assert not desk.run.is_published
+        case.publish()
+    assert not case.run.is_published
 
 
-def test_who_waits_gives_up_after_a_while(desk, monkeypatch):
-    desk.pending(OWN, id="~")
+def test_who_waits_gives_up_after_a_while(case, monkeypatch):
+    case.pending(OWN, id="~")
     times = iter([100.0, 150.0, 200.0])
     monkeypatch.setattr(ledger, "PATIENCE_S", 100.0)
     monkeypatch.setattr(ledger, "monotonic", lambda: next(times))
     pauses = iter([None])
     monkeypatch.setattr(ledger, "sleep", lambda _: next(pauses))
     with pytest.raises(OSError, match=r"overlap: 1 other run\(s\) may be publishing"):
-        desk.publish()
+        case.publish()
     assert next(times, None) is None
 
 
-def test_working_files_that_cannot_be_looked_at_may_hold_a_release(desk, monkeypatch):
-    told = desk.pending(OWN)
-    attempt = Path(told["work"], "attempt")
+def test_working_files_that_cannot_be_looked_at_may_hold_a_release(case, monkeypatch):
+    entry = case.pending(OWN)
+    attempt = Path(entry["work"], "attempt")
     for hidden in ("names_in", "read_file"):
 
         def forbidden(*_args: object) -> None:
@@ -244,120 +246,120 @@ def test_working_files_that_cannot_be_looked_at_may_hold_a_release(desk, monkeyp
 
         with monkeypatch.context() as patched:
             patched.setattr(f"mondrian_ops.storage.workdir.{hidden}", forbidden)
-            assert storage.may_publish(told["work"], "whoever")
-    assert not storage.may_publish(told["work"], "another")
+            assert storage.may_publish(entry["work"], "whoever")
+    assert not storage.may_publish(entry["work"], "another")
     attempt.unlink()  # they are being removed, in some order
-    assert storage.may_publish(told["work"], told["token"])
-    Path(told["work"], "release").rename(desk.here / "withdrawn")
-    assert not storage.may_publish(told["work"], told["token"])
+    assert storage.may_publish(entry["work"], entry["token"])
+    Path(entry["work"], "release").rename(case.here / "withdrawn")
+    assert not storage.may_publish(entry["work"], entry["token"])
 
 
-def test_whoever_only_warns_is_not_held_up(desk):
-    desk.pending(OWN)
-    warned = Run(str(desk.here), "warned", OWN, "warn")
+def test_whoever_only_warns_is_not_held_up(case):
+    case.pending(OWN)
+    warned = Run(str(case.here), "warned", OWN, "warn")
     warned.publish()
     assert warned.is_published
 
 
-def test_an_entry_counts_as_published_where_that_is_so_or_cannot_be_found_out(desk, caplog):
-    told = desk.pending(OWN)
-    storage.publish(f"{told['work']}/release", told["output"], told["token"])
-    desk.refused("same drop")
-    assert desk.ledger.noted().entries == [{**told, "sure": True}]
-    (desk.here / "ledger" / "releases" / "e0.sure").unlink()
-    desk.ledger.write({**told, "output": "s3://no-connection@bucket/out"})
-    desk.refused("same drop")
+def test_an_entry_counts_as_published_where_that_is_so_or_cannot_be_found_out(case, caplog):
+    entry = case.pending(OWN)
+    storage.publish(f"{entry['work']}/release", entry["output"], entry["token"])
+    case.refused("same drop")
+    assert case.ledger.noted().entries == [{**entry, "sure": True}]
+    (case.here / "ledger" / "releases" / "e0.sure").unlink()
+    case.ledger.write({**entry, "output": "s3://no-connection@bucket/out"})
+    case.refused("same drop")
     assert "e0: cannot tell whether it was published" in caplog.text
-    desk.ledger.write({**told, "output": str(desk.here / "never")})
+    case.ledger.write({**entry, "output": str(case.here / "never")})
     caplog.clear()
-    ledger.refuse(desk.run.job, desk.run.work)  # neither there nor on its way
+    ledger.refuse(case.run.job, case.run.work)  # neither there nor on its way
     assert not caplog.records
 
 
-def test_a_release_noted_by_several_attempts_is_one(desk):
+def test_a_release_noted_by_several_attempts_is_one(case):
     for _ in range(2):
-        desk.entry(OWN, token="t", run="r")
-    assert "more" not in desk.notes()[0]
+        case.entry(OWN, token="t", run="r")
+    assert "more" not in case.notes()[0]
 
 
-def test_a_run_is_not_in_its_own_way(desk):
-    own = ledger._entry(desk.run.job, desk.run.work, {"rows": {}, "achieved": {}})
+def test_a_run_is_not_in_its_own_way(case):
+    own = ledger._entry(case.run.job, case.run.work, {"rows": {}, "achieved": {}})
     for at in ("sure", "unsure"):
-        desk.ledger.write({**own, "id": at})
-    desk.ledger.make_sure({**own, "id": "sure"})
-    ledger.refuse(desk.run.job, desk.run.work)
-    desk.publish()
-    assert desk.run.is_published
+        case.ledger.write({**own, "id": at})
+    case.ledger.make_sure({**own, "id": "sure"})
+    ledger.refuse(case.run.job, case.run.work)
+    case.publish()
+    assert case.run.is_published
 
 
-def test_a_key_that_was_replaced_since_stops_the_publication(desk):
+def test_a_key_that_was_replaced_since_stops_the_publication(case):
     ids = {storage.Ledger.key_id(key): key for key in (bytes([at] * 32) for at in range(16))}
     assert min(ids) < storage.Ledger.key_id(KEY) < max(ids)
     for key in (ids[min(ids)], ids[max(ids)]):
-        storage.write_file(str(desk.here / "ledger" / "key"), key)
+        storage.write_file(str(case.here / "ledger" / "key"), key)
         with pytest.raises(StorageError, match="changed since this run began"):
-            desk.publish()
-    assert not desk.run.is_published
-    assert desk.ledger.noted() == ([], [])
+            case.publish()
+    assert not case.run.is_published
+    assert case.ledger.noted() == ([], [])
 
 
 @pytest.mark.parametrize("kind", [StorageError, OSError])
-def test_an_entry_is_taken_back_where_the_release_is_refused_for_good(desk, kind):
+def test_an_entry_is_taken_back_where_the_release_is_refused_for_good(case, kind):
     with (
         pytest.raises(kind, match="no"),
-        ledger.recorded(desk.run.job, desk.run.work, {"rows": {}, "achieved": {}}),
+        ledger.recorded(case.run.job, case.run.work, {"rows": {}, "achieved": {}}),
     ):
-        (entry,) = desk.ledger.noted().entries
+        (entry,) = case.ledger.noted().entries
         assert entry["sure"] is False
         raise kind("no")
-    assert len(desk.ledger.noted().entries) == (kind is OSError)  # a retry may publish it
+    assert len(case.ledger.noted().entries) == (kind is OSError)  # a retry may publish it
 
 
-def test_an_entry_that_cannot_be_taken_back_does_not_hide_why(desk, monkeypatch):
+def test_an_entry_that_cannot_be_taken_back_does_not_hide_why(case, monkeypatch):
     def failing(*_args: object) -> None:
         raise OSError("disk")
 
-    desk.entry(OWN)
+    case.entry(OWN)
     monkeypatch.setattr(storage.Ledger, "remove", failing)
     with pytest.raises(PrivacyError, match="same drop"):
-        desk.publish()
+        case.publish()
 
 
-def test_only_the_releases_own_entry_is_made_sure(desk):
-    desk.pending()
-    own = ledger._entry(desk.run.job, desk.run.work, {"rows": {}, "achieved": {}})
+def test_only_the_releases_own_entry_is_made_sure(case):
+    case.pending()
+    own = ledger._entry(case.run.job, case.run.work, {"rows": {}, "achieved": {}})
     for token in ("", own["token"], "~"):
-        desk.ledger.write({**own, "id": f"own{token}", "token": token})
-    ledger.confirm(desk.run.job, desk.run.work)
-    sure = [each["token"] for each in desk.ledger.noted().entries if each["sure"]]
+        case.ledger.write({**own, "id": f"own{token}", "token": token})
+    ledger.confirm(case.run.job, case.run.work)
+    sure = [each["token"] for each in case.ledger.noted().entries if each["sure"]]
     assert sure == [own["token"]]
 
 
-def test_an_entry_names_its_output_wherever_it_is_looked_at_from(desk, monkeypatch):
-    monkeypatch.chdir(desk.here)
+def test_an_entry_names_its_output_wherever_it_is_looked_at_from(case, monkeypatch):
+    monkeypatch.chdir(case.here)
     relative = Run(".", "relative", OTHERS)
-    for own, name in ((relative, "relative"), (desk.run, "own")):
+    for own, name in ((relative, "relative"), (case.run, "own")):
         entry = ledger._entry(own.job, own.work, {"rows": {}, "achieved": {}})
-        assert entry["output"] == f"{desk.here}/{name}"
-        assert entry["work"].startswith(f"{desk.here}/.{name}.")
+        assert entry["output"] == f"{case.here}/{name}"
+        assert entry["work"].startswith(f"{case.here}/.{name}.")
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
-def test_a_key_of_another_size_is_none(desk, size):
-    storage.write_file(str(desk.here / "ledger" / "key"), bytes(size))
+def test_a_key_of_another_size_is_none(case, size):
+    storage.write_file(str(case.here / "ledger" / "key"), bytes(size))
     with pytest.raises(StorageError, match=r"^ledger: .*/key is no key of 32 bytes; restore it"):
-        desk.publish()
+        case.publish()
 
 
 def test_how_sure_an_overlap_is_is_told():
-    told = {"dataset": "people", "time": "today", "same": False}
-    assert ledger.Overlap(share=0.3, error=0.01, **told).text.startswith("30.0 % (± 2.0 %) of its")
-    assert ledger.Overlap(share=0.3, error=0, **told).text.startswith("30.0 % of its people")
+    entry = {"dataset": "people", "time": "today", "same": False}
+    assert ledger.Overlap(share=0.3, error=0.01, **entry).text.startswith("30.0 % (± 2.0 %) of its")
+    assert ledger.Overlap(share=0.3, error=0, **entry).text.startswith("30.0 % of its people")
 
 
-def test_an_entry_is_a_json_file_that_is_not_hidden(desk):
-    place = desk.here / "ledger" / "releases"
-    told = desk.entry(OWN)
+def test_an_entry_is_a_json_file_that_is_not_hidden(case):
+    place = case.here / "ledger" / "releases"
+    entry = case.entry(OWN)
     for name in (".e0.json", "e0.json.tmp", "e0.txt"):
-        (place / name).write_text(json.dumps(told) if name[0] == "." else "damaged")
-    assert desk.ledger.noted() == ([told], [])
+        (place / name).write_text(json.dumps(entry) if name[0] == "." else "damaged")
+    assert case.ledger.noted() == ([entry], [])

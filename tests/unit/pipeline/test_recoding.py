@@ -61,10 +61,10 @@ def test_each_part_is_specialized_by_itself_and_all_of_them_decide(top_down, par
     work = parts[0].work
     fragments = pipeline.recode(work, summaries)
     assert sum(each.rows for each in fragments) == 900
-    told = Run(WorkDir(work)).state
-    asked = {each.part: each.specializations for each in summaries}
-    assert told.recoding["specializations"]["parts"] == [asked[part] for part in range(3)]
-    assert told.recoding["k_intermediate"] == 40
+    state = Run(WorkDir(work)).state
+    by_part = {each.part: each.specializations for each in summaries}
+    assert state.recoding["specializations"]["parts"] == [by_part[part] for part in range(3)]
+    assert state.recoding["k_intermediate"] == 40
 
 
 def test_a_part_done_again_and_a_decision_made_again_change_nothing(top_down, parts, tmp_path):

@@ -1,4 +1,4 @@
-"""What decides that a release may replace another: found by mutating it."""
+"""What decides that a release may replace another; the cases come from mutation testing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def report_of(job: Job, **more: Any) -> dict[str, Any]:
     return {"job": job.to_dict(), "columns": columns, "equivalence_classes": 1, **more}
 
 
-def found(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+def weaker(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return weaknesses(a_job(**after), report_of(a_job(**before)))
 
 
@@ -60,7 +60,7 @@ SAME = [
 
 @pytest.mark.parametrize("keys", SAME, ids=str)
 def test_a_job_is_no_weaker_than_itself(keys):
-    assert found(keys, keys) == []
+    assert weaker(keys, keys) == []
 
 
 NO_WEAKER = [
@@ -93,7 +93,7 @@ NO_WEAKER = [
 
 @pytest.mark.parametrize(("before", "after"), NO_WEAKER, ids=str)
 def test_what_is_no_weaker(before, after):
-    assert found(before, after) == []
+    assert weaker(before, after) == []
 
 
 RECURSIVE = {"l": 2, "diversity": "recursive", "c": 3}
@@ -140,12 +140,12 @@ WEAKER = [
 
 @pytest.mark.parametrize(("before", "after", "reason"), WEAKER, ids=str)
 def test_what_is_weaker(before, after, reason):
-    assert found(before, after) == [reason]
+    assert weaker(before, after) == [reason]
 
 
 def test_all_that_is_weaker_is_said_in_order():
     after = {"k": 2, "unlisted": "publish", "identifiers": [], "quasi_identifiers": ["age"]}
-    assert found({"l": 2}, after) == [
+    assert weaker({"l": 2}, after) == [
         "k is 2, and was 5",
         "l is not set, and was 2",
         "columns that the job does not name are published, and were dropped",
@@ -157,11 +157,11 @@ def test_very_many_columns_are_counted():
     names = [f"c{at:02}" for at in range(23)]
     columns = column_roles(a_job(), [*NAMES, *names])
     standing = {**report_of(a_job()), "columns": columns}
-    (said,) = weaknesses(a_job(sensitive=["ill", *names]), standing)
-    assert said.startswith("'c00', 'c01', ")
-    assert said.endswith("'c19' and 3 more: published raw, and protected before")
-    (said,) = weaknesses(a_job(sensitive=["ill", *names[:20]]), standing)
-    assert "more" not in said
+    (text,) = weaknesses(a_job(sensitive=["ill", *names]), standing)
+    assert text.startswith("'c00', 'c01', ")
+    assert text.endswith("'c19' and 3 more: published raw, and protected before")
+    (text,) = weaknesses(a_job(sensitive=["ill", *names[:20]]), standing)
+    assert "more" not in text
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def refusal(output: Path, made_by: str | None, **keys: Any) -> str:
 
 def test_its_maker_may_replace_it_by_one_that_promises_no_less(output):
     refuse_replacing(a_job(output=str(output), l=2), "a_dag")
-    said = refusal(output, "a_dag", k=4)
-    assert said == (
+    text = refusal(output, "a_dag", k=4)
+    assert text == (
         f"output: {output} holds a release of the DAG 'a_dag' with k = 5, l = 2, which one of the "
         "DAG 'a_dag' with k = 4, no l may not replace: k is 4, and was 5; l is not set, and was "
         "2; choose another `output`, or set replace: any"
@@ -219,8 +219,8 @@ def test_another_may_not(output, made_by):
 def test_of_the_command_line_is_not_of_nobody(output):
     write(output, report_of(a_job(), made_by=None))
     refuse_replacing(a_job(output=str(output)), None)
-    said = refusal(output, "a_dag")
-    assert "holds a release of the command line or Python with k = 5, no l, which" in said
+    text = refusal(output, "a_dag")
+    assert "holds a release of the command line or Python with k = 5, no l, which" in text
 
 
 def test_of_nobody_it_is_only_compared(output):

@@ -1,4 +1,4 @@
-"""What decides around the count that a release may be published: found by mutating that code."""
+"""What decides, beside the count, that a release may be published."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_persons_are_those_of_the_part_that_was_read(tmp_path, monkeypatch):
     """An attempt that was given up for dead may write a part again, in another order."""
     wrapping = Wrapping(tmp_path, entity_id="row", partitioning={"fragments": 1})
     read = storage.digest_of
-    found = [read, lambda _: "of another attempt"]
-    monkeypatch.setattr(storage, "digest_of", lambda path: found.pop(0)(path))
+    digests = [read, lambda _: "of another attempt"]
+    monkeypatch.setattr(storage, "digest_of", lambda path: digests.pop(0)(path))
     with pytest.raises(OSError, match="written again while it was read"):
         wrapping.check()
 
@@ -257,11 +257,11 @@ def test_who_is_asked_decides(tmp_path):
     with pytest.raises(ApprovalError):
         wrapping.wrap_up(approve=lambda report: None)
     assert not wrapping.out.exists()
-    asked = []
-    report = wrapping.wrap_up(approve=lambda report: asked.append(report) or "jane")
+    seen = []
+    report = wrapping.wrap_up(approve=lambda report: seen.append(report) or "jane")
     assert report["approval"]["by"] == "jane"
     assert report["approval"]["decision"] == "approved"
-    assert [each["approval"] for each in asked] == [{"decision": "asked"}]
+    assert [each["approval"] for each in seen] == [{"decision": "asked"}]
     assert json.loads((wrapping.out / "_report.json").read_text()) == report
     assert "jane" in (wrapping.out / "_report.html").read_text()
 
@@ -419,10 +419,10 @@ def test_people_who_were_released_before_are_refused(tmp_path):
     for here in ("one", "two", "three"):
         (tmp_path / here).mkdir()
     again = Wrapping(tmp_path / "two", overlap="refuse", **keys)
-    told = Wrapping(tmp_path / "three", **keys)
+    warned = Wrapping(tmp_path / "three", **keys)
     assert Wrapping(tmp_path / "one", **keys).wrap_up()["ledger"]["overlaps"] == []
     refused(again, PrivacyError, "overlap: the release is refused")
-    assert len(told.wrap_up()["ledger"]["overlaps"]) == 1
+    assert len(warned.wrap_up()["ledger"]["overlaps"]) == 1
 
 
 def test_persons_are_counted_at_wrap_up(tmp_path):
