@@ -129,17 +129,6 @@ class Compared(NamedTuple):
         return not (self.overlaps or self.of_other_keys or self.too_large)
 
 
-class Others(NamedTuple):
-    """Entries of other runs, by the state of their release, and the files that are damaged.
-
-    Several attempts at a release may have written an entry each; it is listed once.
-    """
-
-    released: list[Entry]
-    pending: list[Entry]
-    damaged: list[str]
-
-
 def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
     """Write the sketch of the drop's people to the working files.
 
@@ -206,8 +195,8 @@ def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
 def refuse(job: Job, work: storage.WorkDir) -> None:
     """Raise PrivacyError where the job refuses overlaps and there is one, or may be."""
     if _refuses_overlaps(job):
-        others = _others(job, work)
-        _refuse(_compared(work, others.released, others.damaged))
+        compared, _pending = _compared_with_others(job, work)
+        _refuse(compared)
 
 
 def note(job: Job, work: storage.WorkDir, report: Report) -> None:
@@ -217,8 +206,7 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
     """
     if job.ledger is None:
         return
-    others = _others(job, work)
-    compared = _compared(work, others.released, others.damaged)
+    compared, _pending = _compared_with_others(job, work)
     if _refuses_overlaps(job):
         _refuse(compared, report)
     own = work.read_json(_SKETCH)
@@ -247,15 +235,21 @@ def _refuse(compared: Compared, report: Report | None = None) -> None:
             )
 
 
-def _others(job: Job, work: storage.WorkDir) -> Others:
+def _compared_with_others(job: Job, work: storage.WorkDir) -> tuple[Compared, list[Entry]]:
+    """Compare the drop with the releases of other runs; also returns the pending entries.
+
+    Several attempts at a release may have written an entry each: it counts once.
+    """
     ledger = storage.Ledger(str(job.ledger))
     noted, own = ledger.noted(), _run_of(work)
     by_state: dict[_State, dict[str, Entry]] = {state: {} for state in _State}
     for entry in noted.entries:
         if entry["run"] != own:
             by_state[_state_of(ledger, entry)][entry["token"]] = entry
-    released, pending = by_state[_State.RELEASED], by_state[_State.PENDING]
-    return Others(list(released.values()), list(pending.values()), noted.damaged)
+    released, pending = (
+        list(by_state[state].values()) for state in (_State.RELEASED, _State.PENDING)
+    )
+    return _compared(work, released, noted.damaged), pending
 
 
 def _compared(
@@ -376,9 +370,9 @@ def _rivals(job: Job, work: storage.WorkDir) -> list[Entry]:
 
     Raises PrivacyError where one has become a release.
     """
-    others = _others(job, work)
-    _refuse(_compared(work, others.released, others.damaged))
-    return [entry for entry in others.pending if not _compared(work, [entry]).is_clear]
+    compared, pending = _compared_with_others(job, work)
+    _refuse(compared)
+    return [entry for entry in pending if not _compared(work, [entry]).is_clear]
 
 
 def _remove(ledger: storage.Ledger, entry: Entry) -> None:
