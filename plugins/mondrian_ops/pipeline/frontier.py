@@ -203,7 +203,8 @@ def trace(
     try:
         sample = draw(job, grid, work=work, rows=rows, rate=rate, progress=progress)
 
-        def points_done(*_of_a_point: object) -> None:
+        def points_done(phase: str = "", done: int = 0, total: int = 0) -> None:
+            """Progress in points, whatever the step of a point reports."""
             progress("points", len(measured), len(grid))
 
         points_done()
