@@ -63,7 +63,7 @@ def job_of(hands: Path, output: Path, **keys: Any) -> Any:
             "sensitive": ["hand"],
             "unlisted": "publish",
             "cut": "lookahead",
-            "cut_budget_s": 30,
+            "cut_budget_s": 5,
             "partitioning": {"fragments": 3},
             "engine": "spark",
             **keys,
