@@ -29,7 +29,7 @@ def report_of(**changed: Any) -> dict[str, Any]:
 def entry(number: int, report: dict[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
     """The entry of a release of the night with a number."""
     day = FIRST + timedelta(days=number)
-    figures = reports.overview(report) if report else {}
+    figures = reports.Report.of(report).overview() if report else {}
     return {
         "id": entry_id(number),
         "time": day.isoformat(timespec="microseconds"),

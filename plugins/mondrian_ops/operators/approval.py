@@ -220,7 +220,7 @@ def staged_report(work: str) -> dict[str, Any] | None:
     path = f"{storage.WorkDir(work).staging}/{reports.JSON_NAME}"
     try:
         report = reports.parsed(storage.read_file(path))
-        reports.overview(report)  # whether it is one
+        reports.Report.of(report)  # raises ReportError for anything else
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return report

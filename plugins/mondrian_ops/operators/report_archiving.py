@@ -55,7 +55,7 @@ def record(
         outcome: dict[str, Any] = {"state": state, "reason": reason}
         files = {}
         if report is not None:
-            outcome |= reports.overview(report)
+            outcome |= reports.Report.of(report).overview()
             files[reports.JSON_NAME] = reports.json_content(report)
         entry = {**_entry(context, job, map_index), **outcome}
         archive = _archive()

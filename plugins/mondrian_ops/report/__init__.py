@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         Report,
         ReportError,
         json_content,
-        overview,
         parsed,
     )
     from mondrian_ops.report.frontier import FRONTIER_NAME, frontier_files, frontier_text
@@ -39,7 +38,6 @@ __all__ = [
     "frontier_text",
     "json_content",
     "merge_attributes",
-    "overview",
     "parsed",
     "render_html",
     "render_markdown",
@@ -52,7 +50,7 @@ if not TYPE_CHECKING:  # else it would take any name for one
         {
             "builder": ("build", "merge_attributes"),
             "document": ("HTML_NAME", "JSON_NAME", "Report", "ReportError", "json_content",
-                         "overview", "parsed"),
+                         "parsed"),
             "frontier": ("FRONTIER_NAME", "frontier_files", "frontier_text"),
             "markdown": ("escaped", "render_markdown"),
             "page": ("files", "render_html"),

@@ -1,7 +1,7 @@
-"""The report of a run, added up from what its three phases measured.
+"""The report of a run, added up from the results of its three phases.
 
-Nothing here computes on rows: the counts come from the independent verification of the files as
-written, the losses from the fragments' summaries.
+The counts come from the independent verification of the files as written, the losses from the
+fragments' summaries.
 """
 
 from __future__ import annotations
@@ -44,23 +44,22 @@ def build(
     class_sizes: pairs (size, number of classes of that size), as recounted from the files.
     class_persons: where k counts persons, triples (persons, number of classes with so many, rows
         of these); risks are of persons then.
-    achieved: ``{"k", "l", "t"}``, those that were measured.
+    achieved: those of ``{"k", "l", "t"}`` that were measured.
     verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
     summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
         "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
         "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
         ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
     columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
-        "unlisted_policy", "index"}``, lists of column names and the two policies; ``index`` are
-        those of a pandas index, which are left out.
-    made_by: who made the release; see :func:`statements.maker`.
+        "unlisted_policy", "index"}``: lists of column names, and the two policies; ``index`` are
+        the columns of a pandas index, which are left out.
+    made_by: see :func:`statements.maker`.
     generalizations: how each quasi-identifier was generalized, by name.
-    recoding: how columns were recoded as a whole, for algorithms that do: ``levels``, the
-        generalization level of each attribute, ``metrics`` of their own, a ``summary`` in words,
-        and what else they tell.
+    recoding: of algorithms that recode whole columns: ``levels``, the generalization level of each
+        attribute, their own ``metrics``, a ``summary`` in words, and other keys for the report.
 
-    In the report an attribute's NCP and LM are means per row, in [0, 1]; NCP of the whole is the
-    sum of the seed's eq. 3-4 and DP its eq. 2.
+    In the report an attribute's NCP and LM are means per row, in [0, 1]; the release's NCP and DP
+    are sums (docs/algorithms.md#how-loss-is-measured).
     """
     sizes = sorted((int(size), int(count)) for size, count in class_sizes)
     persons = None if class_persons is None else sorted(tuple(map(int, p)) for p in class_persons)
@@ -97,13 +96,13 @@ def build(
         "notes": list(notes),
         "limits": limits_of(job, roles, generalizations, partitioning.get("split_classes", 0)),
     }
-    return Report.from_dict(report)
+    return Report.of(report)
 
 
 def merge_attributes(
     summaries: Sequence[Mapping[str, Any]], generalizations: Mapping[str, str], rows: int
 ) -> dict[str, dict[str, Any]]:
-    """Add the fragments' sums per attribute and turn the two losses into means over `rows`."""
+    """Add the fragments' sums per attribute; of the two losses, return the means over `rows`."""
     merged: dict[str, dict[str, Any]] = {}
     for name, generalization in generalizations.items():
         parts = [summary["attributes"][name] for summary in summaries]
@@ -150,9 +149,9 @@ def _metrics(
 def _risk(sizes: Sequence[tuple[int, ...]]) -> dict[str, float]:
     """The chance of picking the right row (El Emam and Dankar 2008).
 
-    Prosecutor: for a person known to be in the data. Journalist: for somebody of whom that is not
-    known; the classes of the population are at least as large, so the prosecutor's is the most it
-    can be. Marketer: the share of all rows that a match of everybody would name rightly.
+    Prosecutor: for a person who is known to be in the data. Journalist: for a person who may not be
+    in it; at most the prosecutor's, because the population's classes are at least as large.
+    Marketer: the share of all rows that somebody names rightly who matches everybody.
     """
     rows = sum(size * count for size, count in sizes)
     classes = sum(count for _, count in sizes)
@@ -167,7 +166,7 @@ def _risk(sizes: Sequence[tuple[int, ...]]) -> dict[str, float]:
 
 
 def _risk_of_persons(persons: Sequence[tuple[int, ...]]) -> dict[str, float]:
-    """The chance of picking the right person, where one may have several rows."""
+    """The chance of picking the right person, where a person may have several rows."""
     risk = _risk([each[:2] for each in persons])
     return {**risk, "rows_at_most_risk": persons[0][2] if persons else 0}
 

@@ -1,7 +1,7 @@
-"""Charts as geometry; ``templates/charts.html`` draws them as inline SVG, in files and pages alike.
+"""Charts as geometry; ``templates/charts.html`` draws them as inline SVG, for files and pages.
 
 Widths are shares of the page and heights are pixels, so that text keeps its size on a telephone.
-``says`` is what a mark says on hover and to screen readers. Styles are classes of
+``says`` is the text of a mark for the pointer and for screen readers. Styles are classes of
 ``templates/report.css``: ``s0`` to ``s4`` for series, ``q0`` to ``q7`` for an ordered scale,
 ``good`` and ``bad``.
 """
@@ -11,20 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar
 
 __all__ = ["Bars", "Column", "Columns", "Line", "Lines", "Map", "Part", "Row", "Spark", "Spot",
-           "Tile", "decimals", "nice_limit", "squarified", "stacked", "ticks"]  # fmt: skip
+           "Tile", "decimals", "nice_limit", "stacked", "ticks", "treemap"]  # fmt: skip
 
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 Ticks = Sequence[tuple[float, str]]
 """Places along an axis, as shares of it, and their labels."""
 
+Box = tuple[float, float, float, float]
+"""x, y, width and height, as shares of the whole."""
+
 
 @dataclass(frozen=True)
 class Part:
-    """A coloured piece of a bar: where it starts, its width, both shares of the whole width."""
+    """A coloured piece of a bar: its start and its width, as shares of the whole width."""
 
     start: float
     share: float
@@ -33,7 +37,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Row:
-    """A label and a value above some bars; ``line`` crosses them, ``more`` needs a wide screen."""
+    """A label and a value above some bars.
+
+    ``line`` is the place of a line across them; ``more`` follows the value on a wide screen.
+    """
 
     label: str
     value: str
@@ -45,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bars:
-    """Horizontal bars; ``ends`` names both ends of their axis."""
+    """Horizontal bars; ``ends`` are the labels of both ends of their axis."""
 
     description: str
     rows: tuple[Row, ...]
@@ -65,7 +72,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """Upright bars over an axis with a name; ``levels`` are the grid."""
+    """Upright bars; ``axis`` is the name of the horizontal axis, ``levels`` are the grid."""
 
     description: str
     columns: tuple[Column, ...]
@@ -76,9 +83,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class Spot:
-    """A point: shares of the width and the height, and what it says.
+    """A point, in shares of the width and the height.
 
-    ``error`` is how far the truth may lie above and below, as a share of the height.
+    ``error`` is the standard error, as a share of the height.
     """
 
     x: float
@@ -90,9 +97,9 @@ class Spot:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through spots, with a colour, dashes and marker of its own by ``style``.
+    """A line through spots; ``style`` chooses its colour, dashes and marker.
 
-    ``crosses`` stand at the upper edge for points that cannot be had: x and what it says.
+    ``crosses`` (x and ``says``) mark unattainable points at the upper edge.
     """
 
     label: str
@@ -103,7 +110,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines over two axes; ``bound`` is a thin line to compare with, ``pins`` are named points."""
+    """Lines over two axes; ``bound`` is a thin reference line, ``pins`` are named points."""
 
     description: str
     lines: tuple[Line, ...]
@@ -116,13 +123,13 @@ class Lines:
 
     @property
     def top(self) -> int:
-        """Pixels above the plot, for the key: three entries to a row."""
+        """Pixels above the plot, for the legend: three entries to a row."""
         entries = len(self.lines) + (self.bound is not None) + len(self.pins)
         return 28 + 16 * math.ceil(entries / 3)
 
     @property
     def across_wide(self) -> list[tuple[float, str, bool]]:
-        """The labels that do not touch, and whether it takes a wide screen for one not to."""
+        """The labels that do not touch: place, text, and whether one needs a wide screen for it."""
         shown: list[tuple[float, str, bool]] = []
         last, last_narrow = -1.0, -1.0
         for share, label in self.across:
@@ -136,7 +143,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Tile:
-    """A rectangle of a map, in shares of it; ``lines`` are written in it where there is room."""
+    """A rectangle of a map, in shares of it; ``lines`` are its text where there is room."""
 
     x: float
     y: float
@@ -166,7 +173,7 @@ class Spark:
 
 
 def stacked(shares: Iterable[tuple[float, str]]) -> tuple[Part, ...]:
-    """Pairs (share, style) as the pieces of one bar, none of which reaches beyond its end."""
+    """Pairs (share, style) as the pieces of one bar; the bar cuts off what reaches beyond it."""
     parts, start = [], 0.0
     for share, style in shares:
         width = min(max(share, 0.0), 1.0 - start)
@@ -176,7 +183,7 @@ def stacked(shares: Iterable[tuple[float, str]]) -> tuple[Part, ...]:
 
 
 def ticks(most: float) -> list[float]:
-    """Round numbers from 0 on, four or a few more steps, the last one not below `most`."""
+    """Four to seven round numbers, from 0 to `most` or a little more."""
     most = most or 1.0
     unit = 10.0 ** math.floor(math.log10(most / 4))
     step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= most / 5)
@@ -184,7 +191,7 @@ def ticks(most: float) -> list[float]:
 
 
 def decimals(step: float) -> int:
-    """Decimals of a per cent that tell levels of this distance apart."""
+    """The decimals of a per cent that levels at this distance need to differ."""
     return max(0, math.ceil(-math.log10(100 * step) - 1e-9))
 
 
@@ -194,43 +201,25 @@ def nice_limit(shares: Iterable[float]) -> float:
     return next((limit for limit in _NICE if most <= limit), most)
 
 
-def squarified(areas: Sequence[float], ratio: float) -> list[tuple[float, float, float, float]]:
-    """Tiles of these areas, descending, that fill a rectangle ``ratio`` times as wide as high.
+def treemap(areas: Sequence[float], ratio: float, box: Box = (0.0, 0.0, 1.0, 1.0)) -> list[Box]:
+    """Tiles of these areas that fill a box; the whole is ``ratio`` times as wide as high.
 
-    Returns x, y, width and height of each as shares of the rectangle. Rows are added along the
-    shorter side for as long as their tiles come nearer to squares (Bruls, Huizing and van Wijk,
-    "Squarified Treemaps", 2000).
+    The areas are divided into two halves of about the same sum, the box likewise across its longer
+    side, and each half in the same way (the binary tiling of d3-hierarchy).
     """
-    whole = sum(areas) or 1.0
-    scaled = [area / whole * ratio for area in areas]
-    x, y, width, height = 0.0, 0.0, ratio, 1.0
-    tiles, at = [], 0
-    while at < len(scaled):
-        side, end = min(width, height), at + 1
-        while end < len(scaled) and _worst(scaled[at : end + 1], side) <= _worst(
-            scaled[at:end], side
-        ):
-            end += 1
-        row = scaled[at:end]
-        depth, along = (sum(row) / side if side else 0.0), 0.0
-        for area in row:
-            length = area / depth if depth else 0.0
-            if width >= height:
-                tiles.append((x / ratio, y + along, depth / ratio, length))
-            else:
-                tiles.append(((x + along) / ratio, y, length / ratio, depth))
-            along += length
-        if width >= height:
-            x, width = x + depth, max(width - depth, 0.0)
-        else:
-            y, height = y + depth, max(height - depth, 0.0)
-        at = end
-    return tiles
-
-
-def _worst(row: Sequence[float], side: float) -> float:
-    """The largest ratio of the sides of a row's tiles; infinite where one has no area."""
-    total = sum(row)
-    if not side or not row[-1]:
-        return math.inf
-    return max(side**2 * row[0] / total**2, total**2 / (side**2 * row[-1]))
+    x, y, width, height = box
+    if len(areas) == 1:
+        return [box if areas[0] else (x, y, 0.0, 0.0)]
+    sums, middle = list(accumulate(areas)), len(areas) / 2
+    cut = min(
+        range(1, len(areas)),
+        key=lambda at: (abs(sums[at - 1] - sums[-1] / 2), abs(at - middle)),
+    )
+    share = sums[cut - 1] / (sums[-1] or 1)
+    if width * ratio >= height:
+        first = (x, y, width * share, height)
+        second = (x + width * share, y, width * (1 - share), height)
+    else:
+        first = (x, y, width, height * share)
+        second = (x, y + height * share, width, height * (1 - share))
+    return treemap(areas[:cut], ratio, first) + treemap(areas[cut:], ratio, second)

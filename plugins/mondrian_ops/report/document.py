@@ -1,8 +1,8 @@
 """The report of a release as a frozen value, and the one place that reads and writes its JSON.
 
-``_report.json`` is layout 1 (:data:`SCHEMA_VERSION`), which names no ``schema_version``; a later
-layout will, and is refused here. Reading checks each type, so whoever shows a report need not. A
-key that is not named here is kept, so that a report is written back as it was read.
+``_report.json`` has layout 1 (:data:`SCHEMA_VERSION`) and no ``schema_version``. A later layout
+will name its version, and this one refuses it. Reading checks every type, so that the code that
+shows a report need not. Unknown keys are kept: a report is written back as it was read.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 __all__ = [
     "HTML_NAME",
     "JSON_NAME",
     "SCHEMA_VERSION",
-    "Asked",
     "Attribute",
+    "Choice",
     "Columns",
     "Fragment",
+    "Partitioning",
     "Report",
     "ReportError",
+    "ReportedJob",
     "json_content",
-    "overview",
     "parsed",
 ]
 
@@ -34,19 +35,19 @@ SCHEMA_VERSION = 1
 JSON_NAME = "_report.json"
 HTML_NAME = "_report.html"
 NAMELESS = "''"
-"""How a column is shown whose name is empty."""
+"""What is shown for a column whose name is empty."""
 
 Names = tuple[str, ...]
-_MOST = 10**30  # no figure is larger, so sums and ratios of figures overflow no float
+_LARGEST = 10**30  # so that no sum or ratio of figures overflows a float
 
 
 class ReportError(ValueError):
-    """What should be a report is none, or one of a layout that this version does not know."""
+    """The content is not a report, or its layout is one that this version does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The job as run (``Job.to_dict()``); named here is what the figures are judged by."""
+class ReportedJob:
+    """The options of the job (``Job.to_dict()``) that the report compares its figures with."""
 
     k: int
     l: float | None = None  # noqa: E741 - as every paper calls it
@@ -81,7 +82,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """The chance of picking the right row, or person (docs/report.md)."""
+    """The chance of picking the right row or, with ``entity_id``, person (docs/report.md)."""
 
     prosecutor_max: float
     prosecutor_avg: float
@@ -92,9 +93,10 @@ class Risk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """A quasi-identifier: mean loss per row, and rows by how much of their value is published.
+    """A quasi-identifier: the mean loss of its rows, and how many rows lose how much.
 
-    ``rows_by_loss``: pairs (loss, rows) of the rows neither exact nor hidden, the losses ascending.
+    ``rows_by_loss``: pairs (loss, rows), by ascending loss, of the rows that are neither exact nor
+    hidden.
     """
 
     NCP: float
@@ -107,7 +109,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """A part that was anonymized by itself; ``where`` is its condition as it may be shown."""
+    """A fragment; ``where`` is its condition as people may see it."""
 
     id: int
     where: str | None = None
@@ -120,7 +122,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """What each column of the source was taken for; ``index`` is a pandas index, left out."""
+    """The role of each column of the source; ``index`` are columns of a pandas index, left out."""
 
     identifiers: Names = ()
     identifier_policy: str = "drop"
@@ -133,18 +135,18 @@ class Columns:
     @classmethod
     def of(cls, columns: object) -> Columns:
         """The columns in a JSON-able dict. Raises ReportError."""
-        roles: Columns = _read(cls, columns, "columns")
+        roles: Columns = _read_part(cls, columns, "columns")
         return roles
 
     @property
     def raw(self) -> Names:
-        """The columns that went out raw though the job does not name them."""
+        """The columns that are published unchanged although the job does not name them."""
         return self.unlisted if self.unlisted_policy == "publish" else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What was used for something that the job may leave open, beside what was asked."""
+    """An option that the job may leave to us: its value in the job, and the value used."""
 
     asked: str | None = None
     used: str | None = None
@@ -166,14 +168,14 @@ class Partitioning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recoding:
-    """How columns were recoded as a whole; ``summary`` says it in words."""
+    """How whole columns were recoded, in a sentence."""
 
     summary: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was checked on the files as written, and what failed."""
+    """The checks on the files as written, and the failures."""
 
     passed: bool = False
     checked: Names = ()
@@ -183,7 +185,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """``decision`` is asked, approved, rejected, expired or abandoned."""
+    """``decision`` is asked (nobody has answered yet), approved, rejected, expired or abandoned."""
 
     decision: str
     by: str | None = None
@@ -192,12 +194,12 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The report of one release: its job, what was measured, and how it was made."""
+    """The report of one release: its job, its figures, and how it was made."""
 
     version: str = ""
     created: str = ""
     made_by: str | None = None
-    job: Asked
+    job: ReportedJob
     input: str | None = None
     columns: Columns = field(default_factory=Columns)
     rows: Rows
@@ -220,24 +222,21 @@ class Report:
     limits: str = ""
     approval: Approval | None = None
     replaces: Mapping[str, Any] = field(default_factory=dict)
-    given: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The dict that it was read from; not to be changed."""
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The dict that the report was read from; do not change it."""
 
     @classmethod
     def of(cls, report: Report | Mapping[str, Any]) -> Report:
-        """The report, or that in a dict as :meth:`to_dict` makes it. Raises ReportError."""
-        return report if isinstance(report, Report) else cls.from_dict(report)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Report:
-        """The report in a JSON-able dict. Raises ReportError, which names what is wrong where."""
-        if _mapping(given, "").get("schema_version", 1) != SCHEMA_VERSION:
+        """The report itself, or the one in a JSON-able dict. Raises ReportError, with the place."""
+        if isinstance(report, Report):
+            return report
+        if _object(report, "").get("schema_version", 1) != SCHEMA_VERSION:
             raise _wrong("schema_version", f"this version reads {SCHEMA_VERSION}")
-        report: Report = _read(cls, given, "")
-        if report.job.k < 1:
+        read: Report = _read_part(cls, report, "")
+        if read.job.k < 1:
             raise _wrong("job.k", "1 or more was expected")
         try:
-            return replace(report, given=copy.deepcopy(given))
+            return replace(read, content=copy.deepcopy(report))
         except RecursionError:
             raise _wrong("", "it is nested too deeply") from None
 
@@ -245,17 +244,17 @@ class Report:
     def from_json(cls, content: bytes) -> Report:
         """The report in the content of its JSON file. Raises ReportError."""
         try:
-            given = json.loads(content)
+            report = json.loads(content)
         except (ValueError, RecursionError):
-            raise _wrong("", "it is no JSON, or nested too deeply") from None
-        return cls.from_dict(given)
+            raise _wrong("", "it is not JSON, or nested too deeply") from None
+        return cls.of(report)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON holds it: the dict that it was read from."""
-        return copy.deepcopy(dict(self.given))
+        """A copy of the dict that the report was read from."""
+        return copy.deepcopy(dict(self.content))
 
     def named(self) -> Report:
-        """The report as it is shown: a column whose name is empty is ``''``."""
+        """The report with ``''`` for a column whose name is empty, as people see it."""
         columns = self.columns
         roles: dict[str, Any] = {
             role.name: tuple(name or NAMELESS for name in names)
@@ -264,18 +263,18 @@ class Report:
         }
         return replace(
             self,
-            attributes={name or NAMELESS: each for name, each in self.attributes.items()},
+            attributes={name or NAMELESS: part for name, part in self.attributes.items()},
             levels={name or NAMELESS: level for name, level in self.levels.items()},
             columns=replace(columns, **roles),
         )
 
     def achieves(self, key: str) -> float | None:
-        """The k, l or t achieved; of several sensitive attributes the weakest counts."""
-        reached = self.achieved.get(key)
-        if not isinstance(reached, Mapping):
-            return reached
-        worst: Callable[[Iterable[float]], float] = max if key == "t" else min
-        return worst(reached.values()) if reached else None
+        """The k, l or t achieved, of the sensitive column where it is weakest."""
+        achieved = self.achieved.get(key)
+        if not isinstance(achieved, Mapping):
+            return achieved
+        weakest: Callable[[Iterable[float]], float] = max if key == "t" else min
+        return weakest(achieved.values()) if achieved else None
 
     def overview(self) -> dict[str, float | None]:
         """The figures that a list of releases shows, in one flat dict."""
@@ -301,88 +300,71 @@ def _wrong(where: str, problem: str) -> ReportError:
     return ReportError(f"the report is damaged, or of another version: {place}: {problem}")
 
 
-@cache
-def _kinds(part: type) -> dict[str, Any]:
-    """The types of a part's fields, by name."""
-    kinds = get_type_hints(part)
-    return {each.name: kinds[each.name] for each in fields(part) if each.name != "given"}
+_types_of = cache(get_type_hints)
 
 
-def _read(kind: Any, given: object, where: str) -> Any:
-    """The value of a type of this module in a value of JSON; ``where`` is its path."""
+def _read(kind: Any, value: object, where: str) -> Any:
+    """A JSON value as a type that fields of this module have; ``where`` is its path."""
     if kind is Any:
-        return given
+        return value
     if is_dataclass(kind):
-        return _read_part(kind, given, where)
-    if get_origin(kind) is UnionType:
-        return _read_one_of(get_args(kind), given, where)
-    if get_origin(kind) is tuple:
-        return _read_tuple(get_args(kind), given, where)
+        return _read_part(kind, value, where)
+    if isinstance(kind, UnionType):  # ends with None; of two other types the second is a mapping
+        *kinds, _ = get_args(kind)
+        one = kinds[-1] if isinstance(value, Mapping) else kinds[0]
+        return None if value is None else _read(one, value, where)
     if get_origin(kind) is Mapping:
-        each_kind = get_args(kind)[1]
-        items = _mapping(given, where).items()
-        return {name: _read(each_kind, each, f"{where}.{name}") for name, each in items}
-    return _read_plain(kind, given, where)
+        of_values = get_args(kind)[1]
+        items = _object(value, where).items()
+        return {name: _read(of_values, item, f"{where}.{name}") for name, item in items}
+    if get_origin(kind) is tuple:
+        return _read_tuple(get_args(kind), value, where)
+    return _read_plain(kind, value, where)
 
 
-def _read_part(part: Any, given: object, where: str) -> Any:
-    members = _mapping(given, where)
-    values = {
-        name: _read(kind, members[name], f"{where}.{name}".lstrip("."))
-        for name, kind in _kinds(part).items()
-        if name in members
-    }
+def _read_part(part: Any, value: object, where: str) -> Any:
+    members, values = _object(value, where), {}
     for each in fields(part):
-        if each.default is MISSING and each.default_factory is MISSING and each.name not in values:
-            raise _wrong(f"{where}.{each.name}".lstrip("."), "it is missing")
+        path = f"{where}.{each.name}".lstrip(".")
+        if each.name in members and each.name != "content":
+            values[each.name] = _read(_types_of(part)[each.name], members[each.name], path)
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise _wrong(path, "it is missing")
     return part(**values)
 
 
-def _read_one_of(kinds: tuple[Any, ...], given: object, where: str) -> Any:
-    """A value that may be None; of two other types one is a mapping."""
-    if given is None and NoneType in kinds:
-        return None
-    kinds = tuple(kind for kind in kinds if kind is not NoneType)
-    return _read(kinds[-1] if isinstance(given, Mapping) else kinds[0], given, where)
-
-
-def _read_tuple(kinds: tuple[Any, ...], given: object, where: str) -> tuple[Any, ...]:
+def _read_tuple(kinds: tuple[Any, ...], value: object, where: str) -> tuple[Any, ...]:
     """Values of one type (``tuple[x, ...]``), or of one type each."""
-    if not isinstance(given, list | tuple):
+    if not isinstance(value, list | tuple):
         raise _wrong(where, "a list was expected")
     if kinds[-1] is Ellipsis:
-        kinds = kinds[:1] * len(given)
-    if len(kinds) != len(given):
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
         raise _wrong(where, f"{len(kinds)} values were expected")
     return tuple(
-        _read(kind, each, f"{where}.{at}")
-        for at, (kind, each) in enumerate(zip(kinds, given, strict=True))
+        _read(kind, item, f"{where}.{at}")
+        for at, (kind, item) in enumerate(zip(kinds, value, strict=True))
     )
 
 
-def _read_plain(kind: type, given: object, where: str) -> Any:
+def _read_plain(kind: type, value: object, where: str) -> Any:
     """A text, a truth value, a count (``int``) or a finite number (``float``)."""
     kinds = (int, float) if kind is float else kind
-    if not isinstance(given, kinds) or isinstance(given, bool) != (kind is bool):
+    if not isinstance(value, kinds) or isinstance(value, bool) != (kind is bool):
         raise _wrong(where, f"{_EXPECTED[kind]} was expected")
-    least = 0 if kind is int else -_MOST
-    if isinstance(given, int | float) and not least <= given <= _MOST:
-        raise _wrong(where, f"{_EXPECTED[kind]} within bounds was expected")
-    return given
+    least = 0 if kind is int else -_LARGEST
+    if isinstance(value, int | float) and not least <= value <= _LARGEST:
+        raise _wrong(where, f"{_EXPECTED[kind]} from {least:g} to {_LARGEST:g} was expected")
+    return value
 
 
 _EXPECTED = {str: "a text", bool: "true or false", int: "a count", float: "a number"}
 
 
-def _mapping(given: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+def _object(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise _wrong(where, "an object was expected")
-    return given
-
-
-def overview(report: Report | Mapping[str, Any]) -> dict[str, float | None]:
-    """:meth:`Report.overview` of a report or its dict. Raises ReportError."""
-    return Report.of(report).overview()
+    return value
 
 
 def json_content(report: Mapping[str, Any]) -> bytes:
@@ -392,6 +374,6 @@ def json_content(report: Mapping[str, Any]) -> bytes:
 
 
 def parsed(content: bytes) -> dict[str, Any]:
-    """The dict in the content of ``_report.json``, whatever wrote it. Raises ValueError."""
+    """The dict in the content of ``_report.json``, unchecked. Raises ValueError."""
     report: dict[str, Any] = json.loads(content)
     return report

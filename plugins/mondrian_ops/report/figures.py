@@ -1,4 +1,4 @@
-"""How numbers and names are written, and how many classes make one bar."""
+"""Numbers and names as text, and the bars of a histogram of class sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEPS = (1, 2, 5)
 
 @dataclass(frozen=True)
 class Bin:
-    """Classes of `low` to `high` rows; `high` is None for "and more"."""
+    """Classes of `low` to `high` rows; `high` is None for "or more"."""
 
     low: int
     high: int | None
@@ -38,17 +38,17 @@ def bins(class_sizes: Sequence[Sequence[int]], k: int) -> list[Bin]:
     pairs = sorted((int(size), int(classes)) for size, classes in class_sizes if classes)
     small = [pair for pair in pairs if pair[0] < k]
     large = [pair for pair in pairs if pair[0] >= k]
-    grouped = [_bin(small[0][0], k - 1, small)] if small else []
+    grouped = [bin_of(small[0][0], k - 1, small)] if small else []
     if not large:
         return grouped
     first, last = large[0][0], large[-1][0]
     if last - first < _NARROW:
         steps = [(size, size) for size in range(first, last + 1)]
-        return grouped + [_bin(low, high, large) for low, high in steps]
+        return grouped + [bin_of(low, high, large) for low, high in steps]
     edges = _edges(first, _percentile(large, 0.99))
-    grouped += [_bin(low, high - 1, large) for low, high in pairwise(edges)]
+    grouped += [bin_of(low, high - 1, large) for low, high in pairwise(edges)]
     if last >= edges[-1]:
-        grouped.append(_bin(edges[-1], None, large))
+        grouped.append(bin_of(edges[-1], None, large))
     return grouped
 
 
@@ -75,7 +75,8 @@ def _percentile(pairs: Sequence[tuple[int, int]], share: float) -> int:
     return pairs[-1][0]
 
 
-def _bin(low: int, high: int | None, pairs: Sequence[tuple[int, int]]) -> Bin:
+def bin_of(low: int, high: int | None, pairs: Sequence[Sequence[int]]) -> Bin:
+    """The (size, classes) pairs of sizes from `low` to `high` as one bar."""
     inside = [(s, n) for s, n in pairs if s >= low and (high is None or s <= high)]
     return Bin(low, high, sum(n for _, n in inside), sum(s * n for s, n in inside))
 
@@ -90,7 +91,7 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share as per cent; a small one is never shown as nothing, nor a large one as all."""
+    """A share as per cent, which is 0 % only for none and 100 % only for all."""
     if share == 0:
         return "0 %"
     low = 10**-digits
@@ -120,5 +121,5 @@ def size(value: float) -> str:
 
 
 def printable(text: object) -> str:
-    """Text on one line, with control characters shown instead of obeyed by a terminal."""
+    """Text on one line, with control characters written as escapes, such as ``\\x1b``."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(text))

@@ -2,8 +2,8 @@
 
 ``{"input", "rows", "measured", "fragments", "drawn", "algorithm", "cut", "quasi_identifiers",
 "sensitive", "points", "version", "created"}``, as :mod:`mondrian_ops.pipeline.frontier` gathers
-it. A point has ``k``, ``l`` (None: not asked for) and its figures, or a ``reason`` why it cannot
-be had.
+it. A point has ``k``, ``l`` (None: no diversity is required) and its figures or, if it cannot be
+attained, a ``reason``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import csv
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mondrian_ops.report import figures
@@ -20,26 +20,18 @@ from mondrian_ops.report.charts import Line, Lines, Spot, decimals, ticks
 from mondrian_ops.report.figures import number, percent
 from mondrian_ops.report.sections import Section, Table
 
-__all__ = [
-    "CSV_NAME",
-    "DAMAGE",
-    "FRONTIER_NAME",
-    "HTML_NAME",
-    "SVG_NAME",
-    "frontier_files",
-    "frontier_section",
-    "frontier_text",
-]
+__all__ = ["DAMAGE", "FRONTIER_NAME", "frontier_files", "frontier_section", "frontier_text"]
 
-CSV_NAME, SVG_NAME, HTML_NAME = "frontier.csv", "frontier.svg", "frontier.html"
 FRONTIER_NAME = "frontier.json"
-"""The frontier itself, as the archive of reports keeps it."""
+"""The file name of the frontier itself in the archive of reports."""
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What is raised here for a frontier that is none."""
+"""What functions of this module raise for a dict that is not a frontier."""
 
 Frontier = Mapping[str, Any]
 Point = Mapping[str, Any]
+Pins = Mapping[str, tuple[float, float]]
+"""k and loss of releases, by name."""
 
 _CSV = (
     "k", "l", "attainable", "achieved_k", "achieved_l", "rows", "measured_rows", "suppressed",
@@ -49,75 +41,77 @@ _CSV = (
 
 
 def frontier_files(frontier: Frontier) -> dict[str, bytes]:
-    """The content of the table and of both pictures, by file name."""
+    """The contents of the table, the picture and the page, by file name."""
     return {
-        CSV_NAME: _csv(frontier).encode(),
-        SVG_NAME: _svg(frontier).encode(),
-        HTML_NAME: _html(frontier).encode(),
+        "frontier.csv": _csv(frontier).encode(),
+        "frontier.svg": _svg(frontier).encode(),
+        "frontier.html": _html(frontier).encode(),
     }
 
 
 def frontier_text(frontier: Frontier, width: int = 100) -> str:
-    """The table and what to know about it, as lines for a terminal or a task log."""
-    columns = _columns(frontier)
-    rows = [tuple(name for name, _ in columns)]
-    rows += [tuple(write(point) for _, write in columns) for point in _attained(frontier)]
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """The table and the notes on it, as lines for a terminal or a task log."""
+    table = _table(frontier)
+    rows = [table.head, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
-        "  ".join(cell.rjust(size) for cell, size in zip(row, wide, strict=True)) for row in rows
+        "  ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True)) for row in rows
     ]
-    refusals = [f"Not attainable: {asked}. {reason}" for asked, reason in _refused(frontier)]
-    for note in (*refusals, *notes(frontier)):
+    refusals = [f"Not attainable: {points}. {reason}" for points, reason in _refused(frontier)]
+    for note in (*refusals, *_notes(frontier)):
         lines += ["", *textwrap.wrap(figures.printable(note), width)]
     return "\n".join(lines)
 
 
-def notes(frontier: Frontier) -> list[str]:
-    """What the figures are measured on, and what they mean."""
+def _notes(frontier: Frontier) -> list[str]:
+    """On how many rows the figures were measured, and what they mean."""
     rows, measured = number(frontier["rows"]), number(frontier["measured"])
     if not frontier["drawn"]:
-        on = f"Measured on all {rows} rows: every point is a run that was not published."
+        basis = f"Measured on all {rows} rows: each point is a run whose release was not published."
     else:
-        on = (
+        basis = (
             f"Measured on {measured} of {rows} rows: the dataset was divided into "
-            f"{number(frontier['fragments'])} fragments, of which {number(frontier['drawn'])} were "
-            "drawn and anonymized as a whole dataset's are. ± is one standard error. Classes, NCP "
-            "and DP are scaled to all rows. The k and l achieved and the highest risk are those of "
-            "the drawn fragments: on all rows they may come down to what is asked."
+            f"{number(frontier['fragments'])} fragments, and {number(frontier['drawn'])} of them, "
+            "drawn by lot, were anonymized. ± is one standard error. Classes, NCP and DP are "
+            "scaled to all rows. The k and l achieved and the highest risk are those of the drawn "
+            "fragments: on all rows k and l may be as low, and the risk as high, as required."
         )
     return [
-        on,
-        "Lost: 0 % nothing, 100 % every quasi-identifier of every row. Risk: the chance of picking "
-        "the right row for a person who is known to be in the data.",
+        basis,
+        "Lost: 0 % is nothing, 100 % is every quasi-identifier of every row. Risk: the chance of "
+        "picking the right row for a person who is known to be in the data.",
     ]
 
 
-def _columns(frontier: Frontier) -> list[tuple[str, Callable[[Point], str]]]:
-    """Head and text of the table's columns; the last but for what every point has."""
+def _table(frontier: Frontier) -> Table:
+    """The figures of the attained points."""
+    points = _attained(frontier)
     columns: list[tuple[str, Callable[[Point], str]]] = [
         ("k", lambda p: number(p["k"])),
         ("l", lambda p: number(p["l"])),
         ("k got", lambda p: number(p["achieved"].get("k"))),
-    ]
-    if frontier["sensitive"]:
-        columns.append(("l got", lambda p: number(p["achieved"].get("l"))))
-    columns += [
+        ("l got", lambda p: number(p["achieved"].get("l"))),
         ("classes", lambda p: number(p["equivalence_classes"])),
-        ("lost (GCP)", lambda p: percent(p["GCP"]) + _error(p)),
+        ("lost (GCP)", _loss),
         ("LM", lambda p: percent(p["LM"])),
         ("C_avg", lambda p: number(p["C_avg"])),
         ("DP", lambda p: figures.size(p["DP"])),
         ("risk avg", lambda p: percent(p["risk_avg"])),
         ("max", lambda p: percent(p["risk_max"])),
+        ("suppressed", lambda p: number(p["suppressed"])),
+        ("time", lambda p: figures.seconds(p["seconds"])),
     ]
-    if any(point["suppressed"] for point in _attained(frontier)):
-        columns.append(("suppressed", lambda p: number(p["suppressed"])))
-    return [*columns, ("time", lambda p: figures.seconds(p["seconds"]))]
+    hidden = set() if frontier["sensitive"] else {"l got"}
+    if not any(point["suppressed"] for point in points):
+        hidden.add("suppressed")
+    columns = [column for column in columns if column[0] not in hidden]
+    rows = [tuple(write(point) for _, write in columns) for point in points]
+    return Table(tuple(name for name, _ in columns), rows, 0)
 
 
-def _error(point: Point) -> str:
+def _loss(point: Point) -> str:
     error = point["GCP_error"]
-    return "" if error is None else f" ± {100 * error:.1f}"
+    return percent(point["GCP"]) + ("" if error is None else f" ± {100 * error:.1f}")
 
 
 def _attained(frontier: Frontier) -> list[Point]:
@@ -125,24 +119,24 @@ def _attained(frontier: Frontier) -> list[Point]:
 
 
 def _refused(frontier: Frontier) -> list[tuple[str, str]]:
-    """The points that cannot be had and why; those of one reason together."""
+    """The points that cannot be attained and the reason; those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for point in frontier["points"]:
         if "reason" in point:
-            by_reason.setdefault(point["reason"], []).append(_asked(point))
-    return [("; ".join(asked), reason) for reason, asked in by_reason.items()]
+            by_reason.setdefault(point["reason"], []).append(_k_and_l(point))
+    return [("; ".join(points), reason) for reason, points in by_reason.items()]
 
 
-def _asked(point: Point) -> str:
+def _k_and_l(point: Point) -> str:
     return f"k = {number(point['k'])}, {_l(point['l'])}"
 
 
-def _l(asked: float | None) -> str:
-    return "no l" if asked is None else f"l = {number(asked)}"
+def _l(required: float | None) -> str:
+    return "no l" if required is None else f"l = {number(required)}"
 
 
 def _csv(frontier: Frontier) -> str:
-    """One row a point, shares and not per cent; l = 1 where none is asked for."""
+    """One row for each point, with shares instead of per cent, and l = 1 for no diversity."""
     sink = io.StringIO()
     table = csv.DictWriter(sink, _CSV, restval="", extrasaction="ignore", lineterminator="\n")
     table.writeheader()
@@ -159,24 +153,21 @@ def _csv(frontier: Frontier) -> str:
 def _html(frontier: Frontier) -> str:
     from mondrian_ops.report.page import render
 
-    columns = _columns(frontier)
-    head = tuple(name for name, _ in columns)
-    rows = [tuple(write(point) for _, write in columns) for point in _attained(frontier)]
     return render(
         "frontier.html",
         frontier=frontier,
         drawings=_charts(frontier),
-        points=Table(head, rows, 0),
+        points=_table(frontier),
         refused=Table(("not attainable", "why"), _refused(frontier), 2),
-        notes=notes(frontier),
+        notes=_notes(frontier),
     )
 
 
 def _svg(frontier: Frontier) -> str:
-    """Both charts beside each other as a picture of its own, in light or dark as its viewer is."""
+    """Both charts side by side, in light or dark as the viewer is."""
     from mondrian_ops.report.page import render
 
-    first = notes(frontier)[0]
+    first = _notes(frontier)[0]
     return render(
         "frontier.svg",
         drawings=_charts(frontier),
@@ -185,10 +176,11 @@ def _svg(frontier: Frontier) -> str:
     )
 
 
-def frontier_section(frontier: Frontier, at: Mapping[str, tuple[float, float]]) -> Section | None:
-    """Loss against k for each l, with k and loss of releases in it, by name.
+def frontier_section(frontier: Frontier, pins: Pins) -> Section | None:
+    """Loss against k for each l, and where releases lie in it.
 
-    Returns None where no point is attainable; raises one of DAMAGE for what is no frontier.
+    Returns None where no point is attainable. Raises one of DAMAGE for a dict that is not a
+    frontier.
     """
     points = _attained(frontier)
     if not points:
@@ -196,103 +188,80 @@ def frontier_section(frontier: Frontier, at: Mapping[str, tuple[float, float]]) 
     rows = [(number(p["k"]), _l(p["l"]), percent(p["GCP"]), percent(p["risk_avg"])) for p in points]
     return Section(
         "Frontier: loss against k",
-        "What other values of k and l would have cost, as measured on this input.",
-        loss_chart(frontier, at),
+        "What other values of k and l would cost on this input.",
+        _loss_chart(frontier, pins),
         Table(("k", "l", "information lost (GCP)", "average risk"), rows, 0),
     )
 
 
 def _charts(frontier: Frontier) -> list[tuple[str, str, Lines]]:
-    """Title, lead and chart of what is lost and of the risk."""
+    """Title, lead and chart of the loss and of the risk."""
+    highest_risk = 1 / min(point["k"] for point in frontier["points"])
     return [
         (
             "Information lost (GCP)",
             "How much of the quasi-identifiers' information is gone. Look for the k from which on "
             "the line climbs fast.",
-            loss_chart(frontier),
+            _loss_chart(frontier, {}),
         ),
         (
             "Average risk",
-            "The chance of picking the right row for a person known to be in the data, averaged "
-            "over the rows; the thin line is the most that k allows.",
-            _risk_chart(frontier),
+            "The chance of picking the right row for a person who is known to be in the data, "
+            "averaged over the rows; the thin line is the highest that k allows.",
+            _chart(frontier, "risk_avg", highest_risk, {}),
         ),
     ]
 
 
-def loss_chart(frontier: Frontier, at: Mapping[str, tuple[float, float]] | None = None) -> Lines:
-    """Loss against k for each l; ``at`` has k and loss of releases to show in it, by name."""
-    pins = dict(at or {})
-    most = [p["GCP"] + (p.get("GCP_error") or 0) for p in _attained(frontier)]
-    most += [loss for _, loss in pins.values()]
-    levels = ticks(max(most, default=0.0))
-    return _chart(frontier, "GCP", levels, pins=pins)
+def _loss_chart(frontier: Frontier, pins: Pins) -> Lines:
+    losses = [point["GCP"] + (point.get("GCP_error") or 0) for point in _attained(frontier)]
+    losses += [loss for _, loss in pins.values()]
+    return _chart(frontier, "GCP", max(losses, default=0.0), pins)
 
 
-def _risk_chart(frontier: Frontier) -> Lines:
-    levels = ticks(1 / min(point["k"] for point in frontier["points"]))
-    return _chart(frontier, "risk_avg", levels, bound=True)
+def _chart(frontier: Frontier, figure: str, highest: float, pins: Pins) -> Lines:
+    """A figure against k, with a line for each l; over the risk, with its bound 1 / k."""
+    points: Sequence[Point] = frontier["points"]
+    levels = ticks(highest)
+    most, digits = levels[-1], decimals(levels[1])
+    ks = sorted({point["k"] for point in points})
+    x_of = _positions(sorted({*ks, *(k for k, _ in pins.values())}))
 
+    def spot(point: Point) -> Spot:
+        error = (point.get("GCP_error") or 0.0) / most if figure == "GCP" else 0.0
+        says = f"k = {number(point['k'])}, {percent(point[figure])}"
+        return Spot(x_of[point["k"]], point[figure] / most, says, error)
 
-def _chart(
-    frontier: Frontier,
-    figure: str,
-    levels: Sequence[float],
-    bound: bool = False,
-    pins: Mapping[str, tuple[float, float]] | None = None,
-) -> Lines:
-    pins = pins or {}
-    most = levels[-1]
-    ks = sorted({point["k"] for point in frontier["points"]})
-    place = _places(sorted({*ks, *(k for k, _ in pins.values())}))
     lines = []
-    for style, (asked, points) in enumerate(_by_l(frontier)):
-        spots = tuple(
-            Spot(
-                place[p["k"]],
-                p[figure] / most,
-                f"k = {number(p['k'])}, {percent(p[figure])}",
-                (p.get("GCP_error") or 0.0) / most if figure == "GCP" else 0.0,
-            )
-            for p in points
-            if "reason" not in p
-        )
+    for style, l in enumerate(sorted({p["l"] for p in points}, key=lambda l: l or 1)):  # noqa: E741
+        of_l = [point for point in points if point["l"] == l]
+        spots = tuple(spot(point) for point in of_l if "reason" not in point)
         crosses = tuple(
-            (place[p["k"]], f"k = {number(p['k'])}, not attainable")
-            for p in points
-            if "reason" in p
+            (x_of[point["k"]], f"k = {number(point['k'])}, not attainable")
+            for point in of_l
+            if "reason" in point
         )
-        lines.append(Line(_l(asked), style, spots, crosses))
-    allowed = tuple(Spot(place[k], 1 / k / most, "") for k in ks)
-    digits = decimals(levels[1])
+        lines.append(Line(_l(l), style, spots, crosses))
+    allowed = tuple(Spot(x_of[k], 1 / k / most, "") for k in ks)
+    description = "; ".join(
+        f"{_k_and_l(p)}: lost {percent(p['GCP'])}, average risk {percent(p['risk_avg'])}"
+        for p in _attained(frontier)
+    )
     return Lines(
-        _described(frontier),
+        description,
         tuple(lines),
-        [(place[k], number(k)) for k in ks],
+        [(x_of[k], number(k)) for k in ks],
         [(level / most, percent(level, digits)) for level in levels],
         "k",
-        Line("1 / k", 0, allowed) if bound else None,
+        Line("1 / k", 0, allowed) if figure == "risk_avg" else None,
         tuple(
-            (name, Spot(place[k], loss / most, f"{name}: k = {number(k)}, {percent(loss)}"))
+            (name, Spot(x_of[k], loss / most, f"{name}: k = {number(k)}, {percent(loss)}"))
             for name, (k, loss) in pins.items()
         ),
     )
 
 
-def _described(frontier: Frontier) -> str:
-    return "; ".join(
-        f"{_asked(point)}: lost {percent(point['GCP'])}, average risk {percent(point['risk_avg'])}"
-        for point in _attained(frontier)
-    )
-
-
-def _by_l(frontier: Frontier) -> Iterator[tuple[float | None, list[Point]]]:
-    points: Sequence[Point] = frontier["points"]
-    for asked in sorted({point["l"] for point in points}, key=lambda l: l or 1):  # noqa: E741
-        yield asked, [point for point in points if point["l"] == asked]
-
-
-def _places(ks: Sequence[float]) -> dict[float, float]:
-    """Where each k stands on an axis of even ratios."""
+def _positions(ks: Sequence[float]) -> dict[float, float]:
+    """The place of each k on a logarithmic axis."""
     first, span = math.log(ks[0]), math.log(ks[-1] / ks[0]) or 1.0
     return {k: (math.log(k) - first) / span if len(ks) > 1 else 0.5 for k in ks}

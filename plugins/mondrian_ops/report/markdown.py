@@ -1,4 +1,4 @@
-"""The report in short, as Markdown: what somebody is shown who is asked to approve a release."""
+"""The report in short, as Markdown: for the person who decides whether a release is published."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>&:/@])")
 
 
 def escaped(text: object) -> str:
-    """Text in which nothing is markup, HTML or the end of a line."""
+    """The text on one line, with every character escaped that could be Markdown or HTML."""
     return _MARKUP.sub(r"\\\1", printable(text))
 
 
 def render_markdown(report: Report | Mapping[str, Any]) -> str:
-    """What was asked and achieved, the figures, and what to look at before deciding.
+    """The requirements, the figures, and what to look at before deciding.
 
     Raises ReportError.
     """
     report = Report.of(report).named()
     raw = escaped(statements.published_raw(report.columns))
-    blocks = (raw and f"**{raw}**", _guarantees(report), _figures(report), _to_mind(report))
+    blocks = (raw and f"**{raw}**", _guarantees(report), _figures(report), _remarks(report))
     return "\n\n".join(filter(None, blocks))
 
 
 def _guarantees(report: Report) -> str:
-    lines = ["| | asked | achieved |", "|---|---:|---:|"]
+    lines = ["| | required | achieved |", "|---|---:|---:|"]
     for each in statements.guarantees(report):
-        lines.append(f"| {each.name} | {number(each.asked)} | {number(each.achieved)} |")
+        lines.append(f"| {each.name} | {number(each.required)} | {number(each.achieved)} |")
     return "\n".join(lines)
 
 
@@ -46,13 +46,13 @@ def _figures(report: Report) -> str:
                  f"{number(rows.suppressed)} suppressed"),
         ("Classes", number(report.equivalence_classes)),
         ("Information lost (GCP)", percent(metrics.GCP)),
-        ("Of which in", lost),
+        ("Lost per column", lost),
         ("Risk", f"at most {percent(risk.prosecutor_max)}, on average "
                  f"{percent(risk.prosecutor_avg)}"),
     )  # fmt: skip
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in lines)])
 
 
-def _to_mind(report: Report) -> str:
+def _remarks(report: Report) -> str:
     remarks = [*report.notes, statements.warning(report), statements.replaced(report)]
     return "\n".join(f"- {escaped(each)}" for each in remarks if each)

@@ -1,6 +1,6 @@
 """The report as one HTML page, and the templates that it shares with the pages inside Airflow.
 
-The page runs no script and asks nothing from outside. Templates escape every text.
+The page runs no script and loads nothing. Templates escape every text.
 """
 
 from __future__ import annotations
@@ -35,21 +35,18 @@ def files(report: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def render_html(report: Report | Mapping[str, Any]) -> str:
-    """The page; what the report lacks (an older or a refused run) is left out.
-
-    Raises ReportError.
-    """
+    """The page, without the parts for which the report has no figures. Raises ReportError."""
     shown = Report.of(report).named()
     return render(
         "report.html",
         report=shown,
         sections=sections(shown, with_conditions=True),
-        job=json.dumps(shown.given["job"], indent=2, ensure_ascii=False).split("\n"),
-    )  # fmt: skip
+        job=json.dumps(shown.content["job"], indent=2, ensure_ascii=False).split("\n"),
+    )
 
 
 def render(template: str, **shown: Any) -> str:
-    """A template of this package as a file of its own, which allows its own style only."""
+    """A template of this package as one file, whose policy allows its own style only."""
     css = STYLE.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     source = environment().get_template(template)
@@ -57,22 +54,22 @@ def render(template: str, **shown: Any) -> str:
 
 
 class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
-    """Compiled templates beside their sources, where Python would put a module's.
+    """Compiled templates beside their sources, as Python keeps those of modules.
 
-    Compiling them takes 0.13 s of every process that draws a page.
+    Compiling takes 0.13 s in every process that renders a page.
     """
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         if sys.dont_write_bytecode:
             return
-        with suppress(OSError):  # the package may belong to somebody else
+        with suppress(OSError):  # this user may not write where the package is installed
             Path(self.directory).mkdir(exist_ok=True)
             super().dump_bytecode(bucket)
 
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """The environment of the templates of this package, after those in ``folders``."""
+    """The environment of the templates in ``folders`` and, after them, of this package."""
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, TEMPLATES]),
         bytecode_cache=_CompiledTemplates(str(TEMPLATES / "__pycache__")),
@@ -80,7 +77,7 @@ def environment(*folders: Path) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Before it is escaped, text loses what reorders or hides it on a screen.
+        # A control character could hide or reorder text on the page.
         finalize=lambda value: figures.printable(value) if type(value) is str else value,
     )
     templates.filters |= {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mondrian_ops.report import figures
@@ -16,9 +16,9 @@ from mondrian_ops.report.charts import (
     Tile,
     decimals,
     nice_limit,
-    squarified,
     stacked,
     ticks,
+    treemap,
 )
 from mondrian_ops.report.document import Attribute, Fragment, Report
 from mondrian_ops.report.figures import number, percent, seconds, size
@@ -48,7 +48,7 @@ class Section:
     lead: str
     chart: Bars | Columns | Lines | Map
     table: Table
-    legend: tuple[tuple[str, str], ...] = ()
+    legend: Sequence[tuple[str, str]] = ()
     wide: bool = False
 
     @property
@@ -57,9 +57,9 @@ class Section:
 
 
 def sections(report: Report, with_conditions: bool = False) -> list[Section]:
-    """The charts of a release, those first that say most.
+    """The charts of a release, the most important ones first.
 
-    ``with_conditions``: those of the fragments too, which may name values of the data.
+    ``with_conditions``: show the conditions of fragments, which may name values of the data.
     """
     charts = (
         _class_sizes(report),
@@ -72,21 +72,18 @@ def sections(report: Report, with_conditions: bool = False) -> list[Section]:
 
 
 def achieved(report: Report) -> Bars:
-    """What the weakest class reaches, and across it what was asked."""
-    return Bars(
-        "; ".join(f"{each.name}: {each.verdict}" for each in guarantees(report)),
-        tuple(_achieved_rows(report)),
-    )
-
-
-def _achieved_rows(report: Report) -> Iterator[Row]:
+    """What the weakest class achieves, and across it what the job requires."""
+    rows = []
     for each in guarantees(report):
         if each.achieved is None:
             continue
-        end = max(each.asked, each.achieved) * 1.15 or 1.0
-        value = f"asked {number(each.asked)} · achieved {number(each.achieved)}"
+        end = max(each.required, each.achieved) * 1.15 or 1.0
+        value = f"required {number(each.required)} · achieved {number(each.achieved)}"
         bar = stacked([(each.achieved / end, "good" if each.met else "bad")])
-        yield Row(each.name, value, (bar,), f"{each.name}: {value}", line=each.asked / end)
+        says = f"{each.name}: {value}"
+        rows.append(Row(each.name, value, (bar,), says, line=each.required / end))
+    description = "; ".join(f"{each.name}: {each.verdict}" for each in guarantees(report))
+    return Bars(description, tuple(rows))
 
 
 def _class_sizes(report: Report) -> Section | None:
@@ -95,21 +92,21 @@ def _class_sizes(report: Report) -> Section | None:
     k = report.job.k
     bins = figures.bins(report.class_sizes, k)
     small = sum(each.classes for each in bins if each.low < k)
-    below = f"{small:,} classes are smaller than k = {k}: red." if small else f"None is below {k}."
-    smallest, largest = report.class_sizes[0][0], report.class_sizes[-1][0]
     total = sum(each.classes for each in bins) or 1
+    below = (
+        f"{small:,} classes, in red, have fewer than k = {k}." if small else f"None is below {k}."
+    )
+    smallest, largest = report.class_sizes[0][0], report.class_sizes[-1][0]
+    rows = [
+        (each.label, number(each.classes), percent(each.classes / total), number(each.rows))
+        for each in bins
+    ]
     return class_sizes(
-        "People in one class cannot be told apart by their quasi-identifiers. The smallest of "
+        "Nobody can tell the people of a class apart by their quasi-identifiers. The smallest of "
         f"{total:,} classes has {smallest:,} rows, the largest {largest:,}. {below}",
         bins,
-        [("classes", [each.classes for each in bins])],
-        Table(
-            ("rows in a class", "classes", "share", "rows"),
-            [
-                (each.label, number(each.classes), percent(each.classes / total), number(each.rows))
-                for each in bins
-            ],
-        ),
+        {"classes": [each.classes for each in bins]},
+        Table(("rows in a class", "classes", "share", "rows"), rows),
         k,
     )
 
@@ -117,149 +114,125 @@ def _class_sizes(report: Report) -> Section | None:
 def class_sizes(
     lead: str,
     bins: Sequence[figures.Bin],
-    series: Sequence[tuple[str, Sequence[float]]],
+    series: Mapping[str, Sequence[float]],
     table: Table,
     k: int,
 ) -> Section:
-    """Classes by size, of one release in numbers or of several in shares of their rows."""
+    """Classes by size: of one release their number, of several releases the share of rows."""
     is_one = len(series) == 1
-    levels = ticks(max((value for _, values in series for value in values), default=1.0))
+    levels = ticks(max((value for values in series.values() for value in values), default=1.0))
     most, digits = levels[-1], decimals(levels[1])
-    columns = [
-        Column(
-            each.label,
-            tuple(
-                (values[at] / most, "bad" if each.low < k else f"s{style}")
-                for style, (_, values) in enumerate(series)
-            ),
-            f"{each.label} rows in a class: "
-            + ", ".join(
-                f"{number(values[at])} {name}" if is_one else f"{name} {percent(values[at])}"
-                for name, values in series
-            ),
-            size(series[0][1][at]) if is_one else "",
+    columns = []
+    for at, each in enumerate(bins):
+        values = {name: of_bins[at] for name, of_bins in series.items()}
+        bars = tuple(
+            (value / most, "bad" if each.low < k else f"s{style}")
+            for style, value in enumerate(values.values())
         )
-        for at, each in enumerate(bins)
-    ]
-    return Section(
-        "Class sizes",
-        lead,
-        Columns(
-            f"{number(sum(each.classes for each in bins))} classes by how many rows they have",
-            tuple(columns),
-            [(level / most, size(level) if is_one else percent(level, digits)) for level in levels],
-            "rows in a class",
-        ),
-        table,
-        _legend([name for name, _ in series]),
-        wide=is_one,
-    )
+        texts = [
+            f"{number(value)} {name}" if is_one else f"{name} {percent(value)}"
+            for name, value in values.items()
+        ]
+        says = f"{each.label} rows in a class: {', '.join(texts)}"
+        columns.append(Column(each.label, bars, says, size(each.classes) if is_one else ""))
+    description = f"{number(sum(each.classes for each in bins))} classes by how many rows they have"
+    grid = [(level / most, size(level) if is_one else percent(level, digits)) for level in levels]
+    chart = Columns(description, tuple(columns), grid, "rows in a class")
+    return Section("Class sizes", lead, chart, table, _legend(series), wide=is_one)
 
 
 def _losses(report: Report) -> Section | None:
     if not report.attributes:
         return None
+    rows = [
+        (name, generalization(report, name), percent(each.NCP), percent(each.LM))
+        for name, each in report.attributes.items()
+    ]
     return losses(
-        "How wide the published values are beside the whole column, on average: 0 % is every "
-        "value exact, 100 % is nothing left.",
-        [("information lost", report.attributes)],
-        Table(
-            ("column", "generalization", "NCP", "LM"),
-            [
-                (name, generalization(report, name), percent(each.NCP), percent(each.LM))
-                for name, each in report.attributes.items()
-            ],
-            2,
-        ),
+        "The width of the published values, as a share of the whole column and on average: at 0 % "
+        "every value is exact, at 100 % nothing is left.",
+        {"information lost": report.attributes},
+        Table(("column", "generalization", "NCP", "LM"), rows, 2),
     )
 
 
-def losses(
-    lead: str, series: Sequence[tuple[str, Mapping[str, Attribute]]], table: Table
-) -> Section:
+def losses(lead: str, series: Mapping[str, Mapping[str, Attribute]], table: Table) -> Section:
     """Information lost per quasi-identifier, of one release or of several."""
-    names = list(dict.fromkeys(name for _, attributes in series for name in attributes))
-    limit = nice_limit(each.NCP for _, attributes in series for each in attributes.values()) or 1.0
+    names = dict.fromkeys(name for attributes in series.values() for name in attributes)
+    limit = nice_limit(each.NCP for of_one in series.values() for each in of_one.values()) or 1.0
     rows = []
     for name in names:
-        lost = [attributes[name].NCP if name in attributes else None for _, attributes in series]
+        lost = [of_one[name].NCP if name in of_one else None for of_one in series.values()]
         texts = ["–" if loss is None else percent(loss) for loss in lost]
-        labelled = texts
         if len(series) > 1:
-            labelled = [f"{each[0]} {text}" for each, text in zip(series, texts, strict=True)]
+            texts = [f"{label} {text}" for label, text in zip(series, texts, strict=True)]
         bars = tuple(stacked([((loss or 0.0) / limit, f"s{at}")]) for at, loss in enumerate(lost))
-        rows.append(Row(name, " · ".join(labelled), bars, f"{name}: {', '.join(labelled)}"))
+        rows.append(Row(name, " · ".join(texts), bars, f"{name}: {', '.join(texts)}"))
     return Section(
         "Information lost per quasi-identifier",
         lead,
-        Bars("; ".join(row.says for row in rows), tuple(rows), ("0 %", percent(limit, 0))),
+        _bars(rows, percent(limit, 0)),
         table,
-        _legend([name for name, _ in series]),
+        _legend(series),
     )
 
 
-def _legend(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    if len(names) < 2:
-        return ()
-    return tuple((f"s{style}", name) for style, name in enumerate(names))
+def _bars(rows: Sequence[Row], end: str) -> Bars:
+    description = "; ".join(f"{row.label}: {row.value}{row.more}" for row in rows)
+    return Bars(description, tuple(rows), ("0 %", end))
+
+
+def _legend(series: Iterable[str]) -> list[tuple[str, str]]:
+    """Styles and labels of several series; one needs no legend."""
+    legend = [(f"s{style}", name) for style, name in enumerate(series)]
+    return legend if len(legend) > 1 else []
 
 
 def generalization(report: Report, name: str) -> str:
-    """How a quasi-identifier was generalized, and to which level where it was recoded whole."""
+    """How a quasi-identifier was generalized, and its level where whole columns were recoded."""
     attribute = report.attributes.get(name)
     how = (attribute.generalization if attribute else "") or "by type"
     return f"{how}, level {report.levels[name]}" if name in report.levels else how
 
 
 def _widths(report: Report) -> Section | None:
-    """How each column was generalized: rows by how much of the column's range is published."""
+    """Rows of each column by how much of the column's range their value covers."""
     counts = {name: _counts(each) for name, each in report.attributes.items()}
     if not counts or not all(counts.values()):
         return None
     between = dict.fromkeys(step for each in counts.values() for step in [*each][1:-1])
     steps = ["exact", *between, "hidden (*)"]
     styles = [f"q{min(at, 6)}" for at in range(len(steps) - 1)] + ["q7"]
-    rows, published = [], report.rows.published or 1
+    published = report.rows.published or 1
+    rows = []
     for name, each in counts.items():
         shares = [each.get(step, 0) / published for step in steps]
-        shown = [
-            f"{percent(share)} {step}"
-            for share, step in zip(shares, steps, strict=True)
-            if share
-        ]  # fmt: skip
-        rows.append(
-            Row(
-                name,
-                f"{percent(shares[0], 0)} exact",
-                (stacked(zip(shares, styles, strict=True)),),
-                f"{name}: {', '.join(shown)}",
-                f" · {percent(shares[-1], 0)} hidden",
-            )
-        )
+        texts = [
+            f"{percent(share)} {step}" for share, step in zip(shares, steps, strict=True) if share
+        ]
+        bar = stacked(zip(shares, styles, strict=True))
+        exact, hidden = f"{percent(shares[0], 0)} exact", f" · {percent(shares[-1], 0)} hidden"
+        rows.append(Row(name, exact, (bar,), f"{name}: {', '.join(texts)}", hidden))
+    cells = [
+        (name, generalization(report, name), *(number(each.get(step, 0)) for step in steps))
+        for name, each in counts.items()
+    ]
     return Section(
         "How each column was generalized",
-        "Rows by how wide their published value is beside the whole column: exact, up to 2 % of "
-        "it, and so on, or hidden altogether (*).",
-        Bars("; ".join(row.says for row in rows), tuple(rows), ("0 %", "100 % of the rows")),
-        Table(
-            ("column", "generalization", *steps),
-            [
-                (name, generalization(report, name), *(number(each.get(s, 0)) for s in steps))
-                for name, each in counts.items()
-            ],
-            2,
-        ),
-        tuple(zip(styles, steps, strict=True)),
+        "Rows by the width of their published value, as a share of the whole column: exact, up to "
+        "2 %, and so on, or hidden altogether (*).",
+        _bars(rows, "100 % of the rows"),
+        Table(("column", "generalization", *steps), cells, 2),
+        list(zip(styles, steps, strict=True)),
     )
 
 
 def _counts(attribute: Attribute) -> dict[str, int]:
     """Rows by how much of their value is published; empty where it was not measured."""
-    exact, star, by_loss = attribute.rows_exact, attribute.rows_star, attribute.rows_by_loss
+    exact, star = attribute.rows_exact, attribute.rows_star
     if exact is None or star is None:
         return {}
-    if by_loss is None:
-        return {"exact": exact, "hidden (*)": star}
+    by_loss = attribute.rows_by_loss or ()
     widths = {f"up to {100 * most:.0f} %": rows for most, rows in by_loss}
     return {"exact": exact, **widths, "hidden (*)": star}
 
@@ -267,10 +240,10 @@ def _counts(attribute: Attribute) -> dict[str, int]:
 _RISKS = (
     ("prosecutor_max", "Prosecutor, highest", "The chance of picking the right row for a person "
      "who is known to be in the data, in the smallest class."),
-    ("prosecutor_avg", "Prosecutor, average", "The same over all rows."),
-    ("journalist_max", "Journalist, at most", "For a person who may be in the data or not. The "
-     "more people the population has in a class than the data, the lower it is; the data does not "
-     "tell how many these are."),
+    ("prosecutor_avg", "Prosecutor, average", "The same, averaged over all rows."),
+    ("journalist_max", "Journalist, at most", "The chance for a person who may be in the data or "
+     "not. It is lower where the population has more people in a class than the data has; how many "
+     "the population has, the data does not tell."),
     ("marketer", "Marketer", "The share of the rows that somebody names rightly who matches "
      "everybody."),
 )  # fmt: skip
@@ -278,35 +251,23 @@ _RISKS = (
 
 def _risk(report: Report) -> Section:
     risk = report.risk
-    known = [(name, meaning, float(share)) for key, name, meaning in _RISKS
-             if (share := getattr(risk, key)) is not None]  # fmt: skip
-    limit = nice_limit(share for _, _, share in known) or 1.0
-    lead = "How likely somebody is to be picked out of the release"
+    measured = [(name, meaning, float(share)) for key, name, meaning in _RISKS
+                if (share := getattr(risk, key)) is not None]  # fmt: skip
+    limit = nice_limit(share for _, _, share in measured) or 1.0
+    lead = "How likely somebody picks a person's row out of the release"
     lead += ", by the columns that the job names." if report.columns.raw else "."
     if risk.rows_at_most_risk is not None:
         lead += f" {number(risk.rows_at_most_risk)} rows are at the highest risk."
-    rows = [
-        Row(
-            name,
-            percent(share),
-            (stacked([(share / limit, "s0")]),),
-            f"{name}: {percent(share)}. {meaning}",
-        )
-        for name, meaning, share in known
-    ]
+    rows, cells = [], []
+    for name, meaning, share in measured:
+        bar = stacked([(share / limit, "s0")])
+        rows.append(Row(name, percent(share), (bar,), f"{name}: {percent(share)}. {meaning}"))
+        cells.append((name, percent(share), meaning))
     return Section(
         "Risk of re-identification",
         lead,
-        Bars(
-            "; ".join(f"{name} {percent(share)}" for name, _, share in known),
-            tuple(rows),
-            ("0 %", percent(limit, 0)),
-        ),
-        Table(
-            ("attacker", "risk", "what it means"),
-            [(name, percent(share), meaning) for name, meaning, share in known],
-            end=2,
-        ),
+        _bars(rows, percent(limit, 0)),
+        Table(("attacker", "risk", "what it means"), cells, end=2),
     )
 
 
@@ -316,55 +277,46 @@ def _fragments(report: Report, with_conditions: bool) -> Section | None:
     columns = len(report.attributes) or 1
     lost = {each.id: each.NCP / (each.rows * columns or 1) for each in report.fragments}
     largest = sorted(report.fragments, key=lambda each: -each.rows)[:MAX_FRAGMENTS]
-    how = "recoded alike" if report.recoding else "anonymized by itself"
+    how = "recoded like all others" if report.recoding else "anonymized by itself"
     lead = (
-        f"The rows were divided into these parts, each of which was {how}. Area: rows. Colour: "
-        "information lost. Even areas mean that the work was shared evenly."
+        f"The parts into which the rows were divided; each was {how}. Area: rows. Colour: "
+        "information lost. Tiles of one size mean that the work was shared evenly."
     )
     if len(report.fragments) > len(largest):
-        lead += f" The {MAX_FRAGMENTS:,} largest of {len(report.fragments):,} are drawn."
-    shown = report.fragments if with_conditions else largest
-    where = [(each.where or "all rows",) if with_conditions else () for each in shown]
-    return Section(
-        "Fragments",
-        lead,
-        _map(report, largest, lost),
-        Table(
-            ("fragment", *(("rows where",) if with_conditions else ()), "rows", "classes",
-             "information lost", "DP", "time"),
-            [
-                (f"fragment {each.id}", *condition, number(each.rows),
-                 number(each.equivalence_classes), percent(lost[each.id]), number(each.DP),
-                 _time(each) or "–")
-                for each, condition in zip(shown, where, strict=True)
-            ],
-            2 if with_conditions else 1,
-        ),
-        wide=True,
-    )  # fmt: skip
+        lead += f" The chart shows the {MAX_FRAGMENTS:,} largest of {len(report.fragments):,}."
+    head = ("fragment", "rows", "classes", "information lost", "DP", "time")
+    cells = [
+        (f"fragment {each.id}", number(each.rows), number(each.equivalence_classes),
+         percent(lost[each.id]), number(each.DP), _time(each) or "–")
+        for each in (report.fragments if with_conditions else largest)
+    ]  # fmt: skip
+    if with_conditions:
+        head = (head[0], "rows where", *head[1:])
+        cells = [
+            (cell[0], each.where or "all rows", *cell[1:])
+            for cell, each in zip(cells, report.fragments, strict=True)
+        ]
+    table = Table(head, cells, 2 if with_conditions else 1)
+    return Section("Fragments", lead, _map(report, largest, lost), table, wide=True)
 
 
 def _map(report: Report, largest: Sequence[Fragment], lost: Mapping[int, float]) -> Map:
     most = max(lost[each.id] for each in largest) or 1.0
-    places = squarified([each.rows for each in largest], _MAP_RATIO)
     tiles = []
-    for each, place in zip(largest, places, strict=True):
+    for each, box in zip(
+        largest, treemap([each.rows for each in largest], _MAP_RATIO), strict=True
+    ):
         loss, time = percent(lost[each.id]), _time(each)
         rows = f"{number(each.rows)} rows in {number(each.equivalence_classes)} classes"
         shade = 2 + min(max(int(5 * lost[each.id] / (most * (1 + 1e-9))), 0), 4)
-        tiles.append(
-            Tile(
-                *place,
-                f"q{shade}",
-                tuple(filter(None, (f"#{each.id}", f"{size(each.rows)} rows", loss, time))),
-                ", ".join(filter(None, (f"fragment {each.id}: {rows}", f"{loss} lost", time))),
-            )
-        )
+        lines = tuple(filter(None, (f"#{each.id}", f"{size(each.rows)} rows", loss, time)))
+        says = ", ".join(filter(None, (f"fragment {each.id}: {rows}", f"{loss} lost", time)))
+        tiles.append(Tile(*box, f"q{shade}", lines, says))
     times = [each.seconds for each in largest if each.seconds is not None]
-    taken = f", {seconds(min(times))} to {seconds(max(times))} each" if times else ""
+    each_took = f", {seconds(min(times))} to {seconds(max(times))} each" if times else ""
     return Map(
         f"{number(len(report.fragments))} fragments of {number(largest[-1].rows)} to "
-        f"{number(largest[0].rows)} rows{taken}",
+        f"{number(largest[0].rows)} rows{each_took}",
         tuple(tiles),
     )
 

@@ -1,7 +1,7 @@
-"""What a report says in sentences: what is guaranteed, what to mind, and what nothing stops.
+"""What a report says in sentences: what is guaranteed, what to watch for, what nothing prevents.
 
-The page, the terminal and the question to an approver say it in the same words. The attacks named
-are those of ``docs/privacy.md``.
+The page, the terminal and the question to an approver use the same words. The attacks named are
+those of ``docs/privacy.md``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops.report.figures import number
 
 if TYPE_CHECKING:
-    from mondrian_ops.report.document import Asked, Choice, Columns, Partitioning, Report
+    from mondrian_ops.report.document import Choice, Columns, Partitioning, Report
 
 __all__ = [
     "MAX_NAMES",
     "Guarantee",
     "approval",
-    "divided",
     "guarantees",
     "limits_of",
     "maker",
     "outcome",
+    "partitioning",
     "promise",
     "published_raw",
     "replaced",
@@ -33,17 +33,26 @@ __all__ = [
 ]
 
 MAX_NAMES = 20
+_SLACK = 1e-9  # of rounding, in entropy and t
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """One requirement beside what the release achieves; ``met`` is None where it cannot be said."""
+    """A requirement of the job, and what the release achieves; None where nobody measured it."""
 
     name: str
-    asked: float
+    required: float
     achieved: float | None
-    met: bool | None
     meaning: str
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the release meets the requirement; None where nobody measured it."""
+        if self.achieved is None:
+            return None
+        if self.name == "t-closeness":
+            return self.achieved <= self.required + _SLACK
+        return self.achieved >= self.required - _SLACK
 
     @property
     def verdict(self) -> str:
@@ -51,55 +60,40 @@ class Guarantee:
 
 
 def guarantees(report: Report) -> list[Guarantee]:
-    """k, l and t: asked beside achieved, with what each means in a sentence."""
+    """k and, where the job requires them, l and t."""
     job = report.job
-    requirements = [_guarantee(report, "k-anonymity", "k", _of_k(job))]
+    sensitive = ", ".join(report.columns.sensitive) or "the sensitive value"
+    meaning = (
+        "Each person shares the published values of all quasi-identifiers with at least "
+        f"{number(job.k - 1)} others."
+    )
+    if job.entity_id:
+        meaning += " Persons are counted, not rows."
+    requirements = [Guarantee("k-anonymity", job.k, report.achieves("k"), meaning)]
     if job.l is not None:
         kind = "" if job.diversity == "distinct" else f" ({job.diversity})"
-        requirements.append(_guarantee(report, f"l-diversity{kind}", "l", _of_l(job)))
+        meaning = {
+            "distinct": f"Each class holds at least {number(job.l)} different values of "
+            f"{sensitive}.",
+            "entropy": f"In each class the values of {sensitive} are as uncertain as "
+            f"{number(job.l)} equally frequent ones.",
+            "recursive": f"In each class the most frequent value of {sensitive} does not outweigh "
+            f"the values of rank {number(job.l)} and below together.",
+        }.get(job.diversity, "")
+        if job.missing_sensitive == "value":
+            meaning += " A missing value counts as a value."
+        requirements.append(Guarantee(f"l-diversity{kind}", job.l, report.achieves("l"), meaning))
     if job.t is not None:
         meaning = (
-            "The distribution of {sensitive} in each class is within {asked} of the distribution "
-            "over the whole release."
+            f"The distribution of {sensitive} in each class is within {number(job.t)} of the "
+            "distribution over the whole release."
         )
-        requirements.append(_guarantee(report, "t-closeness", "t", meaning))
+        requirements.append(Guarantee("t-closeness", job.t, report.achieves("t"), meaning))
     return requirements
 
 
-def _of_k(job: Asked) -> str:
-    counted = " Persons are counted, not rows." if job.entity_id else ""
-    return (
-        "Each person shares every quasi-identifier's published value with at least {less} others."
-        + counted
-    )
-
-
-def _of_l(job: Asked) -> str:
-    meaning = {
-        "distinct": "Each class holds at least {asked} different values of {sensitive}.",
-        "entropy": "In each class the values of {sensitive} are as uncertain as {asked} equally "
-        "frequent ones.",
-        "recursive": "In each class no single value of {sensitive} outweighs the values from the "
-        "{asked}. most frequent on.",
-    }.get(job.diversity, "")
-    return meaning + (
-        " A missing one counts as a value." if job.missing_sensitive == "value" else ""
-    )
-
-
-def _guarantee(report: Report, name: str, key: str, meaning: str) -> Guarantee:
-    asked, achieved = getattr(report.job, key), report.achieves(key)
-    slack, met = 1e-9, None
-    if achieved is not None:
-        met = achieved <= asked + slack if key == "t" else achieved >= asked - slack
-    # Not str.format, and the names last: a column's name may hold braces.
-    meaning = meaning.replace("{less}", number(asked - 1)).replace("{asked}", number(asked))
-    sensitive = ", ".join(report.columns.sensitive) or "the sensitive value"
-    return Guarantee(name, asked, achieved, met, meaning.replace("{sensitive}", sensitive))
-
-
 def outcome(report: Report) -> tuple[str, str]:
-    """What became of the release, as a state of the archive of reports and in words."""
+    """The state of the release, as the archive of reports names it and as a headline."""
     decision = report.approval.decision if report.approval else ""
     if decision == "asked":
         return "waiting", "Waits for approval"
@@ -111,15 +105,15 @@ def outcome(report: Report) -> tuple[str, str]:
 
 
 def warning(report: Report) -> str:
-    """What to mind about diversity that was not asked for; empty when there is nothing to."""
-    reached = report.achieves("l")
-    if report.job.l is not None or reached is None or reached >= 2:
+    """A warning about a class of one sensitive value, unless the job requires l; else empty."""
+    achieved = report.achieves("l")
+    if report.job.l is not None or achieved is None or achieved >= 2:
         return ""
     sensitive = ", ".join(report.columns.sensitive)
     return (
-        f"l-diversity was not asked for, and in at least one class all known values of {sensitive} "
-        "are the same: whoever is known to be in that class is known to have that value. Set l to "
-        "prevent this."
+        "The job does not require l-diversity, and in at least one class all known values of "
+        f"{sensitive} are the same: whoever knows that a person is in that class knows that "
+        "person's value. Set l to prevent this."
     )
 
 
@@ -131,27 +125,27 @@ def published_raw(columns: Columns) -> str:
     named = ", ".join(raw[:MAX_NAMES])
     if len(raw) > MAX_NAMES:
         named += f" and {len(raw) - MAX_NAMES:,} more"
-    count = "1 column goes" if len(raw) == 1 else f"{len(raw):,} columns go"
+    count = "1 column is" if len(raw) == 1 else f"{len(raw):,} columns are"
     return (
-        f"{count} out raw, as unlisted: publish asks: {named}. k, l, t and the risks in this "
-        "report cover only the columns that the job names: who knows a person's value in a raw "
-        "column may find that person's row by it."
+        f"{count} published raw, as the job says (unlisted: publish): {named}. k, l, t and the "
+        "risks in this report cover only the columns that the job names. Whoever knows a person's "
+        "value in a raw column may find that person's row by it."
     )
 
 
 def maker(made_by: object) -> str:
-    """Who made a release: a DAG, ``DAG_ID`` or ``DAG_ID/GROUP``, or None."""
+    """Who made a release: the DAG in ``DAG_ID`` or ``DAG_ID/GROUP``, or None."""
     if made_by is None:
         return "the command line or Python"
     dag_id, _, group = str(made_by).partition("/")
     return f"the DAG {dag_id!r}" + (f" (group {group!r})" if group else "")
 
 
-def promise(asked: Mapping[str, Any]) -> str:
+def promise(job: Mapping[str, Any]) -> str:
     """The k, l and t in the dict of a job, in short; t only where there is one."""
-    terms = [f"{key} = {value:g}" if _is_number(value := asked.get(key)) else f"no {key}"
+    terms = [f"{key} = {value:g}" if _is_number(value := job.get(key)) else f"no {key}"
              for key in ("k", "l", "t")]  # fmt: skip
-    return ", ".join(terms if asked.get("t") is not None else terms[:2])
+    return ", ".join(terms if job.get("t") is not None else terms[:2])
 
 
 def _is_number(value: object) -> bool:
@@ -159,7 +153,7 @@ def _is_number(value: object) -> bool:
 
 
 def replaced(report: Report) -> str:
-    """Which release this one replaces; empty where there was none to replace."""
+    """Which release this one replaces; empty where there is none."""
     other = report.replaces
     if not other:
         return ""
@@ -169,12 +163,12 @@ def replaced(report: Report) -> str:
 
 
 def approval(report: Report) -> str:
-    """What was decided about the release, by whom and when; empty where nobody was asked."""
-    given = report.approval
-    if given is None:
+    """The decision about the release, by whom and when; empty where it needed none."""
+    decided = report.approval
+    if decided is None:
         return ""
-    by, at = f" by {given.by}" if given.by else "", timestamp(given.at or "")
-    return ", ".join(filter(None, (given.decision + by, at)))
+    by, at = f" by {decided.by}" if decided.by else "", timestamp(decided.at or "")
+    return ", ".join(filter(None, (decided.decision + by, at)))
 
 
 def timestamp(time: str) -> str:
@@ -182,22 +176,24 @@ def timestamp(time: str) -> str:
     return time.replace("T", " ").replace("+00:00", " UTC")
 
 
-def divided(parts: Partitioning) -> str:
-    """How many fragments the rows were divided into, who asked for so many, and on what basis."""
-    fragments = parts.fragments
-    why = parts.reason or f"asked for {parts.asked}"
-    facts = [f"{parts.strategy}: {fragments} fragment{'s' * (fragments != 1)}, {why}"]
+def partitioning(parts: Partitioning) -> str:
+    """How many fragments the rows were divided into, and why so many."""
+    why = parts.reason or f"the job says {parts.asked}"
+    plural = "" if parts.fragments == 1 else "s"
+    facts = [f"{parts.strategy}: {parts.fragments} fragment{plural} ({why})"]
     if parts.sample_rows is not None:
-        facts.append(f"decided on a sample of {number(parts.sample_rows)} rows")
+        facts.append(f"planned on a sample of {number(parts.sample_rows)} rows")
     if parts.merged:
-        facts.append(f"{parts.merged} merged because they could not stand alone")
+        facts.append(f"{parts.merged} merged with others because they were too small or too alike")
     return "; ".join([*facts, *filter(None, [parts.note])])
 
 
 def used(choice: Choice) -> str:
-    """What was used for something that the job may leave open, beside what was asked, and why."""
-    as_asked = choice.used == choice.asked
-    text = f"{choice.used}, as asked" if as_asked else f"{choice.used} (asked: {choice.asked})"
+    """The value used for an option that the job may leave to us, and why."""
+    if choice.used == choice.asked:
+        text = f"{choice.used}, as the job says"
+    else:
+        text = f"{choice.used} (the job says {choice.asked})"
     return text if choice.reason in (None, "", "asked for") else f"{text}; {choice.reason}"
 
 
@@ -207,71 +203,80 @@ def limits_of(
     generalizations: Mapping[str, str],
     split_classes: int = 0,
 ) -> str:
-    """What a release does not stop, given its job (``Job.to_dict()``) and columns.
+    """What a release does not prevent, given its job (``Job.to_dict()``) and columns.
 
     ``split_classes``: equivalence classes of which some file holds fewer than k rows.
     """
-    recoded = job.get("algorithm") in ("samarati", "tds")
-    tight = not recoded and _has_tight_intervals(job, generalizations)
-    ends = "tight intervals show their ends, a grid does not" if tight else ""
+    algorithm = (
+        "Somebody who knows the algorithm can undo a part of what it did (minimality, downcoding)"
+    )
+    if _has_tight_intervals(job, generalizations):
+        algorithm += "; tight intervals show their ends, a grid does not"
     sentences = [
-        "k-anonymity limits linking a row to a person through the quasi-identifiers listed here, "
-        "and nothing else.",
-        _of_sensitive(job),
-        _of_unlisted(columns),
-        "; ".join(filter(None, (_KNOWN_ALGORITHM, ends))) + ".",
+        "k-anonymity makes it hard to link a row to a person by the quasi-identifiers listed here, "
+        "and does nothing else.",
+        _limits_of_sensitive(job),
+        _limits_of_unlisted(columns),
+        f"{algorithm}.",
         _SPLIT_CLASSES if split_classes else "",
         _PERSONS_IN_CLASSES if job.get("entity_id") else _ROWS_OF_A_PERSON,
-        "Releases of overlapping people can be intersected.",
+        "Somebody who has several releases about the same people can intersect them.",
     ]
     return " ".join(filter(None, sentences))
 
 
-_KNOWN_ALGORITHM = (
-    "Somebody who knows the algorithm can undo a part of what it did (minimality, downcoding)"
-)
 _SPLIT_CLASSES = (
     "The rows of some equivalence classes lie in several files, one of which holds fewer than k of "
     "them, and the files tell fragments apart: pass the rows on as one table, or raise "
     "partitioning.max_rows."
 )
-_ROWS_OF_A_PERSON = "A person who owns several rows counts as several."
-_PERSONS_IN_CLASSES = "What the rows of one person in a class have in common is published."
+_ROWS_OF_A_PERSON = "A person who has several rows counts as several persons."
+_PERSONS_IN_CLASSES = "The values that all rows of a person in a class share are published."
 
 
-def _of_sensitive(job: Mapping[str, Any]) -> str:
+def _limits_of_sensitive(job: Mapping[str, Any]) -> str:
     if not job.get("sensitive"):
         return (
             "No column is named sensitive, so nothing keeps the rows of a class from having the "
             "same value in a column that should stay secret (homogeneity)."
         )
     if job.get("t") is not None:
-        return "t bounds how much a class reveals of the sensitive columns; it is not nothing."
-    if job.get("l") is None:
-        return "Neither l nor t was asked for: a class whose sensitive values agree reveals them."
-    missing = ""
-    if job.get("missing_sensitive") == "value":
-        missing = (
-            " A missing value counts as a value: in a class with one other value, who knows that a "
-            "person's value is present knows which it is."
+        return (
+            "t bounds how much a class reveals about the sensitive columns, but that is not zero."
         )
-    return (
-        "l-diversity does not stop inference from values that are skewed or similar (t does), or "
-        f"by somebody who can rule some of them out.{missing}"
+    if job.get("l") is None:
+        return (
+            "The job requires neither l nor t: a class whose rows share a sensitive value reveals "
+            "it."
+        )
+    limits = (
+        "l-diversity does not prevent inference from values that are skewed or similar (t does), "
+        "or by somebody who can rule some of them out."
     )
+    if job.get("missing_sensitive") == "value":
+        limits += (
+            " A missing value counts as a value: in a class with one other value, whoever knows "
+            "that a person's value is present knows the value."
+        )
+    return limits
 
 
-def _of_unlisted(columns: Columns) -> str:
+def _limits_of_unlisted(columns: Columns) -> str:
     if not columns.raw:
         return ""
     count = f"{len(columns.raw)} columns that the job does not name are"
     if len(columns.raw) == 1:
         count = "A column that the job does not name is"
-    return f"{count} published unchanged and may be known to somebody: no risk here covers that."
+    return (
+        f"{count} published unchanged and may be known to somebody: no risk in this report covers "
+        "that."
+    )
 
 
 def _has_tight_intervals(job: Mapping[str, Any], generalizations: Mapping[str, str]) -> bool:
     """Whether some quasi-identifier may be published as an interval between values of the data."""
+    if job.get("algorithm") in ("samarati", "tds"):
+        return False
     on_grid = {
         each["name"]
         for each in job.get("quasi_identifiers", ())

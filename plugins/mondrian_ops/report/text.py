@@ -45,31 +45,27 @@ class _Paint:
 
 
 def _head(report: Report, width: int, paint: _Paint) -> list[str]:
-    release = printable(report.job.output or "in-memory table")
-    state, _ = statements.outcome(report)
-    if state == "waiting":
-        return [paint("head", "WAITS FOR APPROVAL") + "  " + _short(release, width - 20)]
-    if state == "rejected":
-        return [paint("bad", "NOT APPROVED") + "  nothing was published"]
-    if state == "published":
-        return [paint("good", "PUBLISHED") + "  " + _short(release, width - 11)]
-    lines = [paint("bad", "REFUSED") + "  nothing was published"]
-    for failure in report.verification.failures:
-        lines += _wrap(f"- {printable(failure)}", width, "  ")
+    state, headline = statements.outcome(report)
+    title, _, rest = headline.partition(": ")
+    style = {"published": "good", "waiting": "head"}.get(state, "bad")
+    rest = rest or _short(printable(report.job.output or "in-memory table"), width - len(title) - 2)
+    lines = [paint(style, title.upper()) + "  " + rest]
+    for failure in report.verification.failures if state == "refused" else ():
+        lines += textwrap.wrap(f"- {printable(failure)}", width, subsequent_indent="  ")
     return lines
 
 
 def _raw(report: Report, width: int, paint: _Paint) -> list[str]:
-    raw = statements.published_raw(report.columns)
-    return [paint("bad", line) for line in _wrap(printable(raw), width)] if raw else []
+    raw = printable(statements.published_raw(report.columns))
+    return [paint("bad", line) for line in textwrap.wrap(raw, width)]
 
 
 def _guarantees(report: Report, paint: _Paint) -> list[str]:
-    lines = [paint("head", f"{'':<26}{'asked':>10}{'achieved':>12}")]
+    lines = [paint("head", f"{'':<26}{'required':>10}{'achieved':>12}")]
     verdicts = {True: paint("good", "met"), False: paint("bad", "NOT MET"), None: "not measured"}
     for each in statements.guarantees(report):
         lines.append(
-            f"{each.name:<26}{number(each.asked):>10}{number(each.achieved):>12}  "
+            f"{each.name:<26}{number(each.required):>10}{number(each.achieved):>12}  "
             f"{verdicts[each.met]}"
         )
     return lines
@@ -92,11 +88,7 @@ def _figures(report: Report, width: int, paint: _Paint) -> list[str]:
         ("time", ", ".join(f"{phase.replace('_', ' ')} {figures.seconds(taken)}"
                            for phase, taken in report.timings_s.items())),
     )  # fmt: skip
-    lines: list[str] = []
-    for name, value in pairs:
-        if value:
-            lines += _hang(f"{name:<18}", value, width)
-    return lines
+    return _hanging(pairs, 18, width)
 
 
 def _attributes(report: Report, width: int, paint: _Paint) -> list[str]:
@@ -148,18 +140,15 @@ def _rest(report: Report, width: int, paint: _Paint) -> list[str]:
         ("algorithm", report.job.algorithm),
         ("cut", ": ".join(filter(None, (cut.used, cut.reason))) if cut else ""),
         ("recoding", report.recoding.summary if report.recoding else ""),
-        ("partitioning", (parts.note or "") if parts else ""),
+        ("partitioning", parts.note if parts else ""),
         ("not in the job", f"{', '.join(columns.unlisted)}: {policy}" if columns.unlisted else ""),
         ("pandas index", f"{', '.join(columns.index)}: left out" if columns.index else ""),
         *(("note", note) for note in report.notes),
         ("approval", statements.approval(report)),
         ("limits", report.limits),
     )
-    lines: list[str] = []
-    for name, value in facts:
-        if value:
-            lines += _hang(f"{name:<16}", printable(value), width)
-    return [paint("soft", line) for line in lines]
+    texts = [(name, printable(text)) for name, text in facts if text]
+    return [paint("soft", line) for line in _hanging(texts, 16, width)]
 
 
 def _bar(share: float, width: int) -> str:
@@ -173,12 +162,13 @@ def _short(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 1)] + "…"
 
 
-def _wrap(text: str, width: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, width, subsequent_indent=indent) or [""]
-
-
-def _hang(name: str, text: str, width: int) -> Iterable[str]:
-    return textwrap.wrap(text, width, initial_indent=name, subsequent_indent=" " * len(name))
+def _hanging(facts: Iterable[tuple[str, str | None]], indent: int, width: int) -> list[str]:
+    """Wrapped lines of each name and its text; a name without a text is left out."""
+    lines: list[str] = []
+    for name, text in facts:
+        lines += textwrap.wrap(text or "", width, initial_indent=f"{name:<{indent}}",
+                               subsequent_indent=" " * indent)  # fmt: skip
+    return lines
 
 
 def _more(lines: Sequence[str], left: int) -> list[str]:

@@ -1,5 +1,5 @@
-"""The pages inside Airflow: what became of each release, its loss and its risk.
+"""The pages inside Airflow: the state, the loss and the risk of each release.
 
-They read the archive of reports and nothing else: no data file, no row. Nothing is imported here,
-because Airflow loads the plugin in every process and the pages are shown by one.
+They read the archive of reports only, never a data file. This module imports nothing, because
+every process of Airflow loads the plugin, but only the API server shows the pages.
 """

@@ -1,13 +1,14 @@
 """The pages as an application that Airflow mounts.
 
-Airflow mounts it without any check of its own: here, every route asks for a user as Airflow's own
-routes do, by token or by cookie, and shows what comes from DAGs that this user may read. What comes
-from others is answered as what is not there.
+Airflow does not check who visits a plugin's application. So every route here requires a user, by
+token or cookie as Airflow's own routes do, and shows releases of the DAGs that this user may read.
+A release of another DAG gets the same answer as one that does not exist.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
@@ -33,11 +34,10 @@ from mondrian_ops.storage import Archive
 from mondrian_ops.web import comparison
 from mondrian_ops.web.reader import Listing, Reader
 from mondrian_ops.web.releases import (
-    NIGHTS,
-    SORTS,
     Choice,
     Release,
     dataset_name,
+    drifts_of,
     nights_of,
     page_of,
 )
@@ -67,6 +67,7 @@ HEADERS = {
 }
 
 MAX_CARDS = 8
+SPARK_POINTS = 60
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ _log = logging.getLogger(__name__)
 def create(archive: Archive, drift: float = 0.2) -> FastAPI:
     """The application over an archive of reports.
 
-    :param drift: the relative change of loss or rows, from the nights before, that is marked.
+    :param drift: the relative change of loss or rows from one night to the next that is marked.
     """
     app = FastAPI(
         title="mondrian_ops",
@@ -96,7 +97,7 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
         "/{rest:path}": pages.nothing,
     }
     for path, page in routes.items():
-        # The server leaves out the body where the method is HEAD.
+        # The server drops the body of an answer to HEAD.
         app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)(page)
     for error in (StarletteHTTPException, RequestValidationError, MondrianOpsError, OSError):
         app.exception_handler(error)(pages.error)
@@ -105,7 +106,7 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
 
 
 class Pages:
-    """The routes. Links are paths below where Airflow, and in it this application, is mounted."""
+    """The routes. Links begin with the path under which Airflow mounts this application."""
 
     def __init__(self, archive: Archive, drift: float) -> None:
         self._listing = Listing(archive)
@@ -113,7 +114,7 @@ class Pages:
         self._templates = _templates()
 
     def start(self, request: Request) -> Response:
-        """The way to the list."""
+        """A redirect to the list."""
         return RedirectResponse(f"{_root(request)}/releases", 303, HEADERS)
 
     def releases(
@@ -130,11 +131,9 @@ class Pages:
         page = page_of(releases, choice)
         series = list(dict.fromkeys(release.series for release in page.rows))
         nights = nights_of(releases, series)
-        drifts = {
-            release.id: drift.beyond(self._drift)
-            for series_nights in nights.values()
-            for release, drift in series_nights
-        }
+        drifts = {}
+        for of_one in nights.values():
+            drifts |= drifts_of(of_one, self._drift)
         return self._page(
             request,
             "releases.html",
@@ -142,11 +141,10 @@ class Pages:
             page=page,
             drifts=drifts,
             threshold=self._drift,
-            datasets=[_dataset(name, nights[name], drifts) for name in series[:MAX_CARDS]],
+            datasets=[(name, *_latest(nights[name], drifts)) for name in series[:MAX_CARDS]],
             more_datasets=max(0, len(series) - MAX_CARDS),
             states=sorted({release.state for release in releases}),
             dags=sorted({release.dag_id for release in releases}),
-            sorts=list(SORTS),
         )
 
     def run(self, request: Request, user: GetUserDep, dag_id: str, run_id: str) -> Response:
@@ -164,14 +162,14 @@ class Pages:
         release = reader.release(entry_id)
         report = reader.report(release)
         nights = nights_of(reader.releases(), [release.series])[release.series]
-        before = [each for each, _ in nights if each.time < release.time]
+        before = [night for night in nights if night.time < release.time]
         return self._page(
             request,
             "release.html",
             release=release,
             before=before[-1] if before else None,
             tasks=_tasks(release, _airflow_root(request)),
-            answer=_answer(release, _airflow_root(request)),
+            action=_action(release, _airflow_root(request)),
             report=report,
             sections=sections(report) if report else [],
             from_list=_from_list(release),
@@ -180,17 +178,17 @@ class Pages:
         )
 
     def report_json(self, user: GetUserDep, entry_id: str) -> Response:
-        """The report as it is kept."""
+        """The report as the archive holds it."""
         reader = Reader(self._listing, user)
         content = reader.content(reader.release(entry_id))
         return _download(content, "application/json", f"{entry_id}.json")
 
     def report_html(self, user: GetUserDep, entry_id: str) -> Response:
-        """The report as one page for filing, made anew: nothing that is kept is taken as markup."""
+        """The report as one page for filing, rendered anew: stored HTML is never served."""
         reader = Reader(self._listing, user)
         report = reader.report(reader.release(entry_id))
         if report is None:
-            raise HTTPException(404, "This release has no report that can be shown.")
+            raise HTTPException(404, "This release has no readable report.")
         page = reports.render_html(report).encode()
         return _download(page, "text/html; charset=utf-8", f"{entry_id}.html")
 
@@ -204,10 +202,8 @@ class Pages:
         if len(id) != 2:
             raise HTTPException(400, "Choose two releases to compare.")
         reader = Reader(self._listing, user)
-        pair = sorted((reader.release(each) for each in id), key=lambda release: release.time)
-        pair_reports = [
-            report for release in pair if (report := reader.report(release)) is not None
-        ]
+        pair = sorted(map(reader.release, id), key=lambda release: release.time)
+        pair_reports = [report for release in pair if (report := reader.report(release))]
         return self._page(
             request,
             "compare.html",
@@ -218,7 +214,7 @@ class Pages:
         )
 
     def static(self, name: str) -> Response:
-        """Style, script or picture; these change with the version only."""
+        """A style, script or picture; browsers keep it, because its address names the version."""
         if name not in STATIC:
             raise HTTPException(404)
         headers = {**HEADERS, "Cache-Control": "private, max-age=31536000, immutable"}
@@ -226,16 +222,16 @@ class Pages:
         return Response(content, media_type=STATIC[name], headers=headers)
 
     def nothing(self, rest: str) -> Response:
-        """There is no such page, which only a user is told."""
+        """404 for every other path, but only for a user: others get 401."""
         raise HTTPException(404)
 
     def error(self, request: Request, error: Exception) -> Response:
-        """A page that says what is wrong, and nothing of what lies behind it."""
+        """A page that explains an error without its details, which are in the log."""
         status, explanation = _explained(error)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             _log.error("%s: %s", request.url.path, error, exc_info=error)
         answer = self._page(request, "error.html", status=status, explanation=explanation)
-        answer.headers.update(getattr(error, "headers", None) or {})  # which methods there are
+        answer.headers.update(getattr(error, "headers", None) or {})  # such as Allow
         return answer
 
     def _page(self, request: Request, template: str, status: int = 200, **shown: Any) -> Response:
@@ -257,55 +253,49 @@ def _explained(error: Exception) -> tuple[int, str]:
         is_own = isinstance(error.detail, str) and error.detail != phrase
         return error.status_code, f"{error.detail}" if is_own else f"{phrase}."
     if isinstance(error, RequestValidationError):
-        return 400, "The address asks for something that makes no sense."
+        return 400, "The address has a missing or a wrong parameter."
     if isinstance(error, MondrianOpsError | OSError):
         return 503, (
-            "The archive of reports cannot be read. Airflow's configuration says where it is "
-            "([mondrian_ops] reports); the API server's log says what is wrong."
+            "The archive of reports cannot be read. The option [mondrian_ops] reports in Airflow's "
+            "configuration says where it is; the API server's log says what is wrong."
         )
-    return 500, "Something went wrong; the API server's log says what."
+    return 500, "The page failed. The API server's log says why."
 
 
 def _from_list(release: Release) -> Table:
-    """What was asked and achieved, where only the list tells."""
+    """Required and achieved k, l and t of a release without a report."""
     rows = [
-        (name, figures.number(asked), figures.number(achieved))
-        for name, asked, achieved in (
+        (name, figures.number(required), figures.number(achieved))
+        for name, required, achieved in (
             ("k-anonymity", release.k, release.achieved_k),
             ("l-diversity", release.l, release.achieved_l),
             ("t-closeness", release.t, release.achieved_t),
         )
-        if asked is not None or name == "k-anonymity"
+        if required is not None or name == "k-anonymity"
     ]
-    return Table(("requirement", "asked", "achieved"), rows)
+    return Table(("requirement", "required", "achieved"), rows)
 
 
-def _frontier(reader: Reader, at: dict[str, Release]) -> Section | None:
-    """The frontier of the input that these releases have in common, if somebody measured it."""
-    inputs = {dataset_name(release.input) for release in at.values()}
-    frontier = reader.frontier(*inputs) if len(inputs) == 1 else None
+def _frontier(reader: Reader, releases: dict[str, Release]) -> Section | None:
+    """The frontier of the input that named releases share; None where nobody measured it."""
+    inputs = {dataset_name(release.input) for release in releases.values()}
+    content = reader.frontier(*inputs) if len(inputs) == 1 else None
     pins = {
         name: (release.k, release.GCP)
-        for name, release in at.items()
+        for name, release in releases.items()
         if release.k is not None and release.GCP is not None
     }
     try:
-        return frontier_section(frontier, pins) if frontier else None
-    except DAMAGE:
+        return frontier_section(json.loads(content), pins) if content else None
+    except (*DAMAGE, RecursionError):
         return None
 
 
-def _dataset(
-    series: str, nights: list[tuple[Release, Any]], drifts: dict[str, list[tuple[str, float]]]
-) -> dict[str, Any]:
-    """A dataset's latest figures and its sparkline."""
-    shown = [release for release, _ in nights[-NIGHTS:] if release.GCP is not None]
-    marked = [bool(drifts.get(release.id)) for release in shown]
-    latest = shown[-1] if shown else None
-    return {"name": series, "latest": latest, "chart": _spark(shown, marked)}
-
-
-def _spark(shown: list[Release], marked: list[bool]) -> Spark:
+def _latest(
+    nights: list[Release], drifts: dict[str, dict[str, float]]
+) -> tuple[Release | None, Spark]:
+    """The latest release of a dataset, and a line of the loss over its nights."""
+    shown = [release for release in nights[-SPARK_POINTS:] if release.GCP is not None]
     losses = [release.GCP or 0.0 for release in shown]
     low, high = min(losses, default=0.0), max(losses, default=0.0)
     spots = tuple(
@@ -313,15 +303,15 @@ def _spark(shown: list[Release], marked: list[bool]) -> Spark:
             at / (len(shown) - 1) if len(shown) > 1 else 0.5,
             (loss - low) / (high - low) if high > low else 0.5,
             f"{release.time[:16].replace('T', ' ')}: {figures.percent(loss)} lost",
-            marked=is_marked,
+            marked=bool(drifts[release.id]),
         )
-        for at, (release, loss, is_marked) in enumerate(zip(shown, losses, marked, strict=True))
+        for at, (release, loss) in enumerate(zip(shown, losses, strict=True))
     )
-    return Spark(
+    description = (
         f"Information lost in {len(losses)} releases: {figures.percent(low)} to "
-        f"{figures.percent(high)}, now {figures.percent(losses[-1] if losses else 0.0)}",
-        spots,
+        f"{figures.percent(high)}, now {figures.percent(losses[-1] if losses else 0.0)}"
     )
+    return (shown[-1] if shown else None), Spark(description, spots)
 
 
 def _tasks(release: Release, root: str) -> list[tuple[str, str]]:
@@ -335,8 +325,8 @@ def _tasks(release: Release, root: str) -> list[tuple[str, str]]:
     return tasks
 
 
-def _answer(release: Release, root: str) -> str:
-    """Path of the page where somebody may approve or reject it; empty where nobody is asked."""
+def _action(release: Release, root: str) -> str:
+    """The path of the page to approve or reject a release; empty unless it waits for that."""
     if release.state != "waiting":
         return ""
     return links.action_path(
@@ -350,12 +340,12 @@ def _download(content: bytes, kind: str, name: str) -> Response:
 
 
 def _root(request: Request) -> str:
-    """Where this application is mounted."""
+    """The path under which this application is mounted."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
 def _airflow_root(request: Request) -> str:
-    """Where Airflow is: nothing, or the path of ``[api] base_url``."""
+    """The path of Airflow: empty, or that of ``[api] base_url``."""
     return _root(request).removesuffix(links.PREFIX)
 
 
@@ -373,7 +363,7 @@ def _static_file(name: str) -> Path:
 
 
 def _version() -> str:
-    """A text that changes with the static files."""
+    """A text that changes when a static file does."""
     digest = hashlib.sha256()
     for name in sorted(STATIC):
         digest.update(_static_file(name).read_bytes())

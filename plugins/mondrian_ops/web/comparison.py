@@ -1,4 +1,4 @@
-"""Two releases side by side: their figures, and both in one chart."""
+"""Two releases side by side: a table of their figures, and charts that show both."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mondrian_ops.web.releases import Release
 __all__ = ["compared", "figures_of_both"]
 
 _FIGURES = (
-    ("k asked", "k", number),
+    ("k required", "k", number),
     ("k achieved", "achieved_k", number),
-    ("l asked", "l", number),
+    ("l required", "l", number),
     ("l achieved", "achieved_l", number),
     ("Rows read", "rows_input", number),
     ("Rows published", "rows_published", number),
@@ -32,7 +32,7 @@ _FIGURES = (
 
 
 def figures_of_both(pair: Sequence[Release]) -> Table:
-    """Each figure of both releases, and by how much B is more or less than A."""
+    """Each figure of both releases, and the difference of B from A."""
     rows = []
     for name, field, write in _FIGURES:
         a, b = (getattr(release, field) for release in pair)
@@ -48,7 +48,7 @@ def _difference(a: float | None, b: float | None) -> str:
 
 
 def compared(pair: Sequence[Report]) -> list[Section]:
-    """Two releases in one chart each: loss per column, and shares of rows by class size."""
+    """Loss per column and class sizes, each in a chart that shows both releases."""
     return [_losses(pair), _class_sizes(pair)]
 
 
@@ -59,8 +59,8 @@ def _losses(pair: Sequence[Report]) -> Section:
         attributes = [report.attributes.get(name) for report in pair]
         rows.append((name, *("–" if each is None else percent(each.NCP) for each in attributes)))
     return losses(
-        "A column that one of them does not have has no bar.",
-        [(letter, report.attributes) for letter, report in zip("AB", pair, strict=True)],
+        "A column that only one release has, has one bar.",
+        {letter: report.attributes for letter, report in zip("AB", pair, strict=True)},
         Table(("column", "A", "B"), rows),
     )
 
@@ -73,9 +73,9 @@ def _class_sizes(pair: Sequence[Report]) -> Section:
     bins = figures.bins(sorted(merged.items()), k)
     shares = [_shares(report.class_sizes, bins) for report in pair]
     return class_sizes(
-        "The share of each release's rows that are in classes of a size.",
+        "The rows in classes of each size, as a share of the release's rows.",
         bins,
-        list(zip("AB", shares, strict=True)),
+        dict(zip("AB", shares, strict=True)),
         Table(
             ("rows in a class", "A", "B"),
             [
@@ -89,12 +89,4 @@ def _class_sizes(pair: Sequence[Report]) -> Section:
 
 def _shares(sizes: Sequence[Sequence[int]], bins: Sequence[figures.Bin]) -> list[float]:
     rows = sum(size * classes for size, classes in sizes) or 1
-    return [
-        sum(
-            size * classes
-            for size, classes in sizes
-            if size >= each.low and (each.high is None or size <= each.high)
-        )
-        / rows
-        for each in bins
-    ]
+    return [figures.bin_of(each.low, each.high, sizes).rows / rows for each in bins]

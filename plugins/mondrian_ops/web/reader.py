@@ -1,13 +1,10 @@
-"""What one user may see of the archive of reports."""
+"""The archive of reports, as far as a user may read it."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection
 from functools import cached_property
-from typing import Any
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -24,12 +21,11 @@ __all__ = ["Listing", "Reader"]
 _FRONTIER = "frontier"
 
 
-def readable_dags(user: BaseUser, dag_ids: Iterable[str]) -> set[str]:
-    """Those of the DAGs that the user may read, as for Airflow's own pages."""
-    asked = set(dag_ids)
-    teams = DagModel.get_dag_id_to_team_name_mapping(sorted(asked))
+def readable_dags(user: BaseUser, dag_ids: Collection[str]) -> set[str]:
+    """The DAGs that the user may read on Airflow's own pages."""
+    teams = DagModel.get_dag_id_to_team_name_mapping(sorted(dag_ids))
     of_team: dict[str | None, set[str]] = defaultdict(set)
-    for dag_id in asked:
+    for dag_id in dag_ids:
         of_team[teams.get(dag_id)].add(dag_id)
     manager = get_auth_manager()
     return {
@@ -40,14 +36,14 @@ def readable_dags(user: BaseUser, dag_ids: Iterable[str]) -> set[str]:
 
 
 class Listing:
-    """What the archive holds, as releases; those that were read before are not read anew."""
+    """The entries of the archive as releases; each is parsed once."""
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self._known: dict[tuple[str, str], Release] = {}
 
     def all(self) -> list[Release]:
-        """Everything in the archive, frontiers too, newest first."""
+        """Every entry, those of frontiers too, newest first."""
         known, releases = self._known, {}
         for entry in self.archive.entries():
             key = entry["id"], entry["time"]
@@ -57,10 +53,7 @@ class Listing:
 
 
 class Reader:
-    """The archive as a user sees it: only what comes from DAGs that they may read.
-
-    It is made for one request, in which it looks once.
-    """
+    """The entries of DAGs that a user may read; made for one request, in which it looks once."""
 
     def __init__(self, listing: Listing, user: BaseUser) -> None:
         self._listing = listing
@@ -71,10 +64,10 @@ class Reader:
         return [release for release in self._readable if release.state != _FRONTIER]
 
     def release(self, entry_id: str) -> Release:
-        """One release; raises HTTPException 404 where there is none that the user may read.
+        """One release. Raises HTTPException 404 where there is none that the user may read.
 
-        What they may not read is looked for, and answered, exactly as what is not there: nobody
-        can tell one from the other.
+        A release that the user may not read takes the same steps and gets the same answer as one
+        that does not exist, so that nobody can tell one from the other.
         """
         for release in self.releases():
             if release.id == entry_id:
@@ -82,13 +75,13 @@ class Reader:
         raise HTTPException(404, "There is no such release.")
 
     def content(self, release: Release) -> bytes:
-        """The content of a release's report; raises HTTPException 404 where it has none."""
+        """The content of a release's report. Raises HTTPException 404 where it has none."""
         if reports.JSON_NAME not in release.files:
             raise HTTPException(404, "This release has no report.")
         return self._file(release.id, reports.JSON_NAME)
 
     def report(self, release: Release) -> reports.Report | None:
-        """The report of a release as it is shown; None where there is none, or it is damaged."""
+        """The report of a release; None where there is none, or it is damaged."""
         if reports.JSON_NAME not in release.files:
             return None
         content = self._file(release.id, reports.JSON_NAME)
@@ -97,11 +90,11 @@ class Reader:
         except reports.ReportError:
             return None
 
-    def frontier(self, location: str) -> Mapping[str, Any] | None:
-        """The newest frontier that there is of an input, given without its date."""
+    def frontier(self, dataset: str) -> bytes | None:
+        """The JSON of the newest frontier of an input, by its name without the date."""
         for each in self._readable:
-            if each.state == _FRONTIER and dataset_name(each.input) == location:
-                return _object(self._file(each.id, reports.FRONTIER_NAME))
+            if each.state == _FRONTIER and dataset_name(each.input) == dataset:
+                return self._file(each.id, reports.FRONTIER_NAME)
         return None
 
     @cached_property
@@ -114,20 +107,4 @@ class Reader:
         try:
             return self._listing.archive.file(entry_id, name)
         except (FileNotFoundError, StorageError):
-            raise HTTPException(404, "The report is not in the archive any more.") from None
-
-
-def _object(content: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(content, parse_float=_finite, parse_constant=_finite)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _finite(text: str) -> float:
-    """A number of a report; no browser reads NaN or Infinity. Raises ValueError."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
+            raise HTTPException(404, "The archive does not have this report any more.") from None

@@ -1,6 +1,6 @@
-"""The list of releases: filtered, sorted, page by page, and how each compares to its nights before.
+"""The list of releases: filtered, sorted, page by page, and its drift from night to night.
 
-What the archive holds is not trusted to have the right types: what has not is left out.
+A value in the archive that has a wrong type counts as missing.
 """
 
 from __future__ import annotations
@@ -10,25 +10,32 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import cached_property
+from operator import attrgetter
 from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
 from mondrian_ops.core.dataset_name import dataset_name
 
-__all__ = ["SORTS", "Choice", "Drift", "Page", "Release", "dataset_name", "nights_of", "page_of"]
+__all__ = [
+    "SORTS",
+    "Choice",
+    "Page",
+    "Release",
+    "dataset_name",
+    "drifts_of",
+    "nights_of",
+    "page_of",
+]
 
 PAGE_ROWS = 50
-NIGHTS = 60
-"""Points of a sparkline."""
-
 _BEFORE = 7
-"""Releases before, whose median a release is compared with."""
+"""A release is compared with the median of so many releases before it."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """An entry of the archive, with the types that the pages rely on; None where there is none."""
+    """An entry of the archive with checked types; a missing figure is None."""
 
     id: str
     time: str
@@ -68,12 +75,12 @@ class Release:
 
     @cached_property
     def series(self) -> str:
-        """What the releases of a dataset have in common: the dataset without the night's date."""
+        """The name that all releases of a dataset share: the output without the night's date."""
         return dataset_name(self.dataset)
 
     @property
     def when(self) -> datetime | None:
-        """When it came to its state."""
+        """The time at which the release came to its state."""
         try:
             return datetime.fromisoformat(self.time)
         except ValueError:
@@ -110,27 +117,27 @@ _READ: dict[str, Callable[[object], Any]] = {
 }
 _FIELDS = [(each.name, _READ[str(each.type)]) for each in fields(Release)]
 
-SORTS: dict[str, Callable[[Release], Any]] = {
-    "time": lambda r: r.time,
-    "dataset": lambda r: r.dataset,
-    "state": lambda r: r.state,
-    "k": lambda r: r.k,
-    "l": lambda r: r.l,
-    "rows": lambda r: r.rows_published,
-    "suppressed": lambda r: r.rows_suppressed,
-    "ncp": lambda r: r.NCP,
-    "gcp": lambda r: r.GCP,
-    "dp": lambda r: r.DP,
-    "risk": lambda r: r.risk,
-    "duration": lambda r: r.duration_s,
-    "engine": lambda r: r.engine,
+SORTS = {
+    "time": "time",
+    "dataset": "dataset",
+    "state": "state",
+    "k": "k",
+    "l": "l",
+    "rows": "rows_published",
+    "suppressed": "rows_suppressed",
+    "ncp": "NCP",
+    "gcp": "GCP",
+    "dp": "DP",
+    "risk": "risk",
+    "duration": "duration_s",
+    "engine": "engine",
 }
-"""What the list may be sorted by."""
+"""The sort keys of an address, and the attribute of a release that each stands for."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What somebody wants to see of the list."""
+    """The filter, the order and the page of the list that an address requests."""
 
     dataset: str = ""
     state: str = ""
@@ -141,7 +148,7 @@ class Choice:
     page: int = 1
 
     def takes(self, release: Release) -> bool:
-        """Whether the release is among them."""
+        """Whether the filter lets the release through."""
         wanted = self.dataset.casefold()
         return (
             (wanted in release.dataset.casefold() or wanted in release.series.casefold())
@@ -151,22 +158,21 @@ class Choice:
         )
 
     def query(self, **changed: Any) -> str:
-        """The query of an address that asks for this, but for what is changed; its first page."""
-        asked = {**asdict(self), "page": 1, **changed}
-        return urlencode({key: value for key, value in asked.items() if value not in ("", 1)})
+        """The query of an address with these changes; without a page it leads to the first."""
+        keys = {**asdict(self), "page": 1, **changed}
+        return urlencode({key: value for key, value in keys.items() if value not in ("", 1)})
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether it leaves any release out."""
+        """Whether there is a filter."""
         return any((self.dataset, self.state, self.dag_id, self.run_id))
 
-    def sorted(self, releases: Iterable[Release]) -> list[Release]:
-        """In the order asked for; those without the figure come last."""
-        key = SORTS.get(self.sort, SORTS["time"])
-        given = list(releases)
-        known = [release for release in given if key(release) is not None]
-        known.sort(key=key, reverse=self.order != "asc")
-        return known + [release for release in given if key(release) is None]
+    def sorted(self, releases: Sequence[Release]) -> list[Release]:
+        """The releases in the chosen order; those without the figure come last."""
+        key = attrgetter(SORTS.get(self.sort, "time"))
+        with_figure = [release for release in releases if key(release) is not None]
+        without = [release for release in releases if key(release) is None]
+        return sorted(with_figure, key=key, reverse=self.order != "asc") + without
 
 
 @dataclass(frozen=True)
@@ -180,53 +186,41 @@ class Page:
 
 
 def page_of(releases: Iterable[Release], choice: Choice) -> Page:
-    """The page asked for, or the nearest there is."""
-    matching = choice.sorted(filter(choice.takes, releases))
+    """The chosen page, or the nearest page that there is."""
+    matching = choice.sorted(list(filter(choice.takes, releases)))
     pages = max(1, math.ceil(len(matching) / PAGE_ROWS))
     number = min(max(choice.page, 1), pages)
     first = (number - 1) * PAGE_ROWS
     return Page(matching[first : first + PAGE_ROWS], len(matching), number, pages)
 
 
-@dataclass(frozen=True)
-class Drift:
-    """How far a release is from the median of those before it, as shares of that."""
-
-    loss: float | None
-    rows: float | None
-
-    def beyond(self, threshold: float) -> list[tuple[str, float]]:
-        """What changed by more than the threshold."""
-        changes = (("loss", self.loss), ("rows", self.rows))
-        return [(what, by) for what, by in changes if by is not None and abs(by) > threshold]
-
-
-def nights_of(
-    releases: Iterable[Release], series: Iterable[str]
-) -> dict[str, list[tuple[Release, Drift]]]:
-    """The published releases of each of some datasets, oldest first, each with its drift."""
-    published: dict[str, list[Release]] = {name: [] for name in series}
+def nights_of(releases: Iterable[Release], series: Iterable[str]) -> dict[str, list[Release]]:
+    """The published releases of some datasets by the dataset's name, oldest first."""
+    nights: dict[str, list[Release]] = {name: [] for name in series}
     for release in releases:
-        if release.state == "published" and release.series in published:
-            published[release.series].append(release)
-    return {name: _with_drift(nights) for name, nights in published.items()}
+        if release.state == "published" and release.series in nights:
+            nights[release.series].append(release)
+    return {name: sorted(of_one, key=attrgetter("time")) for name, of_one in nights.items()}
 
 
-def _with_drift(nights: list[Release]) -> list[tuple[Release, Drift]]:
-    nights.sort(key=lambda release: release.time)
-    return [
-        (each, _drift(each, nights[max(0, at - _BEFORE) : at])) for at, each in enumerate(nights)
-    ]
+def drifts_of(nights: Sequence[Release], threshold: float) -> dict[str, dict[str, float]]:
+    """The relative changes of ``loss`` and ``rows`` beyond the threshold, by the release's id.
+
+    A release is compared with the median of the seven nights before it.
+    """
+    drifts = {}
+    for at, release in enumerate(nights):
+        before = nights[max(0, at - _BEFORE) : at]
+        changes = {
+            "loss": _change(release.GCP, [each.GCP for each in before]),
+            "rows": _change(release.rows_published, [each.rows_published for each in before]),
+        }
+        drifts[release.id] = {name: by for name, by in changes.items() if abs(by) > threshold}
+    return drifts
 
 
-def _drift(release: Release, before: Sequence[Release]) -> Drift:
-    return Drift(
-        _change(release.GCP, [each.GCP for each in before]),
-        _change(release.rows_published, [each.rows_published for each in before]),
-    )
-
-
-def _change(now: float | None, before: Sequence[float | None]) -> float | None:
-    known = [value for value in before if value is not None]
-    usual = median(known) if known else 0
-    return None if now is None or not usual else (now - usual) / usual
+def _change(now: float | None, before: Iterable[float | None]) -> float:
+    """The change from the median, as a share of it; 0 where there is nothing to compare with."""
+    values = [value for value in before if value is not None]
+    usual = median(values) if values else 0
+    return 0.0 if now is None or not usual else (now - usual) / usual

@@ -94,7 +94,7 @@ def all_that_is_shown(
             *files,
             reports.render_text(report),
             reports.render_markdown(report),
-            json.dumps(reports.overview(report)),
+            json.dumps(reports.Report.of(report).overview()),
             printed.out,
             printed.err,
             caplog.text,

@@ -76,7 +76,7 @@ def test_a_function_of_a_quasi_identifier_is_left_out_unless_it_is_asked_for(tmp
 def test_the_report_begins_with_what_went_out_raw(tmp_path):
     release = released(tmp_path, people(), unlisted="publish")
     report = release.report
-    said = "1 column goes out raw, as unlisted: publish asks: log_age."
+    said = "1 column is published raw, as the job says (unlisted: publish): log_age."
     covered = "the risks in this report cover only the columns that the job names"
     assert next(iter(report)) == "published_raw"
     assert report["published_raw"]["note"].startswith(said)

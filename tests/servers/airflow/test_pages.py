@@ -168,7 +168,7 @@ def test_from_the_form_to_the_figures_of_the_release(project, visit, shots):
     release.locator("h1", has_text="form/release").wait_for()
     report = json.loads((Path(job["output"]) / "_report.json").read_text())
     assert (report["job"]["k"], report["job"]["l"]) == (7, 3)
-    asked = release.locator("#asked tbody tr")
+    asked = release.locator("#requirements tbody tr")
     for row, (key, name) in enumerate((("k", "k-anonymity"), ("l", "l-diversity"))):
         cells = asked.nth(row).locator("th, td").all_inner_texts()
         achieved = report["achieved"][key]
@@ -236,8 +236,9 @@ def test_a_release_is_approved_under_required_actions(project, visit, shots, wai
     assert asked["k-anonymity"] == ["5", figures.number(report["achieved"]["k"])]
     assert asked["Rows"] == ["2,000 of 2,000, 0 suppressed"]
     assert asked["Information lost (GCP)"] == [figures.percent(report["metrics"]["GCP"])]
-    raw = page.get_by_text("columns go out raw").first.inner_text()
-    assert raw.startswith("3 columns go out raw, as unlisted: publish asks: occupation, visit_date")
+    raw = page.get_by_text("columns are published raw").first.inner_text()
+    assert raw.startswith("3 columns are published raw, as the job says (unlisted: publish): ")
+    assert "occupation, visit_date" in raw
     page.screenshot(path=shots / "approval.png")
     link = page.get_by_role("link", name="The release").get_attribute("href")
     assert link.startswith("/plugin/")

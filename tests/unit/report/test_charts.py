@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.report.charts import squarified, stacked, ticks
+from mondrian_ops.report.charts import stacked, ticks, treemap
 
 
 @given(st.floats(1e-6, 1.0))
-def test_levels_of_an_axis_are_few_and_hold_what_is_drawn(most: float) -> None:
-    found = ticks(most)
-    assert found[0] == 0
-    assert 4 <= len(found) <= 7
-    assert found[-2] < most <= found[-1] * (1 + 1e-9)
+def test_levels_of_an_axis_are_few_and_reach_the_largest_figure(most: float) -> None:
+    levels = ticks(most)
+    assert levels[0] == 0
+    assert 4 <= len(levels) <= 7
+    assert levels[-2] < most <= levels[-1] * (1 + 1e-9)
 
 
 @given(st.lists(st.floats(-0.5, 1.5), max_size=9))
@@ -31,7 +31,7 @@ def test_the_tiles_of_a_map_fill_it_by_their_areas_without_overlap(
     areas: list[int], ratio: float
 ) -> None:
     areas = sorted(areas, reverse=True)
-    tiles = squarified(areas, ratio)
+    tiles = treemap(areas, ratio)
     whole = sum(areas) or 1
     for area, (x, y, width, height) in zip(areas, tiles, strict=True):
         assert width * height == pytest.approx(area / whole, abs=1e-9)

@@ -8,10 +8,10 @@ from report_samples import make
 
 def test_a_name_in_the_question_is_never_markup():
     hostile = "a|b](javascript:alert(1)) <img src=x> `c` **d**\n# e"
-    told = escaped(hostile)
-    assert "\n" not in told
+    name = escaped(hostile)
+    assert "\n" not in name
     for sign in "|](<`*#":
-        assert f"\\{sign}" in told
+        assert f"\\{sign}" in name
     report = make()
     report["attributes"] = {hostile: next(iter(report["attributes"].values()))}
-    assert told in render_markdown(report)
+    assert name in render_markdown(report)

@@ -12,11 +12,11 @@ from report_samples import make
 
 
 @pytest.mark.parametrize(
-    ("job", "said", "not_said"),
+    ("job", "text", "other_text"),
     [
         ({"l": None}, "No column is named sensitive", "l-diversity"),
-        ({"l": None, "sensitive": ["income"]}, "Neither l nor t was asked for", "t bounds"),
-        ({"sensitive": ["income"]}, "l-diversity does not stop", "Neither"),
+        ({"l": None, "sensitive": ["income"]}, "requires neither l nor t", "t bounds"),
+        ({"sensitive": ["income"]}, "l-diversity does not prevent", "neither"),
         ({"sensitive": ["income"], "t": 0.2}, "t bounds how much", "l-diversity"),
         ({}, "tight intervals", "several files"),
         (
@@ -25,14 +25,14 @@ from report_samples import make
             "tight intervals",
         ),
         ({"algorithm": "samarati"}, "algorithm can undo", "tight intervals"),
-        ({"entity_id": "person"}, "Releases of overlapping people", "several rows"),
+        ({"entity_id": "person"}, "intersect them", "several rows"),
     ],
 )
-def test_limits_are_those_of_the_job(job, said, not_said):
+def test_limits_are_those_of_the_job(job, text, other_text):
     limits = make(job=job)["limits"]
-    assert limits.startswith("k-anonymity limits linking")
-    assert said in limits
-    assert not_said not in limits
+    assert limits.startswith("k-anonymity makes it hard to link")
+    assert text in limits
+    assert other_text not in limits
     assert "A column that the job does not name is published unchanged" in limits
 
 
@@ -52,7 +52,9 @@ def test_the_first_lines_name_some_of_very_many_raw_columns() -> None:
     columns = {**make()["columns"], "unlisted": names}
     report = make(columns=columns)
     note = report["published_raw"]["note"]
-    assert note.startswith("10,000 columns go out raw, as unlisted: publish asks: c0, c1, ")
+    assert note.startswith(
+        "10,000 columns are published raw, as the job says (unlisted: publish): c0, c1, "
+    )
     assert "c19 and 9,980 more." in note and "c20" not in note
     assert report["published_raw"]["columns"] == names
     assert "published_raw" not in make(columns={**columns, "unlisted": []})
@@ -60,28 +62,29 @@ def test_the_first_lines_name_some_of_very_many_raw_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made_by", "said"),
+    ("made_by", "name"),
     [
         (None, "the command line or Python"),
         ("hospital", "the DAG 'hospital'"),
         ("hospital/a.b", "the DAG 'hospital' (group 'a.b')"),
     ],
 )
-def test_who_made_a_release_and_what_it_replaces(made_by: str | None, said: str) -> None:
+def test_who_made_a_release_and_what_it_replaces(made_by: str | None, name: str) -> None:
     report = make(made_by=made_by)
     assert report["made_by"] == made_by
     page = re.sub("&#x27;|&#39;", "'", reports.render_html(report))
-    assert said in page and "Replaces" not in page
+    assert name in page and "Replaces" not in page
     replaced = {"made_by": made_by, "k": 3, "created": "2025-06-01T10:00:00+00:00"}
-    told = f"It replaces the release of {said}, k = 3, no l, made 2025-06-01 10:00:00 UTC"
+    sentence = f"It replaces the release of {name}, k = 3, no l, made 2025-06-01 10:00:00 UTC"
     other = report | {"replaces": replaced}
-    assert statements.replaced(Report.from_dict(other)) == told
-    assert told in re.sub("&#x27;|&#39;", "'", reports.render_html(other))
+    assert statements.replaced(Report.of(other)) == sentence
+    assert sentence in re.sub("&#x27;|&#39;", "'", reports.render_html(other))
     assert "It replaces" in reports.render_markdown(other)
-    unknown = statements.replaced(
-        Report.from_dict(report | {"replaces": {"k": 3, "l": 2, "t": 0.25}})
+    of_unknown = report | {"replaces": {"k": 3, "l": 2, "t": 0.25}}
+    assert (
+        statements.replaced(Report.of(of_unknown))
+        == "It replaces the release, k = 3, l = 2, t = 0.25"
     )
-    assert unknown == "It replaces the release, k = 3, l = 2, t = 0.25"
 
 
 def test_guarantees_of_every_kind() -> None:
@@ -89,15 +92,15 @@ def test_guarantees_of_every_kind() -> None:
         job={"k": 2, "l": 1.5, "diversity": "entropy", "t": 0.2},
         achieved={"k": 2, "l": {"a": 1.4, "b": 3}, "t": 0.2},
     )
-    assert [(g.name, g.met) for g in statements.guarantees(Report.from_dict(report))] == [
+    assert [(g.name, g.met) for g in statements.guarantees(Report.of(report))] == [
         ("k-anonymity", True), ("l-diversity (entropy)", False), ("t-closeness", True),
     ]  # fmt: skip
-    assert statements.guarantees(Report.from_dict(make(achieved={})))[0].met is None
+    assert statements.guarantees(Report.of(make(achieved={})))[0].met is None
 
 
 def test_a_class_of_one_sensitive_value_is_pointed_out() -> None:
     report = make(job={"l": None}, achieved={"k": 5, "l": 1})
-    assert "l-diversity was not asked for" in reports.render_html(report)
+    assert "does not require l-diversity" in reports.render_html(report)
     assert "warning" in reports.render_text(report)
     for harmless in (make(), make(job={"l": None}, achieved={"k": 5, "l": 2})):
-        assert "not asked for" not in reports.render_html(harmless)
+        assert "does not require" not in reports.render_html(harmless)

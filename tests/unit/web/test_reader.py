@@ -63,7 +63,7 @@ def test_a_damaged_report_is_said_to_be_damaged(client, archive, damage):
 def test_a_report_that_is_gone_is_not_there(client, archive, tmp_path):
     keep(archive, 1)
     (tmp_path / "reports" / "reports" / entry_id(1) / "_report.json").unlink()
-    assert "not in the archive" in page_at(client, f"releases/{entry_id(1)}", 404).text
+    assert "does not have this report" in page_at(client, f"releases/{entry_id(1)}", 404).text
 
 
 @pytest.mark.parametrize("path", ["releases", f"releases/{entry_id(1)}", "run?dag_id=d&run_id=r",

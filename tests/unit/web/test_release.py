@@ -21,8 +21,8 @@ def test_one_release_shows_what_its_report_says(client, archive):
         "fragment 0: 50",
     ]
     for said in ("k-anonymity", "l-diversity", "Prosecutor", "Journalist", "Marketer", "comment",
-                 "Check these:", "income", "gain (asked: auto); the budget",
-                 "2 min 10 s", "The same over all rows."):  # fmt: skip
+                 "Check these:", "income", "gain (the job says auto); the budget",
+                 "2 min 10 s", "The same, averaged over all rows."):  # fmt: skip
         assert said in page.text
     assert len(page.all("table")) == len(page.charts) + 1
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mondrian_ops.web.releases import SORTS, Choice, Release, dataset_name, nights_of, page_of
+from mondrian_ops.web.releases import (
+    SORTS,
+    Choice,
+    Release,
+    dataset_name,
+    drifts_of,
+    nights_of,
+    page_of,
+)
 from releases import entry
 
 
@@ -24,13 +32,14 @@ def release(number: int, **changed) -> Release:
 )
 @example({"k": 10**400})
 def test_whatever_an_entry_holds_it_can_be_listed(changed):
-    found = Release.of({**entry(1), **changed})
-    assert isinstance(found.dataset, str)
-    assert found.k is None or math.isfinite(found.k)
-    assert found.when is None or found.when.year
+    odd = Release.of({**entry(1), **changed})
+    assert isinstance(odd.dataset, str)
+    assert odd.k is None or math.isfinite(odd.k)
+    assert odd.when is None or odd.when.year
     for sort in SORTS:
-        assert page_of([found, release(2)], Choice(sort=sort)).total == 2
-    nights_of([found, release(0)], [found.series])
+        assert page_of([odd, release(2)], Choice(sort=sort)).total == 2
+    (nights,) = nights_of([odd, release(0)], [odd.series]).values()
+    drifts_of(nights, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -47,15 +56,15 @@ def test_the_releases_of_a_dataset_go_by_a_name_without_the_night(location, name
     assert dataset_name(location) == name
 
 
-def test_what_is_asked_for_is_shown():
+def test_the_filter_and_the_order_of_an_address_are_applied():
     releases = [
         release(1),
         release(2, state="refused", dataset="out/visits"),
         release(3, dag_id="etl", run_id="manual__1"),
     ]
 
-    def ids(**asked) -> list[int]:
-        return [int(each.id, 16) for each in page_of(releases, Choice(**asked)).rows]
+    def ids(**keys) -> list[int]:
+        return [int(each.id, 16) for each in page_of(releases, Choice(**keys)).rows]
 
     assert ids() == [3, 2, 1]
     assert ids(dataset="VISITS") == [2]
@@ -69,25 +78,24 @@ def test_what_is_asked_for_is_shown():
 
 def test_the_list_can_be_sorted_by_l():
     releases = [release(1, l=3), release(2, l=None), release(3, l=2), release(4, l=10)]
-    found = Choice(sort="l").sorted(releases)
-    assert [each.l for each in found] == [10, 3, 2, None]
+    assert [each.l for each in Choice(sort="l").sorted(releases)] == [10, 3, 2, None]
 
 
 def test_releases_without_a_figure_come_last_in_either_order():
     releases = [release(1, GCP=0.2), release(2), release(3, GCP=0.1)]
     for order, first in (("asc", 0.1), ("desc", 0.2)):
-        found = Choice(sort="gcp", order=order).sorted(releases)
-        assert [each.GCP for each in found[::2]] == [first, None]
+        in_order = Choice(sort="gcp", order=order).sorted(releases)
+        assert [each.GCP for each in in_order[::2]] == [first, None]
 
 
-@pytest.mark.parametrize(("asked", "got"), [(-5, 1), (1, 1), (3, 3), (99, 3)])
-def test_a_page_that_is_not_there_is_the_nearest_that_is(asked, got):
-    page = page_of([release(number) for number in range(120)], Choice(page=asked))
-    assert (page.number, page.pages, page.total) == (got, 3, 120)
-    assert len(page.rows) == (20 if got == 3 else 50)
+@pytest.mark.parametrize(("number", "nearest"), [(-5, 1), (1, 1), (3, 3), (99, 3)])
+def test_a_page_that_does_not_exist_becomes_the_nearest_one(number, nearest):
+    page = page_of([release(at) for at in range(120)], Choice(page=number))
+    assert (page.number, page.pages, page.total) == (nearest, 3, 120)
+    assert len(page.rows) == (20 if nearest == 3 else 50)
 
 
-def test_the_address_of_a_choice_keeps_what_is_asked_for():
+def test_the_address_of_a_choice_keeps_its_filter_and_order():
     choice = Choice(dataset="a&b=c", state="refused", page=4)
     assert choice.query(sort="gcp") == "dataset=a%26b%3Dc&state=refused&sort=gcp&order=desc"
     assert "page=5" in choice.query(page=5)
@@ -98,9 +106,9 @@ def test_loss_and_rows_far_from_the_nights_before_are_drift():
     nights = [release(at, GCP=loss, rows_published=1000) for at, loss in enumerate(losses)]
     nights.append(release(len(nights), GCP=0.11, rows_published=400))
     others = [release(50, state="refused", GCP=9.0), release(51, dataset="out/visits", GCP=9.0)]
-    (found,) = nights_of([*others, *reversed(nights)], ["out/people/*"]).values()
-    marked = {int(each.id, 16): drift.beyond(0.25) for each, drift in found}
+    (of_one,) = nights_of([*others, *reversed(nights)], ["out/people/*"]).values()
+    marked = {int(at, 16): drift for at, drift in drifts_of(of_one, 0.25).items()}
     assert [at for at, drift in marked.items() if drift] == [5, 7]
-    assert marked[5] == [("loss", pytest.approx(2.0))]
-    assert marked[7] == [("rows", pytest.approx(-0.6))]
-    assert found[0][1].beyond(0.0) == []
+    assert marked[5] == {"loss": pytest.approx(2.0)}
+    assert marked[7] == {"rows": pytest.approx(-0.6)}
+    assert drifts_of(of_one, 0.0)[of_one[0].id] == {}

@@ -1,5 +1,5 @@
-// Light or dark as Airflow is: it keeps what its user chose under this key. Loaded first, so that
-// nothing is shown in the other look before.
+// Makes the page light or dark as Airflow is, which stores its user's choice under "theme". The page
+// loads this script first, so that it never appears in the wrong look.
 "use strict";
 
 (() => {
@@ -10,11 +10,10 @@
     try {
       chosen = window.localStorage.getItem("theme");
     } catch {
-      // A frame without access to Airflow's storage looks as the system does.
+      // Without access to Airflow's storage the page follows the system.
     }
     const dark = chosen === "dark" || (chosen !== "light" && system.matches);
     document.documentElement.dataset.theme = dark ? "dark" : "light";
-    document.dispatchEvent(new CustomEvent("look"));
   };
 
   apply();

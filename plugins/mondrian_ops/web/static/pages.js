@@ -1,7 +1,7 @@
-// What the pages do beyond links and forms.
+// Choosing two releases, filtering at once, and the tooltips of charts.
 "use strict";
 
-// Two releases, no more and no fewer, can be compared.
+// The button to compare works when exactly two releases are chosen.
 const compare = document.getElementById("compare");
 if (compare !== null) {
   const chosen = () => document.querySelectorAll("input[form=compare]:checked").length;
@@ -16,12 +16,12 @@ if (compare !== null) {
   update();
 }
 
-// A choice in the filter takes effect at once.
+// A change of the filter submits it.
 document.querySelectorAll("select[data-submit]").forEach((select) => {
   select.addEventListener("change", () => select.form.requestSubmit());
 });
 
-// A chart says at once, at the pointer or by the arrow keys, what the title of a mark says later.
+// Shows the title of a mark at the pointer or, by arrow keys, at the mark: a browser shows titles late.
 const tip = document.getElementById("tip");
 
 const show = (mark, x = 0, y = 0) => {
