@@ -94,7 +94,9 @@ def _class_sizes(report: Report) -> Section | None:
     small = sum(each.classes for each in bins if each.low < k)
     total = sum(each.classes for each in bins) or 1
     below = (
-        f"{small:,} classes, in red, have fewer than k = {k}." if small else f"None is below {k}."
+        f"{small:,} classes, in red, have fewer than k = {k}."
+        if small
+        else f"No class is below k = {k}."
     )
     smallest, largest = report.class_sizes[0][0], report.class_sizes[-1][0]
     rows = [
