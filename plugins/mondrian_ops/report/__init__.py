@@ -1,7 +1,7 @@
 """The report of a release: one frozen value, shown as JSON, as a page and as text.
 
-A module is imported when a name of it is first used: most tasks only hand a report on, and the
-command line starts without Jinja2.
+Each module is imported when one of its names is first used, so that the command line and most
+tasks start without Jinja2.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "render_text",
 ]
 
-if not TYPE_CHECKING:  # else it would take any name for one
+if not TYPE_CHECKING:  # or mypy would accept any name
     __getattr__ = late_names(
         __name__,
         {

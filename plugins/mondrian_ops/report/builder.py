@@ -34,7 +34,6 @@ def build(
     timings_s: Mapping[str, float],
     recoding: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
-    created: str | None = None,
     made_by: str | None = None,
 ) -> Report:
     """The report of one run.
@@ -72,7 +71,7 @@ def build(
     report = {
         **({"published_raw": note} if roles.raw else {}),
         "version": __version__,
-        "created": created or datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "made_by": made_by,
         "job": dict(job),
         "input": job.get("input"),

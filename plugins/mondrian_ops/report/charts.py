@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar
 
-__all__ = ["Bars", "Column", "Columns", "Line", "Lines", "Map", "Part", "Row", "Spark", "Spot",
+__all__ = ["Bars", "Column", "Columns", "Line", "Lines", "Map", "Row", "Spark", "Spot",
            "Tile", "decimals", "nice_limit", "stacked", "ticks", "treemap"]  # fmt: skip
 
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -22,17 +22,11 @@ _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 Ticks = Sequence[tuple[float, str]]
 """Places along an axis, as shares of it, and their labels."""
 
+Piece = tuple[float, float, str]
+"""A coloured piece of a bar: its start and its width, as shares of the whole width, and style."""
+
 Box = tuple[float, float, float, float]
 """x, y, width and height, as shares of the whole."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A coloured piece of a bar: its start and its width, as shares of the whole width."""
-
-    start: float
-    share: float
-    style: str
 
 
 @dataclass(frozen=True)
@@ -44,7 +38,7 @@ class Row:
 
     label: str
     value: str
-    bars: tuple[tuple[Part, ...], ...]
+    bars: tuple[tuple[Piece, ...], ...]
     says: str
     more: str = ""
     line: float | None = None
@@ -172,14 +166,15 @@ class Spark:
     kind: ClassVar[str] = "spark"
 
 
-def stacked(shares: Iterable[tuple[float, str]]) -> tuple[Part, ...]:
+def stacked(shares: Iterable[tuple[float, str]]) -> tuple[Piece, ...]:
     """Pairs (share, style) as the pieces of one bar; the bar cuts off what reaches beyond it."""
-    parts, start = [], 0.0
+    pieces, start = [], 0.0
     for share, style in shares:
         width = min(max(share, 0.0), 1.0 - start)
-        parts.append(Part(start, width, style))
+        if width > 0:
+            pieces.append((start, width, style))
         start += width
-    return tuple(part for part in parts if part.share > 0)
+    return tuple(pieces)
 
 
 def ticks(most: float) -> list[float]:

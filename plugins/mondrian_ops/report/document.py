@@ -56,7 +56,6 @@ class ReportedJob:
     missing_sensitive: str | None = None
     entity_id: Any = None
     algorithm: str = "mondrian"
-    input: str | None = None
     output: str | None = None
 
 
@@ -206,7 +205,6 @@ class Report:
     achieved: Mapping[str, float | Mapping[str, float] | None]
     equivalence_classes: int
     class_sizes: tuple[tuple[int, int], ...] = ()
-    class_persons: tuple[tuple[int, int], ...] | None = None
     metrics: Metrics
     risk: Risk
     levels: Mapping[str, Any] = field(default_factory=dict)

@@ -1,9 +1,9 @@
-"""The report for a terminal or a task log: plain lines, right at 80 columns and without colour."""
+"""The report for a terminal or a task log: lines that need neither colour nor a wide screen."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mondrian_ops.report import figures, statements
@@ -12,22 +12,23 @@ from mondrian_ops.report.figures import number, percent, printable
 
 MAX_FRAGMENTS = 16
 MAX_ATTRIBUTES = 40
+Paint = Callable[[str, str], str]
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "head": "\x1b[1m", "soft": "\x1b[2m"}
 
 
 def render_text(report: Report | Mapping[str, Any], width: int = 80, colour: bool = False) -> str:
-    """The report as lines of at most `width` characters (60 to 120), no trailing newline.
-
-    Raises ReportError.
-    """
+    """The report as lines of at most `width` characters (60 to 120). Raises ReportError."""
     report = Report.of(report).named()
     width = min(max(width, 60), 120)
-    paint = _Paint(colour)
+
+    def paint(style: str, text: str) -> str:
+        return f"{_COLOURS[style]}{text}\x1b[0m" if colour else text
+
     blocks = (
         _head(report, width, paint) + _raw(report, width, paint),
         _guarantees(report, paint),
-        _figures(report, width, paint),
+        _figures(report, width),
         _attributes(report, width, paint),
         _classes(report, width, paint),
         _fragments(report, width, paint),
@@ -36,15 +37,7 @@ def render_text(report: Report | Mapping[str, Any], width: int = 80, colour: boo
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-class _Paint:
-    def __init__(self, on: bool) -> None:
-        self._on = on
-
-    def __call__(self, style: str, text: str) -> str:
-        return f"{_COLOURS[style]}{text}\x1b[0m" if self._on else text
-
-
-def _head(report: Report, width: int, paint: _Paint) -> list[str]:
+def _head(report: Report, width: int, paint: Paint) -> list[str]:
     state, headline = statements.outcome(report)
     title, _, rest = headline.partition(": ")
     style = {"published": "good", "waiting": "head"}.get(state, "bad")
@@ -55,12 +48,12 @@ def _head(report: Report, width: int, paint: _Paint) -> list[str]:
     return lines
 
 
-def _raw(report: Report, width: int, paint: _Paint) -> list[str]:
+def _raw(report: Report, width: int, paint: Paint) -> list[str]:
     raw = printable(statements.published_raw(report.columns))
     return [paint("bad", line) for line in textwrap.wrap(raw, width)]
 
 
-def _guarantees(report: Report, paint: _Paint) -> list[str]:
+def _guarantees(report: Report, paint: Paint) -> list[str]:
     lines = [paint("head", f"{'':<26}{'required':>10}{'achieved':>12}")]
     verdicts = {True: paint("good", "met"), False: paint("bad", "NOT MET"), None: "not measured"}
     for each in statements.guarantees(report):
@@ -71,7 +64,7 @@ def _guarantees(report: Report, paint: _Paint) -> list[str]:
     return lines
 
 
-def _figures(report: Report, width: int, paint: _Paint) -> list[str]:
+def _figures(report: Report, width: int) -> list[str]:
     rows, metrics, risk = report.rows, report.metrics, report.risk
     classes = report.equivalence_classes
     mean = rows.published / classes if classes else 0
@@ -91,7 +84,7 @@ def _figures(report: Report, width: int, paint: _Paint) -> list[str]:
     return _hanging(pairs, 18, width)
 
 
-def _attributes(report: Report, width: int, paint: _Paint) -> list[str]:
+def _attributes(report: Report, width: int, paint: Paint) -> list[str]:
     attributes = list(report.attributes.items())
     rows = report.rows.published or 1
     wide = min(max((len(printable(name)) for name, _ in attributes), default=0), 24)
@@ -109,7 +102,7 @@ def _attributes(report: Report, width: int, paint: _Paint) -> list[str]:
     return _more(lines, len(attributes) - MAX_ATTRIBUTES)
 
 
-def _classes(report: Report, width: int, paint: _Paint) -> list[str]:
+def _classes(report: Report, width: int, paint: Paint) -> list[str]:
     if not report.class_sizes:
         return []
     bins = figures.bins(report.class_sizes, report.job.k)
@@ -121,7 +114,7 @@ def _classes(report: Report, width: int, paint: _Paint) -> list[str]:
     return lines
 
 
-def _fragments(report: Report, width: int, paint: _Paint) -> list[str]:
+def _fragments(report: Report, width: int, paint: Paint) -> list[str]:
     fragments = report.fragments
     columns = len(report.attributes) or 1
     lines = [paint("head", f"{'fragment':>8} {'rows':>12} {'classes':>10} {'lost':>7}  where")]
@@ -132,7 +125,7 @@ def _fragments(report: Report, width: int, paint: _Paint) -> list[str]:
     return _more(lines, len(fragments) - MAX_FRAGMENTS)
 
 
-def _rest(report: Report, width: int, paint: _Paint) -> list[str]:
+def _rest(report: Report, width: int, paint: Paint) -> list[str]:
     cut, parts, columns = report.cut, report.partitioning, report.columns
     policy = "published unchanged" if columns.raw else "dropped"
     facts = (
@@ -162,11 +155,11 @@ def _short(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 1)] + "…"
 
 
-def _hanging(facts: Iterable[tuple[str, str | None]], indent: int, width: int) -> list[str]:
+def _hanging(facts: Iterable[tuple[str, str]], indent: int, width: int) -> list[str]:
     """Wrapped lines of each name and its text; a name without a text is left out."""
     lines: list[str] = []
     for name, text in facts:
-        lines += textwrap.wrap(text or "", width, initial_indent=f"{name:<{indent}}",
+        lines += textwrap.wrap(text, width, initial_indent=f"{name:<{indent}}",
                                subsequent_indent=" " * indent)  # fmt: skip
     return lines
 

@@ -77,13 +77,7 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
 
     :param drift: the relative change of loss or rows from one night to the next that is marked.
     """
-    app = FastAPI(
-        title="mondrian_ops",
-        dependencies=[Depends(get_user)],
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-    )
+    app = FastAPI(dependencies=[Depends(get_user)], openapi_url=None)
     pages = Pages(archive, drift)
     routes: dict[str, Callable[..., Response]] = {
         "/": pages.start,
@@ -169,7 +163,6 @@ class Pages:
             release=release,
             before=before[-1] if before else None,
             tasks=_tasks(release, _airflow_root(request)),
-            action=_action(release, _airflow_root(request)),
             report=report,
             sections=sections(report) if report else [],
             from_list=_from_list(release),
@@ -239,7 +232,6 @@ class Pages:
             root=_root(request),
             airflow=_airflow_root(request),
             links=links,
-            url=request.url,
             **shown,
             status=status,
         )
@@ -317,21 +309,11 @@ def _latest(
 def _tasks(release: Release, root: str) -> list[tuple[str, str]]:
     """Name and path of the tasks that made a release."""
     group, dot, _ = release.task_id.rpartition(".")
-    tasks = []
-    for name in ("partition", "anonymize_fragment", "wrap_up"):
-        map_index = None if name == "anonymize_fragment" else release.map_index
-        path = links.task_path(release.dag_id, release.run_id, group + dot + name, map_index, root)
-        tasks.append((name, path))
-    return tasks
-
-
-def _action(release: Release, root: str) -> str:
-    """The path of the page to approve or reject a release; empty unless it waits for that."""
-    if release.state != "waiting":
-        return ""
-    return links.action_path(
-        release.dag_id, release.run_id, release.task_id, release.map_index, root
-    )
+    at = release.map_index
+    return [
+        (name, links.task_path(release.dag_id, release.run_id, group + dot + name, index, root))
+        for name, index in (("partition", at), ("anonymize_fragment", None), ("wrap_up", at))
+    ]
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:
@@ -340,7 +322,7 @@ def _download(content: bytes, kind: str, name: str) -> Response:
 
 
 def _root(request: Request) -> str:
-    """The path under which this application is mounted."""
+    """The path under which Airflow mounts this application."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 

@@ -118,20 +118,10 @@ _READ: dict[str, Callable[[object], Any]] = {
 _FIELDS = [(each.name, _READ[str(each.type)]) for each in fields(Release)]
 
 SORTS = {
-    "time": "time",
-    "dataset": "dataset",
-    "state": "state",
-    "k": "k",
-    "l": "l",
-    "rows": "rows_published",
-    "suppressed": "rows_suppressed",
-    "ncp": "NCP",
-    "gcp": "GCP",
-    "dp": "DP",
-    "risk": "risk",
-    "duration": "duration_s",
-    "engine": "engine",
-}
+    "time": "time", "dataset": "dataset", "state": "state", "k": "k", "l": "l",
+    "rows": "rows_published", "suppressed": "rows_suppressed", "ncp": "NCP", "gcp": "GCP",
+    "dp": "DP", "risk": "risk", "duration": "duration_s", "engine": "engine",
+}  # fmt: skip
 """The sort keys of an address, and the attribute of a release that each stands for."""
 
 

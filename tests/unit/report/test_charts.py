@@ -20,9 +20,9 @@ def test_levels_of_an_axis_are_few_and_reach_the_largest_figure(most: float) -> 
 @given(st.lists(st.floats(-0.5, 1.5), max_size=9))
 def test_the_pieces_of_a_bar_follow_one_another_and_end_with_it(shares: list[float]) -> None:
     end = 0.0
-    for part in stacked((share, "s0") for share in shares):
-        assert part.start >= end - 1e-9
-        end = part.start + part.share
+    for start, share, _ in stacked((share, "s0") for share in shares):
+        assert start >= end - 1e-9
+        end = start + share
     assert end <= 1 + 1e-9
 
 
