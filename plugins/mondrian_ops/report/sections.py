@@ -286,18 +286,14 @@ def _fragments(report: Report, with_conditions: bool) -> Section | None:
     )
     if len(report.fragments) > len(largest):
         lead += f" The chart shows the {MAX_FRAGMENTS:,} largest of {len(report.fragments):,}."
-    head = ("fragment", "rows", "classes", "information lost", "DP", "time")
+    head = ("fragment", *(("rows where",) if with_conditions else ()), "rows", "classes",
+            "information lost", "DP", "time")  # fmt: skip
     cells = [
-        (f"fragment {each.id}", number(each.rows), number(each.equivalence_classes),
-         percent(lost[each.id]), number(each.DP), _time(each) or "–")
+        (f"fragment {each.id}", *((each.where or "all rows",) if with_conditions else ()),
+         number(each.rows), number(each.equivalence_classes), percent(lost[each.id]),
+         number(each.DP), _time(each) or "–")
         for each in (report.fragments if with_conditions else largest)
     ]  # fmt: skip
-    if with_conditions:
-        head = (head[0], "rows where", *head[1:])
-        cells = [
-            (cell[0], each.where or "all rows", *cell[1:])
-            for cell, each in zip(cells, report.fragments, strict=True)
-        ]
     table = Table(head, cells, 2 if with_conditions else 1)
     return Section("Fragments", lead, _map(report, largest, lost), table, wide=True)
 

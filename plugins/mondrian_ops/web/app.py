@@ -125,7 +125,7 @@ class Pages:
         page = page_of(releases, choice)
         series = list(dict.fromkeys(release.series for release in page.rows))
         nights = nights_of(releases, series)
-        drifts = {}
+        drifts: dict[str, dict[str, float]] = {}
         for of_one in nights.values():
             drifts |= drifts_of(of_one, self._drift)
         return self._page(

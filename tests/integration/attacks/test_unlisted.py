@@ -73,25 +73,25 @@ def test_a_function_of_a_quasi_identifier_is_left_out_unless_it_is_asked_for(tmp
     assert asked_for.report["published_raw"]["columns"] == ["log_age"]
 
 
-def test_the_report_begins_with_what_went_out_raw(tmp_path):
+def test_the_report_begins_with_the_columns_published_raw(tmp_path):
     release = released(tmp_path, people(), unlisted="publish")
     report = release.report
-    said = "1 column is published raw, as the job says (unlisted: publish): log_age."
+    note = "1 column is published raw, as the job says (unlisted: publish): log_age."
     covered = "the risks in this report cover only the columns that the job names"
     assert next(iter(report)) == "published_raw"
-    assert report["published_raw"]["note"].startswith(said)
+    assert report["published_raw"]["note"].startswith(note)
     assert covered in report["published_raw"]["note"]
     written = (release.directory / "_report.json").read_text(encoding="utf-8").splitlines()
-    assert said in written[2]
+    assert note in written[2]
     first, *text = render_text(report, 120).splitlines()
-    assert first.startswith("PUBLISHED") and text[0].startswith(said)
+    assert first.startswith("PUBLISHED") and text[0].startswith(note)
     assert covered in " ".join(text)
-    assert re.sub(r"\\", "", render_markdown(report).splitlines()[0]).startswith(f"**{said}")
+    assert re.sub(r"\\", "", render_markdown(report).splitlines()[0]).startswith(f"**{note}")
     page = render_html(report)
-    assert page.index(said) < page.index("Every requirement was checked again")
-    assert page.index(said) < page.index("Highest risk")
-    assert "of being picked out by the columns that the job names" in page
-    assert "no risk here covers that" in report["limits"]
+    assert page.index(note) < page.index("Every requirement was checked again")
+    assert page.index(note) < page.index("Highest risk")
+    assert "of picking a person&#39;s row by the columns that the job names" in page
+    assert "no risk in this report covers that" in report["limits"]
 
 
 def test_a_report_without_such_columns_says_nothing_of_them(tmp_path):
@@ -99,7 +99,7 @@ def test_a_report_without_such_columns_says_nothing_of_them(tmp_path):
         policy = "publish" if name == "none" else "drop"
         report = released(tmp_path / name, table, unlisted=policy).report
         for shown in (render_text(report), render_html(report), json.dumps(report)):
-            assert "out raw" not in shown
+            assert "published raw" not in shown
 
 
 def test_sensitive_columns_are_published_by_design_and_are_not_meant(tmp_path):

@@ -1,4 +1,4 @@
-"""What a report says in sentences: what is guaranteed, what to mind, what nothing stops."""
+"""What a report says in sentences: guarantees, warnings and limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from report_samples import make
             "tight intervals",
         ),
         ({"algorithm": "samarati"}, "algorithm can undo", "tight intervals"),
-        ({"entity_id": "person"}, "intersect them", "several rows"),
+        ({"entity_id": "person"}, "intersect them", "has several rows"),
     ],
 )
 def test_limits_are_those_of_the_job(job, text, other_text):
