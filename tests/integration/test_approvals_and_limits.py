@@ -259,7 +259,7 @@ def test_the_seal_is_put_on_before_the_rows_are_counted(job, monkeypatch):
     ("option", "said"),
     [
         ("max_gcp", "max_gcp: GCP, the share of information lost, is"),
-        ("max_risk", "max_risk: the highest risk of re-identification is 0.1429 (14.3 %), and may"),
+        ("max_risk", "max_risk: the highest risk of re-identification is 0.1429 (14.3 %), above"),
     ],
 )
 def test_a_limit_that_is_exceeded_refuses_the_release(job, option, said):

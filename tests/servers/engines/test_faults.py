@@ -212,6 +212,6 @@ def test_a_server_that_is_gone(cluster: SparkCluster, hands: Path, tmp_path: Pat
         assert not list(tmp_path.iterdir())
     finally:
         cluster.restart_connect()
-    with pytest.raises(ConnectionError, match="was started anew"):
+    with pytest.raises(ConnectionError, match="was restarted"):
         pipeline.run(job, engine=engines[1])
     assert sessions[1].is_stopped
