@@ -66,12 +66,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """Upright bars; ``axis`` is the name of the horizontal axis, ``levels`` are the grid."""
+    """Upright bars; ``axis`` is the name of the horizontal axis, ``levels`` are the grid.
+
+    ``most_labels`` is how many labels of columns have room on a wide screen.
+    """
 
     description: str
     columns: tuple[Column, ...]
     levels: Ticks
     axis: str
+    most_labels: int
     kind: ClassVar[str] = "columns"
 
 

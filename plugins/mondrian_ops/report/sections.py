@@ -139,7 +139,7 @@ def class_sizes(
         columns.append(Column(each.label, bars, says, size(each.classes) if is_one else ""))
     description = f"{number(sum(each.classes for each in bins))} classes by how many rows they have"
     grid = [(level / most, size(level) if is_one else percent(level, digits)) for level in levels]
-    chart = Columns(description, tuple(columns), grid, "rows in a class")
+    chart = Columns(description, tuple(columns), grid, "rows in a class", 12 if is_one else 8)
     return Section("Class sizes", lead, chart, table, _legend(series), wide=is_one)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from mondrian_ops.report import figures
 from mondrian_ops.report.document import Report
-from mondrian_ops.report.figures import number, percent, seconds
+from mondrian_ops.report.figures import number, percent, seconds, size
 from mondrian_ops.report.sections import Section, Table, class_sizes, losses
 from mondrian_ops.web.releases import Release
 
@@ -22,9 +23,9 @@ _FIGURES = (
     ("Rows suppressed", "rows_suppressed", number),
     ("Classes", "equivalence_classes", number),
     ("Information lost (GCP)", "GCP", percent),
-    ("NCP", "NCP", number),
+    ("NCP", "NCP", size),
     ("Loss (LM)", "LM", percent),
-    ("Discernibility (DP)", "DP", number),
+    ("Discernibility (DP)", "DP", size),
     ("Highest risk", "risk", percent),
     ("Average risk", "risk_avg", percent),
     ("Time", "duration_s", seconds),
@@ -38,7 +39,7 @@ def figures_of_both(pair: Sequence[Release]) -> Table:
         a, b = (getattr(release, field) for release in pair)
         texts = ("–" if value is None else write(value) for value in (a, b))
         rows.append((name, *texts, _difference(a, b)))
-    return Table(("", "A", "B", "B compared with A"), rows)
+    return Table(("", "A", "B", "difference"), rows)
 
 
 def _difference(a: float | None, b: float | None) -> str:
@@ -67,26 +68,21 @@ def _losses(pair: Sequence[Report]) -> Section:
 
 def _class_sizes(pair: Sequence[Report]) -> Section:
     k = min(report.job.k for report in pair)
-    merged: dict[int, int] = {}
-    for size, classes in (each for report in pair for each in report.class_sizes):
-        merged[size] = merged.get(size, 0) + classes
-    bins = figures.bins(sorted(merged.items()), k)
+    classes_by_size: Counter[int] = Counter()
+    for report in pair:
+        classes_by_size.update(dict(report.class_sizes))
+    bins = figures.bins(list(classes_by_size.items()), k)
     shares = [_shares(report.class_sizes, bins) for report in pair]
+    rows = [(each.label, percent(a), percent(b)) for each, a, b in zip(bins, *shares, strict=True)]
     return class_sizes(
         "The rows in classes of each size, as a share of the release's rows.",
         bins,
         dict(zip("AB", shares, strict=True)),
-        Table(
-            ("rows in a class", "A", "B"),
-            [
-                (each.label, percent(a), percent(b))
-                for each, a, b in zip(bins, *shares, strict=True)
-            ],
-        ),
+        Table(("rows in a class", "A", "B"), rows),
         k,
     )
 
 
 def _shares(sizes: Sequence[Sequence[int]], bins: Sequence[figures.Bin]) -> list[float]:
-    rows = sum(size * classes for size, classes in sizes) or 1
-    return [figures.bin_of(each.low, each.high, sizes).rows / rows for each in bins]
+    rows = [figures.bin_of(each.low, each.high, sizes).rows for each in bins]
+    return [each / (sum(rows) or 1) for each in rows]
