@@ -1,4 +1,4 @@
-"""Jobs of which the frontier is drawn."""
+"""Jobs for tests of the frontier."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["job_over", "people", "small_job"]
 
 
 def job_over(path: Path, folder: Path, **keys: Any) -> Job:
-    """A job over a file of poker hands, unless keys say of what."""
+    """A job over a file of poker hands; keys change it."""
     described = {
         "input": str(path),
         "output": str(folder / "release"),

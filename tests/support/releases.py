@@ -91,7 +91,7 @@ def night(number: int) -> dict[str, Any]:
 
 
 def _class_sizes(rows: int) -> list[tuple[int, int]]:
-    """Classes of 5 rows and more, the fewer the larger."""
+    """Classes of 5 rows and more; larger ones are rarer."""
     share = {size: 0.82 ** (size - 5) for size in range(5, 30)}
     whole = sum(size * each for size, each in share.items())
     sizes = {size: int(rows * each / whole) for size, each in share.items()}
@@ -102,7 +102,7 @@ def _class_sizes(rows: int) -> list[tuple[int, int]]:
 
 
 def _summary(number: int, rows: int, losses: dict[str, float]) -> dict[str, Any]:
-    """What a fragment tells of itself, by the mean loss of each column."""
+    """The summary of a fragment, given the mean loss of each column."""
     attributes = {}
     for name, loss in losses.items():
         exact, hidden = round(rows * max(0.0, 0.6 - loss)), round(rows * loss / 20)

@@ -1,4 +1,4 @@
-"""Made-up reports, and texts that would do harm on a page."""
+"""Made-up reports, and texts that would do harm on a page that did not escape them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The golden set: jobs whose releases and refusals may not change unnoticed."""
+"""The golden set: jobs with the releases and the refusals that they must lead to."""

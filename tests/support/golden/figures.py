@@ -1,4 +1,4 @@
-"""What is kept of a release: everything that neither chance, nor time, nor the machine decides."""
+"""The figures of a release that depend neither on chance, nor on time, nor on the machine."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _OF_POINT = ("achieved", "suppressed", "equivalence_classes", "DP", "NCP", "LM")
 
 
 def figures(report: Mapping[str, Any], table: pa.Table, by_lot: bool = False) -> dict[str, Any]:
-    """What a release is, by its report and its table.
+    """The figures of a release, from its report and its table.
 
-    ``by_lot``: without what depends on which of several like rows is in which class.
+    ``by_lot``: leave out figures that depend on which of several equal rows is in which class.
     """
     names = _quasi_identifiers(report, table)
     kept = {name: report[name] for name in _REPORT if name in report}
@@ -50,19 +50,19 @@ def figures(report: Mapping[str, Any], table: pa.Table, by_lot: bool = False) ->
 
 
 def points(traced: Mapping[str, Any]) -> dict[str, Any]:
-    """What a frontier is, by its JSON: the figures of each k and l."""
+    """The figures of a frontier by k and l, from its JSON."""
     return {f"k={each['k']} l={each['l']}": _part(each, _OF_POINT) for each in traced["points"]}
 
 
 def _quasi_identifiers(report: Mapping[str, Any], table: pa.Table) -> list[str]:
-    """The columns that they are published as, of which there are two for bounds."""
+    """The published columns of the quasi-identifiers; one published as bounds has two."""
     of_column = {name: (name, f"{name}_min", f"{name}_max")
                  for name in report["columns"]["quasi_identifiers"]}  # fmt: skip
     return [name for names in of_column.values() for name in names if name in table.column_names]
 
 
 def _rows(table: pa.Table) -> Iterable[str]:
-    """Each row as text: NaN is not equal to NaN."""
+    """Each row as text, because NaN is not equal to NaN."""
     return (repr(tuple(row.values())) for row in table.to_pylist())
 
 

@@ -9,17 +9,17 @@ import pytest
 
 @pytest.fixture(scope="module")
 def golden_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources, and the releases of the jobs that have run."""
+    """A folder with the sources, where the jobs leave their releases."""
     from golden.sources import make_sources  # late: most tests need neither these nor numpy
 
     folder = tmp_path_factory.mktemp("golden")
     make_sources(folder)
-    (folder / "out").mkdir()  # as the first release leaves it
+    (folder / "out").mkdir()  # as the first release leaves it, whichever job is the first
     return folder
 
 
 @pytest.fixture
 def golden_folder(golden_sources: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That folder, as the working directory: paths of jobs, and so of errors, are relative."""
+    """The same as the working directory, so that paths in jobs and errors are relative."""
     monkeypatch.chdir(golden_sources)
     return golden_sources

@@ -1,7 +1,7 @@
 """The jobs of the golden set: one for each algorithm, criterion, generalization and way of reading.
 
-Each has the keys that differ from :data:`COMMON`; `input` and hierarchies are files of
-:mod:`golden.sources`.
+A job has the keys that differ from :data:`COMMON`; its input and hierarchies are files that
+:mod:`golden.sources` makes.
 """
 
 from __future__ import annotations
@@ -135,10 +135,10 @@ RELEASES: Mapping[str, Mapping[str, Any]] = {
     "limits": {"max_gcp": 0.5, "max_risk": 0.2, "max_suppressed": 0, "require_approval": True},
     "ledger": {"ledger": "ledger", "overlap": "refuse"},
 }
-"""What is published: the output of each is the directory of its name."""
+"""Jobs that publish a release, each into a directory of its name."""
 
 BY_LOT = frozenset({"lookahead", "auto", "relaxed"})
-"""Where chance decides which of several rows of the same quasi-identifiers is in which class."""
+"""Jobs where chance decides which of several equal rows is in which class."""
 
 REFUSALS: Mapping[str, Mapping[str, Any]] = {
     "an unknown key": {"fragments": 3},
@@ -169,7 +169,7 @@ REFUSALS: Mapping[str, Mapping[str, Any]] = {
     "more loss than allowed": {"max_gcp": 0.01},
     "nobody to approve": {"require_approval": True},
 }
-"""What is refused, with the reason on one line and exit status 1."""
+"""Jobs that are refused, with the reason on one line and exit status 1."""
 
 
 def job_of(name: str) -> dict[str, Any]:
@@ -177,5 +177,5 @@ def job_of(name: str) -> dict[str, Any]:
     keys = RELEASES[name] if name in RELEASES else REFUSALS[name]
     job = {**COMMON, "output": f"out/{name}", **keys}
     if "algorithm" in keys and "cut" not in keys:
-        del job["cut"]  # which is Mondrian's
+        del job["cut"]  # only Mondrian has this option
     return job

@@ -1,4 +1,4 @@
-"""Running a job by the command line in this process, and comparing what was found with the set."""
+"""Run a job by the command line in this process, and compare its figures with the golden set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RENEW = "MONDRIAN_OPS_RENEW"
 
 
 class Done(NamedTuple):
-    """What a command left."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str
@@ -35,37 +35,37 @@ def command(*arguments: str) -> Done:
 
 
 def write_job(described: Mapping[str, Any]) -> str:
-    """Write a job file here; its path."""
+    """Write a job file into the working directory, and return its path."""
     Path("job.json").write_text(json.dumps(described), "utf-8")
     return "job.json"
 
 
 def run(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Publish a release; its report."""
+    """Publish a release, and return its report."""
     done = command("run", write_job(described), "--json", "--approve")
     assert done.status == 0, done.err
     report: dict[str, Any] = json.loads(done.out)
     return report
 
 
-def expect(file: str, name: str, found: Mapping[str, Any]) -> None:
-    """Assert that what was found is what the set says of the name, or write it there."""
+def expect(file: str, name: str, figures: Mapping[str, Any]) -> None:
+    """Assert that these are the figures of ``name`` in the golden set, or renew them there."""
     path = _EXPECTED / file
     expected = json.loads(path.read_text("utf-8"))
-    found = _rounded(found)
+    figures = _rounded(figures)
     if os.environ.get(_RENEW):
-        path.write_text(_to_text({**expected, name: found}), "utf-8")
+        path.write_text(_to_text({**expected, name: figures}), "utf-8")
     else:
-        assert found == expected[name]
+        assert figures == expected[name]
 
 
 def _rounded(value: Any) -> Any:
-    """As JSON reads it, to nine digits: the last ones depend on the order of additions."""
+    """As JSON reads it, to nine digits: further digits depend on the order of additions."""
     return json.loads(json.dumps(value), parse_float=lambda text: float(f"{float(text):.9g}"))
 
 
 def _to_text(whole: Mapping[str, Mapping[str, Any]]) -> str:
-    """JSON of a line for each figure, so that a difference is short."""
+    """JSON with one line for each figure, so that a diff is short."""
     entries = []
     for name in sorted(whole):
         lines = [f"  {_json(key)}: {_json(value)}" for key, value in sorted(whole[name].items())]

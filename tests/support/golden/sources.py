@@ -1,4 +1,4 @@
-"""The tables and hierarchies of the golden set: the same ones on every machine."""
+"""The tables and hierarchies of the golden set, which are the same on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: what it adds up of its fragments."""
+"""The report: the sums over its fragments."""
 
 from __future__ import annotations
 

@@ -19,17 +19,17 @@ from mondrian_ops.report import frontier_files, frontier_text
 
 class TestFiles:
     @pytest.fixture
-    def found(self, tmp_path: Path) -> dict[str, Any]:
+    def traced(self, tmp_path: Path) -> dict[str, Any]:
         return frontier.trace(small_job(tmp_path), frontier.points([2, 5, 301], [1, 2]))
 
-    def test_the_csv_has_a_row_for_every_point(self, found: dict[str, Any]) -> None:
-        rows = list(csv.DictReader(io.StringIO(frontier_files(found)["frontier.csv"].decode())))
+    def test_the_csv_has_a_row_for_every_point(self, traced: dict[str, Any]) -> None:
+        rows = list(csv.DictReader(io.StringIO(frontier_files(traced)["frontier.csv"].decode())))
         assert [(row["k"], row["l"]) for row in rows] == [
             *(("2", "1"), ("5", "1"), ("301", "1")),
             *(("2", "2"), ("5", "2"), ("301", "2")),
         ]
         assert [row["attainable"] for row in rows] == ["1", "1", "0"] * 2
-        for row, point in zip(rows, found["points"], strict=True):
+        for row, point in zip(rows, traced["points"], strict=True):
             if row["attainable"] == "1":
                 assert float(row["GCP"]) == point["GCP"]
                 assert int(row["achieved_k"]) == point["achieved"]["k"] >= point["k"]
@@ -38,8 +38,10 @@ class TestFiles:
                 assert row["GCP"] == ""
                 assert "301" in row["reason"]
 
-    def test_the_picture_is_well_formed_and_says_what_it_shows(self, found: dict[str, Any]) -> None:
-        root = ET.fromstring(frontier_files(found)["frontier.svg"])  # noqa: S314 - our own
+    def test_the_picture_is_well_formed_and_says_what_it_shows(
+        self, traced: dict[str, Any]
+    ) -> None:
+        root = ET.fromstring(frontier_files(traced)["frontier.svg"])  # noqa: S314 - our own
         space = "{http://www.w3.org/2000/svg}"
         assert root.tag == f"{space}svg"
         assert root.findtext(f"{space}title") == "Privacy frontier"
@@ -49,25 +51,25 @@ class TestFiles:
         titles = [str(each.text) for each in root.iter(f"{space}title")]
         assert sum("not attainable" in title for title in titles) == 4  # two points, two charts
 
-    def test_the_table_fits_what_is_there(self, found: dict[str, Any]) -> None:
-        lines = frontier_text(found, 80).splitlines()
+    def test_the_table_fits_what_is_there(self, traced: dict[str, Any]) -> None:
+        lines = frontier_text(traced, 80).splitlines()
         assert [line.split()[0] for line in lines[:5]] == ["k", "2", "5", "2", "5"]
         assert len({len(line) for line in lines[:5]}) == 1
         assert sum(line.startswith("Not attainable: k = 301, no l; k = 301") for line in lines) == 1
 
     def test_a_grid_without_any_attainable_point_is_shown(self, tmp_path: Path) -> None:
-        found = frontier.trace(small_job(tmp_path), frontier.points([301], [1]))
-        files = frontier_files(found)
+        traced = frontier.trace(small_job(tmp_path), frontier.points([301], [1]))
+        files = frontier_files(traced)
         assert b"not attainable" in files["frontier.svg"]
-        assert "not attainable" in frontier_text(found).lower()
+        assert "not attainable" in frontier_text(traced).lower()
 
     def test_files_replace_earlier_ones_and_leave_others(
-        self, found: dict[str, Any], tmp_path: Path
+        self, traced: dict[str, Any], tmp_path: Path
     ) -> None:
         folder = tmp_path / "deep" / "frontier"
-        frontier.write(found, str(folder))
+        frontier.write(traced, str(folder))
         (folder / "mine.txt").write_text("mine")
-        written = frontier.write(found, str(folder))
+        written = frontier.write(traced, str(folder))
         assert sorted(each.name for each in folder.iterdir()) == [
             *("frontier.csv", "frontier.html", "frontier.svg", "mine.txt"),
         ]

@@ -1,4 +1,4 @@
-"""The pages over an archive of made-up releases, by themselves."""
+"""The pages over an archive of made-up releases, without Airflow around them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def hidden() -> set[str]:
 
 @pytest.fixture
 def client(archive, hidden, monkeypatch) -> TestClient:
-    """Somebody who may read all DAGs but the hidden ones, at an Airflow below /airflow.
+    """A user who may read all DAGs but the hidden ones, at an Airflow below /airflow.
 
-    Who is who, and may read what, is Airflow's to say: see test_access.py.
+    test_access.py has the tests with Airflow's own users and permissions.
     """
 
     def readable(_user: Any, dag_ids: Any) -> set[str]:

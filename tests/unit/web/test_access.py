@@ -1,4 +1,4 @@
-"""Who gets in: the pages as Airflow mounts them, behind its own middleware and auth manager."""
+"""Access: the pages as Airflow mounts them, behind its own middleware and auth manager."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,vera:viewer:blue,rolf:viewer:red",
 }
 
-# Of three teams' releases: that of the blue one is number 1, that of the red one number 2.
+# The blue team's release is number 1, the red team's is number 2, number 3 does not exist.
 OURS, THEIRS, ABSENT = entry_id(1), entry_id(2), entry_id(3)
 PATHS = (
     "",
@@ -108,19 +108,19 @@ def _token(name: str, role: str | None, teams: tuple[str, ...]) -> str:
 
 @pytest.fixture
 def vera(airflow) -> TestClient:
-    """Who may read what the blue team's DAGs made."""
+    """A user who may read the blue team's DAGs."""
     return airflow("vera", "viewer", ("blue",))
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nobody_gets_in_without_being_somebody(airflow, path):
+def test_without_a_user_every_path_is_refused(airflow, path):
     answer = airflow().get(path, follow_redirects=False)
     assert answer.status_code == 401
     assert "blue" not in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_every_route_asks_who_somebody_is(tmp_path):
+def test_every_route_requires_a_user(tmp_path):
     from airflow.api_fastapi.core_api.security import get_user
 
     app = create(Archive(str(tmp_path)))
@@ -130,7 +130,7 @@ def test_every_route_asks_who_somebody_is(tmp_path):
 
 
 @pytest.mark.parametrize("token", ["nonsense", "a.b.c", ""])
-def test_a_token_that_is_none_does_not_help(airflow, token):
+def test_a_malformed_token_is_refused(airflow, token):
     client = airflow()
     assert client.get("releases", headers={"Authorization": f"Bearer {token}"}).status_code in (
         401,
@@ -140,7 +140,7 @@ def test_a_token_that_is_none_does_not_help(airflow, token):
     assert client.get("releases").status_code in (401, 403)
 
 
-def test_a_token_that_somebody_changed_does_not_help(airflow):
+def test_a_forged_token_is_refused(airflow):
     head, body, signature = _token("rolf", "viewer", ("red",)).split(".")
     claims = json.loads(base64.urlsafe_b64decode(body + "=="))
     forged = json.dumps({**claims, "teams": ["blue"], "role": "admin"}).encode()
@@ -150,13 +150,13 @@ def test_a_token_that_somebody_changed_does_not_help(airflow):
     assert client.get(f"releases/{OURS}").status_code in (401, 403)
 
 
-def test_a_cookie_or_a_token_lets_somebody_in(airflow, vera):
+def test_a_cookie_or_a_token_identifies_the_user(airflow, vera):
     assert vera.get(f"releases/{OURS}").status_code == 200
     token = {"Authorization": f"Bearer {_token('vera', 'viewer', ('blue',))}"}
     assert airflow().get(f"releases/{OURS}", headers=token).status_code == 200
 
 
-def test_what_others_made_is_not_listed(vera):
+def test_releases_of_other_teams_are_not_listed(vera):
     listed = vera.get("releases").text
     assert OURS in listed
     assert THEIRS not in listed
@@ -178,8 +178,10 @@ def test_what_others_made_is_not_listed(vera):
         ("releases?dag_id=DAG&run_id=r&dataset=out&state=published", 200),
     ],
 )
-def test_what_others_made_is_answered_as_what_is_not_there(airflow, path, status, method):
-    """Status, body and headers: nobody can tell a release that they may not read from none."""
+def test_a_release_of_another_team_is_answered_as_one_that_does_not_exist(
+    airflow, path, status, method
+):
+    """Status, body and headers are equal, so that nobody can tell the two cases apart."""
     for user in (("vera", "viewer", ("blue",)), ("nora", None)):
         client = airflow(*user)
         answers = [
@@ -188,8 +190,8 @@ def test_what_others_made_is_answered_as_what_is_not_there(airflow, path, status
             )
             for its, dag in ((THEIRS, "red_dag"), (ABSENT, "nil_dag"))
         ]
-        found = [(each.status_code, each.content, each.headers.multi_items()) for each in answers]
-        assert found[0] == found[1]
+        seen = [(each.status_code, each.content, each.headers.multi_items()) for each in answers]
+        assert seen[0] == seen[1]
         assert "out/people" not in answers[0].text
         if user[0] == "vera":
             assert answers[0].status_code == status
@@ -201,7 +203,7 @@ def test_an_admin_sees_all(airflow):
     assert ada.get(f"compare?id={OURS}&id={THEIRS}").status_code == 200
 
 
-def test_somebody_without_a_role_sees_nothing(airflow):
+def test_a_user_without_a_role_sees_nothing(airflow):
     nobody = airflow("nora", None)
     assert OURS not in nobody.get("releases").text
     assert nobody.get(f"releases/{OURS}").status_code == 404
@@ -223,7 +225,7 @@ def test_somebody_without_a_role_sees_nothing(airflow):
         "static/..%2f..%2fapp.py",
     ],
 )
-def test_what_is_not_there_is_not_found(vera, path):
+def test_a_path_that_does_not_exist_is_not_found(vera, path):
     answer = vera.get(path)
     assert answer.status_code == 404
     assert "passwords" not in answer.text
@@ -266,7 +268,7 @@ def test_a_head_has_the_headers_of_the_page(airflow, user, path):
 
 @pytest.fixture
 def served(vera) -> Iterator[http.client.HTTPConnection]:
-    """A connection to a server that has the pages."""
+    """A connection to a server of the pages."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(vera.app, lifespan="off", log_level="error"))
         running = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -279,7 +281,7 @@ def served(vera) -> Iterator[http.client.HTTPConnection]:
 
 
 def test_a_server_sends_no_body_with_a_head(vera, served):
-    """Over one connection, in which a body would be taken for the next answer."""
+    """One connection serves all requests: a body would be read as the next answer."""
     cookie = {"Cookie": f"_token={vera.cookies['_token']}"}
     for path in PATHS:
         answers = []
@@ -294,8 +296,8 @@ def test_a_server_sends_no_body_with_a_head(vera, served):
 
 def test_airflow_shows_the_pages_where_people_look_for_them(airflow):
     ada = airflow("ada", "admin")
-    told = ada.get("http://testserver/api/v2/plugins").json()["plugins"]
-    (plugin,) = [each for each in told if each["name"] == "mondrian_ops"]
+    plugins = ada.get("http://testserver/api/v2/plugins").json()["plugins"]
+    (plugin,) = [each for each in plugins if each["name"] == "mondrian_ops"]
     views = {each["destination"]: each for each in plugin["external_views"]}
     assert views.keys() == {"nav", "dag", "dag_run"}
     assert views["nav"]["name"] == "Anonymization"

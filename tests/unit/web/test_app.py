@@ -1,4 +1,4 @@
-"""The pages: what they show, that all of it is escaped, and that no report can break them."""
+"""The pages: their contents, the escaping of every text, and addresses that do not exist."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def test_the_list_shows_every_figure(client, archive):
     keep(archive, 1, GCP=0.123, DP=7140530, risk=0.2, duration_s=12.3, rows_suppressed=7)
     keep(archive, 2, state="refused", reason="k: too small", dataset="out/other")
     page = page_at(client, "releases")
-    for said in ("out/people/2025-01-02", "published", "refused", "12.3 %", "7.14 M", "20.0 %",
+    for text in ("out/people/2025-01-02", "published", "refused", "12.3 %", "7.14 M", "20.0 %",
                  "12.3 s", "2025-01-02 02:30", "mondrian_nightly", "localmondrian"):  # fmt: skip
-        assert said in page.text
+        assert text in page.text
     assert "2 releases" in page.text
     links = {given.get("href") for given in page.all("a")}
     assert f"/airflow/mondrian_ops/releases/{entry_id(1)}" in links
@@ -42,8 +42,8 @@ def test_a_dataset_has_a_sparkline_and_its_drift_is_marked(client, archive):
     assert page.text.count("+100 %") == 2
 
 
-def test_links_and_look_work_before_anything_is_shown(client, archive):
-    """Clicked before its script is there, a link would show Airflow inside of Airflow."""
+def test_the_scripts_for_links_and_look_are_loaded_before_the_body(client, archive):
+    """A link that is clicked before its script is there would show Airflow inside Airflow."""
     keep(archive, 1)
     elements = page_at(client, f"releases/{entry_id(1)}").elements
     body = [tag for tag, _ in elements].index("body")
@@ -62,7 +62,7 @@ def test_a_refused_release_says_why(client, archive):
     assert client.get(f"releases/{entry_id(1)}/report.html").status_code == 404
 
 
-def test_a_waiting_release_leads_to_where_it_is_answered(client, archive):
+def test_a_waiting_release_links_to_the_page_to_approve_it(client, archive):
     where = {"run_id": "a+b", "task_id": "g.wrap_up", "map_index": 1}
     keep(archive, 1, state="waiting", **where)
     keep(archive, 2, state="published", **where)
@@ -85,14 +85,14 @@ def test_files_with_a_web_address_are_linked_to(client, archive):
     assert not [href for href in hrefs[1] if "bucket" in href and href.startswith("http")]
 
 
-def test_the_report_is_downloaded_as_it_is_kept(client, archive):
+def test_the_report_is_downloaded_as_the_archive_holds_it(client, archive):
     report = report_of()
     keep(archive, 1, report=report)
-    told = client.get(f"releases/{entry_id(1)}/report.json")
-    assert told.json() == report
+    download = client.get(f"releases/{entry_id(1)}/report.json")
+    assert download.json() == report
     page = client.get(f"releases/{entry_id(1)}/report.html")
     assert "Anonymization report" in page.text
-    for answer in (told, page):
+    for answer in (download, page):
         assert answer.headers["content-disposition"].startswith("attachment")
         assert "default-src 'none'" in answer.headers["content-security-policy"]
 
@@ -139,12 +139,12 @@ def test_all_text_is_escaped(client, archive, text):
 @pytest.mark.parametrize(
     "path", ["static/app.py", "static/NOTICE", "static/..%2fapp.py", "nowhere"]
 )
-def test_what_is_not_there_is_not_found(client, path):
+def test_a_path_that_does_not_exist_is_not_found(client, path):
     page_at(client, path, 404)
 
 
 @pytest.mark.parametrize("name", STATIC)
-def test_style_and_scripts_are_served_for_good(client, name):
+def test_browsers_may_keep_style_and_scripts(client, name):
     answer = client.get(f"static/{name}")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith(STATIC[name])
@@ -153,5 +153,5 @@ def test_style_and_scripts_are_served_for_good(client, name):
 
 
 @pytest.mark.parametrize("path", ["releases?page=x", "run?dag_id=a", "compare"])
-def test_an_address_that_makes_no_sense_is_refused(client, path):
+def test_an_address_with_a_wrong_parameter_is_refused(client, path):
     page_at(client, path, 400)

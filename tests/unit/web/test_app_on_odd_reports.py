@@ -1,4 +1,4 @@
-"""Reports and entries of which anything may be anything: the pages show them, or say so."""
+"""Reports and entries with any value in any place: no page fails on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORTS = [report_of(suppressed=3), night(3)]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The way to each value inside a JSON value; of long lists to the first ones."""
+    """The path to each value inside a JSON value; of a list, to its first two."""
     if isinstance(value, dict):
         inside = list(value.items())
     else:
@@ -38,7 +38,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def edited(draw: st.DrawFn, values: list[Any]) -> Any:
-    """One of some JSON values with a few of the values inside replaced or removed."""
+    """One of some JSON values, with up to three of its inner values replaced or removed."""
     value = copy.deepcopy(draw(st.sampled_from(values)))
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from(places(value)))
@@ -55,7 +55,7 @@ def edited(draw: st.DrawFn, values: list[Any]) -> Any:
 
 
 def look(client: TestClient, number: int) -> None:
-    """Ask for every page on which a release is."""
+    """Request every page that shows a release."""
     one, other = entry_id(number), entry_id(0)
     for path in ("releases", f"releases/{one}", f"compare?id={one}&id={other}"):
         answer = client.get(path)
@@ -69,7 +69,7 @@ def look(client: TestClient, number: int) -> None:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(edited(REPORTS))
-def test_a_report_of_which_anything_is_anything(client: TestClient, archive: Archive, report: Any):
+def test_pages_show_a_report_with_any_values(client: TestClient, archive: Archive, report: Any):
     archive.keep(entry(0, REPORTS[0]), {"_report.json": json.dumps(REPORTS[0]).encode()})
     archive.keep(entry(1, REPORTS[0]), {"_report.json": json.dumps(report).encode()})
     look(client, 1)
@@ -79,8 +79,8 @@ def test_a_report_of_which_anything_is_anything(client: TestClient, archive: Arc
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(edited([{k: v for k, v in entry(1, REPORTS[0]).items() if k not in ("id", "time")}]))
-def test_an_entry_of_which_anything_is_anything(client: TestClient, archive: Archive, told: Any):
+def test_pages_show_an_entry_with_any_values(client: TestClient, archive: Archive, changed: Any):
     archive.keep(entry(0, REPORTS[0]), {"_report.json": json.dumps(REPORTS[0]).encode()})
-    kept = {"id": entry_id(1), "time": entry(1)["time"], **told}
+    kept = {"id": entry_id(1), "time": entry(1)["time"], **changed}
     archive.keep(kept, {"_report.json": json.dumps(REPORTS[1]).encode()})
     look(client, 1)

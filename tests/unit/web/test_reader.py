@@ -1,4 +1,4 @@
-"""What the pages read of the archive: once, what its user may see, damaged or not."""
+"""Reading the archive: once for each request, only for the user's DAGs, damaged reports too."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from releases import entry, entry_id, keep, report_of
 def test_a_frontier_of_a_hidden_dag_is_not_shown(client, archive, hidden):
     keep(archive, 1)
     points = [{"k": 5, "l": None, "GCP": 0.1, "risk_avg": 0.1}]
-    told = entry(90, state="frontier", dag_id="mondrian_frontier")
-    archive.keep(told, {"frontier.json": json.dumps({"points": points}).encode()})
+    frontier = entry(90, state="frontier", dag_id="mondrian_frontier")
+    archive.keep(frontier, {"frontier.json": json.dumps({"points": points}).encode()})
     assert "Frontier" in page_at(client, f"releases/{entry_id(1)}").text
     hidden.add("mondrian_frontier")
     assert "Frontier" not in page_at(client, f"releases/{entry_id(1)}").text
@@ -36,7 +36,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_damaged_report_is_said_to_be_damaged(client, archive, damage):
+def test_the_page_says_that_a_report_is_damaged(client, archive, damage):
     report = report_of()
     content = DAMAGED[damage]
     if damage == "text for numbers":
@@ -60,7 +60,7 @@ def test_a_damaged_report_is_said_to_be_damaged(client, archive, damage):
     assert client.get(f"releases/{entry_id(1)}/report.html").status_code in (200, 404)
 
 
-def test_a_report_that_is_gone_is_not_there(client, archive, tmp_path):
+def test_a_report_that_was_removed_is_not_found(client, archive, tmp_path):
     keep(archive, 1)
     (tmp_path / "reports" / "reports" / entry_id(1) / "_report.json").unlink()
     assert "does not have this report" in page_at(client, f"releases/{entry_id(1)}", 404).text
@@ -90,10 +90,10 @@ def test_a_page_looks_into_the_archive_once(client, archive, monkeypatch, path):
     ["releases/ID", "releases/ID/report.json", "releases/ID/report.html", "compare?id=ID&id=ID",
      "run?dag_id=DAG&run_id=r", "releases?dag_id=DAG"],
 )  # fmt: skip
-def test_what_may_not_be_read_costs_as_much_as_what_is_not_there(
+def test_a_hidden_release_takes_the_same_steps_as_one_that_does_not_exist(
     client, archive, hidden, monkeypatch, path
 ):
-    """So that no clock tells one from the other: the same steps with the same arguments."""
+    """The same steps with the same arguments, so that timing does not tell the two apart."""
     keep(archive, 1)
     keep(archive, 2, dag_id="hidden", run_id="r")
     hidden.add("hidden")

@@ -1,4 +1,4 @@
-"""The page of a release: its charts, what can be read without seeing them, its frontier."""
+"""The page of a release: its charts, their descriptions, and its frontier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html_page import page_at
 from releases import entry, entry_id, keep, report_of
 
 
-def test_one_release_shows_what_its_report_says(client, archive):
+def test_the_page_shows_the_figures_of_the_report(client, archive):
     report = report_of(suppressed=3)
     keep(archive, 1, report=report)
     page = page_at(client, f"releases/{entry_id(1)}")
@@ -20,10 +20,10 @@ def test_one_release_shows_what_its_report_says(client, archive):
         "fragment 1: 60",
         "fragment 0: 50",
     ]
-    for said in ("k-anonymity", "l-diversity", "Prosecutor", "Journalist", "Marketer", "comment",
+    for text in ("k-anonymity", "l-diversity", "Prosecutor", "Journalist", "Marketer", "comment",
                  "Check these:", "income", "gain (the job says auto); the budget",
                  "2 min 10 s", "The same, averaged over all rows."):  # fmt: skip
-        assert said in page.text
+        assert text in page.text
     assert len(page.all("table")) == len(page.charts) + 1
 
 
@@ -50,7 +50,7 @@ def test_the_conditions_of_fragments_hold_values_and_are_not_shown(client, archi
         assert "Canary" not in answer.text
 
 
-def test_an_approval_is_told_as_in_the_report(client, archive):
+def test_the_page_names_who_approved(client, archive):
     report = report_of()
     report["approval"] = {"decision": "approved", "by": "ada", "at": "2025-06-01T02:30:00+00:00"}
     keep(archive, 1, report=report)
@@ -68,8 +68,10 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ar
         {"k": 10, "l": 2, "GCP": 0.3, "risk_avg": 0.05},
         {"k": 10, "l": 9, "reason": "not attainable"},
     ]
-    told = entry(90, state="frontier", dag_id="mondrian_frontier", dataset="out/people_frontier")
-    archive.keep(told, {"frontier.json": json.dumps({"points": points}).encode()})
+    frontier = entry(
+        90, state="frontier", dag_id="mondrian_frontier", dataset="out/people_frontier"
+    )
+    archive.keep(frontier, {"frontier.json": json.dumps({"points": points}).encode()})
     page = page_at(client, f"releases/{entry_id(1)}")
     (chart,) = [chart for chart in page.charts if chart.kind == "lines"]
     assert chart.says == [

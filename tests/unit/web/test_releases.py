@@ -1,4 +1,4 @@
-"""The list: what it leaves out, in which order, page by page, and what it marks as drift."""
+"""The list: its filter, order and pages, and the drift that it marks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def release(number: int, **changed) -> Release:
     )
 )
 @example({"k": 10**400})
-def test_whatever_an_entry_holds_it_can_be_listed(changed):
+def test_an_entry_with_any_values_can_be_listed(changed):
     odd = Release.of({**entry(1), **changed})
     assert isinstance(odd.dataset, str)
     assert odd.k is None or math.isfinite(odd.k)
