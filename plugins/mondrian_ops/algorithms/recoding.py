@@ -2,7 +2,7 @@
 
 Samarati's full-domain levels and the cuts of TDS both end in a recoding: a node for each code, and
 the combinations of nodes whose rows are suppressed. Any part of the dataset is recoded by look-up,
-without regard to the others. The algorithms are imported when a job needs them.
+without regard to the others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mondrian_ops.algorithms import samarati
+from mondrian_ops.algorithms.tds import Level, Map, TwoPhase, TwoPhaseResult
 from mondrian_ops.core.encoding import Codes
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Classes
@@ -24,10 +26,8 @@ from mondrian_ops.core.job import Job
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.anonymizer import Anonymizer
-    from mondrian_ops.algorithms.specialization import Level
-    from mondrian_ops.algorithms.tds import Found, Map, TwoPhase
 
-__all__ = ["Recoding", "choose_recoding", "first_phase", "first_phase_parts"]
+__all__ = ["Recoding", "choose_recoding", "first_phase_parts", "two_phase"]
 
 Nodes = NDArray[np.int32]
 
@@ -40,13 +40,13 @@ class Recoding:
         by attribute: (codes,) int32, node of its hierarchy, or STAR.
     suppressed
         (attributes, combinations) int32, combinations of nodes whose rows are suppressed.
-    told
-        figures for the report, a JSON value.
+    figures
+        for the report, a JSON value.
     """
 
     nodes: tuple[Nodes, ...]
     suppressed: Nodes
-    told: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -55,7 +55,7 @@ class Recoding:
         hierarchies: Sequence[CodedHierarchy],
         nodes: Sequence[Nodes],
         suppressed: Nodes,
-        told: dict[str, Any],
+        figures: dict[str, Any],
     ) -> Recoding:
         """A recoding to nodes of the hierarchies; a root over missing values is published "*"."""
         nodes, suppressed = [each.copy() for each in nodes], suppressed.copy()
@@ -65,7 +65,7 @@ class Recoding:
             if (codes == MISSING).any():
                 nodes[a][nodes[a] == hierarchy.root] = STAR
                 suppressed[a][suppressed[a] == hierarchy.root] = STAR
-        return cls(tuple(nodes), suppressed, told)
+        return cls(tuple(nodes), suppressed, figures)
 
     def classes(self, codes: Sequence[Codes]) -> tuple[Classes, Nodes]:
         """The classes of some rows, and the nodes of each, (attributes, classes).
@@ -91,24 +91,19 @@ class Recoding:
         for a, nodes in enumerate(self.nodes):
             columns[f"nodes:{a}"] = pa.array([nodes])
             columns[f"suppressed:{a}"] = pa.array([self.suppressed[a]])
-        return pa.table(columns).replace_schema_metadata({"told": json.dumps(self.told)})
+        return pa.table(columns).replace_schema_metadata({"figures": json.dumps(self.figures)})
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Recoding:
-        """The recoding that `to_table` gave."""
+        """The recoding that `to_table` wrote."""
         lists = [column.chunk(0).flatten().to_numpy() for column in table.columns]
-        told = json.loads(table.schema.metadata[b"told"])
-        return cls(tuple(lists[::2]), np.array(lists[1::2]), told)
+        figures = json.loads(table.schema.metadata[b"figures"])
+        return cls(tuple(lists[::2]), np.array(lists[1::2]), figures)
 
 
 def first_phase_parts(job: Job) -> range:
-    """The random parts of the rows that the first phase of TDS works on; none for others."""
+    """The random parts of the rows that the first phase of TDS works on; empty for others."""
     return job.tds.parts if job.algorithm == "tds" else range(0)
-
-
-def first_phase(anonymizer: Anonymizer, frequencies: FrequencySet, part: int) -> Level:
-    """The first phase of TDS on one part: the level that its rows by themselves allow."""
-    return _two_phase(anonymizer).first(frequencies, part)
 
 
 def choose_recoding(
@@ -119,29 +114,26 @@ def choose_recoding(
 ) -> Recoding:
     """The recoding of a dataset, by the job's algorithm, from the counts of its combinations.
 
-    ``levels``: the results of `first_phase` for each part, if they are there already; else
-    ``in_parallel`` maps the first phase over them. Raises PrivacyError where no recoding satisfies
-    the criteria.
+    ``levels``: the result of the first phase of TDS for each part, if it is done; else
+    ``in_parallel`` maps it over the parts. Raises PrivacyError where no recoding satisfies the
+    criteria, JobError where Samarati's lattice is too large.
     """
     if anonymizer.job.algorithm == "samarati":
         return _full_domain(anonymizer, frequencies)
-    search = _two_phase(anonymizer)
+    search = two_phase(anonymizer)
     if levels is None:
         return _top_down(anonymizer, frequencies, search(frequencies, in_parallel))
     return _top_down(anonymizer, frequencies, search.second(frequencies, levels))
 
 
-def _two_phase(anonymizer: Anonymizer) -> TwoPhase:
-    from mondrian_ops.algorithms.tds import TwoPhase
-
+def two_phase(anonymizer: Anonymizer) -> TwoPhase:
+    """Both phases of TDS, with the job's options."""
     job = anonymizer.job
     arguments = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.counted_domains
     return TwoPhase(*arguments, job.tds, job.partitioning.seed)
 
 
 def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
-    from mondrian_ops.algorithms import samarati
-
     options = anonymizer.job.samarati
     hierarchies = anonymizer.coded_hierarchies
     result = samarati.search(
@@ -159,8 +151,8 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
         "lattice_nodes": result.nodes,
         "checked_nodes": result.checked,
         "loss": result.loss,
-        "summary": f"{options.choice} of {result.nodes:,} nodes of the lattice, of which the "
-        f"classes of {result.checked:,} were counted; height {result.height}",
+        "summary": f"{options.choice} of {result.nodes:,} lattice nodes, {result.checked:,} of "
+        f"which were checked; height {result.height}",
     }
     nodes = [
         hierarchy.levels[level] for hierarchy, level in zip(hierarchies, result.levels, strict=True)
@@ -168,15 +160,17 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
     return Recoding.of(frequencies, hierarchies, nodes, result.suppressed, figures)
 
 
-def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, result: Found) -> Recoding:
+def _top_down(
+    anonymizer: Anonymizer, frequencies: FrequencySet, result: TwoPhaseResult
+) -> Recoding:
     hierarchies = anonymizer.coded_hierarchies
     k, first = result.k_intermediate, [len(level.steps) for level in result.partitions]
     second = len(result.final.steps)
     summary = f"{second} specialization{'s' * (second != 1)}"
     if first:
         summary = (
-            f"{min(first)} to {max(first)} specializations in each of {len(first)} parts for "
-            f"k = {k:,}, then {second} of all rows from the level that they share"
+            f"{min(first)} to {max(first)} specializations in each of {len(first)} parts for k = "
+            f"{k:,}, then {second} of all rows, starting at the level that the parts share"
         )
     figures = {
         "metrics": {"ILoss": result.iloss},
@@ -184,9 +178,5 @@ def _top_down(anonymizer: Anonymizer, frequencies: FrequencySet, result: Found) 
         "specializations": {"parts": first, "whole": second},
         "summary": summary,
     }
-    return Recoding.of(frequencies, hierarchies, result.cuts, _none(hierarchies), figures)
-
-
-def _none(hierarchies: Sequence[CodedHierarchy]) -> NDArray[np.int32]:
-    """No suppressed combinations."""
-    return np.zeros((len(hierarchies), 0), np.int32)
+    suppressed = np.zeros((len(hierarchies), 0), np.int32)
+    return Recoding.of(frequencies, hierarchies, result.final.cuts, suppressed, figures)

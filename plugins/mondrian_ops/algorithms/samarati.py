@@ -11,7 +11,7 @@ attribute *added* for every suppressed row, whose generalized loss remains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import CodedHierarchy
 
-__all__ = ["Found", "search"]
+__all__ = ["SearchResult", "search"]
 
 Rank = tuple[float, int, Levels]
 """Loss, suppressed rows, levels."""
@@ -34,8 +34,8 @@ _BLOCK = 1024  # nodes examined at a time: most are known to be bad
 
 
 @dataclass(frozen=True)
-class Found:
-    """The chosen node, and the effort of finding it.
+class SearchResult:
+    """The chosen node, and the effort of the search.
 
     levels
         One per quasi-identifier; 0 are the values themselves.
@@ -67,7 +67,7 @@ def search(
     domains: Sequence[SensitiveDomain],
     max_suppressed: int,
     choice: str,
-) -> Found:
+) -> SearchResult:
     """The levels to generalize to: ``choice`` is first, minimal or optimal.
 
     At least one row is published, whatever ``max_suppressed``. Nodes of equal loss are told apart
@@ -81,13 +81,13 @@ def search(
     levels = _CHOICES[choice](nodes)
     if levels is None:
         raise PrivacyError(
-            f"samarati.max_suppressed: whatever the levels of generalization, more than {allowed} "
-            f"of {frequencies.total} rows are in classes without {' and '.join(privacy.describe())}"
-            "; raise samarati.max_suppressed, or ask for less (a lower k or l, a higher t)"
-            f"{privacy.remedy_for_missing(domains)}"
+            f"samarati.max_suppressed: at every combination of levels, more than {allowed} of "
+            f"{frequencies.total} rows are in classes that do not satisfy "
+            f"{' and '.join(privacy.describe())}; raise samarati.max_suppressed, lower k or l, or "
+            f"raise t{privacy.remedy_for_missing(domains)}"
         )
     classes = lattice.classes(levels)
-    return Found(
+    return SearchResult(
         levels=levels,
         suppressed=classes.nodes[:, ~classes.holds],
         suppressed_rows=int(classes.rows[~classes.holds].sum()),
@@ -201,40 +201,40 @@ class _Nodes:
 
 
 def _first(nodes: _Nodes) -> Levels | None:
-    at_height = nodes.at_height(_least_height(nodes))
-    return next(filter(nodes.is_good, at_height), None)
+    return next(filter(nodes.is_good, nodes.at_height(_least_height(nodes))), None)
 
 
 def _minimal(nodes: _Nodes) -> Levels | None:
-    losses = nodes.lattice.losses
     at_height = nodes.at_height(_least_height(nodes))
-    best: Rank | None = None
-    for levels in sorted(at_height, key=losses.__getitem__):
-        if best is not None and losses[levels] > best[0] + _ROUNDING:
-            break  # suppression only adds to this
-        if nodes.is_good(levels):
-            best = _better(best, nodes.rank(levels))
-    return best and best[2]
+    by_loss = sorted(at_height, key=nodes.lattice.losses.__getitem__)
+    return _best(nodes, by_loss, lambda levels, _most: levels if nodes.is_good(levels) else None)
 
 
 def _optimal(nodes: _Nodes) -> Levels | None:
-    losses = nodes.lattice.losses
-    best: Rank | None = None
-    for levels in nodes.by_loss():
-        most = np.inf if best is None else best[0] + _ROUNDING
-        if losses[levels] > most:
-            break  # suppression only adds to this
-        good = levels if nodes.good[levels] else nodes.lowest_good(levels, most)
-        if good is not None:
-            best = _better(best, nodes.rank(good))
-    return best and best[2]
+    return _best(nodes, nodes.by_loss(), nodes.lowest_good)
 
 
 _CHOICES = {"first": _first, "minimal": _minimal, "optimal": _optimal}
 
 
-def _better(best: Rank | None, rank: Rank) -> Rank:
-    return rank if best is None else min(best, rank)
+def _best(
+    nodes: _Nodes, by_loss: Iterable[Levels], good: Callable[[Levels, float], Levels | None]
+) -> Levels | None:
+    """The node of lowest rank among the results of ``good``, if any.
+
+    ``by_loss`` are nodes by ascending loss. ``good`` maps one of them to a good node of at least
+    its loss or to None; it may ignore nodes that lose more than its second argument.
+    """
+    best: Rank | None = None
+    for levels in by_loss:
+        most = np.inf if best is None else best[0] + _ROUNDING
+        if nodes.lattice.losses[levels] > most:
+            break  # suppression only adds to this
+        node = good(levels, most)
+        if node is not None:
+            rank = nodes.rank(node)
+            best = rank if best is None else min(best, rank)
+    return best and best[2]
 
 
 def _least_height(nodes: _Nodes) -> int:

@@ -22,8 +22,8 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
-from mondrian_ops.algorithms.recoding import choose_recoding, first_phase  # noqa: E402
-from mondrian_ops.algorithms.specialization import Level  # noqa: E402
+from mondrian_ops.algorithms.recoding import choose_recoding, two_phase  # noqa: E402
+from mondrian_ops.algorithms.tds import Level  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
 from mondrian_ops.core.entities import LeafEntities  # noqa: E402
 from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
@@ -219,7 +219,7 @@ def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
 def specialize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
     """The level that the rows of each chosen part allow by themselves; levels are small."""
     for message in chosen:
-        level = first_phase(run.anonymizer, run.frequencies, message.value)
+        level = two_phase(run.anonymizer).first(run.frequencies, message.value)
         yield of_table(0, message.value, "level", level.to_table())
 
 

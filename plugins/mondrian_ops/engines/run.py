@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,15 +14,13 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.planning import Draft, Slots
 from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.algorithms.tds import Level
 from mondrian_ops.core import limits
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan
 from mondrian_ops.engines.handover import RunState
-
-if TYPE_CHECKING:
-    from mondrian_ops.algorithms.specialization import Level
 
 __all__ = ["Dataset", "Run", "RunLocation"]
 
@@ -164,8 +162,6 @@ class Run:
 
     def level(self, part: int) -> Level:
         """The level of a part in the first phase."""
-        from mondrian_ops.algorithms.specialization import Level  # it loads compiled functions
-
         return Level.from_table(self.work.read_arrow(_level_name(part)))
 
     def save_recoding(self, recoding: Recoding) -> None:

@@ -196,7 +196,7 @@ def anonymize(
             partitioning=partitioning_note(
                 job, fragments=1, sample_rows=0, merged=0, reason="in memory", note=""
             ),
-            recoding=run.recoding.told if run.recoding is not None else {},
+            recoding=run.recoding.figures if run.recoding is not None else {},
             timings_s={"partition": divided - started},
         ),
         [summary],

@@ -255,7 +255,7 @@ def recoded(run: Run, state: RunState) -> RunState:
     recoding = cast(Recoding, run.recoding)
     planned = Plan(run.draft.plan.nodes, tuple(map(tuple, state.leaves)))
     if len(planned.fragments) == 1:
-        return replace(state, recoding=recoding.told)
+        return replace(state, recoding=recoding.figures)
     frequencies = run.frequencies
     counts = planning.counts_of(run.anonymizer, planned, frequencies)
     merged, rows, split = merge_split_classes(run.anonymizer, planned, frequencies, recoding)
@@ -267,7 +267,7 @@ def recoded(run: Run, state: RunState) -> RunState:
             "no file holds too few rows of an equivalence class"
         )
         partitioning["note"] = "; ".join(filter(None, (partitioning["note"], merging)))
-    return replace(regrouped, partitioning=partitioning, recoding=recoding.told)
+    return replace(regrouped, partitioning=partitioning, recoding=recoding.figures)
 
 
 def to_map(run: Run) -> list[Fragment]:

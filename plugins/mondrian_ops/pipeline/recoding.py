@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mondrian_ops import storage
-from mondrian_ops.algorithms.recoding import choose_recoding, first_phase, first_phase_parts
+from mondrian_ops.algorithms.recoding import choose_recoding, first_phase_parts, two_phase
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary
 from mondrian_ops.engines.run import Run
@@ -37,7 +37,7 @@ def specialize_part(part: Part) -> PartSummary:
     """
     started = time.perf_counter()
     run = Run(storage.WorkDir.attach(part.work))
-    level = first_phase(run.anonymizer, run.frequencies, part.part)
+    level = two_phase(run.anonymizer).first(run.frequencies, part.part)
     run.save_level(part.part, level)
     return PartSummary(
         part=part.part,

@@ -87,7 +87,7 @@ def test_any_part_of_the_rows_is_recoded_as_the_whole_is(rows, levels, cut):
 def test_it_travels_as_a_table():
     sent = recoding([(0, 1), (1, 2), (3, 5)], (1, 2), [(0, 6), (3, 8)])
     found = Recoding.from_table(sent.to_table())
-    assert found.told == sent.told == {"height": 3}
+    assert found.figures == sent.figures == {"height": 3}
     assert np.array_equal(found.suppressed, sent.suppressed)
     for one, other in zip(found.nodes, sent.nodes, strict=True):
         assert np.array_equal(one, other)

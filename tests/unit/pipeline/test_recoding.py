@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline, storage
+from mondrian_ops.algorithms.tds import TwoPhase
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.engines.run import Run
-from mondrian_ops.pipeline import recoding
 from mondrian_ops.storage import WorkDir
 from published_text import in_any_order
 
@@ -123,15 +123,15 @@ def test_a_part_that_fails_half_way_leaves_nothing_behind(parts, monkeypatch):
 def test_what_an_obsolete_attempt_found_is_not_taken(top_down, parts, monkeypatch):
     """It has counted another time; its successor's working files are not touched."""
     work = parts[0].work
-    first_phase = recoding.first_phase
+    first = TwoPhase.first
 
-    def overtaken(anonymizer, frequencies, part):
-        level = first_phase(anonymizer, frequencies, part)
+    def overtaken(self, frequencies, part):
+        level = first(self, frequencies, part)
         pipeline.partition(top_down, work=work, recode=False)
         return level
 
     with monkeypatch.context() as patch:
-        patch.setattr(recoding, "first_phase", overtaken)
+        patch.setattr(TwoPhase, "first", overtaken)
         with pytest.raises(StorageError, match="belongs to a later attempt"):
             pipeline.specialize_part(parts[0])
     assert not [name for name in names(work) if name.startswith("level")]
