@@ -16,7 +16,7 @@ from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.combinations import Combinations
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.encoding import encode_ranks, without_dictionaries
-from mondrian_ops.core.entities import entities_of
+from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
@@ -106,7 +106,7 @@ class Anonymizer:
         sensitive = [each.encode(table[each.name]) for each in domains]
         if privacy.persons is not None:
             column = privacy.persons.column
-            persons, codes = entities_of(column, table[column])
+            persons, codes = encode_persons(column, table[column])
             domains.append(persons)
             sensitive.append(codes)
         return CodedRows.of(encoded, sensitive, domains, privacy)

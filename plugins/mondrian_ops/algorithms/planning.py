@@ -17,7 +17,7 @@ from mondrian_ops.algorithms.mondrian import CutPolicy, loss
 from mondrian_ops.algorithms.policy_selection import choose_policy, pilot_k, policy_of
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.disclosure import Disclosure
-from mondrian_ops.core.entities import LeafEntities
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -117,9 +117,9 @@ class LeafCounts:
 
     rows: NDArray[np.int64]
     sensitive: Sequence[NDArray[np.int64]]
-    persons: list[LeafEntities] = field(default_factory=list)
+    persons: list[LeafPersons] = field(default_factory=list)
     cells: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    cell_persons: list[LeafEntities] = field(default_factory=list)
+    cell_persons: list[LeafPersons] = field(default_factory=list)
 
     @classmethod
     def zeros(cls, router: Router, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
@@ -128,9 +128,9 @@ class LeafCounts:
         return cls(
             np.zeros(leaves, np.int64),
             [np.zeros((leaves, len(domain.counts)), np.int64) for domain in anonymizer.domains],
-            persons=[LeafEntities.nobody(k)] if counts_persons else [],
+            persons=[LeafPersons.nobody(k)] if counts_persons else [],
             cells=np.zeros(router.cells, np.int64),
-            cell_persons=[LeafEntities.nobody(k)] if counts_persons else [],
+            cell_persons=[LeafPersons.nobody(k)] if counts_persons else [],
         )
 
     def add(self, other: LeafCounts) -> None:
@@ -141,7 +141,7 @@ class LeafCounts:
         self.cells[:] += other.cells
         self.meet(other.persons, other.cell_persons)
 
-    def meet(self, in_leaves: Sequence[LeafEntities], in_cells: Sequence[LeafEntities]) -> None:
+    def meet(self, in_leaves: Sequence[LeafPersons], in_cells: Sequence[LeafPersons]) -> None:
         """Add the persons of another part."""
         self.persons[:] = [persons.added(in_leaves) for persons in self.persons]
         self.cell_persons[:] = [persons.added(in_cells) for persons in self.cell_persons]
@@ -318,9 +318,9 @@ def counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> 
 
 def persons_met(
     router: Router, leaf: NDArray[np.int64], places: NDArray[np.int32], k: int, column: pa.Array
-) -> tuple[list[LeafEntities], list[LeafEntities]]:
+) -> tuple[list[LeafPersons], list[LeafPersons]]:
     """The persons of some rows, up to k: of each leaf, and of each cell."""
-    in_leaves, *in_cells = LeafEntities.of_each(k, [leaf, *router.numbered(places)], column)
+    in_leaves, *in_cells = LeafPersons.of_each(k, [leaf, *router.numbered(places)], column)
     return [in_leaves], in_cells
 
 

@@ -61,7 +61,7 @@ class SensitiveDomain:
         return int(np.count_nonzero(self.counts[int(self.missing) :]))
 
     def encode(self, column: Column) -> NDArray[np.int32]:
-        """Codes (rows,); raises InputError on a value that the profile does not have."""
+        """Codes (rows,) int32; raises InputError on a value that is not in the profile."""
         values = indexed(column)
         if pa.types.is_string(self.values.type):  # the leaves of a hierarchy are texts
             values = values.mapped(text_of)
@@ -70,8 +70,8 @@ class SensitiveDomain:
         codes, unknown = encode_known(values, self.values)
         if unknown or not (self.missing or codes.all()):
             raise InputError(
-                f"column {self.name!r}: holds values that it did not hold when the run was "
-                "planned; the input changed meanwhile, run again from the partition task"
+                f"column {self.name!r}: holds values that were not there when the run was "
+                "planned, so the input changed; run again from the partition task"
             )
         return codes.astype(np.int32) - np.int32(not self.missing)
 
@@ -93,7 +93,7 @@ class Criterion:
     With ``missing_counts`` the missing value counts as one value. Without it, l-diversity is
     required of the rows of a class that have a value: rows without one neither help nor harm, and a
     class of such rows alone is not diverse. In both cases a union of classes that satisfy the
-    criterion satisfies it: its rows with a value are those of its parts, for which the papers'
+    criterion satisfies it: its rows with a value are those of the classes, for which the papers'
     proofs hold.
     """
 
@@ -110,8 +110,8 @@ class Criterion:
 
     @property
     def min_class_size(self) -> int:
-        """Rows a class needs before it can satisfy the criterion at all."""
-        return 1
+        """The minimum number of rows of a class that satisfies the criterion: l different ones."""
+        return int(np.ceil(self.level - 1e-9))
 
     @property
     def skips_missing(self) -> bool:
@@ -129,21 +129,17 @@ class DistinctDiversity(Criterion):
 
     kind = class_criteria.DISTINCT
 
-    @property
-    def min_class_size(self) -> int:
-        return int(self.level)
-
     def __str__(self) -> str:
         return f"distinct l-diversity of {self.column}, l = {self.level:g}{self._missing}"
 
 
 @dataclass(frozen=True)
 class DistinctPersons(DistinctDiversity):
-    """Rows of at least k persons, where one may have several.
+    """Rows of at least k persons, each of whom may have several.
 
     (X, Y)-anonymity, where X is the quasi-identifier and Y the person (Wang and Fung 2006), and the
     k of multirelational k-anonymity (Nergiz, Clifton and Nergiz 2007). It is the distinct diversity
-    of the ``entity_id``; all rows without a value count as one person's.
+    of the ``entity_id``; all rows without a value count as one person.
     """
 
     @property
@@ -159,10 +155,6 @@ class EntropyDiversity(Criterion):
     """Entropy of at least log(l) (Machanavajjhala et al. 2006, definition 4.1)."""
 
     kind = class_criteria.ENTROPY
-
-    @property
-    def min_class_size(self) -> int:
-        return int(np.ceil(self.level - 1e-9))
 
     def __str__(self) -> str:
         return f"entropy l-diversity of {self.column}, l = {self.level:g}{self._missing}"
@@ -180,10 +172,6 @@ class RecursiveDiversity(Criterion):
     def c(self) -> float:
         return self.ratio
 
-    @property
-    def min_class_size(self) -> int:
-        return int(self.level)
-
     def __str__(self) -> str:
         return (
             f"recursive (c, l)-diversity of {self.column}, c = {self.ratio:g}, l = {self.level:g}"
@@ -197,11 +185,15 @@ class TCloseness(Criterion):
 
     The distance is the variational one (``equal``), or the earth mover's over the order of the
     values (``ordered``) or over a hierarchy (``hierarchical``); sections 5.1 to 5.3. The missing
-    value is one like any other: a class that has more of it than others discloses something, too.
+    value counts like any other: a class that has more of it than others discloses something, too.
     """
 
     distance: str
     hierarchy: Hierarchy | None = None
+
+    @property
+    def min_class_size(self) -> int:
+        return 1
 
     @property
     def skips_missing(self) -> bool:
@@ -276,9 +268,9 @@ class Privacy:
         counts: Sequence[NDArray[np.int64]],
         domains: Sequence[SensitiveDomain],
     ) -> bool:
-        """Whether ``rows`` rows with these ``counts``, one array per sensitive column, satisfy all.
+        """Whether a class of ``rows`` rows satisfies all criteria but the one on persons.
 
-        Except that persons are not counted: `planning.LeafCounts` does that.
+        ``counts``: one (codes,) array per sensitive column. `planning.LeafCounts` counts persons.
         """
         if rows < self.min_class_size:
             return False

@@ -36,7 +36,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.core.entities import LeafEntities
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.plan import (
     Branch,
     Conjunction,
@@ -77,7 +77,7 @@ class Disclosure:
         orders: Mapping[str, Order],
         k: int,
         cells: NDArray[np.int64],
-        persons: LeafEntities | None = None,
+        persons: LeafPersons | None = None,
     ) -> Disclosure:
         """What may be shown, by counts of the real data.
 
@@ -151,7 +151,7 @@ class _Line:
         k: int,
         cells: NDArray[np.int64],
         first: int,
-        persons: LeafEntities | None,
+        persons: LeafPersons | None,
     ) -> None:
         self._edges = edges
         self._k = k

@@ -1,8 +1,8 @@
-"""A sketch of constant size of the entities in a drop: their least keyed hashes (KMV).
+"""A sketch of constant size of the persons in a drop: their least keyed hashes (KMV).
 
 K. Beyer, P. J. Haas, B. Reinwald, Y. Sismanis and R. Gemulla, "On synopses for distinct-value
 estimation under multiset operations", SIGMOD 2007. Keyed hashes are uniform, so the least ones are
-a random sample of the entities, and the same sample in every drop that has them.
+a random sample of the persons, and the same sample in every drop that has them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ALL = 1 << 64
 
 @dataclass(frozen=True)
 class Sketch:
-    """The least hashes of a drop's entities.
+    """The least hashes of a drop's persons.
 
     ``least`` (at most SIZE,) uint64, ascending and distinct. ``total`` is the sum of the hashes of
     all rows modulo 2**64, and ``rows`` their number: together they identify a drop.
@@ -42,7 +42,7 @@ class Sketch:
 
     @classmethod
     def of(cls, hashes: NDArray[np.uint64], counts: NDArray[np.int64]) -> Sketch:
-        """The sketch of some distinct entities, (entities,) each, with the rows of each."""
+        """The sketch of some distinct persons, (persons,) each, with the rows of each."""
         total = int(np.sum(hashes * counts.astype(np.uint64), dtype=np.uint64))
         return cls(_least(hashes), total, int(counts.sum()))
 
@@ -57,14 +57,14 @@ class Sketch:
         return Sketch(least, (self.total + other.total) % _ALL, self.rows + other.rows)
 
     @property
-    def entities(self) -> int:
-        """The number of entities, estimated where not all hashes are kept (section 3)."""
+    def persons(self) -> int:
+        """The number of persons, estimated where not all hashes are kept (section 3)."""
         if len(self.least) < SIZE:
             return len(self.least)
         return round((SIZE - 1) * _ALL / int(self.least[-1]))
 
     def shared_with(self, other: Sketch) -> tuple[float, float]:
-        """The share of this drop's entities that the other one has, too, and its standard error.
+        """The share of this drop's persons that the other one also has, and its standard error.
 
         The error is 0 where all hashes are known; without a hash to compare, so is the share.
         """
@@ -91,7 +91,7 @@ class Sketch:
         return self.least[self.least <= bound], bool(bounds) and bool(len(self.least))
 
     def is_drop_of(self, other: Sketch) -> bool:
-        """Whether both are sketches of one drop: the same entities, with as many rows each."""
+        """Whether both are sketches of one drop: the same persons, with as many rows each."""
         return (self.rows, self.total) == (other.rows, other.total)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,11 +101,11 @@ class Sketch:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Sketch:
-        """The sketch that `to_json` gave; raises ValueError, KeyError or TypeError on others."""
+        """The sketch that `to_json` wrote; raises ValueError, KeyError or TypeError on others."""
         least = np.frombuffer(base64.b64decode(value["least"], validate=True), "<u8")
         total, rows = int(value["total"], 16), operator.index(value["rows"])
         if rows < len(least) or (rows and not len(least)):
-            raise ValueError("rows without entities, or entities without rows")
+            raise ValueError("rows without persons, or persons without rows")
         if not (np.array_equal(_least(least), least) and 0 <= total < _ALL):
             raise ValueError("hashes that are not ascending and distinct, or a total out of range")
         return cls(least.astype(np.uint64), total, rows)

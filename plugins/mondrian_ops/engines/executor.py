@@ -25,7 +25,7 @@ from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding import choose_recoding, two_phase  # noqa: E402
 from mondrian_ops.algorithms.tds import Level  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
-from mondrian_ops.core.entities import LeafEntities  # noqa: E402
+from mondrian_ops.core.persons import LeafPersons  # noqa: E402
 from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
 from mondrian_ops.engines import fragment  # noqa: E402
 from mondrian_ops.engines.handover import Fragment  # noqa: E402
@@ -265,10 +265,7 @@ def add_counts(total: LeafCounts, table: pa.Table) -> None:
     here = column == -3
     total.cells[leaf[here]] += count_of[here]
     in_leaves, in_cells = (
-        [
-            LeafEntities(met.enough, leaf[column == number], code[column == number])
-            for met in persons
-        ]
+        [LeafPersons(met.enough, leaf[column == number], code[column == number]) for met in persons]
         for number, persons in ((-2, total.persons), (-4, total.cell_persons))
     )
     total.meet(in_leaves, in_cells)

@@ -212,7 +212,7 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
     own = work.read_json(_SKETCH)
     report["ledger"] = {
         "people_by": own["by"],
-        "people": Sketch.from_json(own["sketch"]).entities,
+        "people": Sketch.from_json(own["sketch"]).persons,
         "overlaps": [each._asdict() for each in compared.overlaps],
     }
     for text, _ in compared.findings():

@@ -25,7 +25,7 @@ from mondrian_ops.core.criteria import (
     SensitiveDomain,
     TCloseness,
 )
-from mondrian_ops.core.entities import entities_of
+from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -143,7 +143,7 @@ def test_persons_are_as_they_are_written():
     """A person must not be merged with another, and none is told from it by that either."""
     domain = SensitiveDomain("p", pa.array([" 1", "1"]), np.array([1, 1]), as_written=True)
     assert domain.encode(pa.array(["1", " 1"])).tolist() == [1, 0]
-    persons, codes = entities_of("p", pa.array(["1", " 1", None, ""]))
+    persons, codes = encode_persons("p", pa.array(["1", " 1", None, ""]))
     assert len(set(codes.tolist())) == 4
     privacy = Privacy(KAnonymity(2), (), DistinctPersons("p", 4))
     assert not privacy.kernel([persons]).uncounted.any()

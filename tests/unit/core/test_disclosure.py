@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from examples import examples
 from mondrian_ops.algorithms.planning import persons_met
 from mondrian_ops.core.disclosure import Disclosure
-from mondrian_ops.core.entities import LeafEntities
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.plan import Branch, Leaf, Order, Plan, Router
 from mondrian_ops.core.rounding import Round, round_between
 
@@ -46,7 +46,7 @@ def disclosed(
     persons = None
     if entity is not None:
         met = persons_met(router, router.leaves(places), places, k, table[entity])
-        persons = LeafEntities.nobody(k).added(met[1])
+        persons = LeafPersons.nobody(k).added(met[1])
     return Disclosure.of(plan, orders, k, router.count(places), persons)
 
 

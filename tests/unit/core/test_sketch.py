@@ -29,16 +29,16 @@ def shared(own: set[int], other: set[int]) -> float:
     st.sets(st.integers(0, 2**64 - 1), max_size=50),
     st.integers(0, 50),
 )
-def test_few_entities_are_compared_exactly(own, other, twice):
+def test_few_persons_are_compared_exactly(own, other, twice):
     other |= set(sorted(own)[:twice])
     first, second = (of(np.array(sorted(each), np.uint64)) for each in (own, other))
     assert first.shared_with(second) == (shared(own, other), 0.0)
-    assert first.entities == len(own)
+    assert first.persons == len(own)
 
 
 @pytest.mark.parametrize("overlap", [0, 1_000, 3_000, 9_000, 10_000])
 @pytest.mark.parametrize("others", [2_000, 10_000, 50_000])
-def test_the_share_of_many_entities_errs_as_it_says(overlap, others):
+def test_the_share_of_many_persons_errs_as_it_says(overlap, others):
     own = HASHES[:10_000]
     other = HASHES[10_000 - overlap : 10_000 - overlap + others]
     expected = shared(set(own.tolist()), set(other.tolist()))
@@ -48,10 +48,10 @@ def test_the_share_of_many_entities_errs_as_it_says(overlap, others):
     assert error <= 0.5 / np.sqrt(SIZE * min(1, 10_000 / others)) * 1.1
 
 
-def test_the_number_of_entities_errs_by_a_few_percent():
+def test_the_number_of_persons_errs_by_a_few_percent():
     found = of(HASHES)
     assert len(found.least) == SIZE
-    assert abs(found.entities / len(HASHES) - 1) < 4 / np.sqrt(SIZE)
+    assert abs(found.persons / len(HASHES) - 1) < 4 / np.sqrt(SIZE)
 
 
 def test_a_drop_in_parts_has_the_sketch_of_the_whole_in_any_order():
@@ -147,10 +147,10 @@ def at(*sixteenths: int) -> np.ndarray:
     return np.array(sixteenths, np.uint64) << np.uint64(60)
 
 
-def test_the_number_of_entities_is_told_by_the_last_hash_that_is_kept(monkeypatch):
+def test_the_number_of_persons_is_told_by_the_last_hash_that_is_kept(monkeypatch):
     monkeypatch.setattr(sketch, "SIZE", 4)
-    assert of(at(1, 2, 3, 5, 6, 7)).entities == 10  # 3 of them in 5/16 of the range: 9.6
-    assert of(at(1, 2, 15)).entities == 3
+    assert of(at(1, 2, 3, 5, 6, 7)).persons == 10  # 3 of them in 5/16 of the range: 9.6
+    assert of(at(1, 2, 15)).persons == 3
 
 
 @pytest.mark.parametrize(("few", "tells"), [(ENOUGH, True), (ENOUGH - 1, False)])

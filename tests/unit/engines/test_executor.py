@@ -14,7 +14,7 @@ from limited_runs import limited_run
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.core import errors, limits
-from mondrian_ops.core.entities import LeafEntities
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
@@ -35,12 +35,12 @@ def leaf_counts(draw: st.DrawFn) -> LeafCounts:
     cells = draw(st.integers(0, 9))
     counts_persons = draw(st.booleans())
 
-    def persons(leaves: int) -> list[LeafEntities]:
+    def persons(leaves: int) -> list[LeafPersons]:
         if not counts_persons or not leaves:
             return []
         pairs = draw(st.sets(st.tuples(st.integers(0, leaves - 1), st.integers(-9, 9)), max_size=9))
         leaf, person = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
-        return [LeafEntities.nobody(3).added([LeafEntities(3, leaf, person)])]
+        return [LeafPersons.nobody(3).added([LeafPersons(3, leaf, person)])]
 
     return LeafCounts(
         drawn(leaves),
@@ -56,9 +56,9 @@ def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
     total = LeafCounts(
         np.zeros_like(counts.rows),
         [np.zeros_like(each) for each in counts.sensitive],
-        [LeafEntities.nobody(3) for _ in counts.persons],
+        [LeafPersons.nobody(3) for _ in counts.persons],
         np.zeros_like(counts.cells),
-        [LeafEntities.nobody(3) for _ in counts.cell_persons],
+        [LeafPersons.nobody(3) for _ in counts.cell_persons],
     )
     message = executor.of_table(0, 0, "counts", executor.table_of_counts(counts))
     for _ in range(times):

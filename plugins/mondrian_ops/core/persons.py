@@ -1,8 +1,8 @@
-"""Entities (persons, by the job's ``entity_id``), counted exactly up to k in each leaf of a plan.
+"""Persons, by the job's ``entity_id``: their codes, and their number in each leaf of a plan.
 
-The only question is whether the rows of some leaves belong to k persons. So at most k persons are
-kept per leaf: counts over several leaves are exact up to k, and memory follows k times the leaves,
-not the rows.
+A plan needs to know only whether the rows of some leaves belong to k persons. So at most k persons
+are kept per leaf: counts over several leaves are exact up to k, and memory grows with k times the
+leaves, not with the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import as_array, encode_ranks
 
-__all__ = ["LeafEntities", "entities_of"]
+__all__ = ["LeafPersons", "encode_persons"]
 
 Ints = NDArray[np.int64]
 
@@ -29,12 +29,12 @@ _FIRST_ROWS = 1 << 12
 
 
 @dataclass(frozen=True)
-class LeafEntities:
+class LeafPersons:
     """The persons of each leaf of a plan, up to ``enough`` of them.
 
     ``leaf`` and ``person`` (pairs,) int64 list distinct pairs by ascending leaf. A person is a
     digest of the ``entity_id``, the same in every process. All rows without a value count as one
-    person's, and so do two persons of one digest: never too many are counted.
+    person, and so do persons with equal digests: the count is never too high.
     """
 
     enough: int
@@ -42,27 +42,22 @@ class LeafEntities:
     person: Ints
 
     @classmethod
-    def nobody(cls, enough: int) -> LeafEntities:
+    def nobody(cls, enough: int) -> LeafPersons:
         """No persons."""
         return cls(enough, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
-    def of(cls, enough: int, leaf: Ints, column: pa.Array) -> LeafEntities:
-        """The persons of some rows, each in its ``leaf``."""
-        return next(cls.of_each(enough, [leaf], column))
-
-    @classmethod
     def of_each(cls, enough: int, leaves: Iterable[Ints], column: pa.Array) -> Iterator[Self]:
-        """The persons of the same rows by several ``leaves``, each (rows,)."""
+        """The persons of some rows in each of several trees, whose ``leaves`` are (rows,) each."""
         encoded = as_array(column).dictionary_encode()
         codes = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), 1), _MISSING).to_numpy()
         size = len(encoded.dictionary) + 1
         for leaf in leaves:
             pairs = _pairs(leaf, codes, size, enough)
-            met, place = np.unique(pairs % size, return_inverse=True)
-            yield cls(enough, pairs // size, _digests(encoded.dictionary, met)[place])
+            distinct, place = np.unique(pairs % size, return_inverse=True)
+            yield cls(enough, pairs // size, _digests(encoded.dictionary, distinct)[place])
 
-    def added(self, others: Sequence[LeafEntities]) -> LeafEntities:
+    def added(self, others: Sequence[LeafPersons]) -> LeafPersons:
         """The persons of this and of others."""
         leaf = np.concatenate([self.leaf, *(other.leaf for other in others)])
         person = np.concatenate([self.person, *(other.person for other in others)])
@@ -72,7 +67,7 @@ class LeafEntities:
         is_new[1:] = (leaf[1:] != leaf[:-1]) | (person[1:] != person[:-1])
         leaf, person = leaf[is_new], person[is_new]
         kept = _first(leaf, self.enough)
-        return LeafEntities(self.enough, leaf[kept], person[kept])
+        return LeafPersons(self.enough, leaf[kept], person[kept])
 
     def between(self, first: int, stop: int) -> int:
         """Persons of leaves ``first`` to ``stop`` - 1, exact below ``enough``."""
@@ -84,13 +79,13 @@ class LeafEntities:
         return len(np.unique(self.person[np.isin(self.leaf, list(leaves))]))
 
 
-def entities_of(
+def encode_persons(
     name: str, column: pa.ChunkedArray | pa.Array
 ) -> tuple[SensitiveDomain, NDArray[np.int32]]:
     """The persons of some rows by column ``name``, and a code per row, (rows,) int32.
 
-    The missing value is one person. Codes ascend with values, so that rows have the same order in a
-    fragment as in the whole dataset.
+    The missing value is one person. Codes ascend with values, so that the rows of a fragment have
+    the same order as in the whole dataset.
     """
     codes, values = encode_ranks(as_array(column))
     counts = np.bincount(codes, minlength=len(values) + 1)
@@ -100,14 +95,14 @@ def entities_of(
 
 
 def _pairs(leaf: Ints, codes: Ints, size: int, enough: int) -> Ints:
-    """Ascending numbers of distinct pairs of leaf and code, up to ``enough`` of each leaf.
+    """Ascending keys ``leaf * size + code`` of distinct pairs, up to ``enough`` of each leaf.
 
-    Leaves that reach ``enough`` with the first rows, as most do, need no others.
+    Most leaves reach ``enough`` with the first rows; the other rows of these are left out.
     """
     pairs = np.unique(leaf[:_FIRST_ROWS] * size + codes[:_FIRST_ROWS])
     if len(leaf) > _FIRST_ROWS:
-        met = np.bincount(pairs // size, minlength=int(leaf.max()) + 1) >= enough
-        left = _FIRST_ROWS + np.flatnonzero(~met[leaf[_FIRST_ROWS:]])
+        is_full = np.bincount(pairs // size, minlength=int(leaf.max()) + 1) >= enough
+        left = _FIRST_ROWS + np.flatnonzero(~is_full[leaf[_FIRST_ROWS:]])
         pairs = np.unique(np.concatenate([pairs, leaf[left] * size + codes[left]]))
     return pairs[_first(pairs // size, enough)]
 
@@ -119,19 +114,13 @@ def _first(leaf: Ints, enough: int) -> NDArray[np.bool_]:
 
 
 def _digests(values: pa.Array, codes: Ints) -> Ints:
-    """A digest of the value of value of some codes."""
+    """A digest of the value of each code; 0 for the missing one."""
     is_present = codes != _MISSING
     present = values.take(pa.array(codes[is_present] - 1))
-    if not _is_bytes(present.type):
+    is_bytes = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    if not any(of_type(present.type) for of_type in is_bytes):
         present = present.cast(pa.string()).cast(pa.binary())
     digests = [hashlib.blake2b(value, digest_size=8).digest() for value in present.to_pylist()]
     digest_of = np.zeros(len(codes), np.int64)
     digest_of[is_present] = np.frombuffer(b"".join(digests), "<i8")
     return digest_of
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return any(
-        known(type_)
-        for known in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    )
