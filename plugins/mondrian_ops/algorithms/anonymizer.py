@@ -16,11 +16,11 @@ from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.combinations import Combinations
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.encoding import encode_ranks, without_dictionaries
-from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.plan import Order, orders_of
 from mondrian_ops.core.profile import Profile
 from mondrian_ops.native.classes import shuffle_classes

@@ -25,10 +25,10 @@ from mondrian_ops.core.criteria import (
     SensitiveDomain,
     TCloseness,
 )
-from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.profile import Profiler
 from mondrian_ops.native.class_criteria import T_TREE
 

@@ -14,8 +14,8 @@ from limited_runs import limited_run
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.core import errors, limits
-from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.run import RunLocation
