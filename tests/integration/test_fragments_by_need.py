@@ -64,7 +64,7 @@ def test_the_classes_are_the_same_whatever_is_worthwhile(run, monkeypatch):
 def test_the_report_states_the_rule(run):
     _, report = run("small")
     why = report["partitioning"]["reason"]
-    assert why.startswith("auto: about 0.0 s of work for one core, at least 0.15 s for each")
+    assert why.startswith("auto: about 0.0 s of work for one core, at least 0.15 s per task")
     said = f"multidimensional: 1 fragment, {why}"
     assert said in page.render_html(report)
     assert why not in text.render_text(report)

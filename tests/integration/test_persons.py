@@ -225,7 +225,7 @@ def test_rows_of_fewer_than_k_persons_are_refused(tmp_path, persons, algorithm):
     table = people(500, pa.array(persons, pa.int64()))
     job = {**JOB, "algorithm": algorithm, "partitioning": {"fragments": 3}}
     job["samarati"] = {"max_suppressed": 400}
-    said = r"those of [14] person\(s\) by column 'person', fewer than k = 5; .*lower k"
+    said = r"has [14] person\(s\) by column 'person', fewer than k = 5; .*lower k"
     with pytest.raises(PrivacyError, match=said):
         anonymize(table, job)
     pq.write_table(table, tmp_path / "in.parquet")

@@ -28,7 +28,8 @@ def merge_small(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
 
     def satisfies(leaves: Sequence[int]) -> bool:
         chosen = list(leaves)
-        return counts.are_of(k, chosen) and anonymizer.privacy.holds(
+        has_persons = all(persons.within(chosen) >= k for persons in counts.persons)
+        return has_persons and anonymizer.privacy.holds(
             int(counts.rows[chosen].sum()),
             [column[chosen].sum(axis=0) for column in counts.sensitive],
             anonymizer.domains,
@@ -81,8 +82,8 @@ def merge_split_classes(
     their fragment, whose condition is in the report: so the part of a class in each file must
     satisfy the criteria, too.
 
-    No fragment of more than ``partitioning.max_rows`` rows is made. Returns the plan, the rows of
-    each leaf, and the number of classes of which some fragment still holds too few rows.
+    Fragments are not merged beyond ``partitioning.max_rows`` rows. Returns the plan, the rows of
+    each leaf, and the number of classes that still break a criterion within some fragment.
     """
     leaf = leaf_of(anonymizer, plan, frequencies)
     codes = frequencies.codes()
@@ -110,7 +111,7 @@ def merge_split_classes(
 def _partners(
     classes: NDArray[np.int64], places: NDArray[np.int64], holds: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
-    """Pairs of a fragment with too few rows of a class, and another one with rows of that class.
+    """Pairs of a fragment in which a class breaks a criterion and another one that has the class.
 
     ``classes`` ascend. There is always another one, as a class as a whole satisfies the criteria.
     """
@@ -133,7 +134,7 @@ class _Merging:
         self._leaf_rows = leaf_rows
 
     def merge(self, pairs: Iterable[tuple[int, int]], most: int) -> bool:
-        """Merge pairs of fragments, unless they exceed ``most`` rows; returns whether any was."""
+        """Merge pairs of fragments of up to ``most`` rows together; returns whether any were."""
         merged = False
         for one, two in pairs:
             kept, gone = sorted((int(self.fragment_of[one]), int(self.fragment_of[two])))

@@ -2,8 +2,9 @@
 
 Quantile partitioning cuts one attribute at the quantiles of its ranks (Q_PARTITION, figure 4);
 multidimensional partitioning cuts as Mondrian does (M_PARTITION, figure 5). The source
-doubles the fragments level by level and then gives some workers two; here the largest fragment of
-the sample is cut next: the same fragments for powers of two, better balance for other numbers.
+doubles the fragments level by level and then gives some workers two. Here the largest fragment of
+the sample is cut next, which makes the same fragments for powers of two and more even ones for
+other numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def multidimensional(
     """M_PARTITION: ``fragments`` fragments, and more until none holds over ``most`` rows.
 
     There are fewer, or larger ones, where no further cut is possible, and more where the last cut
-    made several parts.
+    makes several parts.
 
     ``coded`` is the sample, with the criteria scaled to it. Where the sample is the whole dataset,
     and ``cut`` the job's own policy, the fragments are nodes of the centralized tree; else ``cut``
@@ -68,9 +69,9 @@ def multidimensional(
 
 
 def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) -> Plan:
-    """Q_PARTITION: the quantiles of the attribute with most distinct values in the sample.
+    """Q_PARTITION: the quantiles of the attribute with the most distinct values in the sample.
 
-    Raises JobError, naming the largest possible number, when the attribute has too few.
+    Raises JobError, which names the largest possible number, where it has too few.
     """
     distinct = [np.count_nonzero(np.bincount(column)) for column in coded.rows.codes]
     a = int(np.argmax(distinct))
@@ -83,9 +84,9 @@ def quantile(coded: CodedRows, attributes: Sequence[Attribute], fragments: int) 
             if _quantiles(ranks, n) is not None
         )
         raise JobError(
-            f"partitioning.fragments: {fragments} quantiles of {attributes[a].name!r}, the column "
-            f"with most distinct values, do not differ; at most {possible} fragment(s) are "
-            "possible, or use strategy: multidimensional"
+            f"partitioning.fragments: column {attributes[a].name!r}, the one with the most "
+            f"distinct values, cannot be cut into {fragments} quantiles; ask for at most "
+            f"{possible} fragment(s), or use strategy: multidimensional"
         )
     nodes: list[Branch | None] = [None]
     ranges = [(0, 0, len(cuts))]

@@ -30,8 +30,8 @@ __all__ = [
     "Draft",
     "LeafCounts",
     "Slots",
-    "check_attainable",
     "check_persons",
+    "choose_fragments",
     "chosen_rows",
     "counts_of",
     "disclosure",
@@ -40,7 +40,6 @@ __all__ = [
     "leaf_of",
     "persons_met",
     "sample_size",
-    "worthwhile",
 ]
 
 Hierarchies = Mapping[str, Hierarchy]
@@ -48,8 +47,8 @@ Hierarchies = Mapping[str, Hierarchy]
 PILOT_ROWS = 20_000
 """Rows on which cut policies are compared."""
 
-# Fragments of the sample and of the whole differ in size, by some 5 % if they have so many rows in
-# the sample: with a margin of four times that below `max_rows`, hardly any fragment is larger.
+# With so many rows of the sample in it, the size of a fragment is estimated to some 5 %: a margin
+# of four times that keeps nearly all fragments below `max_rows`.
 _ROWS_PER_LIMIT = 400
 _ROOM = 0.8
 
@@ -68,7 +67,7 @@ class Slots:
 class Draft:
     """The decisions before the whole dataset is counted against the plan.
 
-    ``cut`` describes the cut policy of all fragments. ``fragments`` is how many are wanted and, if
+    ``cut`` describes the cut policy of all fragments. ``fragments`` is the number to aim at and, if
     the job leaves it open, ``reason`` says why; ``sample_rows`` is the size of the sample that the
     plan was made from.
     """
@@ -99,7 +98,7 @@ class Draft:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Draft:
-        """The draft that `to_table` gave."""
+        """The draft that `to_table` wrote."""
         decided = json.loads(table.schema.metadata[b"draft"])
         plan = Plan.from_json(decided.pop("plan"))
         return cls(profile=Profile.from_table(table), plan=plan, **decided)
@@ -112,7 +111,7 @@ class LeafCounts:
     ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
     ``persons`` has one entry, the persons up to k, if the job counts them, else none. ``cells``
     (cells,) int64 counts rows in the cells of the plan's `Router`, numbered through all columns;
-    ``cell_persons`` are the persons of each.
+    ``cell_persons`` has the persons of the cells, likewise.
     """
 
     rows: NDArray[np.int64]
@@ -139,25 +138,23 @@ class LeafCounts:
         for total, part in zip(self.sensitive, other.sensitive, strict=True):
             total += part
         self.cells[:] += other.cells
-        self.meet(other.persons, other.cell_persons)
+        self.add_persons(other.persons, other.cell_persons)
 
-    def meet(self, in_leaves: Sequence[LeafPersons], in_cells: Sequence[LeafPersons]) -> None:
+    def add_persons(
+        self, in_leaves: Sequence[LeafPersons], in_cells: Sequence[LeafPersons]
+    ) -> None:
         """Add the persons of another part."""
         self.persons[:] = [persons.added(in_leaves) for persons in self.persons]
         self.cell_persons[:] = [persons.added(in_cells) for persons in self.cell_persons]
-
-    def are_of(self, persons: int, leaves: Sequence[int]) -> bool:
-        """Whether some leaves have rows of so many persons; true where persons do not count."""
-        return all(met.within(leaves) >= persons for met in self.persons)
 
 
 def sample_size(job: Job, rows: int) -> int:
     """Rows of the sample, by the job's rate, ``min_sample`` and what ``max_rows`` needs."""
     options = job.partitioning
-    wanted = max(1, round(options.sample * rows), options.min_sample)
+    size = max(1, round(options.sample * rows), options.min_sample)
     if options.max_rows < rows:
-        wanted = max(wanted, -(-rows * _ROWS_PER_LIMIT // options.max_rows))
-    return rows if options.sample >= 1.0 else min(wanted, rows)
+        size = max(size, -(-rows * _ROWS_PER_LIMIT // options.max_rows))
+    return rows if options.sample >= 1.0 else min(size, rows)
 
 
 def chosen_rows(rows: int, size: int, seed: int) -> NDArray[np.int64]:
@@ -176,25 +173,27 @@ def draft(
     pilot: pa.Table,
     slots: Slots = Slots(),
 ) -> Draft:
-    """Choose the cut on the ``pilot`` rows and plan the fragments on the ``sample``.
+    """Choose the cut policy on the ``pilot`` rows and plan the fragments on the ``sample``.
 
     ``slots`` is the room for fragments, if the job leaves their number open.
 
-    Raises PrivacyError where the dataset as a whole breaks a criterion.
+    Raises PrivacyError where the dataset as a whole breaks a criterion, InputError where no
+    quasi-identifier distinguishes any two rows, and JobError where the column has too few values
+    for the quantiles.
     """
     cut = choose_policy(job, profile, hierarchies, pilot)
     anonymizer = Anonymizer(job, profile, hierarchies, policy_of(cut))
-    check_attainable(anonymizer)
-    fragments, reason = worthwhile(job, profile.rows, cut["seconds"], slots)
+    _check_attainable(anonymizer)
+    fragments, reason = choose_fragments(job, profile.rows, cut["seconds"], slots)
     plan = _planned(anonymizer, sample, pilot, fragments)
     return Draft(profile, cut, plan, sample.num_rows, fragments, reason)
 
 
-def worthwhile(job: Job, rows: int, seconds: float, slots: Slots) -> tuple[int, str]:
-    """How many fragments are wanted and, if the job leaves it open, why.
+def choose_fragments(job: Job, rows: int, seconds: float, slots: Slots) -> tuple[int, str]:
+    """The number of fragments to aim at and, if the job leaves it open, the reason.
 
-    As many as there is room for, if each has work for as long as it takes to start. Cutting takes
-    ``seconds`` of one core.
+    There are as many as ``slots`` has room for, if the work of each takes at least as long as its
+    start. Cutting takes ``seconds`` of one core.
     """
     requested = job.partitioning.fragments
     if requested != "auto":
@@ -202,7 +201,7 @@ def worthwhile(job: Job, rows: int, seconds: float, slots: Slots) -> tuple[int, 
     values = rows * (len(job.quasi_identifiers) + len(job.sensitive))
     work = seconds + values * _VALUE_S
     fragments = max(1, min(slots.most, int(work / slots.start_s)))
-    how = f"auto: about {work:.1f} s of work for one core, at least {slots.start_s:g} s for each"
+    how = f"auto: about {work:.1f} s of work for one core, at least {slots.start_s:g} s per task"
     return fragments, f"{how}, at most {slots.most} of them"
 
 
@@ -225,10 +224,10 @@ def _planned(anonymizer: Anonymizer, sample: pa.Table, pilot: pa.Table, requeste
         return partitioning.multidimensional(
             coded, anonymizer.attributes, requested, anonymizer.cut, most
         )
-    return _drawn(anonymizer, sample, pilot, requested, fragments, most)
+    return _sampled_plan(anonymizer, sample, pilot, requested, fragments, most)
 
 
-def _drawn(
+def _sampled_plan(
     anonymizer: Anonymizer,
     sample: pa.Table,
     pilot: pa.Table,
@@ -236,7 +235,7 @@ def _drawn(
     fragments: int,
     most: int,
 ) -> Plan:
-    """The plan by a sample: fragments of like size or, if the ``pilot`` loses less, by gain."""
+    """The plan by a sample: fragments of like size or, where the ``pilot`` loses less, by gain."""
     job, rows = anonymizer.job, anonymizer.profile.rows
 
     def cut_by(greedy: str, least: int) -> Plan:
@@ -267,13 +266,14 @@ def _loss_within(anonymizer: Anonymizer, plan: Plan, pilot: pa.Table) -> float:
 
 def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> NDArray[np.int64]:
     """The leaf of each combination of codes, (combinations,)."""
-    if plan.leaves == 1:
-        return np.zeros(len(frequencies.rows), np.int64)
-    return Router(plan, anonymizer.orders).route(_combined(anonymizer, plan, frequencies))
+    router = Router(plan, anonymizer.orders)
+    return _routed(router, anonymizer, plan, frequencies)[1]
 
 
-def _combined(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> pa.Table:
-    """The columns that a plan cuts, with one row per combination of codes."""
+def _routed(
+    router: Router, anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The places, (combinations, columns), and the leaf, (combinations,), of each combination."""
     columns = {
         each.name: pa.DictionaryArray.from_arrays(
             pa.array(codes.astype(np.int32) - 1, mask=codes == 0), each.leaves
@@ -281,7 +281,10 @@ def _combined(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> 
         for each, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
         if each.name in plan.columns
     }
-    return pa.table(columns)
+    places = router.place(pa.table(columns))
+    if not columns:  # such a table has no rows
+        return places, np.zeros(len(frequencies.rows), np.int64)
+    return places, router.leaves(places)
 
 
 def known_counts(
@@ -289,8 +292,8 @@ def known_counts(
 ) -> LeafCounts | None:
     """The counts of a plan's leaves, if the profile determines them; None: rows must be read.
 
-    ``frequencies``: those of the whole dataset, where columns are recoded as a whole; called only
-    if needed.
+    ``frequencies`` is called only where columns are recoded as a whole; it returns the counts of
+    the whole dataset.
     """
     if plan.leaves == 1 and anonymizer.job.entity_id is None:
         return LeafCounts(
@@ -304,22 +307,26 @@ def counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> 
     """The counts of a plan's leaves, by the ``frequencies`` of the whole dataset."""
     router = Router(plan, anonymizer.orders)
     counts = LeafCounts.zeros(router, plan.leaves, anonymizer)
-    places = router.place(_combined(anonymizer, plan, frequencies))
-    leaf = router.leaves(places) if plan.columns else np.zeros(len(frequencies.rows), np.int64)
+    places, leaf = _routed(router, anonymizer, plan, frequencies)
     np.add.at(counts.rows, leaf, frequencies.rows)
     counts.cells[:] = router.count(places, frequencies.rows)
     counted = frequencies.codes(len(anonymizer.attributes))
     for column, codes in zip(counts.sensitive, counted, strict=False):  # persons come last
         np.add.at(column, (leaf, codes), frequencies.rows)
     if counts.persons:
-        counts.meet(*persons_met(router, leaf, places, anonymizer.job.k, pa.array(counted[-1])))
+        counts.add_persons(
+            *persons_met(router, leaf, places, anonymizer.job.k, pa.array(counted[-1]))
+        )
     return counts
 
 
 def persons_met(
     router: Router, leaf: NDArray[np.int64], places: NDArray[np.int32], k: int, column: pa.Array
 ) -> tuple[list[LeafPersons], list[LeafPersons]]:
-    """The persons of some rows, up to k: of each leaf, and of each cell."""
+    """The persons of some rows, up to k, in each leaf and in each cell.
+
+    ``leaf`` (rows,) and ``places`` (rows, columns) are from ``router``; ``column`` has the persons.
+    """
     in_leaves, *in_cells = LeafPersons.of_each(k, [leaf, *router.numbered(places)], column)
     return [in_leaves], in_cells
 
@@ -334,31 +341,30 @@ def check_persons(job: Job, persons: int) -> None:
     """Refuse a dataset of fewer than k persons, however many rows they have."""
     if persons < job.k:
         raise PrivacyError(
-            f"entity_id: the rows of the input are those of {persons} person(s) by column "
-            f"{job.entity_id!r}, fewer than k = {job.k}; no release of them can be k-anonymous, "
-            "lower k or wait for more persons"
+            f"entity_id: the input has {persons} person(s) by column {job.entity_id!r}, fewer than "
+            f"k = {job.k}; lower k or wait for more persons"
         )
 
 
-def _check_told_apart(profile: Profile, job: Job) -> None:
-    """Refuse quasi-identifiers that are all constant: any k is reached, and protects nobody."""
+def _check_distinguishing(profile: Profile, job: Job) -> None:
+    """Refuse quasi-identifiers that are all constant: any k is reached, but protects nobody."""
     if len(profile.constant) < len(job.quasi_identifiers):
         return
     listed = ", ".join(map(repr, profile.constant))
     raise InputError(
-        f"quasi_identifiers: all rows have the same value in every one ({listed}), so nobody is "
-        "told apart by them and k protects nothing; name the columns that others may know about a "
+        f"quasi_identifiers: all rows have the same value in every one ({listed}), so they "
+        "distinguish nobody and k protects nothing; name the columns that others may know about a "
         "person"
     )
 
 
-def check_attainable(anonymizer: Anonymizer) -> None:
-    """Refuse criteria that the dataset as a whole breaks: then no part of it could satisfy them.
+def _check_attainable(anonymizer: Anonymizer) -> None:
+    """Refuse criteria that the dataset as a whole breaks: no partition of it can satisfy them.
 
-    Raises PrivacyError, or InputError where no quasi-identifier tells any two rows apart.
+    Raises PrivacyError, or InputError where no quasi-identifier distinguishes any two rows.
     """
     job, privacy, domains = anonymizer.job, anonymizer.privacy, anonymizer.domains
-    _check_told_apart(anonymizer.profile, job)
+    _check_distinguishing(anonymizer.profile, job)
     remedy = privacy.remedy_for_missing(domains)
     for domain in domains:
         distinct = domain.distinct + (domain.missing and job.missing_sensitive == "value")
@@ -371,8 +377,7 @@ def check_attainable(anonymizer: Anonymizer) -> None:
         return  # without some of its rows it may satisfy them
     counts = [domain.counts for domain in domains]
     if not privacy.holds(anonymizer.profile.rows, counts, domains):
-        asked = "; ".join(privacy.describe())
         raise PrivacyError(
-            f"the dataset as one class does not satisfy what is asked ({asked}), so no release of "
-            f"it can; ask for less{remedy}"
+            f"all rows as one equivalence class do not satisfy {'; '.join(privacy.describe())}, so "
+            f"no release can; lower k or l, or raise t{remedy}"
         )

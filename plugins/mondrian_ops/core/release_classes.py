@@ -1,8 +1,8 @@
 """The equivalence classes of a release: runs of equal rows, grouped by sorting their keys.
 
-The count is exact. Equal values have equal codes, and equal combinations of codes equal 64-bit keys
-by mixed radix; where the radices would overflow 64 bits, the keys so far are replaced by their
-ranks. Rows are not hashed, so no two combinations are ever taken for one.
+The count is exact. Equal values have equal codes, and each combination of codes has its own 64-bit
+key by mixed radix; where the radices would overflow 64 bits, the keys so far are replaced by their
+ranks. Nothing is hashed, so different combinations never count as one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def classes_of(
 def group_classes(
     pieces: list[CountedClasses], radices: Sequence[int], pair_radices: Sequence[int]
 ) -> CountedClasses:
-    """Join the classes whose codes are all equal; they come out by ascending codes.
+    """Join the classes whose codes are all equal; the result has ascending codes.
 
     Empties the list and frees its arrays column by column: the classes of 100 million rows take
     gigabytes, which must not be in memory several times.
@@ -117,8 +117,8 @@ def _group_pairs(
 ) -> CountedPairs:
     """The pairs of joined classes. Empties the list.
 
-    ``ends`` (pieces,) count the classes of the pieces, one after another; in ``order`` (classes,)
-    they are sorted, and those from one of ``starts`` to the next are joined.
+    ``ends`` (pieces,): where the classes of each piece end, numbered through. ``order`` (classes,)
+    sorts them; those from one of ``starts`` to the next are joined.
     """
     before = np.concatenate([[0], ends[:-1]])
     of_class = np.concatenate(
@@ -127,7 +127,7 @@ def _group_pairs(
     codes = np.concatenate([piece.codes for piece in pieces])
     counts = np.concatenate([piece.counts for piece in pieces])
     pieces.clear()
-    # Every class has rows, so it has pairs, which stand beside each other.
+    # Every class has rows, so it has pairs, which are adjacent.
     firsts = np.flatnonzero(np.diff(of_class, prepend=-1))
     del of_class
     lengths = np.diff(firsts, append=len(codes))[order]
@@ -138,7 +138,7 @@ def _group_pairs(
     del moved
     joined = np.diff(starts, append=len(order))
     of_class = np.repeat(np.repeat(np.arange(len(starts)), joined), lengths)
-    if len(starts) == len(order):  # none was joined
+    if len(starts) == len(order):  # no two were equal
         return CountedPairs(of_class, codes, counts)
     return _counted_pairs(of_class, codes, counts, len(starts), radix)
 
@@ -192,7 +192,7 @@ def _keys(columns: Iterable[NDArray[Any]], radices: Sequence[int], rows: int) ->
 def _runs(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
     """The order that sorts the keys, and where in it each run of equal keys starts.
 
-    The sort is stable, as it then merges pieces that are sorted already, such as the parts.
+    A stable sort merges pieces that are sorted already, such as the parts.
     """
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]

@@ -1,7 +1,7 @@
-"""Counting a release as it was written: its equivalence classes, and the values within them.
+"""Counts a release as it was written: its equivalence classes, and the values within them.
 
-It reads the rows of the parts only, and knows nothing of how they were cut. `release_values` says
-which values are equal, `release_classes` which rows are one class.
+It reads only the rows of the parts and knows nothing of how they were cut. `release_values` decides
+which values are equal, `release_classes` which rows form one class.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 Part: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 
 _PENDING = 2_000_000  # classes of parts kept apart before they are merged
-_SLICE = 1 << 17  # rows encoded at once, whose arrays stay in the caches
+_SLICE = 1 << 17  # rows encoded at once: their arrays fit into the caches
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class ReleaseCount:
     Attributes:
         rows: of all parts.
         class_sizes: (classes,) int64, rows of each equivalence class.
-        first_rows: (classes,) int64, a row of each class, counted through the parts.
+        first_rows: (classes,) int64, a row of each class, numbered through all parts.
         quasi_identifiers: the columns that define the classes.
         sensitive: by sensitive column.
         persons: (classes,) int64, distinct persons of each class; None where they were not counted.
-        identifiers: by published identifier, whether all rows have the same value, or none.
+        identifiers: by published identifier, whether all rows have the same value or none.
         columns: all columns of the release.
         parts: (name, first row) of each part.
     """
@@ -104,7 +104,7 @@ class ReleaseCount:
 
     @property
     def persons_histogram(self) -> list[tuple[int, int, int]] | None:
-        """(persons, number of classes with so many, rows of these), by ascending persons."""
+        """(persons, number of classes of so many persons, rows of these), by ascending persons."""
         if self.persons is None:
             return None
         persons, place = np.unique(self.persons, return_inverse=True)
@@ -133,7 +133,7 @@ class ReleaseCount:
         return self.rows / self.classes / k if self.classes else 0.0
 
     def locate(self, number: int) -> tuple[str, int]:
-        """(part, row within it) of a row of class ``number``, for somebody to look at."""
+        """(part, row within it) of a row of class ``number``, to look it up in the release."""
         row = int(self.first_rows[number])
         part = bisect_right(self.parts, row, key=lambda part: part[1]) - 1
         name, start = self.parts[part]
@@ -181,16 +181,16 @@ class ReleaseCounter:
     def count(
         self, part: Part, name: str = "", persons: pa.ChunkedArray[Any] | None = None
     ) -> CountedPart:
-        """Count one part. The counter does not change, so threads may count several parts.
+        """Count one part. The counter does not change, so threads may count parts concurrently.
 
         Args:
             part: a table, or its batches, of which there is one at least.
-            name: its file's, for messages.
-            persons: of each row the person that it belongs to.
+            name: that of its file, for messages.
+            persons: the person of each row.
 
         Raises:
             PrivacyError: a column to count is missing, duplicate, or of a type whose values
-                cannot be compared; or there is no person, or more than one, per row.
+                cannot be compared; or the number of persons is not that of the rows.
         """
         rows, pieces, columns = 0, list[CountedClasses](), tuple[str, ...]()
         values = [each.empty() for each in self._values]
@@ -216,13 +216,13 @@ class ReleaseCounter:
         """Merge the count of one part.
 
         Raises:
-            PrivacyError: its columns are not those of the parts before, or not of their types.
+            PrivacyError: its columns or their types differ from those of the parts before.
         """
         if self._columns not in (None, part.columns):
             where = f"{part.name}: " if part.name else ""
             raise PrivacyError(
-                f"{where}its columns are not those of the parts before; "
-                "the release cannot be checked"
+                f"{where}its columns differ from those of the other parts; the release cannot be "
+                "checked"
             )
         self._columns = part.columns
         for name, identifier in part.identifiers.items():
@@ -270,7 +270,7 @@ class ReleaseCounter:
         where = f"{name}: " if name else ""
         for column in (*self._quasi, *self._sensitive):
             if columns.count(column) != 1:
-                state = "missing" if column not in columns else "there more than once"
+                state = "missing" if column not in columns else "duplicate"
                 raise PrivacyError(
                     f"{where}column {column!r} is {state}; the release cannot be checked"
                 )
@@ -280,15 +280,15 @@ class ReleaseCounter:
         if not self._pending:
             return
         pieces = [self._merged, *self._pending]
-        del self._merged  # so that grouping can free it
+        del self._merged  # so that `group_classes` can free it
         self._pending = []
         self._merged = self._group(pieces, self._values)
 
     def _recoded(self, part: CountedPart) -> CountedClasses:
-        """The classes of a part in the codes of the counter, its rows numbered on."""
+        """The classes of a part in the codes of the counter, its rows numbered through."""
         of_part = [
-            known.codes_of(each.known)
-            for known, each in zip(self._values, part.values, strict=True)
+            values.codes_of(values_of_part.known)
+            for values, values_of_part in zip(self._values, part.values, strict=True)
         ]
         # `codes_of` puts the missing value last; its code is 0.
         of_part = [np.roll(codes, 1) for codes in of_part]
@@ -347,15 +347,10 @@ def _sensitive_count(values: ColumnValues, pairs: CountedPairs) -> SensitiveCoun
 
 
 def _batches(part: Part) -> Iterable[pa.RecordBatch]:
-    """The batches of a part, one without rows where it has none."""
+    """The batches of a part; of a table without rows an empty one."""
     if not isinstance(part, pa.Table):
         return part
-    return part.to_batches() or [_without_rows(part.schema)]
-
-
-def _without_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """A batch without rows."""
-    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
+    return part.to_batches() or [pa.RecordBatch.from_pylist([], part.schema)]
 
 
 def _persons_of(
@@ -368,6 +363,6 @@ def _persons_of(
 
 def _unknown_persons(name: str) -> PrivacyError:
     return PrivacyError(
-        f"{name or 'a part'}: the person of some of its rows is not known, so persons cannot be "
-        "counted; run again from the partition task"
+        f"{name or 'a part'}: the person of some rows is unknown, so persons cannot be counted; "
+        "run again from the partition task"
     )

@@ -1,8 +1,8 @@
 """The values of a release as a reader sees them: which are equal, and which are missing.
 
-Verification compares published values by this module only, and shares none of the code that encoded
-them. Texts of sensitive columns are equal if a reader sees the same text, and missing if a reader
-sees none.
+Verification compares published values by this module only and shares no code with the encoding.
+Texts of sensitive columns are equal if a reader sees the same text, and missing if a reader sees
+none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ColumnValues:
         self._read = read
 
     def empty(self) -> ColumnValues:
-        """For the same column, without values."""
+        """Values of the same column, none yet."""
         return ColumnValues(self.name, self._nan_is_missing, self._read)
 
     @property
@@ -61,14 +61,14 @@ class ColumnValues:
         return len(self.known) + 1
 
     def encoded(self, column: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
-        """The column as indices into a dictionary of values, in which equal ones may occur."""
+        """The column as indices into a dictionary, which may have equal values."""
         with self._comparable(column):
             return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
     def codes_of(self, values: pa.Array[Any]) -> NDArray[Any]:
-        """(values + 1,) unsigned codes of some values, last that of the missing one.
+        """(values + 1,) unsigned codes of some values; the last is that of the missing value.
 
-        Equal values have equal codes; new values are added to the known ones.
+        Equal values have equal codes; new values are added to `known`.
         """
         with self._comparable(values):
             values = _canonical(values, self._nan_is_missing)
@@ -108,7 +108,7 @@ class ColumnValues:
 
 
 class IdentifierValues(ColumnValues):
-    """The values of a published identifier: one if it is redacted, so at most two are kept."""
+    """The values of a published identifier: two suffice to show that it is not redacted."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -123,7 +123,7 @@ class IdentifierValues(ColumnValues):
     def add(self, column: pa.Array[Any]) -> None:
         """Add some rows."""
         self.is_published = True
-        if self.is_blank and len(column):  # else two values are known already
+        if self.is_blank and len(column):
             encoded = self.encoded(column)
             codes = self.codes_of(encoded.dictionary).take(places(encoded))
             self._distinct.update((int(codes.min()), int(codes.max())))
@@ -139,7 +139,7 @@ class IdentifierValues(ColumnValues):
 
 
 def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[Any]:
-    """(rows,) places in the column's dictionary; of a missing value the place behind its last."""
+    """(rows,) places in the column's dictionary; a missing value has the place after the last."""
     indices = column.indices
     if indices.null_count:
         indices = indices.cast(pa.int64()).fill_null(len(column.dictionary))
@@ -148,7 +148,7 @@ def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[Any]:
 
 
 def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:
-    """The values with one form for equal ones: text of one type, one zero, one NaN."""
+    """The values, equal ones in one form: texts of one type, one zero, one NaN."""
     if pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
         return values.cast(pa.large_string())
     if not pa.types.is_floating(values.type):
@@ -160,7 +160,7 @@ def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:
 
 
 def as_read(text: str) -> str | None:
-    """The text that a reader sees, the same for texts that look alike; None: nothing is seen.
+    """The text that a reader sees, the same for texts that look alike; None if it shows nothing.
 
     Invisible characters are left out, the rest is in Unicode's form NFKC, and words are one space
     apart.
@@ -172,7 +172,7 @@ def as_read(text: str) -> str | None:
 
 
 def _all_read(values: pa.Array[Any]) -> pa.Array[Any]:
-    """`as_read` of each text; fast where all are plain words of ASCII."""
+    """`as_read` of each text; texts of plain ASCII words only are returned as they are."""
     plain = pc.match_substring_regex(values, r"^[!-~]+( [!-~]+)*$")
     if pc.all(plain).as_py() is not False:
         return values

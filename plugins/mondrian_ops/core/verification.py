@@ -1,8 +1,8 @@
 """Whether a release may be published: the job's requirements, checked on the release as written.
 
-This module shares no code with the cutting. It implements the papers' definitions anew, on the
-counts of :mod:`mondrian_ops.core.release_count`, and checks every requirement on every class.
-l-diversity does not count the missing value of a sensitive column, unless the job says
+This module shares no code with the cutting. It implements the papers' definitions a second time, on
+the counts of :mod:`mondrian_ops.core.release_count`, and checks every requirement on every class.
+l-diversity does not count the missing value of a sensitive column, unless the job has
 ``missing_sensitive: value``; for t-closeness it is one value like any other.
 """
 
@@ -54,8 +54,8 @@ class Verdict:
 
     Attributes:
         passed: the release may be published.
-        achieved: ``k``; ``l``, by the job's definition, of the sensitive column that has least;
-            ``t``, where the job requires it, of the column that has most.
+        achieved: ``k``; ``l``, by the job's definition, of the sensitive column with the lowest;
+            ``t``, where the job requires it, of the column with the highest.
         checked: the requirements, one line each.
         failures: one line each, with numbers and sizes of classes, but no values.
     """
@@ -84,7 +84,7 @@ def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
             names.append(name)
         elif not has_bounds:
             raise PrivacyError(
-                f"quasi-identifier {name!r} is no column of the release"
+                f"quasi-identifier {name!r} is not a column of the release"
                 f"{did_you_mean(name, columns)}; the release cannot be checked"
             )
     return tuple(names)
@@ -93,7 +93,10 @@ def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
 def counter_of(job: Job, columns: Sequence[str], rows_only: bool = False) -> ReleaseCounter:
     """A counter of a release with these columns, for :func:`check` with this job.
 
-    ``rows_only``: the person of each row is no longer known.
+    ``rows_only``: count no persons, as in a release that is checked without its source.
+
+    Raises:
+        PrivacyError: a quasi-identifier is not among ``columns``.
     """
     with_persons = job.entity_id is not None and not rows_only
     names = published_columns(job, columns)
@@ -121,11 +124,11 @@ def check(
         return Verdict(False, {}, (), ("the release has no rows",))
     requirements = _requirements(count, job, hierarchies or {}, rows_only)
     failures = _wrong_columns(count, job)
-    failures += [text for each in requirements if (text := each.failure(count))]
+    failures += filter(None, (requirement.failure(count) for requirement in requirements))
     return Verdict(
         passed=not failures,
         achieved=_achieved(requirements),
-        checked=tuple(each.name for each in requirements if each.level is not None),
+        checked=tuple(r.name for r in requirements if r.level is not None),
         failures=tuple(failures),
     )
 
@@ -149,7 +152,7 @@ class _Requirement(NamedTuple):
         return value
 
     def failure(self, count: ReleaseCount) -> str | None:
-        """The text of a failure; None: every class satisfies the requirement."""
+        """The text of a failure; None where every class satisfies the requirement."""
         if self.level is None:
             return None
         if self.at_most:
@@ -173,12 +176,15 @@ def _requirements(
     requirements = [_anonymity(count, job, rows_only)]
     for name in job.sensitive:
         if name not in count.sensitive:
-            raise PrivacyError(f"sensitive column {name!r} was not counted")
+            raise PrivacyError(
+                f"sensitive column {name!r} was not counted; the release cannot be checked"
+            )
         sensitive = count.sensitive[name]
         title = f"{_DIVERSITY_TITLES[job.diversity]} of {name}, "
         if job.diversity == "recursive":
             title += f"c = {job.c:g}, "
-        title += f"l = {job.l:g}" if job.l is not None else "not asked for"
+        if job.l is not None:
+            title += f"l = {job.l:g}"
         if job.missing_sensitive == "value":
             title += ", missing values counted as one"
             counted, sizes = sensitive, count.class_sizes
@@ -279,7 +285,7 @@ def _recursive(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
     before = np.cumsum(counts) - counts
     tails = sizes[classes] - (before - before[first])  # r_l + ... + r_m at the l-th
     enough = counts[first] < c * tails
-    # Tails only fall, so the number of l that hold is the greatest that does.
+    # Tails only fall, so the number of valid l is the greatest one.
     return np.bincount(classes, weights=enough, minlength=len(sizes)).astype(np.int64)
 
 
@@ -320,7 +326,7 @@ def _distance(
 def _equal(classes: Measure, codes: Measure, counts: Measure, sizes: Measure) -> Floats:
     """Half the sum of differences of shares (section 5.2, equal distance).
 
-    A pair of class and code may occur more than once; its counts add up.
+    The counts of a pair of class and code that occurs more than once add up.
     """
     whole = np.bincount(codes, weights=counts) / sizes.sum()
     values = len(whole)
@@ -347,7 +353,7 @@ def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
     start = rank[sensitive.codes][order]
     _, first = np.unique(classes, return_index=True)
     stop = np.roll(start, -1)
-    stop[first - 1] = ranks  # of the last pair of each class, which is before the next's first
+    stop[first - 1] = ranks  # the last pair of each class precedes the first of the next
     cumulated = np.cumsum(counts)
     p = (cumulated - (cumulated[first] - counts[first])[classes]) / sizes[classes]
     totals = np.zeros(ranks)
@@ -387,7 +393,7 @@ def _hierarchical(
     unknown = sum(value not in leaf_of for value, times in occurring if times)
     if unknown:
         raise PrivacyError(
-            f"t-closeness of {name!r}: {unknown} of its values are no leaves of "
+            f"t-closeness of {name!r}: {unknown} of its values are not leaves of "
             f"{hierarchy.name}; add them to the file"
         )
     missing = len(leaf_of)

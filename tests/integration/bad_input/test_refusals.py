@@ -110,7 +110,7 @@ JOBS: dict[str, tuple[dict[str, Any], type[MondrianOpsError], tuple[str, ...]]] 
     "a recursive diversity that the data has not": (
         {"l": 2, "diversity": "recursive", "c": 0.5},
         PrivacyError,
-        ("recursive", "illness", "ask for less"),
+        ("recursive", "illness", "lower k or l"),
     ),
     "unknown quasi-identifier": (
         {"quasi_identifiers": ["agee"]},

@@ -200,7 +200,7 @@ def test_an_error_says_nothing_of_missing_values_where_there_are_none():
     table = pa.table({"q": [1, 2, 3], "s": ["flu"] * 3, "other": ["x", "y", None]})
     with pytest.raises(PrivacyError, match=r"choose another column$"):
         drafted(job_of(["q"], {}, l=2, sensitive=["s"]), table)
-    with pytest.raises(PrivacyError, match=r"ask for less$"):
+    with pytest.raises(PrivacyError, match=r"raise t$"):
         drafted(job_of(["q"], {}, k=4, t=0.1, sensitive=["other"]), table)
 
 
@@ -227,9 +227,9 @@ def test_fragments_are_merged_until_enough_of_their_values_are_there():
 
 
 def test_threads_start_at_once():
-    found, why = planning.worthwhile(job_of(["q0"], {}), 1000, 0.2, planning.Slots(8, 0.05))
+    found, why = planning.choose_fragments(job_of(["q0"], {}), 1000, 0.2, planning.Slots(8, 0.05))
     assert found == 4
-    assert "at least 0.05 s for each" in why
+    assert "at least 0.05 s per task" in why
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_threads_start_at_once():
 )
 def test_fragments_are_as_many_as_have_work_and_run_at_once(rows, seconds, slots, fragments):
     job = job_of(["q0", "q1"], {})
-    found, why = planning.worthwhile(job, rows, seconds, planning.Slots(slots))
+    found, why = planning.choose_fragments(job, rows, seconds, planning.Slots(slots))
     assert found == fragments
     assert why.startswith("auto: about ") and why.endswith(f", at most {slots} of them")
     asked = job_of(["q0", "q1"], {"fragments": 5})
-    assert planning.worthwhile(asked, rows, seconds, planning.Slots(slots)) == (5, "")
+    assert planning.choose_fragments(asked, rows, seconds, planning.Slots(slots)) == (5, "")
