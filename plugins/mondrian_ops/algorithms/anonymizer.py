@@ -1,4 +1,4 @@
-"""From rows to the rows of a release: encode, cut, generalize, measure."""
+"""Rows become the rows of a release: they are encoded, cut, generalized and measured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Released(NamedTuple):
-    """Some rows as they are released, with their figures.
+    """Some rows in their released form, with their figures.
 
     ``summary`` has rows, suppressed rows, classes as cut, sums of DP and NCP, and by attribute sums
     of NCP and LM and counts of rows published exactly and as "*". ``persons`` is the person of each
@@ -72,7 +72,7 @@ class Anonymizer:
 
     @property
     def trees(self) -> list[TreeAttribute]:
-        """The quasi-identifiers where columns are recoded as a whole: then all are trees."""
+        """The quasi-identifiers, where columns are recoded as a whole: all are trees then."""
         return [each for each in self.attributes if isinstance(each, TreeAttribute)]
 
     @property
@@ -129,8 +129,8 @@ class Anonymizer:
     ) -> Released:
         """The released form of ``table``, class by class.
 
-        ``recoding`` is that of the dataset, where columns are recoded as a whole; else the rows are
-        cut on so many ``cores``.
+        ``recoding`` is that of the dataset, where columns are recoded as a whole. Without one, the
+        rows are cut in up to ``cores`` threads.
         """
         if recoding is None:
             rows = self.encode(table)
@@ -185,9 +185,9 @@ class Anonymizer:
 def laid_out(
     classes: Classes, published: Mapping[str, Published]
 ) -> tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.int64]]:
-    """The order in which rows are published, (rows,); that of their classes, and their sizes.
+    """The order in which rows are published, (rows,); that of the classes, and their sizes.
 
-    Classes published alike become one, and classes ascend by their published values: in the order
+    Classes with equal published values become one, and classes ascend by these values: in the order
     in which they were cut, a row's place would disclose on which side of a cut it was. The rows of
     a class are in random order.
     """
@@ -203,7 +203,7 @@ def laid_out(
 
 
 def _repeated(values: pa.Array, times: NDArray[np.int64]) -> pa.Array:
-    """Each value repeated so many times."""
+    """Each value repeated as ``times`` says, (values,)."""
     if not pa.types.is_dictionary(values.type):
         return values.take(pa.array(np.repeat(np.arange(len(times)), times)))
     indices = np.repeat(values.indices.fill_null(-1).to_numpy(), times)
@@ -213,7 +213,7 @@ def _repeated(values: pa.Array, times: NDArray[np.int64]) -> pa.Array:
 
 def _labels(values: pa.Array) -> NDArray[np.int64]:
     """(classes,) numbers that ascend with the published values; 0 for null."""
-    if pa.types.is_dictionary(values.type):  # its labels are in order
+    if pa.types.is_dictionary(values.type):  # its labels are sorted
         indices = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.asarray(indices, np.int64) + 1
     return encode_ranks(values)[0].astype(np.int64)
@@ -255,11 +255,12 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
 
 
 def _rows_by_loss(sizes: NDArray[np.int64], published: Published) -> list[list[float]]:
-    """Pairs (loss, rows): the rows, neither exact nor "*", that lose at most so much, and more than
-    in the pair before.
+    """Pairs (loss, rows): the rows that lose at most so much and more than the pair before says.
+
+    Rows published exactly or as "*" are left out.
     """
     general = ~(published.exact | published.star)
-    # A loss is a sum of rounded shares: one tenth may have become a little more.
+    # A loss is a sum of rounded shares: one tenth may be a little more.
     hundredths = np.ceil(published.ncp[general] * 100 - 1e-7).astype(np.int64)
     rows = np.cumsum(np.bincount(hundredths, weights=sizes[general], minlength=101))
     upto = [int(rows[round(100 * most)]) for most in LOSS_STEPS[:-1]] + [int(rows[-1])]

@@ -76,9 +76,9 @@ class _Level:
 
 
 class Lattice:
-    """All levels that the ``hierarchies`` of a dataset's quasi-identifiers can be generalized to.
+    """All combinations of levels of the quasi-identifiers' ``hierarchies``.
 
-    Raises JobError when there are more than `MAX_NODES` of them.
+    Raises JobError where there are more than `MAX_NODES`.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Mondrian on a fragment: cut until no valid cut is left (seed, section 5, figure 7).
 
 A job's ``cut`` selects the policy: ``median``, the median of the attribute of largest
-representativity, as in the source; ``gain``, the valid cut of largest gain, which is how much less
-the rows lose; ``lookahead``, the cut whose finished subtree loses least. See docs/algorithms.md.
+representativity, as in the source; ``gain``, the valid cut that reduces the rows' loss most;
+``lookahead``, the cut whose finished subtree loses least. See docs/algorithms.md.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class CutPolicy:
     """How cuts are chosen.
 
     greedy
-        ``median``, ``gain``, ``widest gain``; ``balanced``, for fragments drawn from a sample:
+        ``median``, ``gain``, ``widest gain``; ``balanced``, for fragments planned on a sample:
         medians, without splitting off missing values first; ``relaxed``: medians with rows of the
         median value on both sides, so that classes have k to 2k - 1 rows.
     rollout_rows
         Nodes of at most so many rows are cut by looking ahead.
     group_rows
         Nodes of at most so many rows, never more than a block, are also cut by groups: one value or
-        subtree out of the middle, or fewer than k rows, filled up with those that fit best. In the
-        end the classes of such a node are searched locally.
+        subtree out of the middle; a group of fewer than k rows is filled up with the rows that fit
+        best. A local search then improves the classes of such a node.
     candidates
         Looking ahead compares so many cuts of each attribute.
     joined
-        The local search joins so many neighbouring classes and cuts their rows anew, so many times
-        for each class.
+        The local search joins so many neighbouring classes and cuts their rows again, and does so
+        as many times for each class.
     """
 
     greedy: str
@@ -66,24 +66,24 @@ class CutPolicy:
 
     @property
     def tree_order(self) -> bool:
-        """Whether a hierarchy's leaves are in tree order, where subtrees are contiguous.
+        """Whether a hierarchy's leaves are in tree order, in which subtrees are contiguous.
 
-        They are for the policies that weigh losses. Median cuts use the order of the file, as the
-        source does.
+        Policies that weigh losses use it; median cuts use the order of the file, as the source
+        does.
         """
         return self.greedy != "median"
 
     @property
     def parts_equal_rows(self) -> bool:
-        """Whether rows of equal quasi-identifiers may get into several classes."""
+        """Whether rows of equal quasi-identifiers may end up in several classes."""
         return self.greedy == "relaxed" or self.group_rows > 0
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
         """Cut rows until no valid cut is left; returns their equivalence classes.
 
         The rows as a whole must satisfy the criteria. The same codes give the same published
-        classes on any number of ``cores``. Where rows of equal quasi-identifiers may get into
-        several classes, a random draw decides which row gets into which.
+        classes on any number of ``cores``. Where rows of equal quasi-identifiers may end up in
+        several classes, a random draw decides which row is in which.
         """
         if not self.parts_equal_rows:
             return Classes(*native.classes(coded.rows, coded.criteria, self.kernel(), cores))
@@ -109,8 +109,10 @@ class Tree:
         self.split = self._tree.split
 
     def cut(self, start: int, stop: int) -> tuple[int, list[int]]:
-        """The attribute of a node's cut, and the code above which it is cut; attribute -1: it is
-        final, or must stay in one fragment."""
+        """The attribute of a node's cut, and the code above which it is cut.
+
+        The attribute is -1 where the node is final or must stay in one fragment.
+        """
         if stop - start <= self._whole_rows:
             return -1, []
         a, code = self._tree.cut(start, stop)
@@ -185,10 +187,11 @@ def _redistributed(
 ) -> NDArray[np.int32]:
     """Redistribute rows of equal quasi-identifiers at random among their places in ``index``.
 
-    The cutting chooses among such rows by their sensitive values, or their order in the source. A
-    class of two people and three of another age would have the three least incomes of that age,
-    which discloses the incomes of the two. Every class keeps satisfying the criteria: a draw that
-    breaks one is repeated, and after the last the rows keep their places.
+    The cutting chooses among such rows by their sensitive values, or their order in the source. If
+    it completed a class of two people with three of another age, it would take the three of that
+    age with the lowest incomes, and so disclose the incomes of the two. Every class still satisfies
+    the criteria: a draw that breaks one is repeated, and after the last attempt the rows keep their
+    places.
     """
     codes, criteria = coded.rows.codes, coded.criteria
     words = packed(codes, [int(column.max(initial=0)) + 1 for column in codes])
@@ -220,7 +223,7 @@ def _redistributed(
 def _broken(
     coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """(rows,): which places are of classes that break a criterion."""
+    """(rows,): which places are in classes that break a criterion."""
     rows = np.ones(len(index), np.int64)
     holds = groups_satisfy(index, starts, coded.rows.sensitive, rows, coded.criteria)
     return np.repeat(~holds, np.diff(starts, append=len(index)))

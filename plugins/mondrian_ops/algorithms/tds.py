@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.frequency_set import FrequencySet
+from mondrian_ops.core.frequency_set import FrequencySet, places
 from mondrian_ops.core.hierarchy import CodedHierarchy, Nodes
 from mondrian_ops.core.job import Tds
 from mondrian_ops.native import top_down
@@ -265,7 +265,7 @@ def specialize(
 
 def _combinations(frequencies: FrequencySet) -> top_down.Combinations:
     """A copy for the kernels, which permute it."""
-    word, shift, bits = np.array(frequencies.places(), np.int64).T.copy()
+    word, shift, bits = np.array(places(frequencies.sizes), np.int64).T.copy()
     mask = (np.uint64(1) << bits.astype(np.uint64)) - np.uint64(1)
     return top_down.Combinations(
         frequencies.words.copy(), frequencies.rows.copy(), word, shift.astype(np.uint64), mask

@@ -1,7 +1,7 @@
 """The distinct combinations of values in a dataset, counted in one pass.
 
-A combination is one of places in lists of values, which grow with every new value, so that a single
-pass finds both the domains and the frequency set.
+A combination is stored as indices into lists of values, to which every new value is appended, so
+that a single pass finds both the domains and the frequency set.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Combinations:
     """Distinct combinations of values, and how many rows have each.
 
     values
-        By column, its values, the missing one among them, in no order. A value may occur twice, and
-        so may a combination then; some values may be in no row.
+        By column, its values, with the missing one, in no order. A value may be listed twice, and
+        so may its combinations; some values may be in no row.
     frequencies
         Combinations of indices into these lists, in no order.
     """
@@ -45,7 +45,7 @@ class Combinations:
         """The combinations of two parts of a dataset."""
         united = {name: _united(known, other.values[name]) for name, known in self.values.items()}
         values = {name: each for name, (each, _) in united.items()}
-        indices = (  # one column at a time: unpacked they take more memory than all of them packed
+        indices = (  # one at a time: an unpacked column takes more memory than all packed ones
             np.concatenate([self.indices(name), place[other.indices(name)]])
             for name, (_, place) in united.items()
         )
@@ -70,7 +70,7 @@ class Combinations:
         return Combinations(values, frequencies)
 
     def indices(self, name: str) -> NDArray[np.int32]:
-        """(combinations,): where in the list of a column the value of each is."""
+        """(combinations,): the index of each one's value in the list of a column."""
         return self.frequencies.column([*self.values].index(name))
 
     def counted(self, name: str) -> tuple[pa.Array, pa.Array]:
@@ -87,7 +87,7 @@ class Combinations:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, pa.Array]) -> Combinations:
-        """The combinations that `to_columns` gave."""
+        """The combinations that `to_columns` wrote."""
         values = {
             name.removeprefix("value:"): known
             for name, known in columns.items()
@@ -105,13 +105,13 @@ class CombinationTally:
         self._parts: list[Combinations] = []
 
     def add(self, part: Combinations) -> None:
-        """Add a part. Parts of like size are merged: a combination is counted log(parts) times."""
+        """Add a part. Parts of like size are merged: each is merged log(parts) times at most."""
         self._parts.append(part)
         while len(self._parts) > 1 and 2 * _length(self._parts[-1]) > _length(self._parts[-2]):
             self._merge_last()
 
     def result(self) -> Combinations:
-        """All parts together, without values that are in no row; one part must have been added."""
+        """All parts together, without values that are in no row; needs at least one part."""
         while len(self._parts) > 1:
             self._merge_last()
         self._parts = [self._parts[0].present()]
@@ -131,7 +131,7 @@ def _sizes(values: Mapping[str, pa.Array]) -> list[int]:
 
 
 def _united(known: pa.Array, others: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
-    """The union of two lists of values, the first list first, and the places of the second's."""
+    """The first list with the new values of the second appended; the indices of the second's."""
     place = pc.index_in(others, value_set=known)
     is_new = place.is_null()
     new = others.filter(is_new)

@@ -292,24 +292,20 @@ class Privacy:
         The domain of persons may be that of the rows at hand: only equality of codes matters.
         """
         criteria = [*self.criteria, *([self.persons] if self.persons is not None else [])]
-        column = {domain.name: i for i, domain in enumerate(domains)}
-        domain_of = [domains[column[criterion.column]] for criterion in criteria]
-        shares = [
-            domain.counts / max(1, domain.counts.sum())
-            if isinstance(criterion, TCloseness)
-            else np.zeros(0)
-            for criterion, domain in zip(criteria, domain_of, strict=True)
-        ]
-        trees = [
-            _tree(criterion.hierarchy, domain)
-            if isinstance(criterion, TCloseness) and criterion.hierarchy is not None
-            else (np.zeros(0, np.int32), np.zeros(0))
-            for criterion, domain in zip(criteria, domain_of, strict=True)
-        ]
+        column_of = {domain.name: column for column, domain in enumerate(domains)}
+        columns = [column_of[criterion.column] for criterion in criteria]
+        domain_of = [domains[column] for column in columns]
+        shares = [np.zeros(0)] * len(criteria)
+        trees = [(np.zeros(0, np.int32), np.zeros(0))] * len(criteria)
+        for j, (criterion, domain) in enumerate(zip(criteria, domain_of, strict=True)):
+            if isinstance(criterion, TCloseness):
+                shares[j] = domain.counts / max(1, domain.counts.sum())
+                if criterion.hierarchy is not None:
+                    trees[j] = _tree(criterion.hierarchy, domain)
         return class_criteria.Criteria(
             k=self.min_class_size,
             kind=np.array([criterion.kind for criterion in criteria], np.int64),
-            column=np.array([column[c.column] for c in criteria], np.int64),
+            column=np.array(columns, np.int64),
             level=np.array([criterion.level for criterion in criteria], np.float64),
             c=np.array([criterion.c for criterion in criteria], np.float64),
             codes=np.array([len(domain.counts) for domain in domain_of], np.int64),

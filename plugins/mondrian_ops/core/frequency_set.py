@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.native import counting
 
-__all__ = ["FrequencySet", "group", "packed"]
+__all__ = ["FrequencySet", "group", "packed", "places"]
 
 Words = NDArray[np.uint64]
 _BITS = 64
@@ -25,14 +24,14 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class FrequencySet:
-    """Distinct combinations. Those of `of` ascend, and so disclose nothing of the rows' order.
+    """Distinct combinations. `of` sorts them, so that they disclose nothing of the rows' order.
 
     sizes
         codes of each column: quasi-identifiers first, then sensitive columns.
     words
         (words, m) uint64, each combination packed, the first column in the highest bits.
     rows
-        (m,) int64, rows that have the combination.
+        (m,) int64, rows that have each combination.
     """
 
     sizes: tuple[int, ...]
@@ -48,7 +47,7 @@ class FrequencySet:
     ) -> FrequencySet:
         """Count the combinations in ``columns``, each (n,) integers from 0 to its size less one.
 
-        Each entry stands for one row, or for so many ``rows``, (n,) int64.
+        ``rows`` (n,) int64: how many rows each entry stands for, one by default.
         """
         counted = cls.unordered(columns, sizes, rows)
         words = counted.words
@@ -62,7 +61,7 @@ class FrequencySet:
         sizes: Sequence[int],
         rows: NDArray[np.int64] | None = None,
     ) -> FrequencySet:
-        """As `of`, with the combinations in the order of their first occurrence."""
+        """Like `of`, with the combinations in the order of their first occurrence."""
         words = packed(columns, sizes)
         rows = np.ones(words.shape[1], np.int64) if rows is None else rows
         return cls(tuple(sizes), words, rows).recoded({})
@@ -81,21 +80,17 @@ class FrequencySet:
 
     def column(self, at: int) -> NDArray[np.int32]:
         """(m,): the codes of one column."""
-        word, shift, bits = self.places()[at]
+        word, shift, bits = places(self.sizes)[at]
         codes: NDArray[np.uint64] = (self.words[word] >> np.uint64(shift)) & _mask(bits)
         return codes.astype(np.int32)
 
-    def places(self) -> list[tuple[int, int, int]]:
-        """The word of each column, the bits to shift it down by, and its bits."""
-        return _places(self.sizes)
-
     def grouped(self, columns: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Group the combinations that agree in the first ``columns`` columns.
+        """Group the combinations whose first ``columns`` columns are equal.
 
         Returns an index of the combinations group by group, and where each group begins in it.
         """
         keys = np.zeros(len(self.words), np.uint64)
-        for word, shift, bits in _places(self.sizes)[:columns]:
+        for word, shift, bits in places(self.sizes)[:columns]:
             keys[word] |= _mask(bits) << np.uint64(shift)
         return counting.group_by_bits(np.ascontiguousarray(self.words), keys)
 
@@ -106,9 +101,10 @@ class FrequencySet:
         new codes are below the column's size. Combinations come in the order of their first
         occurrence.
         """
-        places = _places(self.sizes)
+        of_columns = places(self.sizes)
         where = [
-            (word, shift, (1 << bits) - 1) for word, shift, bits in map(places.__getitem__, tables)
+            (word, shift, (1 << bits) - 1)
+            for word, shift, bits in map(of_columns.__getitem__, tables)
         ]
         words, rows = counting.recode(
             np.ascontiguousarray(self.words),
@@ -127,16 +123,16 @@ class FrequencySet:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> FrequencySet:
-        """The frequency set that `to_table` gave."""
+        """The frequency set that `to_table` wrote."""
         sizes = tuple(map(int, table.schema.metadata[b"sizes"].decode().split(",")))
         words = np.stack([column.to_numpy() for column in table.columns[1:]])
         return cls(sizes, words, table["rows"].to_numpy())
 
 
 def packed(columns: Iterable[NDArray[np.generic]], sizes: Sequence[int]) -> Words:
-    """(words, rows): some columns of integers packed, each into as many bits as it needs."""
+    """(words, rows): columns of integers, each packed into as many bits as it needs."""
     words: list[NDArray[np.uint64]] = []
-    for column, (word, shift, _) in zip(columns, _places(sizes), strict=True):
+    for column, (word, shift, _) in zip(columns, places(sizes), strict=True):
         if word == len(words):
             words.append(np.zeros(len(column), np.uint64))
         words[word] |= column.astype(np.uint64) << np.uint64(shift)
@@ -154,27 +150,20 @@ def group(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order, np.flatnonzero(changes)
 
 
-def _mask(bits: int) -> np.uint64:
-    return np.uint64((1 << bits) - 1)
-
-
-def _widths(sizes: Sequence[int]) -> list[list[int]]:
-    """The bits of each column, word by word."""
+def places(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The word of each column, the bits to shift it down by, and the bits that it has."""
     words: list[list[int]] = [[]]
     for size in sizes:
         bits = max(1, int(size - 1).bit_length())
         if sum(words[-1]) + bits > _BITS:
             words.append([])
         words[-1].append(bits)
-    return words
+    return [
+        (number, sum(widths[at + 1 :]), bits)
+        for number, widths in enumerate(words)
+        for at, bits in enumerate(widths)
+    ]
 
 
-def _places(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Word, shift and bits of each column."""
-    places = []
-    for number, widths in enumerate(_widths(sizes)):
-        ends = np.cumsum([0, *widths])
-        places += [
-            (number, int(ends[-1] - stop), int(stop - start)) for start, stop in pairwise(ends)
-        ]
-    return places
+def _mask(bits: int) -> np.uint64:
+    return np.uint64((1 << bits) - 1)

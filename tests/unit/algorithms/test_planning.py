@@ -192,7 +192,9 @@ def test_values_may_be_enough_and_not_diverse_enough(keys):
     table = pa.table({"q": range(7), "s": values, "other": ["x", "y"] * 3 + ["x"]})
     keys = {**keys, "l": 2, "sensitive": ["s", "other"]}
     job = job_of(["q"], {}, **keys)
-    with pytest.raises(PrivacyError, match=r"as one class .*\(3 of column 's'\) do not count"):
+    with pytest.raises(
+        PrivacyError, match=r"as one equivalence class .*\(3 of column 's'\) do not count"
+    ):
         drafted(job, table)
 
 
