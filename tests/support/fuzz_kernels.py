@@ -246,7 +246,7 @@ def _top_down(drawn: Bytes) -> None:
     packed = np.zeros(n, np.uint64)
     for at in places:
         packed |= drawn.array("u8", min(size, 5), n) << np.uint64(8 * at)
-    combinations = top_down.Combinations(
+    combinations = top_down.PackedCombinations(
         words=packed[np.newaxis].copy(),
         rows=1 + drawn.array("i8", 5, n),
         word=np.zeros(len(places), np.int64),

@@ -263,11 +263,11 @@ def specialize(
     )
 
 
-def _combinations(frequencies: FrequencySet) -> top_down.Combinations:
+def _combinations(frequencies: FrequencySet) -> top_down.PackedCombinations:
     """A copy for the kernels, which permute it."""
     word, shift, bits = np.array(places(frequencies.sizes), np.int64).T.copy()
     mask = (np.uint64(1) << bits.astype(np.uint64)) - np.uint64(1)
-    return top_down.Combinations(
+    return top_down.PackedCombinations(
         frequencies.words.copy(), frequencies.rows.copy(), word, shift.astype(np.uint64), mask
     )
 

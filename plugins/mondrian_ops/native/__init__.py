@@ -1,5 +1,5 @@
 """The kernels: the few loops that run over every row, in C, and the Python that calls them.
 
-`build` compiles the C files, `library` loads what they became, and `arrays` checks what they are
-handed; the other modules are the kernels as Python sees them, each by the name of its C file.
+`build` compiles the C files, `library` loads the result, and `arrays` checks arguments. Each of the
+other modules wraps the C file of its name.
 """

@@ -26,15 +26,15 @@ Words: TypeAlias = NDArray[np.uint64]
 
 
 def check_below(array: NDArray[np.integer[Any]], limit: int, what: str) -> None:
-    """ValueError unless all entries are from 0 to ``limit`` less one."""
+    """Raises ValueError unless all entries are from 0 to ``limit`` less one."""
     if array.size and not (array.min() >= 0 and array.max() < limit):
         raise ValueError(f"{what}: all must be from 0 to less than {limit}")
 
 
 def check_starts(starts: NDArray[np.int64], stop: int, what: str, *, least: int = 0) -> None:
-    """ValueError unless runs that begin at ``starts``, the last one up to ``stop``, ascend.
+    """Raises ValueError unless ``starts`` ascend, with runs of ``least`` entries or more.
 
-    ``least``: the minimum length of a run.
+    The last run ends at ``stop``.
     """
     check_below(starts, stop - least + 1, what)
     if (starts[1:] - starts[:-1] < least).any():
@@ -42,19 +42,19 @@ def check_starts(starts: NDArray[np.int64], stop: int, what: str, *, least: int 
 
 
 def check_count(count: int, what: str) -> None:
-    """ValueError where ``count`` things cannot be numbered in 32 bits."""
+    """Raises ValueError where ``count`` exceeds 32 bits."""
     if count > np.iinfo(np.int32).max:
         raise ValueError(f"{what}: at most {np.iinfo(np.int32).max} are supported, got {count}")
 
 
 def check_rows(rows: NDArray[np.int64], least: int = 0) -> None:
-    """ValueError where a combination has fewer than ``least`` rows, or their sum may overflow."""
+    """Raises ValueError where a combination has too few rows, or their sum may overflow."""
     if rows.min(initial=least) < least or rows.sum(dtype=np.float64) >= 1 << 62:
         raise ValueError(f"rows: each combination must have {least} at least, all less than 2^62")
 
 
 def check_writable(array: NDArray[Any], what: str) -> None:
-    """ValueError where an array that a kernel changes is read-only."""
+    """Raises ValueError where an array that a kernel changes is read-only."""
     if not array.flags.writeable:
         raise ValueError(f"{what}: must be writable")
 
@@ -62,8 +62,8 @@ def check_writable(array: NDArray[Any], what: str) -> None:
 def address(array: NDArray[Any], dtype: Any, *shape: int | None, what: str = "array") -> int:
     """The address of a C-contiguous array for C.
 
-    ``shape``: the lengths it must have, None where any will do. The caller keeps the array while C
-    uses it. Raises TypeError on another dtype, ValueError on another shape or memory layout.
+    ``shape``: the required lengths; None allows any. The caller must keep the array while C uses
+    it. Raises TypeError on another dtype, ValueError on another shape or memory layout.
     """
     if array.dtype != dtype:
         raise TypeError(f"{what}: {np.dtype(dtype)} expected, got {array.dtype}")

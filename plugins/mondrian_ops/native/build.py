@@ -31,8 +31,8 @@ _FLAGS = ("-std=c11", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-fvi
 _FAST = ("-O3", "-g0")
 _SANITIZED = ("-O0", "-g", "-fno-sanitize-recover=undefined")  # -O1 compiles three times as long
 _WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror")
-# x86-64-v2, which all processors since 2009 have: look-ahead, which counts bits, takes a tenth less
-# time. Written out for compilers that do not know the level by its name (GCC before 11).
+# x86-64-v2, which all processors since 2009 have: looking ahead, which counts bits, takes a tenth
+# less time. Spelled out, as GCC before 11 does not know the level by name.
 _X86_64 = ("-mpopcnt", "-msse4.2")
 
 WHEELS = {
@@ -40,17 +40,17 @@ WHEELS = {
     "aarch64-linux-gnu.2.17": "manylinux_2_17_aarch64.manylinux2014_aarch64",
     "aarch64-macos.11.0": "macosx_11_0_arm64",
 }
-"""The platform tag of each wheel that `make wheels` builds, by zig's name of the machine."""
+"""The platform tag of each wheel that `make wheels` builds, by zig's name for the machine."""
 
 
 class CompilerError(Exception):
-    """No compiler works, or it failed; the text ends with the remedy."""
+    """No compiler works, or compiling fails; the text ends with the remedy."""
 
 
 def path(target: str | None = None) -> Path:
-    """The file of the compiled kernels of ``target``, as zig names it, or of this machine.
+    """The file of the kernels compiled for ``target``, as zig names it, or for this machine.
 
-    The file is named after the machine, so that one tree can hold the kernels of several.
+    Its name contains the machine, so that one folder can hold the kernels for several.
     """
     if target is None:
         system, machine = platform.system().lower(), platform.machine().lower()
@@ -62,7 +62,7 @@ def path(target: str | None = None) -> Path:
 
 
 def digest() -> str:
-    """A digest of the C sources; empty where they are not beside this file."""
+    """A digest of the C sources; empty where none are beside this file."""
     if not _sources():
         return ""
     sha256 = hashlib.sha256()
@@ -83,16 +83,16 @@ def compiler() -> tuple[str, ...]:
         if shutil.which(command[0]) and _works(command):
             return tuple(command)
     raise CompilerError(
-        f"no C compiler works here (tried: {', '.join(tried)}); install one with its headers, such "
-        "as gcc or clang, or `pip install ziglang`"
+        f"no C compiler works here (tried: {', '.join(tried)}); install gcc or clang with its "
+        "headers, or `pip install ziglang`"
     )
 
 
 def platform_tag(target: str | None = None) -> str:
-    """The platform tag of a wheel with the kernels of ``target``, or of this machine.
+    """The platform tag of a wheel with the kernels for ``target``, or for this machine.
 
-    Kernels that the system's compiler links may not run on older systems, so their wheel has this
-    system's own tag. Raises CompilerError where no compiler works.
+    Kernels from the system's own compiler may not run on older systems, so their wheel has this
+    system's tag. Raises CompilerError where no compiler works.
     """
     if target is None and (platform.system() == "Darwin" or _is_zig(compiler())):
         target = _own_target()
@@ -116,12 +116,12 @@ def build(
     """Compile the kernels; the file appears when it is complete.
 
     Args:
-        output: the file; without it, `path`.
-        target: another machine as zig names it, such as ``aarch64-linux-gnu.2.17``; this one
-            without it.
-        strict: warnings are errors.
-        more, also: further flags, and other C files, such as those of tests.
+        output: the file; by default `path`.
+        target: another machine as zig names it, such as ``aarch64-linux-gnu.2.17``; by default this
+            one.
+        strict: treat warnings as errors.
         sanitize: with UndefinedBehaviorSanitizer and, except by zig, AddressSanitizer.
+        more, also: further flags, and other C files, such as those of tests.
 
     Raises CompilerError.
     """
@@ -132,7 +132,7 @@ def build(
     flags = [*_FLAGS, *_of_machine(command, target), f'-DMO_SOURCES="{digest()}"']
     flags += _WARNINGS if strict else ()
     flags += [*(_sanitizers(command) if sanitize else _FAST), f"-I{_HERE}", *more]
-    # In the same folder, so that a rename can put it in place.
+    # In the output's folder, so that a rename can put the file in place.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".building-") as folder:
         made = Path(folder, output.name)
         _run([*command, *flags, "-o", str(made), *map(str, (*_sources(), *also)), "-lm"])
@@ -164,9 +164,9 @@ def _compiler_for(target: str | None) -> tuple[str, ...]:
 
 
 def _of_machine(command: Sequence[str], target: str | None) -> list[str]:
-    """The flags for the machine and for the instructions that all its processors have."""
+    """The flags for the machine, with the instructions that all its processors have."""
     zig = _is_zig(command)
-    if target is None and zig:  # else zig uses every instruction that this processor has
+    if target is None and zig:  # without a target zig uses all instructions of this processor
         target = _own_target()
     machine = (target or platform.machine().lower()).partition("-")[0]
     flags = ["-target", target] if target else []
@@ -196,7 +196,7 @@ def _own_target() -> str:
 
 
 def _works(command: Sequence[str]) -> bool:
-    """Whether the compiler knows the flags, has headers, and makes what this process can load."""
+    """Whether the compiler knows the flags, has headers, and makes files that load here."""
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, "tried.c"), Path(folder, "tried.so")
         source.write_text(
@@ -230,25 +230,23 @@ def _main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--target",
         metavar="MACHINE",
-        help=f"another machine as zig names it, such as {', '.join(WHEELS)}; needs ziglang",
+        help=f"compile for another machine, named as zig does, such as {', '.join(WHEELS)}; needs "
+        "ziglang",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="not into the package's folder")
-    parser.add_argument("--strict", action="store_true", help="warnings are errors")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="the file, instead of one beside the sources"
+    )
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument("--sanitize", action="store_true", help="with sanitizers, for tests")
     parser.add_argument(
-        "--find", action="store_true", help="compile nothing, print the compiler that works"
+        "--find", action="store_true", help="print the first compiler that works; compile nothing"
     )
-    options = parser.parse_args(arguments)
+    options = vars(parser.parse_args(arguments))
     try:
-        if options.find:
+        if options.pop("find"):
             sys.stdout.write(f"{shlex.join(compiler())}\n")
         else:
-            build(
-                options.output,
-                target=options.target,
-                strict=options.strict,
-                sanitize=options.sanitize,
-            )
+            build(**options)
     except CompilerError as error:
         sys.stderr.write(f"{error}\n")
         return 1

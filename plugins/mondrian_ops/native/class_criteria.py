@@ -53,7 +53,7 @@ class Criteria(NamedTuple):
 
 
 class CriteriaStruct(ctypes.Structure):
-    """`Criteria` as kernels.h declares them; keeps their arrays alive."""
+    """`Criteria` as kernels.h declares them; it keeps their arrays alive."""
 
     _fields_: ClassVar[list[tuple[str, Any]]] = [
         ("k", ctypes.c_int64),
@@ -64,17 +64,14 @@ class CriteriaStruct(ctypes.Structure):
 
     @classmethod
     def made(cls, criteria: Criteria, columns: int) -> CriteriaStruct:
-        """The struct for rows with so many sensitive ``columns``.
+        """The struct for rows with ``columns`` sensitive columns.
 
         Raises TypeError or ValueError where an array is not as `Criteria` declares it.
         """
         count = len(criteria.kind)
-        for_each, flat, starts = (count,), (None,), (count + 1,)
-        shapes = (
-            *(for_each,) * 6,
-            *(flat, starts),
-            *(flat, (len(criteria.parent),), starts),
-        )
+        per_criterion, flat, starts = (count,), (None,), (count + 1,)
+        nodes = (len(criteria.parent),)
+        shapes = (*(per_criterion,) * 6, flat, starts, flat, nodes, starts)
         places = [
             address(getattr(criteria, name), dtype, *shape, what=f"criteria: {name}")
             for (name, dtype), shape in zip(_DTYPES.items(), shapes, strict=True)
@@ -95,9 +92,9 @@ _DTYPES = {
 
 
 def _check(criteria: Criteria, columns: int) -> None:
-    """ValueError where a criterion would make C read outside of the arrays.
+    """Raises ValueError where a criterion would make C read outside of the arrays.
 
-    In Python's numbers: there are few criteria, and this is called for many small sets of rows.
+    Uses Python's numbers: criteria are few, and many small sets of rows call this.
     """
     if not -(1 << 63) <= criteria.k < 1 << 63:
         raise ValueError(f"criteria: k must fit into 64 bits, got {criteria.k}")
@@ -128,25 +125,12 @@ def _check_runs(starts: list[int], stop: int, what: str) -> None:
         raise ValueError(f"criteria: {what} must ascend from 0 to {stop} at most")
 
 
-_satisfies = function(
-    "mo_satisfies",
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.POINTER(CriteriaStruct),
-    ctypes.c_int64,
-)
+_POINTER, _INTEGER, _CRITERIA = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(CriteriaStruct)
+
+_satisfies = function("mo_satisfies", _POINTER, _INTEGER, _INTEGER, _CRITERIA, _INTEGER)
 _groups_satisfy = function(
     "mo_groups_satisfy",
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.POINTER(CriteriaStruct),
-    ctypes.c_void_p,
+    *(_POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _CRITERIA, _POINTER),
 )
 
 
@@ -154,7 +138,7 @@ def satisfies(counts: Ints, total: int, distinct: int, criteria: Criteria, j: in
     """Whether ``total`` rows with these sensitive ``counts`` (codes,) satisfy criterion ``j``.
 
     ``distinct`` of the counts are not zero. Where the missing value is ``uncounted``, l-diversity
-    is asked of the other rows by themselves.
+    is required of the other rows by themselves.
     """
     made = CriteriaStruct.made(criteria, int(criteria.column.max(initial=0)) + 1)
     if not 0 <= j < len(criteria.kind):

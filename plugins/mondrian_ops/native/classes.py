@@ -57,7 +57,7 @@ def distinct_per_class(
 ) -> tuple[NDArray[Code], Ints]:
     """The distinct codes of each class in order, class after class, and where each class ends.
 
-    Arguments are those of `extents`, but codes are below ``size``, and classes may have no row.
+    Arguments are those of `extents`, except that codes are below ``size`` and classes may be empty.
     """
     code_arguments = _codes(codes)
     arguments = _classes(index, starts, len(codes), least=0)
@@ -74,9 +74,10 @@ def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint32] | Non
     """Shuffle the rows of every class in place (Fisher-Yates), into another order with every call.
 
     ``random`` (rows,) uint32 has a random number for each place of ``index``. By default the
-    numbers come from the operating system and are kept nowhere: whoever could compute the order of
-    a release's rows, from their codes, the job or a seed, could run the job again over stand-ins
-    for what is published, lay the two releases side by side, and read off whose row each one is.
+    numbers come from the operating system and are stored nowhere. An attacker who could compute the
+    order of a release's rows from their codes, the job or a seed could run the job again on a
+    made-up table with the same published values, compare the two releases row by row, and learn
+    whose row each one is.
     """
     if random is None:
         random = np.frombuffer(os.urandom(4 * len(index)), np.uint32)
@@ -88,7 +89,7 @@ def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint32] | Non
 def route_rows(
     places: NDArray[np.int32], column: Ints, limit: Ints, left: Ints, right: Ints, leaf: Ints
 ) -> Ints:
-    """The leaf of each row of ``places`` (rows, columns) in a tree of cuts given node by node.
+    """The leaf of each row of ``places`` (rows, columns) in a tree; each table is (nodes,) int64.
 
     Rows start at node 0. At an inner node, whose ``leaf`` is negative, the rows whose place in its
     ``column`` is at most ``limit`` go to its ``left`` node, the others to its ``right`` one.

@@ -40,7 +40,7 @@ def recode(
 
     ``words`` (words, n) and ``rows`` (n,) are those of a frequency set. For each column that
     changes, ``places`` (columns, 3) holds its word, shift and mask, and code c of column a becomes
-    ``tables[first[a] + c]``. The distinct combinations come in the order of their first occurrence.
+    ``tables[first[a] + c]``. The distinct combinations are in the order of their first occurrence.
     """
     n, wide = _size(words)
     columns = len(first)
@@ -66,10 +66,10 @@ def recode(
 
 
 def group_by_bits(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
-    """Group the combinations that agree in the bits of ``keys`` (words,).
+    """Group the combinations whose bits under the masks ``keys`` (words,) are equal.
 
     Returns an index of the combinations group by group, and where each group begins in it. Groups
-    come in the order of their first combination, the combinations of a group in their own.
+    are in the order of their first combination; the combinations of a group keep their order.
     """
     n, wide = _size(words)
     arguments = (
@@ -85,7 +85,7 @@ def group_by_bits(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:
 
 
 def _size(words: Words) -> tuple[int, int]:
-    """How many combinations there are, and of how many words."""
+    """The number of combinations, and of the words of each."""
     address(words, np.uint64, None, None, what="words")
     wide, n = words.shape
     check_count(n, "combinations")

@@ -17,18 +17,18 @@ _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The kernels. Raises KernelsError where they are missing, or for another machine or source."""
+    """The kernels. Raises KernelsError where they are missing, or of another machine or source."""
     file = path()
     if not file.exists():
         others = ", ".join(sorted(other.name for other in file.parent.glob("kernels-*.so")))
-        raise _unusable(f"missing; there are {others or 'none'}")
+        raise _unusable(f"missing (in its folder: {others or 'none'})")
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:
         raise _unusable(f"cannot be loaded ({error})") from None
     expected = digest()
     if expected and _text(library, "mo_sources") != expected:
-        raise _unusable("compiled from other sources than those beside them")
+        raise _unusable("compiled from sources other than those beside them")
     return library
 
 
@@ -42,7 +42,7 @@ def _unusable(reason: str) -> KernelsError:
 
 
 def _text(library: ctypes.CDLL, name: str) -> str | None:
-    """A string constant of the library; None where there is none."""
+    """A string constant of the library; None where it has none of this name."""
     try:
         place = ctypes.c_char.in_dll(library, name)
     except ValueError:
@@ -53,7 +53,7 @@ def _text(library: ctypes.CDLL, name: str) -> str | None:
 def function(name: str, *parameters: Any, result: Any = ctypes.c_int) -> Callable[..., Any]:
     """A kernel by its name in C, loaded at its first call; it runs without the interpreter's lock.
 
-    ``parameters`` and ``result`` are ctypes types. A kernel whose result is a status (c_int) raises
+    ``parameters`` and ``result`` are ctypes types. If the result is a status (c_int), a call raises
     MemoryError, and ValueError where a code or a node is outside of its table.
     """
 

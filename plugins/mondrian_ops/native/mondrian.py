@@ -1,4 +1,4 @@
-"""Mondrian's cutting: coded rows, cut policies, classes, and trees that are cut node by node."""
+"""Mondrian's cuts: coded rows, cut policies, classes, and trees that are cut node by node."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ __all__ = [
 INTERVAL, TREE, SET = 0, 1, 2
 
 # Cut policies. MEDIAN cuts the attribute of largest representativity at its median. GAIN takes the
-# cut of largest gain, which is how much less the rows lose; WIDEST_GAIN adds the loss of the
-# attribute to the gain per row, so that wide attributes come first; which of the two loses less
-# depends on the data. BALANCED is MEDIAN without splitting off missing values first. RELAXED halves
-# a node on its widest attribute, with rows of the median value on both sides where needed.
+# cut that reduces the loss of the rows most. WIDEST_GAIN adds the loss of the attribute to the gain
+# per row, so that wide attributes come first; which of the two loses less depends on the data.
+# BALANCED is MEDIAN without splitting off missing values first. RELAXED halves a node on its widest
+# attribute, with rows of the median value on both sides where needed.
 MEDIAN, GAIN, WIDEST_GAIN, BALANCED, RELAXED = 0, 1, 2, 3, 4
 
 BLOCK = 1 << 15
@@ -66,7 +66,7 @@ class Rows(NamedTuple):
     span: Floats  # (attributes,): INTERVAL: range over the whole dataset, 1 where that is 0
     domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
     present: Floats  # (attributes,): distinct values present in the whole dataset
-    persons: int = 0  # 1 where the last sensitive column only tells persons apart
+    persons: int = 0  # 1 where the last sensitive column only distinguishes persons
 
 
 class Policy(NamedTuple):
@@ -76,12 +76,11 @@ class Policy(NamedTuple):
     candidates: int  # cuts of each attribute whose subtrees are compared
     rollout_rows: int  # 0: never look ahead
     group_rows: int = 0  # nodes of so many rows may be cut by groups; at most rollout_rows
-    joined: int = 0  # how many classes are joined and cut anew, and how often for each; 0: never
+    joined: int = 0  # how many classes are joined and cut again, and how often for each; 0: never
 
 
 class Multiway(NamedTuple):
-    """DI-Mondrian: cuts at up to ``cut_points`` points at once, where the parts have ``room`` times
-    k rows on average."""
+    """DI-Mondrian cuts at up to ``cut_points`` points at once, if parts average ``room`` k rows."""
 
     cut_points: int
     room: int
@@ -109,7 +108,7 @@ class _Multiway(ctypes.Structure):
 
 
 def _rows(rows: Rows) -> _Rows:
-    """The rows for C. TypeError or ValueError where their arrays do not fit together."""
+    """The rows for C. Raises TypeError or ValueError where their arrays do not fit together."""
     if rows.codes.ndim != 2:
         raise ValueError(f"codes: (attributes, rows) expected, got {rows.codes.shape}")
     attributes, count = rows.codes.shape
@@ -119,8 +118,8 @@ def _rows(rows: Rows) -> _Rows:
     columns = len(rows.sensitive)
     if not 0 < attributes < _MOST_COLUMNS or not columns < _MOST_COLUMNS or not count < 1 << 31:
         raise ValueError(
-            "codes, sensitive: some attributes and fewer than 2**31 rows expected, got "
-            f"{attributes}, {columns} sensitive ones and {count}"
+            f"codes, sensitive: 1 to {_MOST_COLUMNS - 1} attributes and fewer than 2**31 rows "
+            f"expected, got {attributes}, {columns} sensitive ones and {count} rows"
         )
     made = _Rows(
         rows=count,
@@ -183,25 +182,25 @@ def _checked(rows: Rows, criteria: Criteria) -> tuple[_Rows, CriteriaStruct]:
 
 
 def _check_persons(criteria: Criteria, column: int) -> None:
-    """ValueError unless only distinct persons are counted: blocks number persons anew."""
+    """Raises ValueError on other criteria than distinct persons: blocks renumber their codes."""
     of = criteria.column == column
     if not of.any() or (criteria.kind[of] != DISTINCT).any() or criteria.uncounted[of].any():
-        raise ValueError("persons: only a criterion on how many there are is supported")
+        raise ValueError("persons: only a criterion on their number is supported")
 
 
-_STATUS = (ctypes.POINTER(_Rows), ctypes.POINTER(CriteriaStruct))
+_TABLE = (ctypes.POINTER(_Rows), ctypes.POINTER(CriteriaStruct))
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
-_classes = function("mo_classes", *_STATUS, ctypes.POINTER(_Policy), _INT, _POINTER, _POINTER)
+_classes = function("mo_classes", *_TABLE, ctypes.POINTER(_Policy), _INT, _POINTER, _POINTER)
 _loss = function(
-    "mo_loss", *_STATUS, ctypes.POINTER(_Policy), _POINTER, _POINTER, _INT,
+    "mo_loss", *_TABLE, ctypes.POINTER(_Policy), _POINTER, _POINTER, _INT,
     ctypes.POINTER(ctypes.c_double),
 )  # fmt: skip
 _multiway_classes = function(
-    "mo_multiway_classes", *_STATUS, ctypes.POINTER(_Multiway), _POINTER, _POINTER
+    "mo_multiway_classes", *_TABLE, ctypes.POINTER(_Multiway), _POINTER, _POINTER
 )
-_open = function("mo_open_tree", *_STATUS, ctypes.POINTER(_Policy), ctypes.POINTER(_POINTER))
+_open = function("mo_open_tree", *_TABLE, ctypes.POINTER(_Policy), ctypes.POINTER(_POINTER))
 _open_multiway = function(
-    "mo_open_multiway_tree", *_STATUS, ctypes.POINTER(_Multiway), ctypes.POINTER(_POINTER)
+    "mo_open_multiway_tree", *_TABLE, ctypes.POINTER(_Multiway), ctypes.POINTER(_POINTER)
 )
 _close = function("mo_close_tree", _POINTER, result=None)
 _cut = function(
@@ -219,25 +218,16 @@ def classes(
 ) -> tuple[NDArray[np.int32], Ints]:
     """Cut rows until no valid cut is left, in at most ``cores`` threads.
 
-    Returns the numbers of the rows class by class, (rows,), and where in it each class starts,
-    (classes,). The number of threads does not change them. The rows as a whole must satisfy the
-    criteria. Raises MemoryError.
+    Returns the numbers of the rows class by class, (rows,) int32, and where in these each class
+    starts, (classes,) int64. The number of threads does not change them. The rows as a whole must
+    satisfy the criteria. Raises MemoryError.
     """
     if cores < 1:
         raise ValueError(f"cores: 1 or more expected, got {cores}")
-    rows_struct, criteria_struct = _checked(rows, criteria)
-    policy_struct = _policy(policy)
+    structs = (*_checked(rows, criteria), _policy(policy))
     index, class_starts = _result_arrays(rows)
     if len(index):
-        most = min(cores, _MANY)
-        _classes(
-            rows_struct,
-            criteria_struct,
-            policy_struct,
-            most,
-            index.ctypes.data,
-            class_starts.ctypes.data,
-        )
+        _classes(*structs, min(cores, _MANY), index.ctypes.data, class_starts.ctypes.data)
     return index, np.flatnonzero(class_starts)
 
 
@@ -246,14 +236,13 @@ def multiway_classes(
 ) -> tuple[NDArray[np.int32], Ints]:
     """`classes` by DI-Mondrian, which cuts nodes into several parts at once.
 
-    The tables ``low`` and ``high`` of the rows say where a value lies in the range, or in the
-    order, of the whole dataset, from 0 to 1, for every kind of attribute.
+    For every kind of attribute, the tables ``low`` and ``high`` of the rows hold the position of a
+    value, from 0 to 1, in the range or the order of the whole dataset.
     """
-    structs = _checked(rows, criteria)
-    points = _multiway(rows, criteria, multiway)
+    structs = (*_checked(rows, criteria), _multiway(rows, criteria, multiway))
     index, class_starts = _result_arrays(rows)
     if len(index):
-        _multiway_classes(*structs, points, index.ctypes.data, class_starts.ctypes.data)
+        _multiway_classes(*structs, index.ctypes.data, class_starts.ctypes.data)
     return index, np.flatnonzero(class_starts)
 
 
@@ -277,7 +266,7 @@ def loss(
     index: NDArray[np.int32],
     starts: Ints,
 ) -> float:
-    """Loss of all classes together, in rows times attributes.
+    """The loss of all classes together, in rows times attributes.
 
     ``index`` and ``starts`` are the classes, as `classes` returns them.
     """
@@ -293,7 +282,7 @@ def loss(
 
 
 class _NodeTree:
-    """Rows that are cut node by node: a node is places ``start`` to ``stop``."""
+    """Rows that are cut node by node; a node is the places from ``start`` to before ``stop``."""
 
     def __init__(self, rows: Rows, criteria: Criteria, opened: ctypes.c_void_p) -> None:
         self._keep = rows, criteria  # C reads their arrays
@@ -326,7 +315,8 @@ class Tree(_NodeTree):
     def cut(self, start: int, stop: int) -> tuple[int, int]:
         """The best ordered cut of a node: an attribute, and the greatest code of the first side.
 
-        Attribute -1: the node is final, or its cut is a group, which a condition cannot express.
+        The attribute is -1 where the node is final, or its best cut splits off a group, which a
+        condition cannot express.
         """
         self._check(start, stop)
         attribute, code = _INT(), _INT()
@@ -347,7 +337,7 @@ class MultiwayTree(_NodeTree):
         super().__init__(rows, criteria, opened)
 
     def cut(self, start: int, stop: int) -> tuple[int, list[int]]:
-        """The attribute of a node's cut (-1: it is final), and the codes above which it is cut."""
+        """The attribute of a node's cut, -1 if it is final, and the codes above which it is cut."""
         self._check(start, stop)
         attribute, count = _INT(), _INT()
         _multiway_cut(

@@ -22,15 +22,15 @@ from mondrian_ops.native.arrays import (
 from mondrian_ops.native.class_criteria import Criteria, CriteriaStruct
 from mondrian_ops.native.library import function
 
-__all__ = ["Combinations", "Forest", "Specialized", "rows_of_part", "specialize"]
+__all__ = ["Forest", "PackedCombinations", "Specialized", "rows_of_part", "specialize"]
 
 Nodes: TypeAlias = NDArray[np.int32]
 
 _POINTER, _INTEGER = ctypes.c_void_p, ctypes.c_int64
 
 
-class Combinations(NamedTuple):
-    """Packed combinations of codes; the quasi-identifier comes first, then sensitive columns."""
+class PackedCombinations(NamedTuple):
+    """Packed combinations of codes; quasi-identifiers come first, then sensitive columns."""
 
     words: Words  # (words, combinations)
     rows: Ints  # (combinations,): one at least of each
@@ -63,7 +63,7 @@ class Specialized(NamedTuple):
 class _CombinationsStruct(ctypes.Structure):
     _fields_: ClassVar[list[tuple[str, Any]]] = [
         *((name, _INTEGER) for name in ("count", "wide", "columns")),
-        *((name, _POINTER) for name in Combinations._fields),
+        *((name, _POINTER) for name in PackedCombinations._fields),
     ]
 
 
@@ -76,26 +76,18 @@ class _ForestStruct(ctypes.Structure):
 
 _specialize = function(
     "mo_specialize",
-    ctypes.POINTER(_CombinationsStruct),
-    ctypes.POINTER(_ForestStruct),
-    ctypes.POINTER(CriteriaStruct),
-    *(_POINTER, _POINTER),
-    *(ctypes.POINTER(_INTEGER), ctypes.POINTER(_INTEGER)),
+    *map(ctypes.POINTER, (_CombinationsStruct, _ForestStruct, CriteriaStruct)),
+    *(_POINTER, _POINTER, ctypes.POINTER(_INTEGER), ctypes.POINTER(_INTEGER)),
 )
 _rows_of_part = function(
     "mo_rows_of_part",
-    _POINTER,
-    _INTEGER,
-    _INTEGER,
-    _INTEGER,
-    ctypes.c_uint64,
-    _POINTER,
+    *(_POINTER, _INTEGER, _INTEGER, _INTEGER, ctypes.c_uint64, _POINTER),
     result=None,
 )
 
 
 def specialize(
-    combinations: Combinations, forest: Forest, cut: Nodes, criteria: Criteria
+    combinations: PackedCombinations, forest: Forest, cut: Nodes, criteria: Criteria
 ) -> Specialized:
     """Perform the best valid specialization of ``cut`` (codes,) until none is left (algorithm 4).
 
@@ -121,7 +113,7 @@ def specialize(
     return Specialized(steps[: count.value].copy(), cut, classes.value)
 
 
-def _combinations(combinations: Combinations, attributes: int) -> _CombinationsStruct:
+def _combinations(combinations: PackedCombinations, attributes: int) -> _CombinationsStruct:
     """The combinations for C. The kernel itself checks their codes against the tables."""
     words, rows, columns = combinations.words, combinations.rows, len(combinations.word)
     made = _CombinationsStruct(
@@ -171,7 +163,7 @@ def _forest(forest: Forest) -> _ForestStruct:
 
 
 def _check_attributes(forest: Forest) -> None:
-    """ValueError unless the codes and children of each node are of its own attribute."""
+    """Raises ValueError unless the codes and children of each node are of its own attribute."""
     attribute_of = np.repeat(np.arange(len(forest.first) - 1), np.diff(forest.first))  # of a code
     start, stop = forest.first[forest.attribute], forest.first[forest.attribute + 1]
     parent = np.repeat(np.arange(len(forest.attribute)), np.diff(forest.child_first))

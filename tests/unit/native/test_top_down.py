@@ -20,7 +20,13 @@ from mondrian_ops.native.class_criteria import (
     Criteria,
     satisfies,
 )
-from mondrian_ops.native.top_down import Combinations, Forest, Specialized, rows_of_part, specialize
+from mondrian_ops.native.top_down import (
+    Forest,
+    PackedCombinations,
+    Specialized,
+    rows_of_part,
+    specialize,
+)
 
 
 class Node(NamedTuple):
@@ -127,14 +133,14 @@ def cases(draw):
 # What is handed to C
 
 
-def arguments_of(case: Case) -> tuple[Combinations, Forest, np.ndarray, Criteria]:
+def arguments_of(case: Case) -> tuple[PackedCombinations, Forest, np.ndarray, Criteria]:
     columns = np.array(case.rows, np.uint64).T
     bits = 30 if case.wide else 8
     word, shift = np.divmod(np.arange(len(columns)), 64 // bits)
     words = np.zeros((int(word[-1]) + 1, len(case.rows)), np.uint64)
     for column, at, place in zip(columns, word, shift, strict=True):
         words[at] |= column << np.uint64(place * bits)
-    combinations = Combinations(
+    combinations = PackedCombinations(
         words=words,
         rows=np.array(case.counts, np.int64),
         word=word.astype(np.int64),
@@ -154,7 +160,7 @@ def arguments_of(case: Case) -> tuple[Combinations, Forest, np.ndarray, Criteria
     return combinations, forest, np.array(case.cut, np.int32), case.criteria
 
 
-def rows_of(combinations: Combinations) -> Counter[tuple[int, ...]]:
+def rows_of(combinations: PackedCombinations) -> Counter[tuple[int, ...]]:
     columns = [
         ((combinations.words[word] >> shift) & mask).tolist()
         for word, shift, mask in zip(*combinations[2:], strict=True)
