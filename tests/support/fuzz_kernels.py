@@ -186,9 +186,9 @@ def _classes(drawn: Bytes) -> None:
     index = drawn.array("i4", count, drawn.below(40))
     starts = drawn.starts(len(index), 1)
     classes.extents(*drawn.hostile((codes, index, starts)))
-    *given, size = drawn.hostile((codes, index, starts, size))
-    if not 1 << 24 < size <= 1 << 32:  # so many codes take memory and time, and nothing else
-        classes.distinct_per_class(*given, size)
+    arguments = drawn.hostile((codes, index, starts, size))
+    if not 1 << 24 < arguments[3] <= 1 << 32:  # so many codes only take memory and time
+        classes.distinct_per_class(*arguments)
     random = drawn.array("u8", 256, len(index)) << np.uint64(56)
     classes.shuffle_classes(*drawn.hostile((index, starts, random)))
 
@@ -258,9 +258,10 @@ def _top_down(drawn: Bytes) -> None:
     given = (drawn.hostile(combinations), drawn.hostile(forest), cut, drawn.hostile(asked))
     top_down.specialize(*drawn.hostile(given))
     part, parts, seed = drawn.below(3), 1 + drawn.below(3), drawn.below(256)
-    rows, *given = drawn.hostile((combinations.rows, part, parts, seed))
+    arguments = drawn.hostile((combinations.rows, part, parts, seed))
+    rows = arguments[0]
     if rows.size and abs(rows.sum(dtype="f8")) < 1 << 16:  # each row takes time
-        top_down.rows_of_part(rows, *given)
+        top_down.rows_of_part(*arguments)
 
 
 _CALLS: tuple[Callable[[Bytes], None], ...] = (

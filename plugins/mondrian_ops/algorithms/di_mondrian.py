@@ -2,9 +2,9 @@
 
 Inspired by F. Ashkouti, K. Khamforoosh and A. Sheikhahmadi, DI-Mondrian: Distributed improved
 Mondrian for satisfaction of the L-diversity privacy model using Apache Spark (Information Sciences
-546, 2021); only its abstract was available. The attribute is chosen by the coefficient of
-variation of its values and by what a cut gains, the points are chosen anew in every node. What the
-abstract leaves open is defined in docs/algorithms.md.
+546, 2021); only its abstract was available. The coefficient of variation of an attribute's values
+and the gain of its cut decide the attribute; the points are chosen in every node.
+docs/algorithms.md defines what the abstract leaves open.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ class MultiwayPolicy:
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
         """Cut rows until no valid cut is left; returns their equivalence classes."""
-        return Classes(*mondrian.multiway_classes(_placed(coded), coded.criteria, self._multiway))
+        return Classes(
+            *mondrian.multiway_classes(_with_positions(coded), coded.criteria, self._multiway)
+        )
 
     def tree(self, coded: CodedRows) -> mondrian.MultiwayTree:
         """The rows, to be cut node by node."""
-        return mondrian.MultiwayTree(_placed(coded), coded.criteria, self._multiway)
+        return mondrian.MultiwayTree(_with_positions(coded), coded.criteria, self._multiway)
 
     @property
     def _multiway(self) -> mondrian.Multiway:
         return mondrian.Multiway(self.cut_points, self.room)
 
 
-def _placed(coded: CodedRows) -> mondrian.Rows:
-    """The rows with positions from 0 to 1 for the ends of every code: see `multiway_classes`."""
+def _with_positions(coded: CodedRows) -> mondrian.Rows:
+    """The rows, with the position of each code, from 0 to 1, that `multiway_classes` needs."""
     rows = coded.rows
     low, high = np.zeros_like(rows.low), np.zeros_like(rows.high)
     for a, encoded in enumerate(coded.encoded):

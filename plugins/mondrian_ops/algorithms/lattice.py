@@ -30,8 +30,7 @@ Levels = tuple[int, ...]
 
 MAX_NODES = 2**24
 """Nodes of the largest lattice that is searched: a few arrays with an entry per node."""
-_KEPT = 2**24  # combinations kept at least: 256 MiB if a word holds one
-
+_CACHED = 2**24  # combinations that the cache holds at least: 256 MiB if a word holds one
 
 Places = NDArray[np.signedinteger[Any]]
 _Checked = tuple[FrequencySet, Places, Places, NDArray[np.bool_]]
@@ -91,24 +90,24 @@ class Lattice:
         self.shape = tuple(hierarchy.height + 1 for hierarchy in hierarchies)
         if self.size > MAX_NODES:
             raise JobError(
-                f"quasi_identifiers: their levels can be combined in {self.size} ways, and at most "
+                f"quasi_identifiers: their levels have {self.size} combinations, but at most "
                 f"{MAX_NODES} are searched; give hierarchies or ladders with fewer levels, fewer "
                 "quasi-identifiers, or another algorithm"
             )
         self.counted_nodes = 0
         self._criteria = privacy.kernel(domains)
         if not self._criteria.kind.size:
-            frequencies = _insensitive(frequencies, len(hierarchies))
+            frequencies = _first_columns(frequencies, len(hierarchies))
         self._frequencies = frequencies
         self._hierarchies = hierarchies
         self._levels = [[_Level.of(above) for above in each.levels] for each in hierarchies]
         # The attribute that is generalized first shrinks the counts most.
         self._order = sorted(range(len(hierarchies)), key=lambda a: -frequencies.sizes[a])
-        self._kept = _Kept(max(_KEPT, 2 * len(frequencies.rows)))
+        self._cache = _Cache(max(_CACHED, 2 * len(frequencies.rows)))
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return math.prod(self.shape)
 
     @property
@@ -137,8 +136,8 @@ class Lattice:
     def losses(self) -> NDArray[np.float64]:
         """LM of each node when nothing is suppressed, shaped like the lattice.
 
-        Summed over the attributes, each averaged over the rows, so that the counts of each
-        attribute suffice. It never falls from a node to one above it.
+        It is summed over the attributes, each averaged over the rows, so that the counts of each
+        attribute suffice. It never decreases from a node to one above it.
         """
         return reduce(np.add.outer, self._attribute_losses())
 
@@ -179,23 +178,23 @@ class Lattice:
     def _counted(self, levels: Levels) -> FrequencySet:
         """The counts of a node, rolled up from the node halfway down, or a nearer one.
 
-        Many nodes share the node halfway down, and so do those: few counts are rolled up from the
-        whole dataset's.
+        Many nodes share a node halfway down, and many of these share one again, so that few counts
+        are rolled up from those of the whole dataset.
         """
         if not any(levels):
             return self._frequencies
-        counts = self._kept.get(levels)
+        counts = self._cache.get(levels)
         if counts is None:
             halfway = self._halfway(levels)
-            nearer = [kept for kept in self._kept.over(halfway) if all(map(le, kept, levels))]
-            below = min(nearer, key=self._kept.combinations, default=halfway)
+            nearer = [kept for kept in self._cache.over(halfway) if all(map(le, kept, levels))]
+            below = min(nearer, key=self._cache.combinations, default=halfway)
             tables = {
                 a: self._levels[a][low].to(self._levels[a][high])
                 for a, (low, high) in enumerate(zip(below, levels, strict=True))
                 if low < high
             }
             counts = self._counted(below).recoded(tables)
-            self._kept.keep(levels, halfway, counts)
+            self._cache.keep(levels, halfway, counts)
         return counts
 
     def _halfway(self, levels: Levels) -> Levels:
@@ -207,16 +206,16 @@ class Lattice:
         return tuple(0 if a in back else level for a, level in enumerate(levels))
 
 
-def _insensitive(frequencies: FrequencySet, columns: int) -> FrequencySet:
-    """The counts of the first ``columns`` columns: the others are generalized to one value."""
+def _first_columns(frequencies: FrequencySet, columns: int) -> FrequencySet:
+    """The counts of the first ``columns`` columns; the others are generalized to one value."""
     sizes = frequencies.sizes
     return frequencies.recoded(
         {a: np.zeros(sizes[a], np.int64) for a in range(columns, len(sizes))}
     )
 
 
-class _Kept:
-    """A cache of the nodes used last, of at most ``allowed`` combinations in all."""
+class _Cache:
+    """The counts of the most recently used nodes, of ``allowed`` combinations in all at most."""
 
     def __init__(self, allowed: int) -> None:
         self._allowed = allowed
@@ -231,15 +230,15 @@ class _Kept:
         return self._counts[levels][1]
 
     def over(self, halfway: Levels) -> list[Levels]:
-        """The kept nodes whose node halfway down is this one, in order."""
+        """The cached nodes whose node halfway down is this one, in order."""
         return sorted(self._over[halfway])
 
     def combinations(self, levels: Levels) -> int:
-        """The number of combinations of a kept node."""
+        """The number of combinations of a cached node."""
         return len(self._counts[levels][1].rows)
 
     def keep(self, levels: Levels, halfway: Levels, counts: FrequencySet) -> None:
-        """Keep the counts of a node, and drop those not used for longest."""
+        """Add the counts of a node, and drop the least recently used ones."""
         self._counts[levels] = halfway, counts
         self._over[halfway].add(levels)
         self._held += len(counts.rows)

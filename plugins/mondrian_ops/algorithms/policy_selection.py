@@ -25,13 +25,13 @@ __all__ = ["choose_policy", "pilot_k", "policy_of"]
 def choose_policy(
     job: Job, profile: Profile, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table
 ) -> dict[str, Any]:
-    """The cut policy as a dict, with the reason, and the seconds it takes one core to cut all rows.
+    """The cut policy as a dict, with the reason and the seconds of one core to cut all rows.
 
     It depends on the job and the dataset, never on fragments. ``auto`` is ``lookahead`` where
-    ``cut_budget_s`` seconds of one core afford it, see `_lookahead`. Cutting the ``pilot`` rows
-    decides whether wide attributes come first.
+    ``cut_budget_s`` seconds of one core afford it, see `_lookahead`. Whether wide attributes come
+    first is decided by cutting the ``pilot`` rows.
     """
-    if job.recodes_columns:  # cuts divide the rows among tasks, and nothing else
+    if job.recodes_columns:  # cuts only divide the rows among tasks
         why = f"algorithm: {job.algorithm}"
         return _described(job.cut, "none", why, 0.0, **asdict(CutPolicy("balanced")))
     greedy_seconds = profile.rows * len(job.quasi_identifiers) * _GREEDY_S
@@ -78,11 +78,17 @@ def _lookahead(
 ) -> tuple[CutPolicy, float]:
     """The settings that a budget of ``levels`` affords, and their cost in levels.
 
-    The budget buys, in this order: looking ahead in small nodes; groups in them, from more and more
-    candidates or, where k is large, in the smallest nodes with classes joined two by two; joining
-    in all of them; larger nodes; joining more classes at once, which costs more the more classes
-    lose anything. ``lost`` is the share of information that greedy cutting loses, ``many`` the
-    factor by which many distinct values slow down large nodes.
+    The budget buys, in this order:
+
+    1. looking ahead in small nodes;
+    2. groups in these, with 1 to 3 candidates per attribute; where k is large, groups and pairs of
+       joined classes, in the smallest nodes only;
+    3. pairs of joined classes in all small nodes;
+    4. larger nodes;
+    5. more joined classes, which cost more the more information the classes lose.
+
+    ``lost`` is the share of information that greedy cutting loses, ``many`` the factor by which
+    many distinct values slow down large nodes.
     """
     k, rows, small = job.k, profile.rows, max(_FEW) * job.k
     some = (1 + many) / 2  # joined classes, and small nodes cut by groups, have fewer values
@@ -118,8 +124,8 @@ def pilot_k(job: Job, profile: Profile, pilot: pa.Table) -> int:
 def _level_seconds(distinct: NDArray[np.float64]) -> float:
     """Measured seconds per row that one core takes for a level of looking ahead.
 
-    For the cuts of each attribute, rows are cut by every attribute. That takes longer the more
-    ``distinct`` values (attributes,) it has, up to far more than a small node has rows.
+    For the cuts of each attribute, rows are cut by every attribute. The more ``distinct`` values
+    (attributes,) it has, the longer this takes, even beyond the number of rows of a small node.
     """
     return _LEVEL_S * len(distinct) * float(np.sum(1 + 6 * distinct / (distinct + 100)))
 
@@ -139,12 +145,12 @@ def _group_rows(job: Job, profile: Profile, reach: int) -> int:
 
 
 # A level is the cost of looking ahead once in nodes of 8 k rows, without groups; smaller nodes cost
-# a part of it. All figures were measured on poker hands (k = 5, 10, 20) and Adult (k = 5 to 100).
+# a part of it. All figures: measured on poker hands (k = 5, 10, 20) and Adult (k = 5 to 100).
 _LEVEL_S = 1.2e-8
 _GREEDY_S = 2.5e-8  # per value of a quasi-identifier, without looking ahead
 _FEW = {4: 0.25, 5: 0.4, 6: 0.6, 8: 1.0}
 _LEAST_LEVELS = min(_FEW.values())
-_GROUP_LEVELS = 12.0  # at k = 1; less the larger k is, like the others below
+_GROUP_LEVELS = 12.0  # at k = 1; like those below, it falls as k grows
 _GROUP_SHARES = {1: 0.48, 2: 0.7, 3: 1.0}  # by candidates
 _LARGE_K = 16
 _FEW_JOINED, _FEW_JOINED_LEVELS = 6, 2.9

@@ -1,6 +1,6 @@
 """Samarati's search: one level of generalization per quasi-identifier, a few rows suppressed.
 
-Samarati 2001 (TKDE 13(6)), as the source has it (samarati_and_mondrian, algorithm 1 and section 4):
+Samarati 2001 (TKDE 13(6)), as in the source (samarati_and_mondrian, algorithm 1 and section 4):
 a node of the lattice is good when at most MaxSup rows lie in classes that break a criterion; these
 are suppressed. The choices are the first good node at the least height, the one of least loss at
 that height ("refined"), and the one of least loss in the whole lattice.
@@ -70,8 +70,8 @@ def search(
 ) -> SearchResult:
     """The levels to generalize to: ``choice`` is first, minimal or optimal.
 
-    At least one row is published, whatever ``max_suppressed``. Nodes of equal loss are told apart
-    by their suppressed rows, then by their levels.
+    At least one row is published, whatever ``max_suppressed``. Of nodes of equal loss the one with
+    the fewest suppressed rows wins, then the one with the least levels.
 
     Raises PrivacyError when no node is good, JobError when the lattice is too large to search.
     """
@@ -102,18 +102,19 @@ def search(
 def _is_monotone(privacy: Privacy, allowed: int) -> bool:
     """Whether every node above a good one is good.
 
-    Going up, classes are united. A union of classes that hold holds: it has the rows and the
-    values of both, entropy is concave, distances from the whole are convex (Machanavajjhala et al.
-    2006, section 4.3; Li et al. 2007, section 4.1). So with nothing suppressed goodness is monotone
-    for every criterion. With suppression a class that holds may be united with one that fails: k
-    rows and l distinct values stay what they are, but entropy, the weight of the most frequent
-    value and the distance from the whole may get worse, and rows that were published would not be.
+    A step up unites classes. A union of classes that satisfy the criteria satisfies them: it has
+    the rows and the values of both, entropy is concave, distances from the whole are convex
+    (Machanavajjhala et al. 2006, section 4.3; Li et al. 2007, section 4.1). So with nothing
+    suppressed goodness is monotone for every criterion. With suppression, a class that satisfies
+    them may be united with one that does not: it keeps its k rows and l distinct values, but
+    entropy, the weight of the most frequent value and the distance from the whole may get worse, so
+    that rows published at the lower node would be suppressed.
     """
     return allowed == 0 or all(isinstance(each, DistinctDiversity) for each in privacy.criteria)
 
 
 class _Nodes:
-    """Which nodes of a lattice are known to be good or bad; others are counted when needed."""
+    """Which nodes of a lattice are good or bad, as far as known; others are counted when needed."""
 
     def __init__(self, lattice: Lattice, rows: int, allowed: int, monotone: bool) -> None:
         self.lattice = lattice
@@ -144,13 +145,13 @@ class _Nodes:
         return self._failing[levels]
 
     def _learn(self, levels: Levels, is_good: bool) -> None:
-        known = self.good if is_good else self.bad
+        marks = self.good if is_good else self.bad
         if not self.monotone:
-            known[levels] = True
+            marks[levels] = True
         elif is_good:
-            known[tuple(slice(level, None) for level in levels)] = True
+            marks[tuple(slice(level, None) for level in levels)] = True
         else:
-            known[tuple(slice(level + 1) for level in levels)] = True
+            marks[tuple(slice(level + 1) for level in levels)] = True
 
     def at_height(self, height: int) -> list[Levels]:
         """Nodes of a height that are not known to be bad, in the order of nested loops."""
@@ -158,7 +159,7 @@ class _Nodes:
         return [tuple(levels) for levels in places.tolist()]
 
     def by_loss(self) -> Iterator[Levels]:
-        """Nodes not known to be bad when their turn comes, least loss first."""
+        """Nodes by ascending loss, except those known to be bad when their turn comes."""
         order = np.argsort(self.lattice.losses, axis=None, kind="stable")
         bad = self.bad.reshape(-1)  # the same memory
         for start in range(0, len(order), _BLOCK):
@@ -171,7 +172,7 @@ class _Nodes:
         """The lowest good node, if any, of a path from ``levels`` upwards.
 
         A path is bisected, as in Flash (Kohlmayer et al. 2012): most of the lattice lies below a
-        bad node or above a good one that is found so, and is never counted.
+        bad node or above a good one of some path, and is never counted.
         """
         path = self._path(levels, most) if self.monotone else [levels]
         low, high = 0, len(path)
@@ -240,8 +241,8 @@ def _best(
 def _least_height(nodes: _Nodes) -> int:
     """The least height with a good node; that of the top where none is below it.
 
-    The binary search of algorithm 1. Where goodness is not monotone it could miss that height, and
-    all are tried from below.
+    The binary search of algorithm 1. Where goodness is not monotone it could miss that height, so
+    all heights are tried from below.
     """
 
     def has_good(height: int) -> bool:

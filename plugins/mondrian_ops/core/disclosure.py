@@ -1,11 +1,11 @@
-"""What of a plan's cuts may be shown: in a label, a log, an XCom, a report or on a page.
+"""How the cuts of a plan may be shown: in a label, a log, an XCom, a report or on a page.
 
-A cut value is a value of the data; where values are unique, it is one person's own. A cut is shown
-as
+A cut value is a value of the data; where values are unique, it belongs to one person. A cut is
+shown as
 
 (A) its value, if at least k rows have it;
 (B) a round value (`mondrian_ops.core.rounding`) right above it, if no row lies above the cut and up
-    to that value, so that it divides the rows alike, and if at least k rows lie within one step of
+    to that value, so that both divide the rows alike, and if at least k rows lie within one step of
     its grid on either side, none of them at or beyond a value that (A) shows; else
 (C) its rank: the share of all rows, those with a missing value included, that it sends left.
 
@@ -18,8 +18,8 @@ their steps. Every grid contains the coarser ones, so both lie on the grid of st
 least one step above r. If d is the step of r, the k rows above r and up to r + d are not above s,
 and not at s, where (B) allows no row. If d is the step of s, the k rows from s - d on are not below
 r, and not at r. (Months and years differ in length, but the argument needs only that both values
-are on the finer grid, and that the window ends at a neighbour there. Zero lies on every grid.) A
-value that (A) shows is one that k rows have.
+are on the finer grid, and that the window ends at a neighbour there. Zero lies on every grid.) The
+values that (A) shows have k rows each.
 
 The leaves of a hierarchy's file and their order are public: the number of leaves in a fragment
 would disclose where it ends. So a leaf is named only if at least k rows have it, and the others are
@@ -79,10 +79,10 @@ class Disclosure:
         cells: NDArray[np.int64],
         persons: LeafPersons | None = None,
     ) -> Disclosure:
-        """What may be shown, by counts of the real data.
+        """The form in which each cut may be shown, by counts of the real data.
 
         ``cells``: rows in each cell of the plan's `Router`, numbered through all columns.
-        ``persons``: where k counts them, those of each cell, up to k.
+        ``persons``: where k counts persons, those of each cell, up to k.
         """
         cuts: dict[tuple[str, Any], Shown] = {}
         leaves = {}
@@ -94,16 +94,16 @@ class Disclosure:
             branches = [n for n in plan.nodes if isinstance(n, Branch) and n.column == name]
             cuts |= {(name, value): shown for value, shown in line.shown(branches).items()}
             if orders[name].leaves is not None and orders[name].named:
-                leaves[name] = line.held()
+                leaves[name] = line.frequent()
             start = stop
         return cls(orders, cuts, leaves)
 
     def condition(self, any_of: Sequence[Conjunction]) -> list[Conjunction]:
-        """A condition as it may be shown: predicates have a ``share`` instead of some values."""
+        """The condition in its public form: some predicates have a ``share`` instead of a value."""
         return [[self._predicate(each) for each in conjunction] for conjunction in any_of]
 
     def text(self, any_of: Sequence[Conjunction]) -> str:
-        """A condition as people may read it, ``age <= 38 AND country IN {France, Italy}``."""
+        """The public form as text, such as ``age <= 38 AND country IN {France, Italy}``."""
         text, *others = (self._conjunction_text(conjunction) for conjunction in any_of)
         return " OR ".join(f"({each})" for each in (text, *others)) if others else text
 
@@ -114,7 +114,7 @@ class Disclosure:
         return {"column": column, "op": op, **self.cuts[column, predicate["value"]]}
 
     def _conjunction_text(self, conjunction: Conjunction) -> str:
-        """Bounds of a column stand together, in the place of the first."""
+        """The bounds of a column stand together, where the first one is."""
         texts = []
         for column in dict.fromkeys(predicate["column"] for predicate in conjunction):
             name = _shown_name(column)
@@ -131,8 +131,9 @@ class Disclosure:
     def _named(self, name: str, bounds: Conjunction, shown: Conjunction) -> str:
         """The leaves between two bounds that may be named; empty if none may."""
         leaves = leaves_between(bounds, name, self.orders[name]).to_pylist()
-        held = [leaf for leaf in leaves if leaf in self.leaves[name]]
-        names = held if len(held) <= _NAMED_LEAVES else [*held[:2], held[-1]]
+        frequent = [leaf for leaf in leaves if leaf in self.leaves[name]]
+        few = len(frequent) <= _NAMED_LEAVES
+        names = frequent if few else [*frequent[:2], frequent[-1]]
         if not names:
             return ""
         others = len(leaves) - len(names)
@@ -159,45 +160,46 @@ class _Line:
         self._first = first
         self._persons = persons
 
-    def held(self) -> frozenset[str]:
+    def frequent(self) -> frozenset[str]:
         """The edges that at least k rows have."""
-        held = [at for at in range(len(self._edges)) if self._is_held(at)]
-        return frozenset(self._edges.take(pa.array(held, pa.int64())).to_pylist())
+        frequent = [at for at in range(len(self._edges)) if self._is_frequent(at)]
+        return frozenset(self._edges.take(pa.array(frequent, pa.int64())).to_pylist())
 
     def shown(self, branches: Sequence[Branch]) -> dict[Any, Shown]:
         """How each of a column's cuts is shown, by cut value."""
         cuts = {b.value: b for b in branches if b.value is not None}
-        held = {value: at for value in cuts if self._is_held(at := self._edge(value))}
+        edges = {value: self._edge(value) for value in cuts}
+        frequent = [edge for edge in edges.values() if self._is_frequent(edge)]
         shown: dict[Any, Shown] = {}
         for value, branch in cuts.items():
-            if value in held:
+            if edges[value] in frequent:
                 shown[value] = {"value": value}
-            elif branch.round is not None and self._is_between(branch, list(held.values())):
+            elif branch.round is not None and self._allows_round(branch, frequent):
                 shown[value] = {"value": branch.round.value}
             else:
-                shown[value] = {"share": self._share(self._edge(value))}
+                shown[value] = {"share": self._share(edges[value])}
         return shown
 
-    def _is_between(self, branch: Branch, held: Sequence[int]) -> bool:
-        """Whether (B) allows the cut's round value; ``held`` are the edges that (A) shows."""
+    def _allows_round(self, branch: Branch, frequent: Sequence[int]) -> bool:
+        """Whether (B) allows the cut's round value; ``frequent`` are the edges that (A) shows."""
         value, low, high = branch.round or (None, None, None)
         at = self._edge(value)
         if self._count(_above(self._edge(branch.value)), _above(at)):
             return False
         first = 1 if low is None else _at(self._edge(low))
         last = len(self._rows) - 1 if high is None else _above(self._edge(high))
-        first = max([first, *(_above(edge) for edge in held if edge < at)])
-        last = min([last, *(_at(edge) for edge in held if edge > at)])
+        first = max([first, *(_above(edge) for edge in frequent if edge < at)])
+        last = min([last, *(_at(edge) for edge in frequent if edge > at)])
         return self._is_enough(first, _at(at)) and self._is_enough(_above(at), last)
 
     def _edge(self, value: Any) -> int:
         return int(self._edges.index(read_value(value, self._edges.type)).as_py())
 
-    def _is_held(self, edge: int) -> bool:
+    def _is_frequent(self, edge: int) -> bool:
         return self._is_enough(_at(edge), _above(edge))
 
     def _share(self, edge: int) -> float:
-        """The share of the rows up to an edge, rounded, but neither to none nor to all."""
+        """The share of the rows up to an edge, rounded, but never to 0 or 1."""
         share = round(self._count(0, _above(edge)) / int(self._rows[-1]), _SHARE_DIGITS)
         return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
 
@@ -205,7 +207,7 @@ class _Line:
         return int(self._rows[stop] - self._rows[first])
 
     def _is_enough(self, first: int, stop: int) -> bool:
-        """Whether cells ``first`` to ``stop`` - 1 hold k rows, and k persons where they count."""
+        """Whether cells ``first`` to ``stop`` - 1 have k rows, and k persons if k counts them."""
         if self._count(first, stop) < self._k:
             return False
         if self._persons is None:

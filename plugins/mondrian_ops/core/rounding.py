@@ -1,4 +1,4 @@
-"""Round numbers and dates between two values, which a plan may show for a cut.
+"""Round numbers and dates between two values, which may be shown in place of a cut.
 
 A value is round if it lies on a coarse grid: multiples of a power of ten, first days of centuries,
 decades, years and months, midnights, full hours, minutes and seconds. Every grid contains the
@@ -35,8 +35,8 @@ Json: TypeAlias = int | float | str
 class Round(NamedTuple):
     """A value on a grid, and its neighbours there; all as JSON.
 
-    ``low`` and ``high`` are one step below and above ``value``; None: the column's type holds no
-    value so far.
+    ``low`` and ``high`` are one step below and above ``value``; None where the range of the
+    column's type ends before.
     """
 
     value: Json
@@ -47,8 +47,8 @@ class Round(NamedTuple):
 def round_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
     """The value above ``low`` and below ``high`` on the coarsest grid; of several the least.
 
-    Both are of one type. None where there is no such value, or the type is not one of numbers,
-    dates or timestamps.
+    Both are of one type. None where there is no such value, or they are neither numbers, dates nor
+    timestamps.
     """
     type_ = low.type
     if pa.types.is_date(type_) or pa.types.is_timestamp(type_):

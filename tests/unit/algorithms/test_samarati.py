@@ -179,7 +179,7 @@ def test_the_node_is_that_of_a_walk_over_the_lattice(choice, table, k, asked, bu
     found = walk(trees, columns, holds)
     expected = chosen(found, min(budget, len(columns[0]) - 1), choice)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lattice_module, "_KEPT", 1 << 20 if keep else 0)
+        patch.setattr(lattice_module, "_CACHED", 1 << 20 if keep else 0)
         if expected is None:
             with pytest.raises(PrivacyError, match=r"samarati\.max_suppressed"):
                 searched(trees, columns, sensitive, k, asked, budget, choice)
