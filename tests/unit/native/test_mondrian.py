@@ -1,4 +1,4 @@
-"""The border of the cutting: what it refuses, the smallest and the largest rows, threads."""
+"""The functions that cut: what they refuse, the smallest and the largest rows, threads."""
 
 from __future__ import annotations
 
@@ -81,165 +81,113 @@ def criteria_of(k: int = 3, kind: int = DISTINCT, level: float = 2.0, codes: int
     )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """All that the border takes."""
-
-    rows: Rows
-    criteria: Criteria
-    policy: Policy = POLICIES["joined"]
-    multiway: Multiway = MULTIWAY
-
-    def call(self, entrance: str) -> None:
-        """Come in by one of the functions."""
-        given = self.rows, self.criteria
-        if entrance == "classes":
-            mondrian.classes(*given, self.policy)
-        elif entrance == "loss":
-            mondrian.loss(*given, self.policy, np.arange(60, dtype=np.int32), np.zeros(1, np.int64))
-        elif entrance == "tree":
-            Tree(*given, self.policy)
-        elif entrance == "multiway":
-            mondrian.multiway_classes(*given, self.multiway)
-        else:
-            MultiwayTree(*given, self.multiway)
-
-
-def with_rows(**changed: Any) -> Asked:
-    return Asked(rows_of()._replace(**changed), criteria_of())
-
-
-def with_criteria(**changed: Any) -> Asked:
-    return Asked(rows_of(), criteria_of()._replace(**changed))
-
-
-GOOD = rows_of()
-WRONG_ROWS = {
-    "codes that are signed": (with_rows(codes=GOOD.codes.astype(np.int16)), TypeError, "codes"),
-    "codes of 64 bits": (with_rows(codes=GOOD.codes.astype(np.uint64)), TypeError, "codes"),
-    "codes of another byte order": (with_rows(codes=GOOD.codes.astype(">u2")), TypeError, "codes"),
-    "codes of one dimension": (with_rows(codes=GOOD.codes[0]), ValueError, "codes"),
-    "no attributes": (with_rows(codes=GOOD.codes[:0]), ValueError, "attributes"),
-    "codes row by row": (with_rows(codes=np.asfortranarray(GOOD.codes)), ValueError, "codes"),
-    "every other row": (with_rows(codes=GOOD.codes[:, ::2]), ValueError, "codes"),
-    "codes beyond their table": (with_rows(codes=GOOD.codes + np.uint16(1)), ValueError, "beyond"),
-    "sensitive codes of 64 bits": (
-        with_rows(sensitive=GOOD.sensitive.astype(np.int64)),
-        TypeError,
-        "sensitive",
-    ),
-    "sensitive codes of fewer rows": (
-        with_rows(sensitive=GOOD.sensitive[:, :-1].copy()),
-        ValueError,
-        "sensitive",
-    ),
-    "sensitive codes of one dimension": (
-        with_rows(sensitive=GOOD.sensitive[0]),
-        ValueError,
-        "sensitive",
-    ),
-    "sensitive codes below zero": (
-        with_rows(sensitive=GOOD.sensitive - 1),
-        ValueError,
-        "sensitive",
-    ),
-    "sensitive codes beyond those of the criterion": (
-        with_rows(sensitive=GOOD.sensitive + 1),
-        ValueError,
-        "sensitive",
-    ),
-    "kinds of 32 bits": (with_rows(kind=GOOD.kind.astype(np.int32)), TypeError, "kind"),
-    "a kind that is none": (with_rows(kind=np.array([INTERVAL, TREE, 3])), ValueError, "kind"),
-    "fewer kinds": (with_rows(kind=GOOD.kind[:2]), ValueError, "kind"),
-    "first of fewer attributes": (with_rows(first=GOOD.first[:-1]), ValueError, "first"),
-    "first of nothing": (with_rows(first=GOOD.first[:0]), ValueError, "first"),
-    "first that does not begin with 0": (
-        with_rows(first=np.array([1, 20, 27, 32])),
-        ValueError,
-        "first",
-    ),
-    "first that does not ascend": (with_rows(first=np.array([0, 27, 20, 32])), ValueError, "first"),
-    "first that ascends around": (
-        with_rows(first=np.array([0, (1 << 63) - 1, -(1 << 63) + 31, 32])),
-        ValueError,
-        "first",
-    ),
-    "a table that is too short": (with_rows(low=GOOD.low[:-1]), ValueError, "low"),
-    "a table of 32 bits": (with_rows(high=GOOD.high.astype(np.float32)), TypeError, "high"),
-    "a table with holes": (with_rows(step=np.repeat(GOOD.step, 2)[::2]), ValueError, "step"),
-    "a table of what is no number": (with_rows(low=GOOD.low * np.nan), ValueError, "low"),
-    "a span beyond all numbers": (with_rows(span=GOOD.span * np.inf), ValueError, "span"),
-    "domains of fewer attributes": (with_rows(domain=GOOD.domain[:2]), ValueError, "domain"),
-    "persons whom no criterion counts": (
-        Asked(GOOD._replace(persons=1), no_criteria(3)),
-        ValueError,
-        "persons",
-    ),
-    "persons in another criterion": (
-        Asked(GOOD._replace(persons=1), criteria_of(3, ENTROPY)),
-        ValueError,
-        "persons",
-    ),
-}
 TREE_OF_CODES = {
     "kind": np.array([T_TREE]),
     "parent": np.array([4, 4, 4, 4, -1], np.int32),
     "height": np.array([0, 0, 0, 0, 1.0]),
     "parent_first": np.array([0, 5]),
 }
-WRONG_CRITERIA = {
-    "no k": (with_criteria(k=0), ValueError, "k:"),
-    "a k below zero": (with_criteria(k=-1), ValueError, "k:"),
-    "a k of more than 64 bits": (with_criteria(k=HUGE), ValueError, "k "),
-    "a kind that is none": (with_criteria(kind=np.array([6])), ValueError, "kind"),
-    "a column that is not there": (with_criteria(column=np.array([1])), ValueError, "column"),
-    "a column below zero": (with_criteria(column=np.array([-1])), ValueError, "column"),
-    "columns of 32 bits": (with_criteria(column=np.zeros(1, np.int32)), TypeError, "column"),
-    "more columns than kinds": (with_criteria(column=np.zeros(2, np.int64)), ValueError, "column"),
-    "codes below zero": (with_criteria(codes=np.array([-1])), ValueError, "codes"),
-    "a level that is no number": (with_criteria(level=np.array([np.nan])), ValueError, "level"),
-    "a level beyond 64 bits": (
-        with_criteria(kind=np.array([RECURSIVE]), level=np.array([1e30])),
-        ValueError,
-        "level",
-    ),
-    "uncounted that is no choice": (
-        with_criteria(uncounted=np.array([2])),
-        ValueError,
-        "uncounted",
-    ),
-    "shares of fewer codes": (
-        with_criteria(kind=np.array([T_EQUAL]), share_first=np.array([0, 3])),
-        ValueError,
-        "share",
-    ),
-    "shares beyond the table": (
-        with_criteria(share_first=np.array([0, 5])),
-        ValueError,
-        "share_first",
-    ),
-    "a parent beyond the hierarchy": (
-        with_criteria(**TREE_OF_CODES | {"parent": np.array([4, 4, 4, 5, -1], np.int32)}),
-        ValueError,
-        "parent",
-    ),
-    "fewer heights than parents": (
-        with_criteria(**TREE_OF_CODES | {"height": np.zeros(4)}),
-        ValueError,
-        "height",
-    ),
-}
 
 
-@pytest.mark.parametrize("entrance", ["classes", "loss", "tree", "multiway", "multiway tree"])
-@pytest.mark.parametrize("what", [*WRONG_ROWS, *WRONG_CRITERIA])
-def test_what_does_not_fit_together_is_refused_by_name(what, entrance):
-    asked, error, name = (WRONG_ROWS | WRONG_CRITERIA)[what]
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of the functions that call the kernels."""
+
+    rows: Rows
+    criteria: Criteria
+    policy: Policy = POLICIES["joined"]
+    multiway: Multiway = MULTIWAY
+
+    def call(self, function: str) -> None:
+        """Call one of the functions."""
+        given = self.rows, self.criteria
+        if function == "classes":
+            mondrian.classes(*given, self.policy)
+        elif function == "loss":
+            mondrian.loss(*given, self.policy, np.arange(60, dtype=np.int32), np.zeros(1, np.int64))
+        elif function == "tree":
+            Tree(*given, self.policy)
+        elif function == "multiway":
+            mondrian.multiway_classes(*given, self.multiway)
+        else:
+            MultiwayTree(*given, self.multiway)
+
+
+def with_rows(**changed: Any) -> Arguments:
+    return Arguments(rows_of()._replace(**changed), criteria_of())
+
+
+def with_criteria(**changed: Any) -> Arguments:
+    return Arguments(rows_of(), criteria_of()._replace(**changed))
+
+
+GOOD = rows_of()
+WRONG_TYPES = [
+    ("codes", with_rows(codes=GOOD.codes.astype(np.int16))),
+    ("codes", with_rows(codes=GOOD.codes.astype(np.uint64))),
+    ("codes", with_rows(codes=GOOD.codes.astype(">u2"))),
+    ("sensitive", with_rows(sensitive=GOOD.sensitive.astype(np.int64))),
+    ("kind", with_rows(kind=GOOD.kind.astype(np.int32))),
+    ("high", with_rows(high=GOOD.high.astype(np.float32))),
+    ("column", with_criteria(column=np.zeros(1, np.int32))),
+]
+BEYOND = np.array([4, 4, 4, 5, -1], np.int32)
+WRONG_VALUES = [
+    ("codes", with_rows(codes=GOOD.codes[0])),
+    ("attributes", with_rows(codes=GOOD.codes[:0])),
+    ("codes", with_rows(codes=np.asfortranarray(GOOD.codes))),
+    ("codes", with_rows(codes=GOOD.codes[:, ::2])),
+    ("beyond", with_rows(codes=GOOD.codes + np.uint16(1))),
+    ("sensitive", with_rows(sensitive=GOOD.sensitive[:, :-1].copy())),
+    ("sensitive", with_rows(sensitive=GOOD.sensitive[0])),
+    ("sensitive", with_rows(sensitive=GOOD.sensitive - 1)),
+    ("sensitive", with_rows(sensitive=GOOD.sensitive + 1)),
+    ("kind", with_rows(kind=np.array([INTERVAL, TREE, 3]))),
+    ("kind", with_rows(kind=GOOD.kind[:2])),
+    ("first", with_rows(first=GOOD.first[:-1])),
+    ("first", with_rows(first=GOOD.first[:0])),
+    ("first", with_rows(first=np.array([1, 20, 27, 32]))),
+    ("first", with_rows(first=np.array([0, 27, 20, 32]))),
+    ("first", with_rows(first=np.array([0, (1 << 63) - 1, -(1 << 63) + 31, 32]))),  # wraps around
+    ("low", with_rows(low=GOOD.low[:-1])),
+    ("step", with_rows(step=np.repeat(GOOD.step, 2)[::2])),
+    ("low", with_rows(low=GOOD.low * np.nan)),
+    ("span", with_rows(span=GOOD.span * np.inf)),
+    ("domain", with_rows(domain=GOOD.domain[:2])),
+    ("persons", Arguments(GOOD._replace(persons=1), no_criteria(3))),
+    ("persons", Arguments(GOOD._replace(persons=1), criteria_of(3, ENTROPY))),
+    ("k:", with_criteria(k=0)),
+    ("k:", with_criteria(k=-1)),
+    ("k ", with_criteria(k=HUGE)),
+    ("kind", with_criteria(kind=np.array([6]))),
+    ("column", with_criteria(column=np.array([1]))),
+    ("column", with_criteria(column=np.array([-1]))),
+    ("column", with_criteria(column=np.zeros(2, np.int64))),
+    ("codes", with_criteria(codes=np.array([-1]))),
+    ("level", with_criteria(level=np.array([np.nan]))),
+    ("level", with_criteria(kind=np.array([RECURSIVE]), level=np.array([1e30]))),
+    ("uncounted", with_criteria(uncounted=np.array([2]))),
+    ("share", with_criteria(kind=np.array([T_EQUAL]), share_first=np.array([0, 3]))),
+    ("share_first", with_criteria(share_first=np.array([0, 5]))),
+    ("parent", with_criteria(**TREE_OF_CODES | {"parent": BEYOND})),
+    ("height", with_criteria(**TREE_OF_CODES | {"height": np.zeros(4)})),
+]
+
+
+@pytest.mark.parametrize("function", ["classes", "loss", "tree", "multiway", "multiway tree"])
+@pytest.mark.parametrize(
+    ("error", "name", "arguments"),
+    [
+        *((TypeError, *case) for case in WRONG_TYPES),
+        *((ValueError, *case) for case in WRONG_VALUES),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused_by_name(error, name, arguments, function):
     with pytest.raises(error, match=name):
-        asked.call(entrance)
+        arguments.call(function)
 
 
-@pytest.mark.parametrize("entrance", ["classes", "loss", "tree"])
+@pytest.mark.parametrize("function", ["classes", "loss", "tree"])
 @pytest.mark.parametrize(
     "policy",
     [
@@ -259,18 +207,18 @@ def test_what_does_not_fit_together_is_refused_by_name(what, entrance):
         Policy(GAIN, 3, 100, 100, HUGE),
     ],
 )
-def test_policies_out_of_range_are_refused(policy, entrance):
+def test_policies_out_of_range_are_refused(policy, function):
     with pytest.raises(ValueError, match="Policy"):
-        Asked(rows_of(), criteria_of(), policy).call(entrance)
+        Arguments(rows_of(), criteria_of(), policy).call(function)
     with pytest.raises(ValueError, match="Policy"):
         mondrian.classes(rows_of(0), criteria_of(), policy)
 
 
 @pytest.mark.parametrize("multiway", [Multiway(0, 2), Multiway(3, 0), Multiway(-1, -1)])
-@pytest.mark.parametrize("entrance", ["multiway", "multiway tree"])
-def test_cut_points_out_of_range_are_refused(multiway, entrance):
+@pytest.mark.parametrize("function", ["multiway", "multiway tree"])
+def test_cut_points_out_of_range_are_refused(multiway, function):
     with pytest.raises(ValueError, match="Multiway"):
-        Asked(rows_of(), criteria_of(), multiway=multiway).call(entrance)
+        Arguments(rows_of(), criteria_of(), multiway=multiway).call(function)
 
 
 @pytest.mark.parametrize("k", [61, 1 << 31, 1 << 62, (1 << 63) - 1])
@@ -463,9 +411,9 @@ def test_classes_are_the_same_on_any_number_of_cores(policy, rows, cores):
     block at once."""
     given = rows_of(rows), criteria_of(), POLICIES[policy]
     index, starts = mondrian.classes(*given)
-    its_index, its_starts = mondrian.classes(*given, cores)
-    np.testing.assert_array_equal(its_index, index)
-    np.testing.assert_array_equal(its_starts, starts)
+    other_index, other_starts = mondrian.classes(*given, cores)
+    np.testing.assert_array_equal(other_index, index)
+    np.testing.assert_array_equal(other_starts, starts)
 
 
 def far_apart(rows: Rows, apart: int = 50) -> Rows:
@@ -482,11 +430,11 @@ def far_apart(rows: Rows, apart: int = 50) -> Rows:
 @pytest.mark.parametrize("cores", [1, 2])
 def test_codes_far_apart_give_the_same_classes(policy, cores):
     """Few codes are counted together, and may be cut where they lie; others are coded anew."""
-    rows, asked = rows_of(BLOCK + 5000), (criteria_of(), POLICIES[policy])
-    index, starts = mondrian.classes(rows, *asked)
-    its_index, its_starts = mondrian.classes(far_apart(rows), *asked, cores)
-    np.testing.assert_array_equal(its_index, index)
-    np.testing.assert_array_equal(its_starts, starts)
+    rows, settings = rows_of(BLOCK + 5000), (criteria_of(), POLICIES[policy])
+    index, starts = mondrian.classes(rows, *settings)
+    other_index, other_starts = mondrian.classes(far_apart(rows), *settings, cores)
+    np.testing.assert_array_equal(other_index, index)
+    np.testing.assert_array_equal(other_starts, starts)
 
 
 @pytest.mark.parametrize("cores", [0, -1])
@@ -497,18 +445,18 @@ def test_no_cores_are_refused(cores):
 
 def test_threads_do_not_meet():
     """The kernels run without the interpreter's lock, each with memory of its own."""
-    asked = [
-        Asked(rows_of(1500, seed=seed), criteria_of(3 + seed % 2), POLICIES[policy])
+    calls = [
+        Arguments(rows_of(1500, seed=seed), criteria_of(3 + seed % 2), POLICIES[policy])
         for seed, policy in enumerate(["median", "groups", "joined", "relaxed"] * 2)
     ]
 
-    def found(each: Asked) -> list[list[int]]:
+    def found(each: Arguments) -> list[list[int]]:
         index, starts = mondrian.classes(each.rows, each.criteria, each.policy)
         return [part.tolist() for part in np.split(index, starts[1:])]
 
-    with ThreadPoolExecutor(len(asked)) as threads:
-        at_once = list(threads.map(found, asked))
-    assert at_once == [found(replace(each)) for each in asked]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        at_once = list(threads.map(found, calls))
+    assert at_once == [found(replace(each)) for each in calls]
 
 
 def test_the_arrays_that_were_given_are_not_changed():
