@@ -73,12 +73,12 @@ class Anonymizer:
     @property
     def trees(self) -> list[TreeAttribute]:
         """The quasi-identifiers, where columns are recoded as a whole: all are trees then."""
-        return [each for each in self.attributes if isinstance(each, TreeAttribute)]
+        return [attribute for attribute in self.attributes if isinstance(attribute, TreeAttribute)]
 
     @property
     def coded_hierarchies(self) -> list[CodedHierarchy]:
         """Their hierarchies over codes."""
-        return [each.coded_hierarchy for each in self.trees]
+        return [tree.coded_hierarchy for tree in self.trees]
 
     @cached_property
     def domains(self) -> list[SensitiveDomain]:
@@ -100,10 +100,10 @@ class Anonymizer:
 
     def encode(self, table: pa.Table, privacy: Privacy | None = None) -> CodedRows:
         """The rows of ``table`` in codes; ``privacy`` overrides the job's criteria."""
-        encoded = [each.encode(table[each.name]) for each in self.attributes]
+        encoded = [attribute.encode(table[attribute.name]) for attribute in self.attributes]
         privacy = privacy or self.privacy
         domains = list(self.domains)
-        sensitive = [each.encode(table[each.name]) for each in domains]
+        sensitive = [domain.encode(table[domain.name]) for domain in domains]
         if privacy.persons is not None:
             column = privacy.persons.column
             persons, codes = encode_persons(column, table[column])
@@ -113,13 +113,15 @@ class Anonymizer:
 
     def frequencies(self, combinations: Combinations) -> FrequencySet:
         """``combinations`` in codes: of the quasi-identifiers, then of `counted_domains`."""
-        encoded = [each.encode(combinations.values[each.name]) for each in self.attributes]
+        encoded = [
+            attribute.encode(combinations.values[attribute.name]) for attribute in self.attributes
+        ]
         domains = self.counted_domains
-        counted = [each.encode(combinations.values[each.name]) for each in domains]
+        counted = [domain.encode(combinations.values[domain.name]) for domain in domains]
         names = [*(each.name for each in self.attributes), *(each.name for each in domains)]
         codes = [*(each.codes for each in encoded), *counted]
         columns = (
-            each[combinations.indices(name)] for name, each in zip(names, codes, strict=True)
+            column[combinations.indices(name)] for name, column in zip(names, codes, strict=True)
         )
         sizes = [*(each.size for each in encoded), *(len(each.counts) for each in domains)]
         return FrequencySet.of(columns, sizes, combinations.frequencies.rows)
@@ -141,7 +143,7 @@ class Anonymizer:
             }
         else:
             classes, nodes = recoding.classes(
-                [each.encode(table[each.name]).codes for each in self.attributes]
+                [attribute.encode(table[attribute.name]).codes for attribute in self.attributes]
             )
             published = {
                 attribute.name: attribute.publish_nodes(of_attribute)
@@ -191,7 +193,9 @@ def laid_out(
     in which they were cut, a row's place would disclose on which side of a cut it was. The rows of
     a class are in random order.
     """
-    labels = [_labels(values) for each in published.values() for values in each.columns.values()]
+    labels = [
+        _labels(values) for attribute in published.values() for values in attribute.columns.values()
+    ]
     order, firsts = group(packed(labels, [int(column.max(initial=0)) + 1 for column in labels]))
     sizes = classes.sizes[order]
     starts = np.cumsum(sizes) - sizes
@@ -237,19 +241,19 @@ def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, 
     sizes = classes.sizes
     attributes = {
         name: {
-            "NCP": float(np.sum(sizes * each.ncp)),
-            "LM": float(np.sum(sizes * each.lm)),
-            "rows_exact": int(sizes[each.exact].sum()),
-            "rows_star": int(sizes[each.star].sum()),
-            "rows_by_loss": _rows_by_loss(sizes, each),
+            "NCP": float(np.sum(sizes * attribute.ncp)),
+            "LM": float(np.sum(sizes * attribute.lm)),
+            "rows_exact": int(sizes[attribute.exact].sum()),
+            "rows_star": int(sizes[attribute.star].sum()),
+            "rows_by_loss": _rows_by_loss(sizes, attribute),
         }
-        for name, each in published.items()
+        for name, attribute in published.items()
     }
     return {
         "rows": int(sizes.sum()),
         "equivalence_classes": len(sizes),
         "DP": int(np.sum(sizes * sizes)),
-        "NCP": sum(each["NCP"] for each in attributes.values()),
+        "NCP": sum(figures["NCP"] for figures in attributes.values()),
         "attributes": attributes,
     }
 

@@ -147,7 +147,7 @@ class _Merging:
     def plan(self) -> Plan:
         """The plan with these fragments."""
         fragments = [
-            tuple(np.flatnonzero(self.fragment_of == each).tolist())
-            for each in np.unique(self.fragment_of)
+            tuple(np.flatnonzero(self.fragment_of == first).tolist())
+            for first in np.unique(self.fragment_of)
         ]
         return Plan(self._nodes, tuple(fragments))

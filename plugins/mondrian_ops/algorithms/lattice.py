@@ -100,7 +100,9 @@ class Lattice:
             frequencies = _first_columns(frequencies, len(hierarchies))
         self._frequencies = frequencies
         self._hierarchies = hierarchies
-        self._levels = [[_Level.of(above) for above in each.levels] for each in hierarchies]
+        self._levels = [
+            [_Level.of(above) for above in hierarchy.levels] for hierarchy in hierarchies
+        ]
         # The attribute that is generalized first shrinks the counts most.
         self._order = sorted(range(len(hierarchies)), key=lambda a: -frequencies.sizes[a])
         self._cache = _Cache(max(_CACHED, 2 * len(frequencies.rows)))

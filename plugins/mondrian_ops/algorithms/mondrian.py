@@ -203,17 +203,17 @@ def _redistributed(
     group_of[places] = np.repeat(np.arange(len(first)), np.diff(first, append=len(index)))
     waiting = np.ones(len(first), np.bool_)
     for _ in range(DRAWS):
-        drawn = alike.copy()
-        shuffle_classes(drawn, first)
-        tried = index.copy()
+        shuffled = alike.copy()
+        shuffle_classes(shuffled, first)
+        candidate = index.copy()
         moves = waiting[group_of[places]]
-        tried[places[moves]] = drawn[moves]
+        candidate[places[moves]] = shuffled[moves]
         kept = waiting.copy()
-        while len(criteria.kind) and (broken := _broken(coded, tried, starts)).any():
+        while len(criteria.kind) and (broken := _broken(coded, candidate, starts)).any():
             kept[group_of[broken]] = False
             stays = ~kept[group_of]
-            tried[stays] = index[stays]
-        index = tried
+            candidate[stays] = index[stays]
+        index = candidate
         waiting &= ~kept
         if not waiting.any():
             break

@@ -275,11 +275,11 @@ def _routed(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The places, (combinations, columns), and the leaf, (combinations,), of each combination."""
     columns = {
-        each.name: pa.DictionaryArray.from_arrays(
-            pa.array(codes.astype(np.int32) - 1, mask=codes == 0), each.leaves
+        tree.name: pa.DictionaryArray.from_arrays(
+            pa.array(codes.astype(np.int32) - 1, mask=codes == 0), tree.leaves
         )
-        for each, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
-        if each.name in plan.columns
+        for tree, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
+        if tree.name in plan.columns
     }
     places = router.place(pa.table(columns))
     if not columns:  # such a table has no rows

@@ -99,7 +99,9 @@ def _lookahead(
         settings.append((CutPolicy(greedy, reach, share, candidates, joined), spent))
 
     spent = some * _GROUP_LEVELS * k**-0.45
-    of_joined = {each: some * levels * lost * k**-0.45 for each, levels in _JOINED_LEVELS.items()}
+    of_joined = {
+        joined: some * levels * lost * k**-0.45 for joined, levels in _JOINED_LEVELS.items()
+    }
     if k < _LARGE_K or rows <= small:
         for candidates, part in _GROUP_SHARES.items():
             add(part * spent, small, candidates)
@@ -112,7 +114,7 @@ def _lookahead(
         add(spent + of_joined[2], reach, joined=2)
     for joined in (3, 4):
         add(spent + of_joined[joined], reach, joined=joined)
-    return [each for each in settings if each[1] <= levels][-1]
+    return [setting for setting in settings if setting[1] <= levels][-1]
 
 
 def pilot_k(job: Job, profile: Profile, pilot: pa.Table) -> int:
@@ -164,4 +166,4 @@ def policy_of(resolved: Mapping[str, Any]) -> CutPolicy | MultiwayPolicy:
     """The policy that `choose_policy` described."""
     if resolved["used"] == "di_mondrian":
         return MultiwayPolicy(resolved["cut_points"])
-    return CutPolicy(**{each.name: resolved[each.name] for each in fields(CutPolicy)})
+    return CutPolicy(**{field.name: resolved[field.name] for field in fields(CutPolicy)})

@@ -58,7 +58,7 @@ class Recoding:
         figures: dict[str, Any],
     ) -> Recoding:
         """A recoding to nodes of the hierarchies; a root over missing values is published "*"."""
-        nodes, suppressed = [each.copy() for each in nodes], suppressed.copy()
+        nodes, suppressed = [column.copy() for column in nodes], suppressed.copy()
         for a, (hierarchy, codes) in enumerate(
             zip(hierarchies, frequencies.codes(), strict=False)  # sensitive columns follow
         ):

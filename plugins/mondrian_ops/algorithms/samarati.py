@@ -110,7 +110,9 @@ def _is_monotone(privacy: Privacy, allowed: int) -> bool:
     entropy, the weight of the most frequent value and the distance from the whole may get worse, so
     that rows published at the lower node would be suppressed.
     """
-    return allowed == 0 or all(isinstance(each, DistinctDiversity) for each in privacy.criteria)
+    return allowed == 0 or all(
+        isinstance(criterion, DistinctDiversity) for criterion in privacy.criteria
+    )
 
 
 class _Nodes:
@@ -192,9 +194,9 @@ class _Nodes:
         losses, path = self.lattice.losses, [levels]
         while True:
             above = [
-                each
-                for each in self.lattice.above(path[-1])
-                if losses[each] <= most and not self.good[each]
+                node
+                for node in self.lattice.above(path[-1])
+                if losses[node] <= most and not self.good[node]
             ]
             if not above:
                 return path

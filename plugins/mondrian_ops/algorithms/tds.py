@@ -373,8 +373,8 @@ def _entropies(
         entropy[nodes] = np.log2(below)
         if label is not None:
             keys, counts = _summed(node * np.int64(size) + label, rows, hierarchy.nodes * size)
-            known = np.bincount(keys // size, counts * np.log2(counts), hierarchy.nodes)
-            entropy[nodes] -= known[nodes] / below
+            within = np.bincount(keys // size, counts * np.log2(counts), hierarchy.nodes)
+            entropy[nodes] -= within[nodes] / below
     return count, entropy
 
 

@@ -43,7 +43,7 @@ class Combinations:
 
     def merged(self, other: Combinations) -> Combinations:
         """The combinations of two parts of a dataset."""
-        united = {name: _united(known, other.values[name]) for name, known in self.values.items()}
+        united = {n: _united(domain, other.values[n]) for n, domain in self.values.items()}
         values = {name: each for name, (each, _) in united.items()}
         indices = (  # one at a time: an unpacked column takes more memory than all packed ones
             np.concatenate([self.indices(name), place[other.indices(name)]])
@@ -55,12 +55,12 @@ class Combinations:
     def present(self) -> Combinations:
         """Without the values that are in no row."""
         is_present = {
-            name: np.bincount(self.indices(name), minlength=len(known)) > 0
-            for name, known in self.values.items()
+            name: np.bincount(self.indices(name), minlength=len(domain)) > 0
+            for name, domain in self.values.items()
         }
         if all(each.all() for each in is_present.values()):
             return self
-        values = {n: known.filter(pa.array(is_present[n])) for n, known in self.values.items()}
+        values = {n: domain.filter(pa.array(is_present[n])) for n, domain in self.values.items()}
         indices = (
             (np.cumsum(each) - 1).astype(np.int32)[self.indices(name)]
             for name, each in is_present.items()
@@ -82,15 +82,15 @@ class Combinations:
     def to_columns(self) -> dict[str, pa.Array]:
         """Arrays of several lengths, by name; `from_columns` reads them back."""
         words = {f"word:{at}": pa.array(word) for at, word in enumerate(self.frequencies.words)}
-        values = {f"value:{name}": known for name, known in self.values.items()}
+        values = {f"value:{name}": domain for name, domain in self.values.items()}
         return {**values, **words, "rows": pa.array(self.frequencies.rows)}
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, pa.Array]) -> Combinations:
         """The combinations that `to_columns` wrote."""
         values = {
-            name.removeprefix("value:"): known
-            for name, known in columns.items()
+            name.removeprefix("value:"): domain
+            for name, domain in columns.items()
             if name.startswith("value:")
         }
         words = [word.to_numpy() for name, word in columns.items() if name.startswith("word:")]
@@ -127,14 +127,14 @@ def _length(part: Combinations) -> int:
 
 
 def _sizes(values: Mapping[str, pa.Array]) -> list[int]:
-    return [len(known) for known in values.values()]
+    return [len(domain) for domain in values.values()]
 
 
-def _united(known: pa.Array, others: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
+def _united(domain: pa.Array, others: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
     """The first list with the new values of the second appended; the indices of the second's."""
-    place = pc.index_in(others, value_set=known)
+    place = pc.index_in(others, value_set=domain)
     is_new = place.is_null()
     new = others.filter(is_new)
     places = pc.fill_null(place, 0).to_numpy().astype(np.int32)
-    places[is_new.to_numpy(zero_copy_only=False)] = len(known) + np.arange(len(new))
-    return pa.concat_arrays([known, new]), places
+    places[is_new.to_numpy(zero_copy_only=False)] = len(domain) + np.arange(len(new))
+    return pa.concat_arrays([domain, new]), places

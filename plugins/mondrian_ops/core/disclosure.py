@@ -100,7 +100,7 @@ class Disclosure:
 
     def condition(self, any_of: Sequence[Conjunction]) -> list[Conjunction]:
         """The condition in its public form: some predicates have a ``share`` instead of a value."""
-        return [[self._predicate(each) for each in conjunction] for conjunction in any_of]
+        return [[self._predicate(predicate) for predicate in conjunction] for conjunction in any_of]
 
     def text(self, any_of: Sequence[Conjunction]) -> str:
         """The public form as text, such as ``age <= 38 AND country IN {France, Italy}``."""
@@ -118,12 +118,14 @@ class Disclosure:
         texts = []
         for column in dict.fromkeys(predicate["column"] for predicate in conjunction):
             name = _shown_name(column)
-            of_column = [each for each in conjunction if each["column"] == column]
+            of_column = [predicate for predicate in conjunction if predicate["column"] == column]
             texts += [
-                f"{name} IS {each['op'].upper()}" for each in of_column if "value" not in each
+                f"{name} IS {predicate['op'].upper()}"
+                for predicate in of_column
+                if "value" not in predicate
             ]
-            bounds = [each for each in of_column if "value" in each]
-            shown = [self._predicate(each) for each in bounds]
+            bounds = [predicate for predicate in of_column if "value" in predicate]
+            shown = [self._predicate(predicate) for predicate in bounds]
             named = self._named(column, bounds, shown) if bounds and column in self.leaves else ""
             texts += [named] if named else _bounds_text(name, shown)
         return " AND ".join(texts)
@@ -137,7 +139,7 @@ class Disclosure:
         if not names:
             return ""
         others = len(leaves) - len(names)
-        if any("share" in each for each in shown):
+        if any("share" in predicate for predicate in shown):
             return f"{_shown_name(name)} IN {{{', '.join([*names, '…'])}}}"
         more = f" and {others} more" if others else ""
         return f"{_shown_name(name)} IN {{{', '.join(names)}{more}}}"
@@ -230,10 +232,10 @@ def _shown_name(column: str) -> str:
 
 
 def _bounds_text(name: str, bounds: Conjunction) -> list[str]:
-    if len(bounds) == 2 and all("share" in each for each in bounds):
-        low, high = (_percent(each["share"]) for each in bounds)
+    if len(bounds) == 2 and all("share" in bound for bound in bounds):
+        low, high = (_percent(bound["share"]) for bound in bounds)
         return [f"{name}: from {low} to {high}"]
-    return [_bound_text(name, each) for each in bounds]
+    return [_bound_text(name, bound) for bound in bounds]
 
 
 def _bound_text(name: str, bound: Predicate) -> str:

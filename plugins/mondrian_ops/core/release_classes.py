@@ -53,25 +53,23 @@ def classes_of(
     The first ``quasi`` of the columns are quasi-identifiers.
     """
     rows = len(columns[0])
-    encoded = [each.encoded(column) for each, column in zip(values, columns, strict=True)]
+    encoded = [of.encoded(column) for of, column in zip(values, columns, strict=True)]
     place_of = [places(column) for column in encoded]
     differs = np.zeros(rows, bool)
     differs[0] = True
-    for each in place_of[:quasi]:
-        differs[1:] |= each[1:] != each[:-1]
+    for column_places in place_of[:quasi]:
+        differs[1:] |= column_places[1:] != column_places[:-1]
     starts = np.flatnonzero(differs)
     sizes = np.diff(starts, append=rows)
     run_of = np.repeat(np.arange(len(starts)), sizes)
-    codes_of = [
-        each.codes_of(column.dictionary) for each, column in zip(values, encoded, strict=True)
-    ]
+    codes_of = [of.codes_of(column.dictionary) for of, column in zip(values, encoded, strict=True)]
     return CountedClasses(
-        [codes[each[starts]] for codes, each in zip(codes_of, place_of[:quasi], strict=False)],
+        [codes[row[starts]] for codes, row in zip(codes_of, place_of[:quasi], strict=False)],
         sizes,
         first_row + starts,
         [
-            _counted_pairs(run_of, codes[each], None, len(starts), of.size)
-            for codes, each, of in zip(
+            _counted_pairs(run_of, codes[row], None, len(starts), of.size)
+            for codes, row, of in zip(
                 codes_of[quasi:], place_of[quasi:], values[quasi:], strict=True
             )
         ],
@@ -86,7 +84,7 @@ def group_classes(
     Empties the list and frees its arrays column by column: the classes of 100 million rows take
     gigabytes, which must not be in memory several times.
     """
-    if not any(len(each.sizes) for each in pieces):
+    if not any(len(piece.sizes) for piece in pieces):
         return pieces[0]
     of_codes, of_sizes, of_rows, of_pairs = map(list, zip(*pieces, strict=True))
     pieces.clear()

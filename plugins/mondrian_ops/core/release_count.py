@@ -193,7 +193,7 @@ class ReleaseCounter:
                 cannot be compared; or the number of persons is not that of the rows.
         """
         rows, pieces, columns = 0, list[CountedClasses](), tuple[str, ...]()
-        values = [each.empty() for each in self._values]
+        values = [column.empty() for column in self._values]
         identifiers = {column: IdentifierValues(column) for column in self._identifiers}
         for batch in _batches(part):
             columns = self._checked(batch.schema.names, name)
@@ -230,7 +230,9 @@ class ReleaseCounter:
         self._parts.append((part.name or f"part {len(self._parts)}", self._rows))
         self._pending.append(self._recoded(part))
         self._rows += part.counted.rows
-        if sum(len(each.sizes) for each in self._pending) > max(_PENDING, len(self._merged.sizes)):
+        if sum(len(classes.sizes) for classes in self._pending) > max(
+            _PENDING, len(self._merged.sizes)
+        ):
             self._group_pending()
         return part.counted
 
@@ -287,14 +289,14 @@ class ReleaseCounter:
     def _recoded(self, part: CountedPart) -> CountedClasses:
         """The classes of a part in the codes of the counter, its rows numbered through."""
         of_part = [
-            values.codes_of(values_of_part.known)
+            values.codes_of(values_of_part.values)
             for values, values_of_part in zip(self._values, part.values, strict=True)
         ]
         # `codes_of` puts the missing value last; its code is 0.
         of_part = [np.roll(codes, 1) for codes in of_part]
         classes, quasi = part.classes, len(self._quasi)
         return CountedClasses(
-            [codes[each] for codes, each in zip(of_part, classes.codes, strict=False)],
+            [codes[column] for codes, column in zip(of_part, classes.codes, strict=False)],
             classes.sizes,
             classes.first_rows + self._rows,
             [
@@ -318,7 +320,7 @@ class ReleaseCounter:
     def _group(
         self, pieces: list[CountedClasses], values: Sequence[ColumnValues]
     ) -> CountedClasses:
-        radices = [each.size for each in values]
+        radices = [column.size for column in values]
         return group_classes(pieces, radices[: len(self._quasi)], radices[len(self._quasi) :])
 
 
@@ -343,7 +345,7 @@ def _sensitive_count(values: ColumnValues, pairs: CountedPairs) -> SensitiveCoun
     codes = pairs.codes.astype(np.int64)
     totals = np.zeros(values.size, np.int64)
     np.add.at(totals, codes, pairs.counts)
-    return SensitiveCount(values.known, pairs.classes, codes, pairs.counts, totals)
+    return SensitiveCount(values.values, pairs.classes, codes, pairs.counts, totals)
 
 
 def _batches(part: Part) -> Iterable[pa.RecordBatch]:

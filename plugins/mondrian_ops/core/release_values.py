@@ -47,7 +47,7 @@ class ColumnValues:
 
     def __init__(self, name: str, nan_is_missing: bool = False, read: bool = False) -> None:
         self.name = name
-        self.known: pa.Array[Any] = pa.nulls(0)
+        self.values: pa.Array[Any] = pa.nulls(0)
         self._nan_is_missing = nan_is_missing
         self._read = read
 
@@ -58,7 +58,7 @@ class ColumnValues:
     @property
     def size(self) -> int:
         """Codes in use: those of the values, and 0 for the missing one."""
-        return len(self.known) + 1
+        return len(self.values) + 1
 
     def encoded(self, column: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
         """The column as indices into a dictionary, which may have equal values."""
@@ -68,7 +68,7 @@ class ColumnValues:
     def codes_of(self, values: pa.Array[Any]) -> NDArray[Any]:
         """(values + 1,) unsigned codes of some values; the last is that of the missing value.
 
-        Equal values have equal codes; new values are added to `known`.
+        Equal values have equal codes; new values are added to `values`.
         """
         with self._comparable(values):
             values = _canonical(values, self._nan_is_missing)
@@ -91,18 +91,18 @@ class ColumnValues:
         """(values,) the code of each of some values in their canonical form."""
         if pa.types.is_null(values.type):
             return np.zeros(len(values), np.int64)
-        if not len(self.known):
-            self.known = pa.array([], values.type)
-        if values.type != self.known.type:
+        if not len(self.values):
+            self.values = pa.array([], values.type)
+        if values.type != self.values.type:
             raise PrivacyError(
-                f"column {self.name!r} is {values.type} in one part and {self.known.type} in "
+                f"column {self.name!r} is {values.type} in one part and {self.values.type} in "
                 "another; the release cannot be checked"
             )
-        place = pc.index_in(values, value_set=self.known)
+        place = pc.index_in(values, value_set=self.values)
         new = values.filter(pc.and_(pc.is_null(place), pc.is_valid(values)))
         if len(new):
-            self.known = pa.concat_arrays([self.known, new.unique()])
-            place = pc.index_in(values, value_set=self.known)
+            self.values = pa.concat_arrays([self.values, new.unique()])
+            place = pc.index_in(values, value_set=self.values)
         codes: Ints = place.cast(pa.int64()).fill_null(-1).to_numpy() + 1
         return codes
 
@@ -135,7 +135,7 @@ class IdentifierValues(ColumnValues):
             self._distinct |= other._distinct
         elif other._distinct:
             (code,) = other._distinct
-            self.add(other.known.slice(code - 1, 1) if code else pa.nulls(1, other.known.type))
+            self.add(other.values.slice(code - 1, 1) if code else pa.nulls(1, other.values.type))
 
 
 def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[Any]:

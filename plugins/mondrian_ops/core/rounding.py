@@ -109,7 +109,7 @@ def _moment_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
     type_ = low.type
     days = pa.types.is_date32(type_)
     ticks = pa.int32() if days else pa.int64()
-    above, below = (each.cast(ticks).as_py() for each in (low, high))
+    above, below = (end.cast(ticks).as_py() for end in (low, high))
     per_day = 1 if days else ticks_per_day(type_)
     second = Fraction(per_day, _SECONDS_PER_DAY)  # in ticks
 
@@ -145,5 +145,5 @@ def _moments(above: int, days_only: bool) -> Iterator[tuple[int, int, int]]:
 
 
 def _seconds(moments: Sequence[np.datetime64]) -> tuple[int, int, int]:
-    value, low, high = (int(each.astype("M8[s]").astype(np.int64)) for each in moments)
+    value, low, high = (int(moment.astype("M8[s]").astype(np.int64)) for moment in moments)
     return value, low, high

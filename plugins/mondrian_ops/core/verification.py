@@ -214,9 +214,11 @@ def _anonymity(count: ReleaseCount, job: Job, rows_only: bool) -> _Requirement:
 
 def _achieved(requirements: Sequence[_Requirement]) -> dict[str, float]:
     achieved: dict[str, float] = {}
-    for each in requirements:
-        of_all = max if each.at_most else min
-        achieved[each.key] = of_all(each.achieved, achieved.get(each.key, each.achieved))
+    for requirement in requirements:
+        of_all = max if requirement.at_most else min
+        achieved[requirement.key] = of_all(
+            requirement.achieved, achieved.get(requirement.key, requirement.achieved)
+        )
     return achieved
 
 

@@ -77,13 +77,13 @@ def compiler() -> tuple[str, ...]:
     Raises CompilerError where none does.
     """
     named = shlex.split(os.environ.get("CC", ""))
-    tried = []
+    commands = []
     for command in filter(None, (named, ["cc"], _zig())):
-        tried.append(shlex.join(command))
+        commands.append(shlex.join(command))
         if shutil.which(command[0]) and _works(command):
             return tuple(command)
     raise CompilerError(
-        f"no C compiler works here (tried: {', '.join(tried)}); install gcc or clang with its "
+        f"no C compiler works here (tried: {', '.join(commands)}); install gcc or clang with its "
         "headers, or `pip install ziglang`"
     )
 
@@ -198,10 +198,10 @@ def _own_target() -> str:
 def _works(command: Sequence[str]) -> bool:
     """Whether the compiler knows the flags, has headers, and makes files that load here."""
     with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "tried.c"), Path(folder, "tried.so")
+        source, made = Path(folder, "probe.c"), Path(folder, "probe.so")
         source.write_text(
             "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
-            "double tried(double x);\ndouble tried(double x) { return log(x); }\n"
+            "double probe(double x);\ndouble probe(double x) { return log(x); }\n"
         )
         # Optimized like the kernels: zig compiles its own libraries once for each level.
         flags = [*_FLAGS, *_FAST, *_of_machine(command, None)]

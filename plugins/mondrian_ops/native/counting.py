@@ -59,10 +59,10 @@ def recode(
     check_below(places[:, 0], wide, "words of the places")
     check_below(places[:, 1], 64, "shifts of the places")
     check_starts(starts, len(tables), "first")
-    known, total = np.empty((wide, n), np.uint64), np.empty(n, np.int64)
+    distinct, total = np.empty((wide, n), np.uint64), np.empty(n, np.int64)
     count = ctypes.c_int64()
-    _recode(*arguments, known.ctypes.data, total.ctypes.data, ctypes.byref(count))
-    return known[:, : count.value].copy(), total[: count.value].copy()
+    _recode(*arguments, distinct.ctypes.data, total.ctypes.data, ctypes.byref(count))
+    return distinct[:, : count.value].copy(), total[: count.value].copy()
 
 
 def group_by_bits(words: Words, keys: Words) -> tuple[NDArray[np.int32], Ints]:

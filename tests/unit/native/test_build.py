@@ -105,8 +105,8 @@ def test_without_any_compiler_the_remedy_is_named(native: Path, tmp_path: Path) 
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "no C compiler works here (tried: nothing --at-all, cc); install one with its headers, "
-        "such as gcc or clang, or `pip install ziglang`\n"
+        "no C compiler works here (tried: nothing --at-all, cc); install gcc or clang with its "
+        "headers, or `pip install ziglang`\n"
     )
 
 
