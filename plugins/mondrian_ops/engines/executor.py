@@ -268,7 +268,7 @@ def add_counts(total: LeafCounts, table: pa.Table) -> None:
         [LeafPersons(met.enough, leaf[column == number], code[column == number]) for met in persons]
         for number, persons in ((-2, total.persons), (-4, total.cell_persons))
     )
-    total.meet(in_leaves, in_cells)
+    total.add_persons(in_leaves, in_cells)
 
 
 # Phase two: fragments fetched from files, or routed here by Spark's shuffle

@@ -21,7 +21,7 @@ def _library() -> ctypes.CDLL:
     file = path()
     if not file.exists():
         others = ", ".join(sorted(other.name for other in file.parent.glob("kernels-*.so")))
-        raise _unusable(f"missing (in its folder: {others or 'none'})")
+        raise _unusable(f"missing; its folder has {others or 'none'}")
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:

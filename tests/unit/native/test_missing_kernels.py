@@ -56,15 +56,16 @@ def said(native: Path) -> str:
 def test_missing(native: Path) -> None:
     for file in native.glob("kernels-*.so"):
         file.unlink()
+    missing = native / build.path().name
     assert said(native).startswith(
-        f"KernelsError compiled kernels {native / build.path().name}: missing "
+        f"KernelsError compiled kernels {missing}: missing; its folder has none; "
     )
 
 
 def test_only_those_of_another_machine(native: Path) -> None:
     for file in native.glob("kernels-*.so"):
         file.rename(native / "kernels-plan9-mips.so")
-    assert "missing; there are kernels-plan9-mips.so; " in said(native)
+    assert "missing; its folder has kernels-plan9-mips.so; " in said(native)
 
 
 def test_of_another_machine_under_the_name_of_this_one(native: Path) -> None:
