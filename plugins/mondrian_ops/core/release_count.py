@@ -352,7 +352,8 @@ def _batches(part: Part) -> Iterable[pa.RecordBatch]:
     """The batches of a part; of a table without rows an empty one."""
     if not isinstance(part, pa.Table):
         return part
-    return part.to_batches() or [pa.RecordBatch.from_pylist([], part.schema)]
+    empty = [pa.nulls(0, column.type) for column in part.schema]
+    return part.to_batches() or [pa.record_batch(empty, schema=part.schema)]
 
 
 def _persons_of(
