@@ -58,6 +58,13 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     assert not [name for name in modules if not (package / name).exists()]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_make_targets_that_a_page_names_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = re.findall(r"(?:`|^)make ([a-z][a-z-]*)\b", page.read_text("utf-8"), re.MULTILINE)
+    assert set(named) <= targets
+
+
 def test_pages_that_code_and_settings_name_exist() -> None:
     missing = {
         f"{path.relative_to(ROOT)}: {name}"
