@@ -184,7 +184,7 @@ def partitioning(parts: Partitioning) -> str:
     if parts.sample_rows is not None:
         facts.append(f"planned on a sample of {number(parts.sample_rows)} rows")
     if parts.merged:
-        facts.append(f"{parts.merged} merged with others because they were too small or too alike")
+        facts.append(f"{parts.merged} merged with a neighbour: too few rows or sensitive values")
     return "; ".join([*facts, *filter(None, [parts.note])])
 
 
@@ -226,8 +226,8 @@ def limits_of(
 
 
 _SPLIT_CLASSES = (
-    "The rows of some equivalence classes lie in several files, one of which holds fewer than k of "
-    "them, and the files tell fragments apart: pass the rows on as one table, or raise "
+    "Some equivalence classes lie in several files, one of which holds fewer than k of their rows, "
+    "and a file shows which fragment its rows belong to: pass the rows on as one table, or raise "
     "partitioning.max_rows."
 )
 _ROWS_OF_A_PERSON = "A person who has several rows counts as several persons."
@@ -242,7 +242,8 @@ def _limits_of_sensitive(job: Mapping[str, Any]) -> str:
         )
     if job.get("t") is not None:
         return (
-            "t bounds how much a class reveals about the sensitive columns, but that is not zero."
+            "t limits what a class reveals about the sensitive columns, but does not reduce it to "
+            "nothing."
         )
     if job.get("l") is None:
         return (

@@ -15,9 +15,9 @@ from report_samples import make
     ("job", "text", "other_text"),
     [
         ({"l": None}, "No column is named sensitive", "l-diversity"),
-        ({"l": None, "sensitive": ["income"]}, "requires neither l nor t", "t bounds"),
+        ({"l": None, "sensitive": ["income"]}, "requires neither l nor t", "t limits"),
         ({"sensitive": ["income"]}, "l-diversity does not prevent", "neither"),
-        ({"sensitive": ["income"], "t": 0.2}, "t bounds how much", "l-diversity"),
+        ({"sensitive": ["income"], "t": 0.2}, "t limits what a class", "l-diversity"),
         ({}, "tight intervals", "several files"),
         (
             {"quasi_identifiers": [{"name": "age", "grid": 5}, {"name": "zip", "grid": 9}]},
