@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from mondrian_ops import links
 from mondrian_ops import report as reports
+from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.report import figures
 from mondrian_ops.report.charts import Spark, Spot
@@ -33,14 +34,7 @@ from mondrian_ops.report.sections import Section, Table, sections
 from mondrian_ops.storage import Archive
 from mondrian_ops.web import comparison
 from mondrian_ops.web.reader import Listing, Reader
-from mondrian_ops.web.releases import (
-    Choice,
-    Release,
-    dataset_name,
-    drifts_of,
-    nights_of,
-    page_of,
-)
+from mondrian_ops.web.releases import Choice, Release, drifts_of, nights_of, page_of
 
 __all__ = ["create"]
 

@@ -12,9 +12,10 @@ from airflow.models.dag import DagModel
 from fastapi import HTTPException
 
 from mondrian_ops import report as reports
+from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage import Archive
-from mondrian_ops.web.releases import Release, dataset_name
+from mondrian_ops.web.releases import Release
 
 __all__ = ["Listing", "Reader"]
 

@@ -17,16 +17,7 @@ from urllib.parse import urlencode
 
 from mondrian_ops.core.dataset_name import dataset_name
 
-__all__ = [
-    "SORTS",
-    "Choice",
-    "Page",
-    "Release",
-    "dataset_name",
-    "drifts_of",
-    "nights_of",
-    "page_of",
-]
+__all__ = ["SORTS", "Choice", "Page", "Release", "drifts_of", "nights_of", "page_of"]
 
 PAGE_ROWS = 50
 _BEFORE = 7

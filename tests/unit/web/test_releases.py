@@ -8,15 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mondrian_ops.web.releases import (
-    SORTS,
-    Choice,
-    Release,
-    dataset_name,
-    drifts_of,
-    nights_of,
-    page_of,
-)
+from mondrian_ops.web.releases import SORTS, Choice, Release, drifts_of, nights_of, page_of
 from releases import entry
 
 
@@ -40,20 +32,6 @@ def test_an_entry_with_any_values_can_be_listed(changed):
         assert page_of([odd, release(2)], Choice(sort=sort)).total == 2
     (nights,) = nights_of([odd, release(0)], [odd.series]).values()
     drifts_of(nights, 0.2)
-
-
-@pytest.mark.parametrize(
-    ("location", "name"),
-    [
-        ("out/people/2025-06-01", "out/people/*"),
-        ("s3://b/people/day=20250601/r", "s3://b/people/day=*/r"),
-        ("/r/2025-06-01T02:30:00Z/x", "/r/*/x"),
-        ("out/people", "out/people"),
-        ("out/census-1990", "out/census-1990"),
-    ],
-)
-def test_the_releases_of_a_dataset_go_by_a_name_without_the_night(location, name):
-    assert dataset_name(location) == name
 
 
 def test_the_filter_and_the_order_of_an_address_are_applied():
