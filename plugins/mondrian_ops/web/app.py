@@ -40,14 +40,11 @@ __all__ = ["create"]
 
 HERE = Path(__file__).parent
 
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 STATIC = {
-    "icon-dark.svg": "image/svg+xml",
-    "icon.svg": "image/svg+xml",
-    "links.js": "text/javascript",
-    "look.js": "text/javascript",
-    "pages.css": "text/css",
-    "pages.js": "text/javascript",
-    STYLE.name: "text/css",
+    path.name: path
+    for path in (STYLE, *sorted((HERE / "static").iterdir()))
+    if path.suffix in MEDIA_TYPES
 }
 
 HEADERS = {
@@ -72,7 +69,8 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
     :param drift: the relative change of loss or rows from one night to the next that is marked.
     """
     app = FastAPI(dependencies=[Depends(get_user)], openapi_url=None)
-    pages = Pages(archive, drift)
+    app.state.listing = Listing(archive)
+    pages = Pages(drift)
     routes: dict[str, Callable[..., Response]] = {
         "/": pages.start,
         "/releases": pages.releases,
@@ -93,11 +91,17 @@ def create(archive: Archive, drift: float = 0.2) -> FastAPI:
     return app
 
 
+def _reader(request: Request, user: GetUserDep) -> Reader:
+    return Reader(request.app.state.listing, user)
+
+
+ReaderDep = Annotated[Reader, Depends(_reader)]
+
+
 class Pages:
     """The routes. Links begin with the path under which Airflow mounts this application."""
 
-    def __init__(self, archive: Archive, drift: float) -> None:
-        self._listing = Listing(archive)
+    def __init__(self, drift: float) -> None:
         self._drift = drift
         self._templates = _templates()
 
@@ -106,15 +110,9 @@ class Pages:
         return RedirectResponse(f"{_root(request)}/releases", 303, HEADERS)
 
     def releases(
-        self,
-        request: Request,
-        user: GetUserDep,
-        choice: Annotated[Choice, Depends()],
+        self, request: Request, reader: ReaderDep, choice: Annotated[Choice, Depends()]
     ) -> Response:
         """The list of releases."""
-        return self._list(request, Reader(self._listing, user), choice)
-
-    def _list(self, request: Request, reader: Reader, choice: Choice) -> Response:
         releases = reader.releases()
         page = page_of(releases, choice)
         series = list(dict.fromkeys(release.series for release in page.rows))
@@ -135,18 +133,16 @@ class Pages:
             dags=sorted({release.dag_id for release in releases}),
         )
 
-    def run(self, request: Request, user: GetUserDep, dag_id: str, run_id: str) -> Response:
+    def run(self, request: Request, reader: ReaderDep, dag_id: str, run_id: str) -> Response:
         """The release of a DAG run, or the list of its releases."""
-        reader = Reader(self._listing, user)
         choice = Choice(dag_id=dag_id, run_id=run_id)
         matching = [release for release in reader.releases() if choice.takes(release)]
         if len(matching) == 1:
             return RedirectResponse(f"{_root(request)}/releases/{matching[0].id}", 303, HEADERS)
-        return self._list(request, reader, choice)
+        return self.releases(request, reader, choice)
 
-    def release(self, request: Request, user: GetUserDep, entry_id: str) -> Response:
+    def release(self, request: Request, reader: ReaderDep, entry_id: str) -> Response:
         """One release."""
-        reader = Reader(self._listing, user)
         release = reader.release(entry_id)
         report = reader.report(release)
         nights = nights_of(reader.releases(), [release.series])[release.series]
@@ -164,15 +160,13 @@ class Pages:
             frontier=_frontier(reader, {"this release": release}),
         )
 
-    def report_json(self, user: GetUserDep, entry_id: str) -> Response:
+    def report_json(self, reader: ReaderDep, entry_id: str) -> Response:
         """The report as the archive holds it."""
-        reader = Reader(self._listing, user)
         content = reader.content(reader.release(entry_id))
         return _download(content, "application/json", f"{entry_id}.json")
 
-    def report_html(self, user: GetUserDep, entry_id: str) -> Response:
+    def report_html(self, reader: ReaderDep, entry_id: str) -> Response:
         """The report as one page for filing, rendered anew: stored HTML is never served."""
-        reader = Reader(self._listing, user)
         report = reader.report(reader.release(entry_id))
         if report is None:
             raise HTTPException(404, "This release has no readable report.")
@@ -182,13 +176,12 @@ class Pages:
     def compare(
         self,
         request: Request,
-        user: GetUserDep,
+        reader: ReaderDep,
         id: Annotated[list[str], Query()],  # noqa: A002
     ) -> Response:
         """Two releases side by side."""
         if len(id) != 2:
             raise HTTPException(400, "Choose two releases to compare.")
-        reader = Reader(self._listing, user)
         pair = sorted(map(reader.release, id), key=lambda release: release.time)
         pair_reports = [report for release in pair if (report := reader.report(release))]
         return self._page(
@@ -205,8 +198,8 @@ class Pages:
         if name not in STATIC:
             raise HTTPException(404)
         headers = {**HEADERS, "Cache-Control": "private, max-age=31536000, immutable"}
-        content = _static_file(name).read_bytes()
-        return Response(content, media_type=STATIC[name], headers=headers)
+        path = STATIC[name]
+        return Response(path.read_bytes(), media_type=MEDIA_TYPES[path.suffix], headers=headers)
 
     def nothing(self, rest: str) -> Response:
         """404 for every other path, but only for a user: others get 401."""
@@ -225,7 +218,6 @@ class Pages:
         page = self._templates.get_template(template).render(
             root=_root(request),
             airflow=_airflow_root(request),
-            links=links,
             **shown,
             status=status,
         )
@@ -330,17 +322,13 @@ def _templates() -> jinja2.Environment:
     templates.filters["when"] = lambda release: (
         release.when.strftime("%Y-%m-%d %H:%M") if release.when else "–"
     )
-    templates.globals["version"] = _version()
+    templates.globals |= {"links": links, "version": _version()}
     return templates
-
-
-def _static_file(name: str) -> Path:
-    return STYLE if name == STYLE.name else HERE / "static" / name
 
 
 def _version() -> str:
     """A text that changes when a static file does."""
     digest = hashlib.sha256()
-    for name in sorted(STATIC):
-        digest.update(_static_file(name).read_bytes())
+    for path in STATIC.values():
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

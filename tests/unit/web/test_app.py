@@ -7,7 +7,7 @@ import re
 import pytest
 
 from html_page import page_at
-from mondrian_ops.web.app import STATIC
+from mondrian_ops.web.app import MEDIA_TYPES, STATIC
 from releases import entry, entry_id, keep, report_of
 from report_samples import HOSTILE
 
@@ -147,7 +147,7 @@ def test_a_path_that_does_not_exist_is_not_found(client, path):
 def test_browsers_may_keep_style_and_scripts(client, name):
     answer = client.get(f"static/{name}")
     assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith(STATIC[name])
+    assert answer.headers["content-type"].startswith(MEDIA_TYPES[STATIC[name].suffix])
     assert "immutable" in answer.headers["cache-control"]
     assert "private" in answer.headers["cache-control"]
 
