@@ -193,13 +193,14 @@ def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
     infinite = np.count_nonzero(np.isinf(line))
     if infinite:
         raise InputError(
-            f"column {name!r}: {infinite} infinite distinct value(s), which no "
-            "interval holds; replace them or make them missing before anonymizing"
+            f"column {name!r}: {infinite} infinite distinct value(s), which no interval can "
+            "contain; replace them or make them missing before anonymizing"
         )
     if len(line) and float(line[-1]) / 2 - float(line[0]) / 2 > np.finfo(np.float64).max / 2:
         raise InputError(
-            f"column {name!r}: its least and its greatest number are too far apart to be measured; "
-            "replace such numbers or make them missing before anonymizing"
+            f"column {name!r}: its lowest and highest numbers are so far apart that their "
+            "difference overflows; replace the extreme ones or make them missing before "
+            "anonymizing"
         )
     return line
 

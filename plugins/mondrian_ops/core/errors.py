@@ -91,5 +91,5 @@ def values_withheld() -> Iterator[None]:
         frames = traceback.extract_tb(error.__traceback__)[1:]
         way = ", ".join(f"{PurePath(each.filename).name}:{each.lineno}" for each in frames)
         raise RuntimeError(
-            f"{type(error).__name__} at {way}; its message is withheld, as it may quote a value"
+            f"{type(error).__name__} at {way}; its message is withheld because it may quote a value"
         ) from None

@@ -171,8 +171,9 @@ class Grid:
             _LAST_DAY - self.step
         ):
             raise InputError(
-                f"column {name!r}: holds days in the years 1 or 9999 for which an edge of the grid "
-                "is beyond the calendar; make them missing, or generalize the column without a grid"
+                f"column {name!r}: holds days so close to the start of year 1 or the end of year "
+                "9999 that an edge of the grid would lie outside the calendar; make these days "
+                "missing, or generalize the column without a grid"
             )
         return line
 
@@ -180,7 +181,8 @@ class Grid:
         """The cell of each position; raises InputError where edges cannot be exact."""
         if not self._decimals.holds(line):
             raise InputError(
-                f"column {name!r}: numbers too large for a grid as narrow as {self.step}; widen it"
+                f"column {name!r}: holds numbers too large for a grid with step {self.step}; use "
+                "a larger step"
             )
         decimals = self._decimals
         return decimals.bins(line, decimals.units(self.step), decimals.units(self.origin))
@@ -337,7 +339,7 @@ class TreeAttribute(Attribute):
         codes, unknown = encode_known(indexed(column).mapped(text_of), leaves)
         if unknown:
             raise HierarchyError(
-                f"column {self.name!r}: {unknown} row(s) hold values that are no leaf of the "
+                f"column {self.name!r}: {unknown} row(s) hold values that are not leaves of the "
                 f"hierarchy {self.hierarchy.name!r}; add them to it, or make them missing"
             )
         count = len(leaves)

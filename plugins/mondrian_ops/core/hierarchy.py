@@ -122,7 +122,9 @@ class Hierarchy:
             leaves[leaf] = len(leaves)
             above.append(inner.lowest(chain, leaf))
         if not leaves:
-            raise HierarchyError(f"{name}: holds no value; write one row per value, such as a;b;*")
+            raise HierarchyError(
+                f"{name}: the file has no values; write one row per value, such as a;b;*"
+            )
         return _assembled(name, list(leaves), inner.labels, above, inner.parent)
 
     def to_rows(self) -> list[list[str]]:
@@ -167,13 +169,17 @@ class Hierarchy:
         too large for intervals this narrow.
         """
         if not len(values):
-            raise HierarchyError(f"{name}: has no value to build a ladder over")
+            raise HierarchyError(
+                f"{name}: the column has no values, so a ladder cannot be built; use another "
+                "generalization"
+            )
         if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
             raise HierarchyError(f"{name}: a ladder needs finite numbers; use another hierarchy")
         decimals = DecimalUnits([*ladder, origin])
         if not decimals.holds(values):
             raise HierarchyError(
-                f"{name}: the numbers are too large for intervals this narrow; use wider ones"
+                f"{name}: the numbers are too large for the narrowest intervals of the ladder; "
+                "use wider ones"
             )
         return _laddered(values, ladder, origin, name, decimals)
 
@@ -335,13 +341,15 @@ class _InnerNodes:
         labels = [label for at, label in enumerate(chain) if not at or label != chain[at - 1]]
         if len(set(labels)) < len(labels):
             raise HierarchyError(
-                f"{self._name}: the ancestors of value {leaf!r} form a cycle; name each once"
+                f"{self._name}: the ancestors of value {leaf!r} form a cycle; name each ancestor "
+                "once"
             )
         self._root = self._root or labels[-1]
         if labels[-1] != self._root:
             raise HierarchyError(
-                f"{self._name}: more than one root: value {leaf!r} ends at {labels[-1]!r}, those "
-                f"before it at {self._root!r}; end every row with the same one"
+                f"{self._name}: more than one root: the row of value {leaf!r} ends at "
+                f"{labels[-1]!r}, the rows before it at {self._root!r}; end every row with the "
+                "same root"
             )
         numbers = [self._number(label) for label in labels]
         for child, parent in pairwise(numbers):
@@ -361,8 +369,8 @@ class _InnerNodes:
         if self.parent[child] != parent:
             raise HierarchyError(
                 f"{self._name}: node {self.labels[child]!r} has two parents, "
-                f"{self.labels[self.parent[child]]!r} and {self.labels[parent]!r}; "
-                "give it one, or name two different nodes"
+                f"{self.labels[self.parent[child]]!r} and {self.labels[parent]!r}; give it one "
+                "parent, or give the two nodes different names"
             )
 
 
@@ -394,12 +402,12 @@ def _too_many_rows(name: str) -> str:
     return limits.exceeded(
         "hierarchy_rows",
         f"{name}: has more leaves",
-        "leave out those that the data does not hold, or use prefix, or a ladder for numbers",
+        "remove the leaves that the data does not contain, or use prefix, or a ladder for numbers",
     )
 
 
 def _too_deep(name: str, met: str) -> str:
-    return limits.exceeded("hierarchy_levels", f"{name}: {met}", "leave levels out")
+    return limits.exceeded("hierarchy_levels", f"{name}: {met}", "remove some levels")
 
 
 def _too_large(name: str, levels: int, leaves: int) -> str:

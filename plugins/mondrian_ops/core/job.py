@@ -84,8 +84,8 @@ class Partitioning(Options):
     fragments: int | Literal["auto"] = option(
         "auto",
         text="The number of fragments. In Airflow each fragment is a mapped task. A fragment that "
-        "is too small to stand alone is merged with others.",
-        choices={"auto": "as many as have enough work for a task each"},
+        "is too small to meet the requirements is merged with others.",
+        choices={"auto": "as many as give each task enough work"},
         details="There are fewer if the data does not allow as many, or if `samarati` or `tds` "
         "would leave too few rows of a class in one file; the report says so. Any number is "
         "possible, not only powers of two.",
@@ -96,7 +96,8 @@ class Partitioning(Options):
     )
     sample: float = option(
         0.001,
-        text="The share of the rows on which the division into fragments is decided.",
+        text="The share of the rows that is sampled to decide how the rows are divided into "
+        "fragments.",
         noun="a rate",
         above=0,
         maximum=1,
@@ -135,8 +136,8 @@ class Spark(Options):
         "spark_connect_default",
         text="The id of the Airflow connection. Its type is Spark Connect, for a server that runs "
         "already, or Spark, for applications started by spark-submit.",
-        details="Outside Airflow Spark's own environment decides: `SPARK_REMOTE`, or what "
-        "spark-submit set.",
+        details="Outside Airflow, Spark's own settings apply: `SPARK_REMOTE`, or those that "
+        "spark-submit was given.",
         see="[Run on Spark](airflow.md#run-on-spark)",
         form=_SPARK,
     )
@@ -148,17 +149,17 @@ class Spark(Options):
             "fragments": "the fragment of one mapped task",
             "application": "all fragments, in one task; for the largest data",
         },
-        details="As `application` Spark has one task of its own per fragment, and its shuffle "
-        "brings each task its rows.",
+        details="With `application`, Spark runs one task per fragment, and its shuffle brings each "
+        "task its rows.",
         form=_SPARK,
     )
     conf: Mapping[str, str] = option(
         {},
         title="Properties",
         text="Spark properties.",
-        details="A mapping, or a list of `name=value`. A Spark Connect server takes those of a "
-        "session (`spark.sql.…`), spark-submit takes any. In Airflow an administrator says which "
-        "are allowed.",
+        details="A mapping, or a list of `name=value`. A Spark Connect server takes the properties "
+        "of a session (`spark.sql.…`), spark-submit takes any. In Airflow, an administrator "
+        "decides which are allowed.",
         see="[Security](security.md#allow-a-job-its-files-and-connections)",
         noun="a property",
         examples=({"spark.sql.shuffle.partitions": "64"},),
@@ -197,8 +198,8 @@ class Samarati(Options):
         text="Which of the generalizations that meet the requirements `samarati` takes.",
         choices={
             "first": "the first one found at the minimum height of the lattice",
-            "minimal": "the one of least loss at the minimum height",
-            "optimal": "the one of least loss in the whole lattice",
+            "minimal": "the one with the least loss at the minimum height",
+            "optimal": "the one with the least loss in the whole lattice",
         },
         form=_ALGORITHM,
     )
@@ -215,8 +216,8 @@ class Tds(Options):
     partitions: int = option(
         4,
         title="TDS: partitions",
-        text="The number of random parts of the rows that the first phase of `tds` specializes "
-        "side by side.",
+        text="The number of random parts into which `tds` divides the rows; its first phase "
+        "specializes them in parallel.",
         minimum=1,
         limit="fragments",
         form=_ALGORITHM,
@@ -367,7 +368,8 @@ class Job(Options):
         choices={
             "equal": "any two values are equally far apart",
             "ordered": "by the ranks of the values",
-            "hierarchical": "by the places of the values in a hierarchy; needs its file",
+            "hierarchical": "by how far apart the values are in a hierarchy; needs the "
+            "hierarchy's file",
         },
         form=_PRIVACY,
     )
@@ -466,8 +468,8 @@ class Job(Options):
     )
     ledger: str | None = option(
         None,
-        text="A directory, a path or a URL, where published releases are noted, to find people who "
-        "are in several of them.",
+        text="A directory, a path or a URL, where published releases are recorded, to find people "
+        "who are in several of them.",
         see="[The ledger](operate.md#keep-a-ledger-of-who-was-released)",
         examples=("out/ledger",),
         form=None,
@@ -476,8 +478,8 @@ class Job(Options):
         "warn",
         text="What happens to a release with people who are in the ledger already. Needs `ledger`.",
         choices={
-            "warn": "log and report say so",
-            "refuse": "nothing is published, nor while the ledger cannot be read in full",
+            "warn": "a warning in the log and in the report",
+            "refuse": "nothing is published; the same if the ledger cannot be read in full",
         },
         form=None,
     )
@@ -485,10 +487,11 @@ class Job(Options):
         "mondrian",
         text="How equivalence classes are formed.",
         choices={
-            "mondrian": "cuts rows into classes and generalizes each by itself; loses least",
+            "mondrian": "cuts the rows into classes and generalizes each class by itself; loses "
+            "least",
             "di_mondrian": "the same, with cuts at several points at once",
-            "samarati": "one level of its hierarchy for each column; may suppress rows",
-            "tds": "one cut through its hierarchy for each column",
+            "samarati": "generalizes each column to one level of its hierarchy; may suppress rows",
+            "tds": "generalizes each column to one cut through its hierarchy",
         },
         see="[Choose an algorithm](algorithms.md#choose-an-algorithm)",
         form=_ALGORITHM,
@@ -668,16 +671,18 @@ def _check_diversity(job: Job) -> None:
     if job.l is None and job.diversity != "distinct":
         raise wrong("diversity", f"{job.diversity} diversity needs l; set l, such as l: 2")
     if job.l is not None and not job.sensitive:
-        raise wrong("l", "needs sensitive: name the columns whose values must be diverse")
+        raise wrong(
+            "l", "needs sensitive columns; list under sensitive those whose values must be diverse"
+        )
     if job.l is not None and job.diversity != "entropy" and job.l != int(job.l):
         raise wrong(
             "l",
             f"must be a whole number for {job.diversity} diversity, not {job.l}; or use entropy",
         )
     if job.c is None and job.diversity == "recursive":
-        raise wrong("c", "is required by recursive diversity, such as c: 3")
+        raise wrong("c", "is required by diversity: recursive; set it, such as c: 3")
     if job.c is not None and job.diversity != "recursive":
-        raise wrong("c", f"goes with diversity: recursive, not {job.diversity}; remove it")
+        raise wrong("c", f"applies only to diversity: recursive, not {job.diversity}; remove it")
 
 
 def _check_closeness(job: Job) -> None:
@@ -685,21 +690,28 @@ def _check_closeness(job: Job) -> None:
     if job.t is None and job.t_distance != "equal":
         raise wrong("t_distance", f"the {job.t_distance} distance needs t; set t or remove it")
     if job.t is not None and not job.sensitive:
-        raise wrong("t", "needs sensitive: name the columns whose distribution must stay")
+        raise wrong(
+            "t",
+            "needs sensitive columns; list under sensitive those whose distribution must stay "
+            "close",
+        )
     for name in job.sensitive_hierarchy:
         if name not in job.sensitive:
-            hint = did_you_mean(name, job.sensitive) or "; name it there, or remove it here"
-            raise wrong(f"sensitive_hierarchy.{name}", f"is no column of sensitive{hint}")
+            hint = did_you_mean(name, job.sensitive) or (
+                "; list it under sensitive, or remove it here"
+            )
+            raise wrong(f"sensitive_hierarchy.{name}", f"is not a sensitive column{hint}")
     if job.sensitive_hierarchy and not hierarchical:
         raise wrong(
             "sensitive_hierarchy",
-            f"goes with t_distance: hierarchical, not {job.t_distance}; change one or remove it",
+            f"applies only to t_distance: hierarchical, not {job.t_distance}; change one or "
+            "remove it",
         )
     for name in job.sensitive if hierarchical else ():
         if not job.sensitive_hierarchy.get(name):
             raise wrong(
                 f"sensitive_hierarchy.{name}",
-                "is required by t_distance: hierarchical; name its file",
+                "is required by t_distance: hierarchical; name the hierarchy's file",
             )
 
 
@@ -707,9 +719,9 @@ def _check_cut(job: Job) -> None:
     given = {"cut": job.cut != "auto", "relaxed": job.relaxed}
     for key in (key for key, is_given in given.items() if is_given):
         if job.algorithm != "mondrian":
-            raise wrong(key, f"goes with algorithm: mondrian, not {job.algorithm}; remove it")
+            raise wrong(key, f"applies only to algorithm: mondrian, not {job.algorithm}; remove it")
     if job.relaxed and job.cut not in ("auto", "median"):
-        raise wrong("relaxed", f"goes with cut: median, not {job.cut}; change one of them")
+        raise wrong("relaxed", f"applies only to cut: median, not {job.cut}; change one of them")
 
 
 def _check_recoding(job: Job) -> None:
@@ -719,19 +731,19 @@ def _check_recoding(job: Job) -> None:
     if job.interval_style != "text":
         raise wrong(
             "interval_style",
-            f"{job.interval_style} cannot be had with algorithm: {job.algorithm}; remove it",
+            f"{job.interval_style} is not available with algorithm: {job.algorithm}; remove it",
         )
     for at, attribute in enumerate(job.quasi_identifiers):
         if attribute.grid is not None:
             raise wrong(
                 f"quasi_identifiers[{at}]",
-                f"a grid cannot be had with algorithm: {job.algorithm}; use a ladder",
+                f"a grid is not available with algorithm: {job.algorithm}; use a ladder",
             )
     if job.algorithm == "samarati" and job.samarati.max_suppressed and job.t is not None:
         raise wrong(
             "samarati.max_suppressed",
-            "cannot be had with t, which compares each class with the release as a whole: "
-            "without some of its rows it is another; set 0, or remove t",
+            "cannot be combined with t: t compares each class with the whole release, and "
+            "suppressing rows changes that; set 0, or remove t",
         )
 
 
@@ -754,7 +766,9 @@ def _check_publication(job: Job) -> None:
             "about every release",
         )
     if job.ledger is None and job.overlap != "warn":
-        raise wrong("overlap", "needs ledger: name the directory where releases are noted")
+        raise wrong(
+            "overlap", "needs a ledger; set ledger to the directory where releases are recorded"
+        )
 
 
 _CHECKS = (

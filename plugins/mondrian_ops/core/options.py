@@ -273,8 +273,8 @@ def _read_list(option: Option, value: object, path: str) -> tuple[Any, ...] | No
     """A list; None where it is empty."""
     items = _items(value, path)
     if option.limit and len(items) > limits.limit(option.limit):
-        met = f"lists {len(items):,} of them"
-        raise wrong(path, limits.exceeded(option.limit, met, "name fewer"))
+        met = f"lists {len(items):,} entries"
+        raise wrong(path, limits.exceeded(option.limit, met, "list fewer"))
     return tuple(_read_one(option, item, f"{path}[{at}]") for at, item in enumerate(items)) or None
 
 

@@ -141,7 +141,9 @@ class Plan:
         except (KeyError, TypeError):
             is_whole = False
         if not is_whole:
-            raise StorageError("plan: its file is damaged; run again from the partition task")
+            raise StorageError(
+                "plan: the file of the plan is damaged; run again from the partition task"
+            )
         return plan
 
     def _is_whole(self) -> bool:

@@ -99,9 +99,7 @@ class Profile:
                 if len(domain):
                     hierarchy = _relabelled(hierarchy, text_of(domain).to_pylist())
         if hierarchy is None:
-            raise JobError(
-                f"quasi_identifiers: column {name!r} needs a hierarchy's file or a ladder"
-            )
+            raise JobError(f"quasi_identifiers: column {name!r} needs a hierarchy file or a ladder")
         leaves = len(hierarchy.leaves)
         order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
         named = quasi.hierarchy is not None
@@ -382,8 +380,8 @@ def _check_time_zone(name: str, type_: pa.DataType) -> None:
         pa.array([0], plain).cast(pa.string())
     except pa.ArrowInvalid:
         raise JobError(
-            f"column {name!r} of type {type_}: this machine does not know its time zone; convert "
-            "the column to UTC, or install the zone's data"
+            f"column {name!r} of type {type_}: its time zone is unknown on this machine; convert "
+            "the column to UTC, or install the time zone database (tzdata)"
         ) from None
 
 
@@ -434,19 +432,25 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
         )
     how = quasi.generalization or ("interval" if ordered else "set")
     if how == "interval" and not ordered:
-        raise JobError(f"{where} has no intervals; use set, prefix or a hierarchy")
+        raise JobError(
+            f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy"
+        )
     if quasi.grid is not None:
         _check_grid(quasi, number, where, pa.types.is_date(type_) or pa.types.is_timestamp(type_))
     if quasi.ladder is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
-        raise JobError(f"{where} has no ladder; a ladder needs whole or floating-point numbers")
+        raise JobError(
+            f"{where} cannot use a ladder; a ladder needs whole or floating-point numbers"
+        )
     return how
 
 
 def _check_grid(quasi: QuasiIdentifier, is_number: bool, where: str, has_days: bool) -> None:
     if not (is_number or has_days):
-        raise JobError(f"{where} has no grid; a grid needs numbers, dates or timestamps")
+        raise JobError(f"{where} cannot use a grid; a grid needs numbers, dates or timestamps")
     if has_days and not (float(quasi.grid or 0).is_integer() and float(quasi.origin).is_integer()):
-        raise JobError(f"{where}: its grid is one of days; give whole ones, and a whole origin")
+        raise JobError(
+            f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
+        )
 
 
 def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
@@ -496,9 +500,9 @@ def _check_spellings(name: str, hierarchy: Hierarchy) -> None:
     twice = pc.sum(pc.greater(spelled.field("counts"), 1)).as_py()
     if twice:
         raise HierarchyError(
-            f"column {name!r}: the hierarchy {hierarchy.name!r} has {twice} leaves in several "
-            "spellings that differ by blanks or Unicode forms only, which are one value of a "
-            "sensitive column; keep one spelling of each"
+            f"column {name!r}: the hierarchy {hierarchy.name!r} has {twice} leaves with several "
+            "spellings, which differ only in blanks or Unicode form and count as one sensitive "
+            "value; keep one spelling of each"
         )
 
 
@@ -511,6 +515,6 @@ def _check_leaves(
     missing = len(counts) - len(values)
     rows = pc.sum(pc.filter(counts.slice(missing), pc.invert(known))).as_py()
     raise HierarchyError(
-        f"column {name!r}: {rows} row(s) hold {pc.sum(pc.invert(known)).as_py()} value(s) that are "
-        f"no leaf of the hierarchy {hierarchy.name!r}; add them to it, or make them missing"
+        f"column {name!r}: {rows} row(s) hold {pc.sum(pc.invert(known)).as_py()} value(s) that "
+        f"are not leaves of the hierarchy {hierarchy.name!r}; add them to it, or make them missing"
     )

@@ -138,14 +138,16 @@ class QuasiIdentifier(Options):
             if getattr(self, key) is not None and generalization != wanted:
                 raise wrong(
                     f"{path}.{key}",
-                    f"goes with generalization: {wanted}, not {generalization}; "
-                    f"change one or remove {key}",
+                    f"applies only to generalization: {wanted}, not {generalization}; change one "
+                    f"or remove {key}",
                 )
         if generalization == "hierarchy":
             self._check_one_tree(path)
         if self.origin and self.grid is None and self.ladder is None:
             raise wrong(
-                f"{path}.origin", "says where a ladder or a grid starts; give one, or remove it"
+                f"{path}.origin",
+                "applies only to a ladder or a grid, whose start it sets; add one of them, "
+                "or remove origin",
             )
         return replace(self, generalization=generalization)
 
@@ -157,7 +159,7 @@ class QuasiIdentifier(Options):
                 "or for numbers give a ladder such as [5, 10, 20]",
             )
         if self.hierarchy is not None and self.ladder is not None:
-            raise wrong(f"{path}.ladder", "stands in for a hierarchy file; remove one of the two")
+            raise wrong(f"{path}.ladder", "replaces a hierarchy file; remove one of the two")
         for at, (fine, coarse) in enumerate(pairwise(self.ladder or ()), start=1):
             if coarse <= fine or Fraction(str(coarse)) % Fraction(str(fine)):
                 raise wrong(

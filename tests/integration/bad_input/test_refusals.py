@@ -140,7 +140,7 @@ JOBS: dict[str, tuple[dict[str, Any], type[MondrianOpsError], tuple[str, ...]]] 
     "an interval of text": (
         {"quasi_identifiers": ["age", "zip=interval"]},
         JobError,
-        ("'zip'", "no intervals", "prefix"),
+        ("'zip'", "to intervals", "prefix"),
     ),
     "a grid of text": ({"quasi_identifiers": ["zip=grid:5"]}, JobError, ("'zip'", "intervals")),
     "a ladder of text": ({"quasi_identifiers": ["zip=ladder:5"]}, JobError, ("'zip'", "ladder")),

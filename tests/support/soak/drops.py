@@ -228,8 +228,8 @@ BROKEN: Mapping[str, tuple[Writer, str]] = {
     "ragged": (_ragged, "10 values, but the header names 9 columns; complete the row"),
     "no text": (_no_text, "not UTF-8 text; convert the file to UTF-8"),
     "a column gone": (_column_gone, "the input has no column 'zip'"),
-    "another type": (_other_type, "column 'age' of type string has no intervals"),
-    "a stranger": (_stranger, "1 row(s) hold 1 value(s) that are no leaf of the hierarchy"),
+    "another type": (_other_type, "column 'age' of type string cannot be generalized to intervals"),
+    "a stranger": (_stranger, "1 row(s) hold 1 value(s) that are not leaves of the hierarchy"),
     "undiverse": (_undiverse, f"1 distinct value(s), fewer than l = {L}; lower l"),
     "two shapes": (_two_shapes, "column 'sex' of {day}-a.parquet is missing"),
 }

@@ -149,8 +149,8 @@ def test_blank_rows_and_a_single_leaf() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([], "tree.csv: holds no value"),
-        (["", ";"], "tree.csv: holds no value"),
+        ([], "tree.csv: the file has no values"),
+        (["", ";"], "tree.csv: the file has no values"),
         (["a;*", "b;*", "a;*"], "tree.csv: value 'a' is listed twice"),
         (["a;A;*", "b;B;*", "a;B;*"], "tree.csv: value 'a' is listed twice"),
         (["a;A;X;*", "b;A;Y;*"], "tree.csv: node 'A' has two parents, 'X' and 'Y'"),
@@ -250,7 +250,7 @@ class TestLadder:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            (np.array([], dtype=np.int64), "has no value"),
+            (np.array([], dtype=np.int64), "has no values"),
             (np.array([1.0, np.inf]), "needs finite numbers"),
             (np.array(["a"]), "needs finite numbers"),
             (np.array([1e300]), "too large"),

@@ -161,7 +161,7 @@ def test_lists_have_a_limit(key: str, limit: str) -> None:
     assert Job.from_dict(minimal(**{key: names[:-1]}))
     for listed in (names, ",".join(names)):
         with pytest.raises(
-            JobError, match=f"^{key}: lists {most + 1:,} of them; the limit '{limit}' is {most:,}: "
+            JobError, match=f"^{key}: lists {most + 1:,} entries; the limit '{limit}' is {most:,}: "
         ):
             Job.from_dict(minimal(**{key: listed}))
     with limits.changed(**{limit: most + 1}):
@@ -203,10 +203,10 @@ WRONG = [
     ),
     (
         {"l": 2, "sensitive": ["s"], "diversity": "recursive"},
-        "c: is required by recursive diversity",
+        "c: is required by diversity: recursive",
         [],
     ),
-    ({"l": 2, "sensitive": ["s"], "c": 3}, "c: goes with diversity: recursive", []),
+    ({"l": 2, "sensitive": ["s"], "c": 3}, "c: applies only to diversity: recursive", []),
     (
         {"l": 2, "sensitive": ["s"], "diversity": "recursive", "c": 0},
         "c: must be a number above 0, not 0",
@@ -227,12 +227,12 @@ WRONG = [
     ),
     (
         {"t": 0.2, "sensitive": ["s"], "sensitive_hierarchy": {"s": "s.csv"}},
-        "sensitive_hierarchy: goes with t_distance: hierarchical, not equal",
+        "sensitive_hierarchy: applies only to t_distance: hierarchical, not equal",
         [],
     ),
     (
         {"sensitive": ["salary"], "sensitive_hierarchy": {"salry": "s.csv"}},
-        "sensitive_hierarchy.salry: is no column of sensitive",
+        "sensitive_hierarchy.salry: is not a sensitive column",
         ["did you mean 'salary'?"],
     ),
     ({"identifiers": ["n", "n"]}, "identifiers[1]: column 'n' is listed twice", []),
@@ -261,12 +261,20 @@ WRONG = [
     ({"unlisted": "keep"}, "unlisted: 'keep' is not one of drop, publish", []),
     ({"replace": "all"}, "replace: 'all' is not one of same, any", []),
     ({"algorithm": "datafly"}, "algorithm: 'datafly' is not one of", ["tds"]),
-    ({"algorithm": "samarati", "cut": "gain"}, "cut: goes with algorithm: mondrian", ["samarati"]),
-    ({"algorithm": "tds", "relaxed": True}, "relaxed: goes with algorithm: mondrian", ["tds"]),
+    (
+        {"algorithm": "samarati", "cut": "gain"},
+        "cut: applies only to algorithm: mondrian",
+        ["samarati"],
+    ),
+    (
+        {"algorithm": "tds", "relaxed": True},
+        "relaxed: applies only to algorithm: mondrian",
+        ["tds"],
+    ),
     ({"algorithm": "tds", "interval_style": "bounds"}, "interval_style: bounds cannot", ["tds"]),
     (
         {"algorithm": "tds", "quasi_identifiers": ["zip=prefix", "age=grid:5"]},
-        "quasi_identifiers[1]: a grid cannot be had",
+        "quasi_identifiers[1]: a grid is not available",
         ["use a ladder"],
     ),
     ({"samarati": {"max_suppressed": 2.5}}, "samarati.max_suppressed: must be", ["2.5"]),
@@ -312,7 +320,7 @@ WRONG = [
             "sensitive": ["income"],
             "t": 0.2,
         },
-        "samarati.max_suppressed: cannot be had with t",
+        "samarati.max_suppressed: cannot be combined with t",
         ["set 0, or remove t"],
     ),
     ({"tds": {"partitions": 0}}, "tds.partitions: must be a whole number", []),
@@ -330,12 +338,12 @@ WRONG = [
     ),
     (
         {"algorithm": "di_mondrian", "cut": "median"},
-        "cut: goes with algorithm: mondrian, not di_mondrian",
+        "cut: applies only to algorithm: mondrian, not di_mondrian",
         ["remove it"],
     ),
     (
         {"algorithm": "di_mondrian", "relaxed": True},
-        "relaxed: goes with algorithm: mondrian, not di_mondrian",
+        "relaxed: applies only to algorithm: mondrian, not di_mondrian",
         ["remove it"],
     ),
 ]

@@ -267,8 +267,8 @@ def test_the_default_generalization_of_a_type(type_, expected):
         (QuasiIdentifier("q", "interval", grid=5), pa.time32("s"), "no grid"),
         (QuasiIdentifier("q", "interval", grid=0.5), pa.date32(), "whole"),
         (QuasiIdentifier("q", "interval", grid=7, origin=0.5), pa.timestamp("s"), "whole"),
-        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.string(), "no ladder"),
-        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.date32(), "no ladder"),
+        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.string(), "cannot use a ladder"),
+        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.date32(), "cannot use a ladder"),
     ],
 )
 def test_types_that_cannot_be_generalized_so(quasi, type_, says):

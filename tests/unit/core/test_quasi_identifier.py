@@ -66,7 +66,7 @@ def test_a_ladder_has_a_limit() -> None:
     with limits.changed(hierarchy_levels=3):
         assert one({"name": "a", "ladder": [1, 2, 4]})
         with pytest.raises(
-            JobError, match=r"ladder: lists 4 of them; the limit 'hierarchy_levels'"
+            JobError, match=r"ladder: lists 4 entries; the limit 'hierarchy_levels'"
         ):
             one({"name": "a", "ladder": [1, 2, 4, 8]})
 
@@ -93,17 +93,17 @@ WRONG_ATTRIBUTES = [
     ),
     (
         {"name": "a", "generalization": "set", "hierarchy": "a.csv"},
-        "quasi_identifiers[0].hierarchy: goes with generalization: hierarchy, not set",
+        "quasi_identifiers[0].hierarchy: applies only to generalization: hierarchy, not set",
         [],
     ),
     (
         {"name": "a", "hierarchy": "a.csv", "ladder": [5]},
-        "quasi_identifiers[0].ladder: stands in for a hierarchy file",
+        "quasi_identifiers[0].ladder: replaces a hierarchy file",
         [],
     ),
     (
         {"name": "a", "generalization": "interval", "ladder": [5]},
-        "quasi_identifiers[0].ladder: goes with generalization: hierarchy, not interval",
+        "quasi_identifiers[0].ladder: applies only to generalization: hierarchy, not interval",
         [],
     ),
     ({"name": "a", "ladder": [5, 12]}, "quasi_identifiers[0].ladder[1]: 12 is not a", ["nest"]),
@@ -114,7 +114,7 @@ WRONG_ATTRIBUTES = [
     ({"name": "a", "ladder": 5}, "quasi_identifiers[0].ladder: must be a list", []),
     (
         {"name": "a", "generalization": "set", "grid": 5},
-        "quasi_identifiers[0].grid: goes with generalization: interval, not set",
+        "quasi_identifiers[0].grid: applies only to generalization: interval, not set",
         [],
     ),
     ({"name": "a", "grid": 0}, "quasi_identifiers[0].grid: must be a step above 0, not 0", []),
