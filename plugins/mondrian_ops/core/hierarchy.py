@@ -8,8 +8,8 @@ order of the attribute, then the inner nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from mondrian_ops.core.exact_intervals import DecimalUnits
 __all__ = ["MISSING", "STAR", "CodedHierarchy", "Hierarchy", "Nodes"]
 
 Nodes = NDArray[np.int32]
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MISSING = 0
@@ -80,14 +81,12 @@ class Hierarchy:
         """The node above all others."""
         return int(self.ancestors[-1, 0])
 
-    def lca(self, a: int, b: int) -> int:
-        """The lowest common ancestor of the leaves ``a`` and ``b``; the leaf itself if equal."""
-        return int(self.lca_of(np.array([a]), np.array([b]))[0])
-
     def lca_of(self, a: NDArray[Any], b: NDArray[Any]) -> Nodes:
         """The lowest common ancestor of each pair of leaves: two (n,) integer arrays -> (n,)."""
-        meets = self.ancestors[:, a] == self.ancestors[:, b]
-        lowest: Nodes = self.ancestors[np.argmax(meets, axis=0), a]
+        lowest = np.full(len(a), -1, np.int32)
+        for level in self.ancestors:  # one at a time: all together take `depth` times the memory
+            meets = (lowest < 0) & (level[a] == level[b])
+            lowest[meets] = level[a[meets]]
         return lowest
 
     def losses(self) -> tuple[Floats, Floats]:
@@ -111,32 +110,40 @@ class Hierarchy:
         cycle or more than one root.
         """
         most = limits.limit("hierarchy_rows")
-        leaves: dict[str, int] = {}
-        inner = _InnerNodes(name)
-        above: list[int] = []
+        leaves: dict[str, str] = {}  # each with the label of its parent
+        inner: dict[str, str] = {}  # the same of inner nodes; of the root, its own label
+        chains: set[tuple[str, ...]] = set()
+        root = ""
         for leaf, chain in _paths(rows, name):
             if leaf in leaves:
                 raise HierarchyError(f"{name}: value {leaf!r} is listed twice; remove one row")
             if len(leaves) == most:
-                raise HierarchyError(_too_many_rows(name))
-            leaves[leaf] = len(leaves)
-            above.append(inner.lowest(chain, leaf))
+                remedy = (
+                    "remove the leaves that the data does not contain, or use prefix, or a ladder "
+                    "for numbers"
+                )
+                raise HierarchyError(
+                    limits.exceeded("hierarchy_rows", f"{name}: has more leaves", remedy)
+                )
+            leaves[leaf] = chain[0]
+            root = root or chain[-1]
+            if chain not in chains:
+                chains.add(chain)
+                _add_chain(inner, chain, root, leaf, name)
         if not leaves:
             raise HierarchyError(
                 f"{name}: the file has no values; write one row per value, such as a;b;*"
             )
-        return _assembled(name, list(leaves), inner.labels, above, inner.parent)
+        number = {label: at for at, label in enumerate(inner)}
+        parents = [-1 if label == parent else number[parent] for label, parent in inner.items()]
+        return _assembled(
+            name, list(leaves), list(inner), [number[label] for label in leaves.values()], parents
+        )
 
     def to_rows(self) -> list[list[str]]:
         """The rows from which :meth:`from_rows` builds this hierarchy."""
-        return [
-            [self.labels[node] for node in self._way_up(leaf)] for leaf in range(len(self.leaves))
-        ]
-
-    def _way_up(self, node: int) -> Iterator[int]:
-        while node >= 0:
-            yield node
-            node = int(self.parent[node])
+        paths = (groupby(path.tolist()) for path in self.ancestors.T)  # some repeat their leaf
+        return [[self.labels[node] for node, _ in path] for path in paths]
 
     @classmethod
     def from_tree(cls, tree: object, name: str) -> Hierarchy:
@@ -186,8 +193,7 @@ class Hierarchy:
     @classmethod
     def flat(cls, values: Sequence[str], name: str) -> Hierarchy:
         """Distinct values right under one root."""
-        root = np.array([-1], dtype=np.int32)
-        return _assembled(name, list(values), [_TOP], np.zeros(len(values), np.int32), root)
+        return _layered(name, list(values), [_TOP], [np.zeros(len(values), np.int64)])
 
     @classmethod
     def from_order(cls, texts: Sequence[str], line: Floats, name: str) -> Hierarchy:
@@ -199,27 +205,23 @@ class Hierarchy:
         count = len(texts)
         first, last = np.arange(count), np.arange(count)
         labels: list[str] = []
-        child_of: list[Nodes] = []
+        parents: list[Ints] = []
         shares = [np.zeros(count)]
         width = float(line[-1] - line[0]) or 1.0
-        offset = 0
         while len(first) > 1:
-            child_of.append((np.arange(len(first)) // 2 + offset).astype(np.int32))
+            parents.append(np.arange(len(first)) // 2 + len(labels))
             last = np.append(last[1::2], last[-1:] if len(last) % 2 else last[:0])
             first = first[::2]
-            offset += len(first)
             labels += [
                 texts[a] if a == b else f"[{texts[a]}, {texts[b]}]"
                 for a, b in zip(first.tolist(), last.tolist(), strict=True)
             ]
             shares.append((line[last] - line[first]) / width)
-        if not child_of:
-            child_of, labels = [np.zeros(count, np.int32)], [_TOP]
+        if not parents:
+            parents, labels = [np.zeros(count, np.int64)], [_TOP]
             shares.append(np.zeros(1))
         labels[-1] = _TOP
-        inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
-        tree = _assembled(name, list(texts), labels, child_of[0], inner_parent)
-        return replace(tree, share=np.concatenate(shares))
+        return _layered(name, list(texts), labels, parents, np.concatenate(shares))
 
     @classmethod
     def from_prefixes(cls, values: Sequence[str], name: str) -> Hierarchy:
@@ -229,27 +231,22 @@ class Hierarchy:
         """
         shared = _shared_prefixes(values)
         lengths = np.unique(shared)[::-1].tolist() or [0]
-        below = np.arange(len(values))
+        first = np.arange(len(values))
         labels: list[str] = []
-        child_of: list[Nodes] = []
+        parents: list[Ints] = []
         for length in lengths:
             group = np.concatenate([[0], np.cumsum(shared < length)])
-            first = np.flatnonzero(np.diff(below, prepend=-1))
-            child_of.append((group[first] + len(labels)).astype(np.int32))
-            heads = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
-            labels += [values[at][:length] for at in heads]
-            below = group
-        inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
-        return _assembled(name, list(values), labels, child_of[0], inner_parent)
+            parents.append(group[first] + len(labels))
+            first = np.flatnonzero(np.diff(group, prepend=-1))
+            labels += [values[at][:length] for at in first.tolist()]
+        return _layered(name, list(values), labels, parents)
 
 
 @dataclass(frozen=True)
 class CodedHierarchy:
     """A hierarchy over the codes of one quasi-identifier, as recoding whole columns needs it.
 
-    The missing value stands beside all others under the root.
-
-    Node 0 is the missing value; node n + 1 is node n of the hierarchy.
+    Node 0 is the missing value, a leaf right under the root; node n + 1 is node n of the hierarchy.
 
     levels
         (depth, codes) int32, the node above each code: row 0 holds the code's own leaf, the last
@@ -319,58 +316,25 @@ def _shared_within(values: Sequence[str]) -> NDArray[np.int64]:
     return np.where(same.all(axis=1), width, np.argmin(same, axis=1)).astype(np.int64)
 
 
-class _InnerNodes:
-    """The inner nodes so far, numbered from 0; a label is one node with one parent."""
-
-    def __init__(self, name: str) -> None:
-        self.labels: list[str] = []
-        self.parent: list[int] = []
-        self._name = name
-        self._numbers: dict[str, int] = {}
-        self._known_chains: dict[tuple[str, ...], int] = {}
-        self._root = ""
-
-    def lowest(self, chain: tuple[str, ...], leaf: str) -> int:
-        """The number of the first node of a chain of ancestors; adds new nodes."""
-        known = self._known_chains.get(chain)
-        if known is not None:
-            return known
-        return self._known_chains.setdefault(chain, self._add(chain, leaf))
-
-    def _add(self, chain: tuple[str, ...], leaf: str) -> int:
-        labels = [label for at, label in enumerate(chain) if not at or label != chain[at - 1]]
-        if len(set(labels)) < len(labels):
+def _add_chain(
+    inner: dict[str, str], chain: tuple[str, ...], root: str, leaf: str, name: str
+) -> None:
+    """Add the ancestors of a leaf, lowest first, to ``inner``, each with its parent's label."""
+    labels = [label for label, _ in groupby(chain)]
+    if len(set(labels)) < len(labels):
+        raise HierarchyError(
+            f"{name}: the ancestors of value {leaf!r} form a cycle; name each ancestor once"
+        )
+    if labels[-1] != root:
+        raise HierarchyError(
+            f"{name}: more than one root: the row of value {leaf!r} ends at {labels[-1]!r}, the "
+            f"rows before it at {root!r}; end every row with the same root"
+        )
+    for label, parent in pairwise([*labels, root]):
+        if inner.setdefault(label, parent) != parent:
             raise HierarchyError(
-                f"{self._name}: the ancestors of value {leaf!r} form a cycle; name each ancestor "
-                "once"
-            )
-        self._root = self._root or labels[-1]
-        if labels[-1] != self._root:
-            raise HierarchyError(
-                f"{self._name}: more than one root: the row of value {leaf!r} ends at "
-                f"{labels[-1]!r}, the rows before it at {self._root!r}; end every row with the "
-                "same root"
-            )
-        numbers = [self._number(label) for label in labels]
-        for child, parent in pairwise(numbers):
-            self._link(child, parent)
-        return numbers[0]
-
-    def _number(self, label: str) -> int:
-        number = self._numbers.setdefault(label, len(self.labels))
-        if number == len(self.labels):
-            self.labels.append(label)
-            self.parent.append(-1)
-        return number
-
-    def _link(self, child: int, parent: int) -> None:
-        if self.parent[child] < 0:
-            self.parent[child] = parent
-        if self.parent[child] != parent:
-            raise HierarchyError(
-                f"{self._name}: node {self.labels[child]!r} has two parents, "
-                f"{self.labels[self.parent[child]]!r} and {self.labels[parent]!r}; give it one "
-                "parent, or give the two nodes different names"
+                f"{name}: node {label!r} has two parents, {inner[label]!r} and {parent!r}; give it "
+                "one parent, or give the two nodes different names"
             )
 
 
@@ -398,24 +362,8 @@ def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tupl
         yield path[0], path[1:]
 
 
-def _too_many_rows(name: str) -> str:
-    return limits.exceeded(
-        "hierarchy_rows",
-        f"{name}: has more leaves",
-        "remove the leaves that the data does not contain, or use prefix, or a ladder for numbers",
-    )
-
-
 def _too_deep(name: str, met: str) -> str:
     return limits.exceeded("hierarchy_levels", f"{name}: {met}", "remove some levels")
-
-
-def _too_large(name: str, levels: int, leaves: int) -> str:
-    return limits.exceeded(
-        "hierarchy_cells",
-        f"{name}: {levels:,} levels over {leaves:,} values",
-        "make the values coarser, or use another generalization",
-    )
 
 
 def _tree_rows(tree: object, name: str) -> Iterator[list[str]]:
@@ -463,14 +411,13 @@ def _assembled(
     name: str,
     leaves: list[str],
     inner_labels: list[str],
-    leaf_parent: Sequence[int] | Nodes,
-    inner_parent: Sequence[int] | Nodes,
+    leaf_parents: Sequence[int] | Ints,
+    inner_parents: Sequence[int] | Ints,
+    share: Floats | None = None,
 ) -> Hierarchy:
     """The hierarchy of parents that number the inner nodes from 0, -1 above the root."""
     count = len(leaves)
-    parent = np.concatenate(
-        [np.asarray(leaf_parent, dtype=np.int32), np.asarray(inner_parent, dtype=np.int32)]
-    )
+    parent = np.concatenate([leaf_parents, inner_parents]).astype(np.int32)
     parent[parent >= 0] += count
     ancestors = _ancestors(parent, count, name)
     nodes = len(parent)
@@ -485,9 +432,23 @@ def _assembled(
         )
     tree_order = np.empty(count, dtype=np.int32)
     tree_order[np.lexsort(first_leaf[ancestors])] = in_order
-    return Hierarchy(
-        name, leaves, [*leaves, *inner_labels], parent, leaf_count, ancestors, tree_order
-    )
+    labels = [*leaves, *inner_labels]
+    return Hierarchy(name, leaves, labels, parent, leaf_count, ancestors, tree_order, share)
+
+
+def _layered(
+    name: str,
+    leaves: list[str],
+    inner_labels: list[str],
+    parents: Sequence[Ints],
+    share: Floats | None = None,
+) -> Hierarchy:
+    """The hierarchy of levels: the parents of each level's nodes, of the leaves first.
+
+    Parents number the inner nodes from 0, level by level; the last one is the root.
+    """
+    inner_parents = np.concatenate([*parents[1:], [-1]])
+    return _assembled(name, leaves, inner_labels, parents[0], inner_parents, share)
 
 
 def _ancestors(parent: Nodes, leaves: int, name: str) -> Nodes:
@@ -499,7 +460,9 @@ def _ancestors(parent: Nodes, leaves: int, name: str) -> Nodes:
         above = np.where(below_root, parent[above], np.int32(-1))
     longest = int(distance[:leaves].max())
     if (longest + 1) * leaves > limits.limit("hierarchy_cells"):
-        raise HierarchyError(_too_large(name, longest + 1, leaves))
+        met = f"{name}: {longest + 1:,} levels over {leaves:,} values"
+        remedy = "make the values coarser, or use another generalization"
+        raise HierarchyError(limits.exceeded("hierarchy_cells", met, remedy))
     rows = [np.arange(leaves, dtype=np.int32)]
     for to_root in range(longest, 0, -1):
         below = rows[-1]
@@ -513,37 +476,25 @@ def _laddered(
     whole = values.dtype.kind in "iu" and decimals.digits == 0
     start = decimals.units(origin)
     widths = [decimals.units(width) for width in ladder]
-    bins = _finest_bins(values, widths[0], start, decimals, whole)
-    child_of: list[Nodes] = []
+    if whole:
+        bins = (values.astype(np.int64) - start) // widths[0]
+    else:
+        bins = decimals.bins(values.astype(np.float64), widths[0], start)
+    parents: list[Ints] = []
     labels: list[str] = []
     spans = [np.zeros(len(values))]
-    offset = 0
-    finest = widths[0]
-    for width in widths:
+    for finer, width in pairwise([widths[0], *widths]):
         # From the bins of the level below, not from the values, so that intervals nest exactly.
-        bins = bins // (width // finest)
-        finest = width
-        bins, index = np.unique(bins, return_inverse=True)
-        child_of.append((index + offset).astype(np.int32))
+        bins, index = np.unique(bins // (width // finer), return_inverse=True)
+        parents.append(index + len(labels))
         labels += _interval_labels(bins, width, start, decimals, whole)
         is_value = whole and width == 1
         spans.append(np.full(len(bins), 0.0 if is_value else float(width)))
-        offset += len(bins)
     extent = float(bins[-1] - bins[0] + 1) * widths[-1]  # of the widest intervals in use
-    child_of.append(np.full(len(bins), offset, dtype=np.int32))
-    inner_parent = np.concatenate([*child_of[1:], np.array([-1], dtype=np.int32)])
+    parents.append(np.full(len(bins), len(labels)))
     leaves = [str(value) for value in values.tolist()]
-    tree = _assembled(name, leaves, [*labels, _TOP], child_of[0], inner_parent)
-    return replace(tree, share=np.concatenate([*spans, [extent]]) / extent)
-
-
-def _finest_bins(
-    values: NDArray[Any], width: int, start: int, decimals: DecimalUnits, whole: bool
-) -> NDArray[np.int64]:
-    """The number of each value's finest interval; interval 0 begins at the origin."""
-    if whole:
-        return (values.astype(np.int64) - start) // width
-    return decimals.bins(values.astype(np.float64), width, start)
+    share = np.concatenate([*spans, [extent]]) / extent
+    return _layered(name, leaves, [*labels, _TOP], parents, share)
 
 
 def _interval_labels(

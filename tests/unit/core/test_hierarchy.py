@@ -38,8 +38,8 @@ def of(*texts: str) -> Hierarchy:
 def lca_label(hierarchy: Hierarchy, *leaves: str) -> str:
     """As a class is generalized: the ancestor of the two leaves outermost in tree order."""
     ids = np.array([hierarchy.leaves.index(leaf) for leaf in leaves])
-    order = hierarchy.tree_order[ids]
-    return hierarchy.labels[hierarchy.lca(int(ids[order.argmin()]), int(ids[order.argmax()]))]
+    ids = ids[hierarchy.tree_order[ids].argsort()]
+    return hierarchy.labels[hierarchy.lca_of(ids[:1], ids[-1:])[0]]
 
 
 class TestFigure1:
@@ -158,8 +158,11 @@ def test_blank_rows_and_a_single_leaf() -> None:
         (["a;P;Q;*", "b;Q;P;*"], "tree.csv: node 'Q' has two parents, '*' and 'P'"),
         (["a;P;Q;P;*"], "tree.csv: the ancestors of value 'a' form a cycle"),
         (["a;P;Q;P"], "tree.csv: the ancestors of value 'a' form a cycle"),
-        (["a;A;*", "b;B"], "tree.csv: more than one root: value 'b' ends at 'B', those before"),
-        (["a;A", "b;A;*"], "tree.csv: more than one root: value 'b' ends at '*'"),
+        (
+            ["a;A;*", "b;B"],
+            "tree.csv: more than one root: the row of value 'b' ends at 'B', the rows before",
+        ),
+        (["a;A", "b;A;*"], "tree.csv: more than one root: the row of value 'b' ends at '*'"),
         (["a;A;*", "b"], "tree.csv: value 'b' has no ancestor"),
         (["a;;*"], "tree.csv: row 1 has an empty cell"),
         (["a;*", ";*"], "tree.csv: row 2 has an empty cell"),
@@ -262,7 +265,7 @@ class TestLadder:
             Hierarchy.from_ladder(values, [5], 0, "age")
 
     def test_widths_too_fine_to_be_exact(self) -> None:
-        with pytest.raises(HierarchyError, match="too large for intervals this narrow"):
+        with pytest.raises(HierarchyError, match="too large for the narrowest intervals"):
             Hierarchy.from_ladder(np.array([1.0]), [5e-324], 0, "x")
 
     @given(
