@@ -28,6 +28,7 @@ __all__ = [
     "indexed",
     "positions",
     "ticks_per_day",
+    "value_type",
     "without_dictionaries",
 ]
 
@@ -67,6 +68,11 @@ class Indexed:
         rows = np.bincount(self.indices, minlength=len(self.values))
         present = rows > 0
         return self.values.filter(pa.array(present)), pa.array(rows[present])
+
+
+def value_type(type_: pa.DataType) -> pa.DataType:
+    """The type of a column's values: that of its dictionary, if it has one."""
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def code_dtype(size: int) -> np.dtype[Any]:

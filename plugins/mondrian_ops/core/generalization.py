@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.encoding import (
     Codes,
+    Column,
     as_array,
     code_dtype,
     days,
@@ -28,18 +29,19 @@ from mondrian_ops.core.encoding import (
     encode_ranks,
     indexed,
     positions,
+    value_type,
 )
 from mondrian_ops.core.errors import HierarchyError, InputError
 from mondrian_ops.core.exact_intervals import DecimalUnits
 from mondrian_ops.core.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
 from mondrian_ops.core.labels import (
     STAR_TEXT,
-    PairTexts,
     dictionary,
     dictionary_of_texts,
     distinct_pairs,
     edge_text,
     labels_of_pairs,
+    of_codes,
     starred,
 )
 from mondrian_ops.core.rounding import Round, round_between
@@ -116,18 +118,18 @@ class Published:
 
 @dataclass(frozen=True)
 class Attribute(ABC):
-    """A quasi-identifier resolved against the whole dataset."""
+    """A quasi-identifier resolved against the whole dataset.
+
+    ``generalization`` is its name in a job.
+    """
 
     name: str
     type: pa.DataType
-
-    @property
-    @abstractmethod
-    def generalization(self) -> str:
-        """Its name in a job."""
+    _: KW_ONLY
+    generalization: str = ""
 
     @abstractmethod
-    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+    def encode(self, column: Column) -> Encoded:
         """The codes of some rows; raises InputError or HierarchyError on values without a code."""
 
     @abstractmethod
@@ -206,12 +208,9 @@ class IntervalAttribute(Attribute):
     high: float = 0.0
     grid: Grid | None = None
     bounds: bool = False
+    generalization: str = field(default="interval", kw_only=True)
 
-    @property
-    def generalization(self) -> str:
-        return "interval"
-
-    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+    def encode(self, column: Column) -> Encoded:
         codes, values = encode_ranks(as_array(column))
         if self.grid is None:
             low = high = positions(values, self.name)
@@ -246,7 +245,7 @@ class IntervalAttribute(Attribute):
             ends = self._bounds(encoded, low, high, star)
             columns = {name: each.take(pa.array(pair_of)) for name, each in ends.items()}
         else:
-            labels = labels_of_pairs(low, high, self._texts(encoded))
+            labels = labels_of_pairs(low, high, *self._texts(encoded))
             columns = {self.name: dictionary_of_texts(pair_of, labels)}
         loss, exact, star = loss[pair_of], (exact | (high == 0))[pair_of], star[pair_of]
         return Published(columns, loss, loss, exact, star)
@@ -261,25 +260,23 @@ class IntervalAttribute(Attribute):
             return super().cut_round(encoded, code)
         if not 0 < code < len(encoded.values):
             return None
-        type_ = self.type.value_type if pa.types.is_dictionary(self.type) else self.type
+        type_ = value_type(self.type)
         type_ = pa.float32() if pa.types.is_float16(type_) else type_
         try:
             below, last = (
                 read_value(greatest_below(float(encoded.high[at]), type_), type_)
                 for at in (code, code + 1)
             )
-        except (
-            pa.ArrowInvalid,
-            ArithmeticError,
-        ):  # the type ends before the next cell
+        except (pa.ArrowInvalid, ArithmeticError):  # the type ends before the next cell
             return None
         return round_between(below, last)
 
-    def _texts(self, encoded: Encoded) -> PairTexts:
+    def _texts(self, encoded: Encoded) -> tuple[pa.Array, pa.Array | None]:
+        """Texts of codes 1, 2, ..., as `labels_of_pairs` takes them."""
         if self.grid is None:
-            return PairTexts(text_of(encoded.values), None, "]")
-        low, high = (date_or_number(ends[1:], self.type) for ends in (encoded.low, encoded.high))
-        return PairTexts(edge_text(low), edge_text(high), ")")
+            return text_of(encoded.values), None
+        low, high = self._ends(encoded)
+        return edge_text(low), edge_text(high)
 
     def _bounds(
         self,
@@ -288,19 +285,19 @@ class IntervalAttribute(Attribute):
         high: NDArray[np.int64],
         star: NDArray[np.bool_],
     ) -> dict[str, pa.Array]:
-        nothing = star | (high == 0)
-        if self.grid is None:
-            ends = encoded.values, encoded.values
-        else:
-            ends = (
-                date_or_number(encoded.low[1:], self.type),
-                date_or_number(encoded.high[1:], self.type),
-            )
-        take = [pa.array(np.maximum(at - 1, 0), mask=nothing) for at in (low, high)]
+        first, last = self._ends(encoded)
+        no_bounds = star | (high == 0)
         return {
-            f"{self.name}_min": ends[0].take(take[0]),
-            f"{self.name}_max": ends[1].take(take[1]),
+            f"{self.name}_min": of_codes(first, low, no_bounds),
+            f"{self.name}_max": of_codes(last, high, no_bounds),
         }
+
+    def _ends(self, encoded: Encoded) -> tuple[pa.Array, pa.Array]:
+        """The least and the greatest value of codes 1, 2, ..., or the edges of their cells."""
+        if self.grid is None:
+            return encoded.values, encoded.values
+        low, high = (date_or_number(edges[1:], self.type) for edges in (encoded.low, encoded.high))
+        return low, high
 
 
 @dataclass(frozen=True)
@@ -316,8 +313,8 @@ class TreeAttribute(Attribute):
     hierarchy: Hierarchy
     order: NDArray[np.int64]
     present: int = 0
-    generalization: str = "hierarchy"
     named: bool = True
+    generalization: str = field(default="hierarchy", kw_only=True)
 
     @property
     def prefix(self) -> bool:
@@ -334,7 +331,7 @@ class TreeAttribute(Attribute):
         """Texts of the leaves in the order of the attribute."""
         return pa.array(self.hierarchy.leaves, pa.string()).take(pa.array(self.order))
 
-    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+    def encode(self, column: Column) -> Encoded:
         leaves = self.leaves
         codes, unknown = encode_known(indexed(column).mapped(text_of), leaves)
         if unknown:
@@ -359,12 +356,12 @@ class TreeAttribute(Attribute):
         low, high = classes.extent(encoded.codes)
         star = (low == 0) & (high > 0)
         missing = high == 0
-        node = self._common_ancestor(encoded.codes, classes, low)
+        node = self._common_ancestors(encoded.codes, classes)
         exact = low == high
         ncp, lm = (np.where(exact, 0.0, loss[node]) for loss in self.hierarchy.losses())
         ncp[star] = lm[star] = 1.0
         if self.prefix:
-            labels = self._wildcards(encoded.codes, classes, node)
+            labels = self._wildcards(encoded.codes, classes, node, missing)
         else:
             texts = pa.array(self.hierarchy.labels, pa.string())
             labels = dictionary(np.where(missing | star, -1, node), texts)
@@ -396,38 +393,30 @@ class TreeAttribute(Attribute):
         pairs = zip(self.hierarchy.labels, longest.tolist(), strict=True)
         return [label.ljust(length, STAR_TEXT) for label, length in pairs]
 
-    def _common_ancestor(
-        self, codes: Codes, classes: Classes, low: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Node of each class (0 where it has no present value)."""
-        place = np.concatenate([[0], self.hierarchy.tree_order[self.order]])
+    def _common_ancestors(self, codes: Codes, classes: Classes) -> NDArray[np.int64]:
+        """(classes,): the node of each class; any node where all its values are missing."""
+        tree_order = self.hierarchy.tree_order
+        place = np.concatenate([[0], tree_order[self.order]])
         first, last = classes.extent(place[codes])
-        walk = np.empty(len(self.order), np.int64)
-        walk[self.hierarchy.tree_order] = np.arange(len(self.order))
-        a, b = walk[first], walk[last]
-        node = np.full(len(low), -1, np.int64)
-        for level in self.hierarchy.ancestors:
-            meet = (node < 0) & (level[a] == level[b])
-            node[meet] = level[a[meet]]
-        return node
+        leaf_at = np.argsort(tree_order)
+        return self.hierarchy.lca_of(leaf_at[first], leaf_at[last]).astype(np.int64)
 
     def _wildcards(
-        self, codes: Codes, classes: Classes, node: NDArray[np.int64]
+        self,
+        codes: Codes,
+        classes: Classes,
+        node: NDArray[np.int64],
+        missing: NDArray[np.bool_],
     ) -> pa.DictionaryArray:
         """Common prefix of each class, a wildcard for every further character of its longest."""
         length = np.concatenate([[0], pc.utf8_length(self.leaves).to_numpy()])
         _, longest = classes.extent(length[codes])
-        _, high = classes.extent(codes)
-        labels = self.hierarchy.labels
-        keys = node * (int(length.max()) + 1) + longest
-        keys[high == 0] = -1
+        base = int(length.max()) + 1
+        keys = np.where(missing, -1, node * base + longest)
         unique, inverse = np.unique(keys, return_inverse=True)
+        labels = self.hierarchy.labels
         texts = [
-            None
-            if key < 0
-            else labels[key // (int(length.max()) + 1)].ljust(
-                key % (int(length.max()) + 1), STAR_TEXT
-            )
+            None if key < 0 else labels[key // base].ljust(key % base, STAR_TEXT)
             for key in unique.tolist()
         ]
         return dictionary_of_texts(inverse, pa.array(texts, pa.string()))
@@ -438,12 +427,9 @@ class SetAttribute(Attribute):
     """Values of any kind, published as the set of those in the class, in the attribute's order."""
 
     domain: pa.Array
+    generalization: str = field(default="set", kw_only=True)
 
-    @property
-    def generalization(self) -> str:
-        return "set"
-
-    def encode(self, column: pa.ChunkedArray | pa.Array) -> Encoded:
+    def encode(self, column: Column) -> Encoded:
         codes, unknown = encode_known(indexed(column), self.domain)
         if unknown:
             raise InputError(
@@ -496,18 +482,10 @@ def kernel_rows(
 
     ``persons``: the last ``sensitive`` column only tells persons apart.
     """
-    count = len(encoded[0].codes)
-    codes = np.empty(
-        (len(encoded), count), np.result_type(*(column.codes.dtype for column in encoded))
-    )
-    for a, column in enumerate(encoded):
-        codes[a] = column.codes
-    matrix = np.empty((len(sensitive), count), np.int32)
-    for s, column_codes in enumerate(sensitive):
-        matrix[s] = column_codes
+    codes = np.stack([column.codes for column in encoded])
     return mondrian.Rows(
         codes=codes,
-        sensitive=matrix,
+        sensitive=np.array(sensitive, np.int32).reshape(len(sensitive), codes.shape[1]),
         kind=np.array([c.kind for c in encoded], np.int64),
         first=np.cumsum([0, *(c.size for c in encoded)], dtype=np.int64),
         low=_table(encoded, [c.low for c in encoded]),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,25 +9,16 @@ from numpy.typing import NDArray
 
 __all__ = [
     "STAR_TEXT",
-    "PairTexts",
     "dictionary",
     "dictionary_of_texts",
     "distinct_pairs",
     "edge_text",
     "labels_of_pairs",
+    "of_codes",
     "starred",
 ]
 
 STAR_TEXT = "*"
-
-
-@dataclass(frozen=True)
-class PairTexts:
-    """Texts of the codes 1, 2, ...: lower ends, upper ends if they differ, the closing bracket."""
-
-    low: pa.Array
-    high: pa.Array | None
-    close: str
 
 
 def distinct_pairs(
@@ -49,14 +38,24 @@ def distinct_pairs(
     return unique // size, unique % size, inverse
 
 
-def labels_of_pairs(low: NDArray[np.int64], high: NDArray[np.int64], texts: PairTexts) -> pa.Array:
-    """Text of the interval from code ``low`` to code ``high``, (pairs,) each."""
-    first = texts.low.take(pa.array(np.maximum(low - 1, 0), mask=low == 0))
-    last = (texts.high if texts.high is not None else texts.low).take(
-        pa.array(np.maximum(high - 1, 0), mask=high == 0)
-    )
-    pair = pc.binary_join_element_wise("[", first, ", ", last, texts.close, "")
-    single = pa.array((low == high) & (texts.high is None))
+def of_codes(values: pa.Array, codes: NDArray[np.int64], is_null: NDArray[np.bool_]) -> pa.Array:
+    """The value of each code; ``values`` are those of codes 1, 2, ..."""
+    return values.take(pa.array(np.maximum(codes - 1, 0), mask=is_null))
+
+
+def labels_of_pairs(
+    low: NDArray[np.int64], high: NDArray[np.int64], lower: pa.Array, upper: pa.Array | None
+) -> pa.Array:
+    """Text of the interval from code ``low`` to code ``high``, (pairs,) each.
+
+    ``lower`` and ``upper`` are texts of codes 1, 2, ...: the ends of half-open cells. Without
+    ``upper`` a code is one value, and the interval is closed.
+    """
+    first = of_codes(lower, low, low == 0)
+    last = of_codes(lower if upper is None else upper, high, high == 0)
+    close = "]" if upper is None else ")"
+    pair = pc.binary_join_element_wise("[", first, ", ", last, close, "")
+    single = pa.array((low == high) & (upper is None))
     labels = pc.if_else(single, first, pair)
     return pc.if_else(pa.array((low == 0) & (high > 0)), STAR_TEXT, labels)
 

@@ -25,7 +25,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed
+from mondrian_ops.core.encoding import (
+    Column,
+    Indexed,
+    as_array,
+    encode_known,
+    indexed,
+    value_type,
+)
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.generalization import Attribute, TreeAttribute
 from mondrian_ops.core.rounding import Round
@@ -252,7 +259,7 @@ def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.E
 def is_exact(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> bool:
     """Whether `reach_of` keeps no other rows."""
     columns = {predicate["column"] for conjunction in any_of for predicate in conjunction}
-    return not any(pa.types.is_floating(_plain_type(orders[name].type)) for name in columns)
+    return not any(pa.types.is_floating(value_type(orders[name].type)) for name in columns)
 
 
 def _any_of(rendered: Sequence[pc.Expression | None]) -> pc.Expression | None:
@@ -276,16 +283,16 @@ def _all_of(
 
 
 def _predicate_reach(predicate: Predicate, order: Order) -> pc.Expression | None:
-    if not pa.types.is_floating(_plain_type(order.type)):
+    if not pa.types.is_floating(value_type(order.type)):
         return _predicate_filter(predicate, order)
-    if predicate["op"] != ">" or pa.types.is_string(_value_type(order)):
+    if predicate["op"] != ">" or pa.types.is_string(_compared_type(order)):
         return None
     return _predicate_filter(predicate, order)
 
 
 def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
     field = pc.field(predicate["column"])
-    plain = _plain_type(order.type)
+    plain = value_type(order.type)
     missing = field.is_null()
     if pa.types.is_floating(plain):
         if order.type not in (pa.float32(), pa.float64()):
@@ -296,7 +303,7 @@ def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
         return missing
     if op == "present":
         return ~missing
-    if pa.types.is_string(_value_type(order)) and not pa.types.is_string(plain):
+    if pa.types.is_string(_compared_type(order)) and not pa.types.is_string(plain):
         if pa.types.is_floating(plain):
             field = pc.add(field, 0.0)  # -0.0 is 0.0
         field = field.cast(pa.string())
@@ -308,21 +315,17 @@ def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
     return inside | missing if op == "<=" else inside & ~missing
 
 
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
-
-
-def _value_type(order: Order) -> pa.DataType:
+def _compared_type(order: Order) -> pa.DataType:
     """The type that values are compared in."""
     if order.text or order.leaves is not None:
         return pa.string()
-    plain = _plain_type(order.type)
+    plain = value_type(order.type)
     return pa.float32() if pa.types.is_float16(plain) else plain
 
 
 def _scalar(value: Any, order: Order) -> pa.Scalar:
     """A cut value, which JSON holds as a number or text, in the column's type."""
-    return read_value(value, _value_type(order))
+    return read_value(value, _compared_type(order))
 
 
 def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
@@ -336,7 +339,7 @@ def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
     branches = [n for n in plan.nodes if isinstance(n, Branch) and n.column == name]
     values = [v for branch in branches for v in (branch.value, *(branch.round or ()))]
     scalars = pa.array(
-        [_scalar(value, order) for value in values if value is not None], _value_type(order)
+        [_scalar(value, order) for value in values if value is not None], _compared_type(order)
     ).unique()
     if order.leaves is not None:
         places = pc.index_in(scalars, value_set=order.leaves)
@@ -412,7 +415,7 @@ class Router:
     def _places(self, name: str, column: Column) -> NDArray[np.int64]:
         order, edges = self._orders[name], self._edges[name]
         as_text = order.text or order.leaves is not None
-        if not as_text and _has_numpy_order(_plain_type(column.type)):
+        if not as_text and _has_numpy_order(value_type(column.type)):
             return _primitive_places(as_array(column), edges)
         by_value = indexed(column).mapped(text_of) if as_text else indexed(column)
         if order.leaves is None:

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from mondrian_ops.core import limits
 from mondrian_ops.core.combinations import Combinations, CombinationTally
 from mondrian_ops.core.criteria import SensitiveDomain
-from mondrian_ops.core.encoding import Indexed, as_array, encode_known, indexed, positions
+from mondrian_ops.core.encoding import (
+    Indexed,
+    as_array,
+    encode_known,
+    indexed,
+    positions,
+    value_type,
+)
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.generalization import (
     Attribute,
@@ -103,7 +110,7 @@ class Profile:
         leaves = len(hierarchy.leaves)
         order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
         named = quasi.hierarchy is not None
-        return TreeAttribute(name, type_, hierarchy, order, len(domain), how, named)
+        return TreeAttribute(name, type_, hierarchy, order, len(domain), named, generalization=how)
 
     def _sensitive(self, name: str, hierarchy: Hierarchy | None) -> SensitiveDomain:
         values, counts = self.domains[name], self.counts[name].to_numpy()
@@ -358,7 +365,7 @@ def _domain_columns(job: Job) -> list[str]:
 
 def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
     try:  # Arrow cannot compare values of some types
-        pc.value_counts(pa.array([], _plain_type(type_)))
+        pc.value_counts(pa.array([], value_type(type_)))
     except pa.ArrowNotImplementedError:
         raise JobError(
             f"{role}: values of column {name!r} of type {type_} cannot be counted; flatten it, "
@@ -373,7 +380,7 @@ def _check_length(name: str, values: pa.Array) -> None:
 
 
 def _check_time_zone(name: str, type_: pa.DataType) -> None:
-    plain = _plain_type(type_)
+    plain = value_type(type_)
     if not pa.types.is_timestamp(plain):
         return
     try:
@@ -406,16 +413,12 @@ def _check_text(name: str, values: pa.Array) -> None:
         ) from None
 
 
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
-
-
 def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     """The generalization of a quasi-identifier, by the column's type where the job names none.
 
     Raises JobError where the type cannot be generalized so.
     """
-    type_ = _plain_type(type_)
+    type_ = value_type(type_)
     decimal = pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_)
     number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or decimal
     moment = pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops.core.encoding import ticks_per_day
+from mondrian_ops.core.encoding import ticks_per_day, value_type
 
 __all__ = [
     "date_or_number",
@@ -104,8 +104,7 @@ def writable(value: pa.Scalar) -> bool:
 
 def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
     """The greatest value of a type below ``edge``, as JSON."""
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
+    type_ = value_type(type_)
     if pa.types.is_date(type_):
         return json_value(pa.scalar(int(edge) - 1, pa.int32()).cast(pa.date32()))
     if pa.types.is_timestamp(type_):
@@ -126,8 +125,6 @@ def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
 
 def date_or_number(edges: NDArray[np.float64], type_: pa.DataType) -> pa.Array:
     """The ends of cells as they are published: numbers, or dates of dates and timestamps."""
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    if pa.types.is_temporal(type_):
+    if pa.types.is_temporal(value_type(type_)):
         return pa.array(edges.astype(np.int32)).cast(pa.date32())
     return pa.array(edges)

@@ -31,9 +31,8 @@ def test_an_interval_is_named_by_the_texts_of_its_ends(unused, data):
     codes = st.integers(0, len(lower))
     ends = data.draw(st.lists(st.tuples(codes, codes).map(sorted)))
     low, high = np.array(ends, np.int64).reshape(-1, 2).T
-    texts = labels.PairTexts(
-        pa.array(lower, pa.string()), None if upper is None else pa.array(upper, pa.string()), ")"
-    )
+    close = "]" if upper is None else ")"
+    texts = [None if each is None else pa.array(each, pa.string()) for each in (lower, upper)]
     expected = []
     for a, b in ends:
         if a == b and (b == 0 or upper is None):
@@ -41,10 +40,10 @@ def test_an_interval_is_named_by_the_texts_of_its_ends(unused, data):
         elif a == 0:
             expected.append("*")
         else:
-            expected.append(f"[{lower[a - 1]}, {(upper or lower)[b - 1]})")
+            expected.append(f"[{lower[a - 1]}, {(upper or lower)[b - 1]}{close}")
     low, high, pair_of = labels.distinct_pairs(low, high, len(lower) + 1 + unused)
     assert len({*zip(low.tolist(), high.tolist(), strict=True)}) == len(low)
-    named = labels.dictionary_of_texts(pair_of, labels.labels_of_pairs(low, high, texts))
+    named = labels.dictionary_of_texts(pair_of, labels.labels_of_pairs(low, high, *texts))
     assert each_once(named) == expected
 
 
