@@ -14,14 +14,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import required
 from benchmarks.airflow_dag import run_dag
 from benchmarks.context import MILLION, Context
 from benchmarks.measure import ROOT
 from benchmarks.tables import Table, change, seconds
-from mondrian_ops.core.job import SparkShape
+from mondrian_ops.core.job import Spark
+from mondrian_ops.core.options import options_of
 
 if TYPE_CHECKING:
     from local_airflow import LocalAirflow
@@ -112,7 +113,7 @@ def spark_engine(context: Context) -> Iterator[Table]:
         session = session_of(cluster.remote)
         stack.callback(session.stop)
         engine = SparkEngine(session)
-        for shape in get_args(SparkShape):
+        for shape in options_of(Spark)["shape"].words:
             took, ncp = _run(context, engine, engine="spark", spark={"shape": shape})
             verdict = context.verdict(took <= limit)
             name = f"Spark engine, shape: {shape}"

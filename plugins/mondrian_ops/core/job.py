@@ -13,40 +13,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from mondrian_ops.core.errors import JobError, did_you_mean
-from mondrian_ops.core.options import Options, option, options_of, wrong
+from mondrian_ops.core.options import Options, option, wrong
 from mondrian_ops.core.quasi_identifier import Generalization, QuasiIdentifier
 
 __all__ = [
     "DiMondrian",
     "Generalization",
     "Job",
-    "LatticeChoice",
     "Partitioning",
     "QuasiIdentifier",
     "Samarati",
     "Spark",
-    "SparkShape",
-    "Strategy",
     "Tds",
     "rows_of",
 ]
-
-Diversity = Literal["distinct", "entropy", "recursive"]
-MissingSensitive = Literal["no_value", "value"]
-Distance = Literal["equal", "ordered", "hierarchical"]
-IdentifierPolicy = Literal["drop", "redact"]
-Unlisted = Literal["drop", "publish"]
-Replace = Literal["same", "any"]
-Algorithm = Literal["mondrian", "di_mondrian", "samarati", "tds"]
-Cut = Literal["auto", "median", "gain", "lookahead"]
-IntervalStyle = Literal["text", "bounds"]
-Retrieval = Literal["auto", "pushdown", "scatter"]
-Engine = Literal["local", "spark"]
-OnExceeded = Literal["refuse", "ask"]
-Overlap = Literal["warn", "refuse"]
-Strategy = Literal["multidimensional", "quantile"]
-LatticeChoice = Literal["first", "minimal", "optimal"]
-SparkShape = Literal["fragments", "application"]
 
 # Sections of the trigger form. They are closed at first; what has none is always in view.
 _PRIVACY = "More on privacy"
@@ -72,7 +52,7 @@ def rows_of(limit: float, rows: int) -> int:
 class Partitioning(Options):
     """How the rows are divided into fragments before they are anonymized."""
 
-    strategy: Strategy = option(
+    strategy: Literal["multidimensional", "quantile"] = option(
         "multidimensional",
         text="How the rows are divided into fragments.",
         choices={
@@ -141,7 +121,7 @@ class Spark(Options):
         see="[Run on Spark](airflow.md#run-on-spark)",
         form=_SPARK,
     )
-    shape: SparkShape = option(
+    shape: Literal["fragments", "application"] = option(
         "fragments",
         title="Work of one application",
         text="What one Spark application (or session) anonymizes.",
@@ -192,7 +172,7 @@ class Samarati(Options):
         **_ROWS_OR_SHARE,
         form=_ALGORITHM,
     )
-    choice: LatticeChoice = option(
+    choice: Literal["first", "minimal", "optimal"] = option(
         "minimal",
         title="Samarati: choice of the generalization",
         text="Which of the generalizations that meet the requirements `samarati` takes.",
@@ -319,10 +299,11 @@ class Job(Options):
         "equivalence class. `diversity` has stricter measures than their number.",
         unset="no requirement",
         minimum=2,
+        needs="sensitive",
         examples=(2,),
         always=True,
     )
-    diversity: Diversity = option(
+    diversity: Literal["distinct", "entropy", "recursive"] = option(
         "distinct",
         title="Kind of l-diversity",
         text="What `l` measures in an equivalence class.",
@@ -332,6 +313,7 @@ class Job(Options):
             "recursive": "(c, l)-diversity: the most frequent value is not too frequent; needs c",
         },
         details="With `entropy` the entropy of the values in a class is at least log(l).",
+        needs="l",
         form=_PRIVACY,
     )
     c: float | None = option(
@@ -340,10 +322,11 @@ class Job(Options):
         "times as often as the l-th most frequent and all rarer values together. Only for "
         "`diversity: recursive`.",
         above=0,
+        only_with={"diversity": ("recursive",)},
         examples=(3,),
         form=_PRIVACY,
     )
-    missing_sensitive: MissingSensitive = option(
+    missing_sensitive: Literal["no_value", "value"] = option(
         "no_value",
         title="Missing sensitive values",
         text="How `l` counts missing sensitive values, and empty or blank texts.",
@@ -358,10 +341,11 @@ class Job(Options):
         unset="no requirement",
         above=0,
         maximum=1,
+        needs="sensitive",
         examples=(0.3,),
         form=_PRIVACY,
     )
-    t_distance: Distance = option(
+    t_distance: Literal["equal", "ordered", "hierarchical"] = option(
         "equal",
         title="Distance of t-closeness",
         text="How `t` measures the distance between two distributions.",
@@ -371,6 +355,7 @@ class Job(Options):
             "hierarchical": "by how far apart the values are in a hierarchy; needs the "
             "hierarchy's file",
         },
+        needs="t",
         form=_PRIVACY,
     )
     sensitive_hierarchy: Mapping[str, str] = option(
@@ -378,10 +363,11 @@ class Job(Options):
         title="Hierarchies of sensitive columns",
         text="The hierarchy file of each sensitive column, for `t_distance: hierarchical`.",
         noun="a column and its file",
+        only_with={"t_distance": ("hierarchical",)},
         examples=({"diagnosis": "diagnoses.csv"},),
         form=_PRIVACY,
     )
-    identifier_policy: IdentifierPolicy = option(
+    identifier_policy: Literal["drop", "redact"] = option(
         "drop",
         title="Treatment of direct identifiers",
         text="What happens to direct identifiers.",
@@ -391,7 +377,7 @@ class Job(Options):
         },
         form=_PRIVACY,
     )
-    unlisted: Unlisted = option(
+    unlisted: Literal["drop", "publish"] = option(
         "drop",
         title="Other columns",
         text="What happens to columns that the job does not name. The report lists them.",
@@ -403,7 +389,7 @@ class Job(Options):
         form=_PRIVACY,
         always=True,
     )
-    replace: Replace = option(
+    replace: Literal["same", "any"] = option(
         "same",
         title="Replace an earlier release",
         text="Which earlier release at `output` may be replaced.",
@@ -458,7 +444,7 @@ class Job(Options):
         examples=(0.05,),
         form=_APPROVAL,
     )
-    on_exceeded: OnExceeded = option(
+    on_exceeded: Literal["refuse", "ask"] = option(
         "refuse",
         title="If a limit is exceeded",
         text="What happens to a release that exceeds one of the three limits: `max_gcp`, "
@@ -474,16 +460,17 @@ class Job(Options):
         examples=("out/ledger",),
         form=None,
     )
-    overlap: Overlap = option(
+    overlap: Literal["warn", "refuse"] = option(
         "warn",
         text="What happens to a release with people who are in the ledger already. Needs `ledger`.",
         choices={
             "warn": "a warning in the log and in the report",
             "refuse": "nothing is published; the same if the ledger cannot be read in full",
         },
+        needs="ledger",
         form=None,
     )
-    algorithm: Algorithm = option(
+    algorithm: Literal["mondrian", "di_mondrian", "samarati", "tds"] = option(
         "mondrian",
         text="How equivalence classes are formed.",
         choices={
@@ -497,7 +484,7 @@ class Job(Options):
         form=_ALGORITHM,
         always=True,
     )
-    cut: Cut = option(
+    cut: Literal["auto", "median", "gain", "lookahead"] = option(
         "auto",
         text="How `mondrian` chooses a cut.",
         choices={
@@ -507,6 +494,7 @@ class Job(Options):
             "lookahead": "where this cut and the next ones save most; slowest",
         },
         see="[Choose a cut](algorithms.md#choose-a-cut)",
+        only_with={"algorithm": ("mondrian",)},
         form=_ALGORITHM,
         always=True,
     )
@@ -514,6 +502,7 @@ class Job(Options):
         False,
         text="Rows with equal values may go to different classes, so that a class has between k "
         "and 2k − 1 rows.",
+        only_with={"algorithm": ("mondrian",), "cut": ("median", "auto")},
         form=_ALGORITHM,
     )
     cut_budget_s: float = option(
@@ -524,7 +513,7 @@ class Job(Options):
         above=0,
         form=_ALGORITHM,
     )
-    interval_style: IntervalStyle = option(
+    interval_style: Literal["text", "bounds"] = option(
         "text",
         title="Style of intervals",
         text="How intervals are published.",
@@ -532,6 +521,7 @@ class Job(Options):
             "text": "as text, such as [25, 30]",
             "bounds": "as two typed columns, such as age_min and age_max",
         },
+        only_with={"algorithm": ("mondrian", "di_mondrian")},
         form=_ALGORITHM,
     )
     partitioning: Partitioning = option(
@@ -540,7 +530,7 @@ class Job(Options):
         flat=True,
         always=True,
     )
-    retrieval: Retrieval = option(
+    retrieval: Literal["auto", "pushdown", "scatter"] = option(
         "auto",
         text="How a task gets the rows of its fragment.",
         choices={
@@ -552,7 +542,7 @@ class Job(Options):
         form=_PARTITIONING,
         always=True,
     )
-    engine: Engine = option(
+    engine: Literal["local", "spark"] = option(
         "local",
         text="Where the work runs. The classes are the same.",
         choices={"local": "in the task, or the command, itself", "spark": "on a Spark cluster"},
@@ -605,39 +595,22 @@ class Job(Options):
                 raise
             raise JobError(f"{error} (in {where})") from None
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-able description: what defines the release, and whatever is not a default.
-
-        ``Job.from_dict(job.to_dict()) == job``.
-        """
-        return {
-            name: _plain(value)
-            for name, each in options_of(Job).items()
-            if (value := getattr(self, name)) != each.default or each.always
-        }
-
-    def checked(self, path: str) -> Self:
-        """The job, completed, once its options go together; JobError if they do not."""
+    def completed(self) -> Self:
+        """The job with ``entity_id`` among its identifiers, and a whole ``l`` as an int."""
         job = self
         if job.entity_id is not None and job.entity_id not in job.identifiers:
             job = replace(job, identifiers=(*job.identifiers, job.entity_id))
         if job.l is not None and job.diversity != "entropy" and job.l == int(job.l):
             job = replace(job, l=int(job.l))
-        for check in _CHECKS:
-            check(job)
         return job
 
-
-def _plain(value: Any) -> Any:
-    """``value`` made of JSON's types."""
-    if isinstance(value, QuasiIdentifier):
-        return value.to_dict()
-    if isinstance(value, Options):
-        return {name: each for name in options_of(type(value))
-                if (each := getattr(value, name)) is not None}  # fmt: skip
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return dict(value) if isinstance(value, Mapping) else value
+    def check(self, path: str) -> None:
+        """Raise JobError where options contradict each other."""
+        _check_columns(self)
+        _check_diversity(self)
+        _check_closeness(self)
+        _check_algorithm(self)
+        _check_publication(self)
 
 
 def _columns(job: Job) -> Iterator[tuple[str, str, str]]:
@@ -668,12 +641,6 @@ def _check_columns(job: Job) -> None:
 
 
 def _check_diversity(job: Job) -> None:
-    if job.l is None and job.diversity != "distinct":
-        raise wrong("diversity", f"{job.diversity} diversity needs l; set l, such as l: 2")
-    if job.l is not None and not job.sensitive:
-        raise wrong(
-            "l", "needs sensitive columns; list under sensitive those whose values must be diverse"
-        )
     if job.l is not None and job.diversity != "entropy" and job.l != int(job.l):
         raise wrong(
             "l",
@@ -681,33 +648,16 @@ def _check_diversity(job: Job) -> None:
         )
     if job.c is None and job.diversity == "recursive":
         raise wrong("c", "is required by diversity: recursive; set it, such as c: 3")
-    if job.c is not None and job.diversity != "recursive":
-        raise wrong("c", f"applies only to diversity: recursive, not {job.diversity}; remove it")
 
 
 def _check_closeness(job: Job) -> None:
-    hierarchical = job.t_distance == "hierarchical"
-    if job.t is None and job.t_distance != "equal":
-        raise wrong("t_distance", f"the {job.t_distance} distance needs t; set t or remove it")
-    if job.t is not None and not job.sensitive:
-        raise wrong(
-            "t",
-            "needs sensitive columns; list under sensitive those whose distribution must stay "
-            "close",
-        )
     for name in job.sensitive_hierarchy:
         if name not in job.sensitive:
             hint = did_you_mean(name, job.sensitive) or (
                 "; list it under sensitive, or remove it here"
             )
             raise wrong(f"sensitive_hierarchy.{name}", f"is not a sensitive column{hint}")
-    if job.sensitive_hierarchy and not hierarchical:
-        raise wrong(
-            "sensitive_hierarchy",
-            f"applies only to t_distance: hierarchical, not {job.t_distance}; change one or "
-            "remove it",
-        )
-    for name in job.sensitive if hierarchical else ():
+    for name in job.sensitive if job.t_distance == "hierarchical" else ():
         if not job.sensitive_hierarchy.get(name):
             raise wrong(
                 f"sensitive_hierarchy.{name}",
@@ -715,25 +665,8 @@ def _check_closeness(job: Job) -> None:
             )
 
 
-def _check_cut(job: Job) -> None:
-    given = {"cut": job.cut != "auto", "relaxed": job.relaxed}
-    for key in (key for key, is_given in given.items() if is_given):
-        if job.algorithm != "mondrian":
-            raise wrong(key, f"applies only to algorithm: mondrian, not {job.algorithm}; remove it")
-    if job.relaxed and job.cut not in ("auto", "median"):
-        raise wrong("relaxed", f"applies only to cut: median, not {job.cut}; change one of them")
-
-
-def _check_recoding(job: Job) -> None:
-    """Refuse what only algorithms can do that generalize class by class."""
-    if not job.recodes_columns:
-        return
-    if job.interval_style != "text":
-        raise wrong(
-            "interval_style",
-            f"{job.interval_style} is not available with algorithm: {job.algorithm}; remove it",
-        )
-    for at, attribute in enumerate(job.quasi_identifiers):
+def _check_algorithm(job: Job) -> None:
+    for at, attribute in enumerate(job.quasi_identifiers if job.recodes_columns else ()):
         if attribute.grid is not None:
             raise wrong(
                 f"quasi_identifiers[{at}]",
@@ -745,9 +678,6 @@ def _check_recoding(job: Job) -> None:
             "cannot be combined with t: t compares each class with the whole release, and "
             "suppressing rows changes that; set 0, or remove t",
         )
-
-
-def _check_first_phase(job: Job) -> None:
     least = job.tds.k_intermediate
     if least is not None and least < job.k:
         raise wrong(
@@ -765,18 +695,3 @@ def _check_publication(job: Job) -> None:
             f"ask needs a limit; set {', '.join(limits)}, or require_approval: true to be asked "
             "about every release",
         )
-    if job.ledger is None and job.overlap != "warn":
-        raise wrong(
-            "overlap", "needs a ledger; set ledger to the directory where releases are recorded"
-        )
-
-
-_CHECKS = (
-    _check_columns,
-    _check_diversity,
-    _check_closeness,
-    _check_cut,
-    _check_recoding,
-    _check_first_phase,
-    _check_publication,
-)

@@ -56,6 +56,8 @@ class Option:
     ``above`` and ``maximum`` of a number; ``whole_from``, from where on it is whole; ``limit``, the
     name of a limit on it or on the length of a list; ``form``, the section of the form, None to
     leave it out; ``flat``, whether the options of a section keep their names in the form;
+    ``needs``, another option that has to be given with it; ``only_with``, other options and their
+    words, without which it has no effect;
     ``always``, whether a description of the job has it even where it is the default; ``blank``,
     whether an empty text is a value; ``required``, which an option without a default is, too.
 
@@ -79,6 +81,8 @@ class Option:
     examples: tuple[Any, ...] = ()
     form: str | None = ""
     flat: bool = False
+    needs: str = ""
+    only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     always: bool = False
     blank: bool = False
     required: bool = False
@@ -193,15 +197,31 @@ class Options:
                 raise _unknown(cls, key, path)
         given: dict[str, Any] = {}
         for name, each in options.items():
-            where = f"{path}.{name}" if path else name
+            where = _joined(path, name)
             value = _read(each, values.get(name), where)
             if value is not None:
                 given[name] = value
             elif each.required and name not in optional:
-                raise wrong(where, f"is required{_such_as(each)}")
+                example = _example(each)
+                raise wrong(where, "is required" + (f"; write it as {example}" if example else ""))
             elif each.required and each.default is None:
                 given[name] = None
-        return cls(**given).checked(path)
+        model = cls(**given).completed()
+        model.check(path)
+        _check_companions(model, path)
+        return model
+
+    def to_dict(self, complete: bool = False) -> dict[str, Any]:
+        """The mapping that :meth:`read` reads back, made of JSON's types.
+
+        It has what is not the default or ``always`` there; if ``complete``, all that is not None.
+        """
+        given = {name: (each, getattr(self, name)) for name, each in options_of(type(self)).items()}
+        return {
+            name: _plain(value)
+            for name, (each, value) in given.items()
+            if (value is not None if complete else each.always or value != each.default)
+        }
 
     @classmethod
     def described(cls) -> str:
@@ -213,9 +233,39 @@ class Options:
         """The mapping that a short form stands for; ``text`` itself where there are none."""
         return text
 
-    def checked(self, path: str) -> Self:
-        """The model, completed, once its options go together; JobError if they do not."""
+    def completed(self) -> Self:
+        """The model with the values that others imply."""
         return self
+
+    def check(self, path: str) -> None:
+        """Raise JobError where the options, which are at ``path``, contradict each other."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Options):
+        return value.to_dict(complete=True)
+    if isinstance(value, tuple):
+        return [each.to_dict() if isinstance(each, Options) else each for each in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _check_companions(model: Options, path: str) -> None:
+    """Refuse an option without the one that it needs, or that has no effect with the others."""
+    options = options_of(type(model))
+    for name, each in options.items():
+        if getattr(model, name) == each.default:
+            continue
+        where = _joined(path, name)
+        if each.needs and not getattr(model, each.needs):
+            example = _example(options[each.needs])
+            raise wrong(where, f"needs {each.needs}; set it, such as {example}, or remove {name}")
+        for other, words in each.only_with.items():
+            if (word := getattr(model, other)) not in words:
+                raise wrong(
+                    where,
+                    f"applies only to {other}: {' or '.join(words)}, not {word}; change one of "
+                    f"them, or remove {name}",
+                )
 
 
 def wrong(path: str, problem: str) -> JobError:
@@ -240,15 +290,19 @@ def _bounds(option: Option) -> str:
     return ""
 
 
-def _such_as(option: Option) -> str:
+def _example(option: Option) -> str:
     if not option.examples:
         return ""
     example = option.examples[0]
-    return f"; write it as {option.name}: {list(example) if option.shape == 'list' else example}"
+    return f"{option.name}: {list(example) if option.shape == 'list' else example}"
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _unknown(model: type[Options], key: object, path: str) -> JobError:
-    where = f"{path}.{key}" if path else str(key)
+    where = _joined(path, str(key))
     known, flat = options_of(model), flat_options(model)
     if str(key) in flat:
         return wrong(where, f"is not a top-level option; use {flat[str(key)][0]}")

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 from mondrian_ops.core.errors import did_you_mean
 from mondrian_ops.core.options import Options, option, shown, wrong
@@ -29,11 +29,6 @@ __all__ = ["Generalization", "QuasiIdentifier"]
 
 Generalization = Literal["interval", "hierarchy", "prefix", "set"]
 
-_GOES_WITH: Mapping[str, Generalization] = {
-    "hierarchy": "hierarchy",
-    "ladder": "hierarchy",
-    "grid": "interval",
-}
 _SHORT_FORMS = (
     "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, "
     "NAME=ladder:5/10/20@ORIGIN or NAME=grid:STEP@ORIGIN"
@@ -60,6 +55,7 @@ class QuasiIdentifier(Options):
         None,
         text="The file of the generalization hierarchy, beside the job's file or in "
         "`include/hierarchies`.",
+        only_with={"generalization": ("hierarchy",)},
         examples=("countries.csv",),
     )
     ladder: tuple[float, ...] | None = option(
@@ -69,6 +65,7 @@ class QuasiIdentifier(Options):
         noun="a width",
         above=0,
         limit="hierarchy_levels",
+        only_with={"generalization": ("hierarchy",)},
         examples=((5, 10, 20),),
     )
     origin: float = option(
@@ -80,23 +77,9 @@ class QuasiIdentifier(Options):
         noun="a step",
         above=0,
         unset="tight intervals",
+        only_with={"generalization": ("interval",)},
         see="[Grids](#hide-the-ends-of-intervals-with-a-grid)",
     )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The mapping form, JSON-able, without what was not given."""
-        given: dict[str, Any] = {"name": self.name}
-        if self.generalization is not None:
-            given["generalization"] = self.generalization
-        if self.hierarchy is not None:
-            given["hierarchy"] = self.hierarchy
-        if self.ladder is not None:
-            given["ladder"] = list(self.ladder)
-        if self.origin:
-            given["origin"] = self.origin
-        if self.grid is not None:
-            given["grid"] = self.grid
-        return given
 
     @classmethod
     def described(cls) -> str:
@@ -112,17 +95,15 @@ class QuasiIdentifier(Options):
         name, how = name.strip(), how.strip()
         word, _, argument = how.partition(":")
         word, argument = word.strip(), argument.strip()
-        if word == "hierarchy" and argument:
-            return {"name": name, "generalization": "hierarchy", "hierarchy": argument}
-        if word in ("ladder", "grid") and argument:
-            steps, _, origin = argument.partition("@")
-            widths = [step for step in steps.split("/") if step.strip()]
-            return {
-                "name": name,
-                "generalization": _GOES_WITH[word],
-                word: steps if word == "grid" else widths,
-                "origin": origin,
-            }
+        steps, _, origin = argument.partition("@")
+        widths = [step for step in steps.split("/") if step.strip()]
+        forms: Mapping[str, Mapping[str, object]] = {
+            "hierarchy": {"generalization": "hierarchy", "hierarchy": argument},
+            "ladder": {"generalization": "hierarchy", "ladder": widths, "origin": origin},
+            "grid": {"generalization": "interval", "grid": steps, "origin": origin},
+        }
+        if argument and word in forms:
+            return {"name": name, **forms[word]}
         words = get_args(Generalization)
         if how in words:
             return {"name": name, "generalization": how}
@@ -130,18 +111,18 @@ class QuasiIdentifier(Options):
         hint = "" if hint.endswith(f"{word!r}?)") else hint
         raise wrong(path, f"{shown(text)} is no short form{hint}; write {_SHORT_FORMS}")
 
-    def checked(self, path: str) -> Self:
+    def completed(self) -> Self:
         """The same with its generalization, where a hierarchy, ladder or grid implies one."""
-        implied = (word for key, word in _GOES_WITH.items() if getattr(self, key) is not None)
-        generalization = self.generalization or next(implied, None)
-        for key, wanted in _GOES_WITH.items():
-            if getattr(self, key) is not None and generalization != wanted:
-                raise wrong(
-                    f"{path}.{key}",
-                    f"applies only to generalization: {wanted}, not {generalization}; change one "
-                    f"or remove {key}",
-                )
-        if generalization == "hierarchy":
+        implied: Generalization | None = None
+        if self.hierarchy is not None or self.ladder is not None:
+            implied = "hierarchy"
+        elif self.grid is not None:
+            implied = "interval"
+        return replace(self, generalization=self.generalization or implied)
+
+    def check(self, path: str) -> None:
+        """Raise JobError where the options, which are at ``path``, contradict each other."""
+        if self.generalization == "hierarchy":
             self._check_one_tree(path)
         if self.origin and self.grid is None and self.ladder is None:
             raise wrong(
@@ -149,7 +130,6 @@ class QuasiIdentifier(Options):
                 "applies only to a ladder or a grid, whose start it sets; add one of them, "
                 "or remove origin",
             )
-        return replace(self, generalization=generalization)
 
     def _check_one_tree(self, path: str) -> None:
         if self.hierarchy is None and self.ladder is None:

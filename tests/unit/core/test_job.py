@@ -195,7 +195,7 @@ WRONG = [
     ({"l": 1, "sensitive": ["s"]}, "l: must be a number of at least 2, not 1", ["leave it out"]),
     ({"l": 2.5, "sensitive": ["s"]}, "l: must be a whole number", ["2.5", "entropy"]),
     ({"l": "many", "sensitive": ["s"]}, "l: must be a number of at least 2, not 'many'", []),
-    ({"diversity": "entropy"}, "diversity: entropy diversity needs l", []),
+    ({"diversity": "entropy"}, "diversity: needs l; set it, such as l: 2, or remove", []),
     (
         {"l": 2, "sensitive": ["s"], "diversity": "distnct"},
         "diversity: 'distnct' is not one of distinct, entropy, recursive",
@@ -219,7 +219,7 @@ WRONG = [
     ),
     ({"t": 0.2}, "t: needs sensitive", []),
     ({"t": 1.5, "sensitive": ["s"]}, "t: must be a number above 0 and at most 1, not 1.5", []),
-    ({"t_distance": "ordered"}, "t_distance: the ordered distance needs t", []),
+    ({"t_distance": "ordered"}, "t_distance: needs t", []),
     (
         {"t": 0.2, "t_distance": "hierarchical", "sensitive": ["s"]},
         "sensitive_hierarchy.s: is required",
@@ -271,7 +271,11 @@ WRONG = [
         "relaxed: applies only to algorithm: mondrian",
         ["tds"],
     ),
-    ({"algorithm": "tds", "interval_style": "bounds"}, "interval_style: bounds cannot", ["tds"]),
+    (
+        {"algorithm": "tds", "interval_style": "bounds"},
+        "interval_style: applies only to algorithm: mondrian or di_mondrian, not tds",
+        ["or remove interval_style"],
+    ),
     (
         {"algorithm": "tds", "quasi_identifiers": ["zip=prefix", "age=grid:5"]},
         "quasi_identifiers[1]: a grid is not available",
@@ -310,7 +314,7 @@ WRONG = [
     ({"approval_hours": 1e11}, "approval_hours: must be hours above 0", ["a year"]),
     ({"require_approval": "maybe"}, "require_approval: must be true or false", []),
     ({"max_gcp": 0.1, "on_exceeded": "warn"}, "on_exceeded: 'warn' is not one of", ["refuse"]),
-    ({"overlap": "refuse"}, "overlap: needs ledger: name the directory", []),
+    ({"overlap": "refuse"}, "overlap: needs ledger; set it, such as ledger: out/ledger", []),
     ({"ledger": "l", "overlap": "ask"}, "overlap: 'ask' is not one of", ["warn"]),
     ({"on_exceeded": "ask"}, "on_exceeded: ask needs a limit; set max_gcp, max_risk", []),
     (
@@ -339,12 +343,12 @@ WRONG = [
     (
         {"algorithm": "di_mondrian", "cut": "median"},
         "cut: applies only to algorithm: mondrian, not di_mondrian",
-        ["remove it"],
+        ["remove cut"],
     ),
     (
         {"algorithm": "di_mondrian", "relaxed": True},
         "relaxed: applies only to algorithm: mondrian, not di_mondrian",
-        ["remove it"],
+        ["remove relaxed"],
     ),
 ]
 

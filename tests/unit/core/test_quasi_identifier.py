@@ -118,7 +118,7 @@ WRONG_ATTRIBUTES = [
         [],
     ),
     ({"name": "a", "grid": 0}, "quasi_identifiers[0].grid: must be a step above 0, not 0", []),
-    ({"name": "a", "origin": 5}, "quasi_identifiers[0].origin: says where", ["grid"]),
+    ({"name": "a", "origin": 5}, "quasi_identifiers[0].origin: applies only to a ladder", ["grid"]),
 ]
 
 
