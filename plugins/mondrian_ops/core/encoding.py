@@ -114,16 +114,15 @@ def indexed(column: Column) -> Indexed:
         narrow = _narrow(column)
         if narrow is not None:
             distances, values = narrow
-            return Indexed(distances, pa.concat_arrays([values, pa.nulls(1, values.type)]))
+            return Indexed(distances, _with_missing(values))
         column = column.dictionary_encode()
-    return _of_dictionary(column.indices.cast(pa.int64()), as_array(column.dictionary))
+    values = as_array(column.dictionary)
+    indices = pc.fill_null(column.indices.cast(pa.int64()), len(values))
+    return Indexed(indices.to_numpy(), _with_missing(values))
 
 
-def _of_dictionary(indices: pa.Array, values: pa.Array) -> Indexed:
-    values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-    if indices.null_count:
-        indices = pc.fill_null(indices, len(values) - 1)
-    return Indexed(indices.to_numpy(), values)
+def _with_missing(values: pa.Array) -> pa.Array:
+    return pa.concat_arrays([values, pa.nulls(1, values.type)])
 
 
 def _narrow(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array] | None:
@@ -139,7 +138,7 @@ def _narrow(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array] | None:
         return None
     numbers = pc.fill_null(column, low).to_numpy()
     least = numbers.dtype.type(low)
-    distances = (numbers - least).view(f"u{numbers.itemsize}").astype(np.int64)  # modulo 2^bits
+    distances = (numbers - least).view(f"u{numbers.itemsize}").astype(np.int64)  # may overflow
     if column.null_count:
         distances[column.is_null().to_numpy(zero_copy_only=False)] = high - low + 1
     return distances, pa.array(np.arange(high - low + 1).astype(numbers.dtype) + least)
@@ -213,12 +212,10 @@ def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
 
 def days(values: pa.Array) -> NDArray[np.float64]:
     """The day of each date or timestamp, counted from 1970-01-01, in UTC where it has a zone."""
-    ticks: NDArray[np.integer]
-    if pa.types.is_date32(values.type):
-        ticks = values.cast(pa.int32()).to_numpy(zero_copy_only=False)
-        return ticks.astype(np.float64)
-    ticks = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return (ticks // ticks_per_day(values.type)).astype(np.float64)
+    days = pa.types.is_date32(values.type)
+    ticks = values.cast(pa.int32() if days else pa.int64()).to_numpy(zero_copy_only=False)
+    whole: NDArray[np.integer] = ticks // (1 if days else ticks_per_day(values.type))
+    return whole.astype(np.float64)
 
 
 def ticks_per_day(type_: pa.DataType) -> int:

@@ -15,6 +15,7 @@ import math
 import os
 import reprlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -436,19 +437,19 @@ def as_number(value: object) -> int | float | None:
 
     None for anything else, booleans included.
     """
+    if isinstance(value, str):
+        value = _spelled_number(value)
     if isinstance(value, bool):
         return None
     if isinstance(value, Integral):
         return int(value) if abs(int(value)) <= _LARGEST_WHOLE else None
     if isinstance(value, Real):
         return float(value) if math.isfinite(value) else None
-    return _spelled_number(value) if isinstance(value, str) else None
+    return None
 
 
 def _spelled_number(text: str) -> int | float | None:
     for kind in (int, float):
-        try:
-            return as_number(kind(text))
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            return kind(text)
     return None

@@ -16,8 +16,10 @@ leaf, whether or not the sample had its value (seed, section 4.2; design, invari
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import chain, pairwise
+from operator import and_, or_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,14 +102,11 @@ def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
     """The order of each attribute's values, by column."""
     orders = {}
     for attribute in attributes:
-        if not isinstance(attribute, TreeAttribute):
-            orders[attribute.name] = Order(attribute.type)
-        elif attribute.prefix:
-            orders[attribute.name] = Order(attribute.type, text=True)
-        else:
-            orders[attribute.name] = Order(
-                attribute.type, leaves=attribute.leaves, named=attribute.named
-            )
+        order = Order(attribute.type)
+        if isinstance(attribute, TreeAttribute):
+            leaves = None if attribute.prefix else attribute.leaves
+            order = Order(attribute.type, leaves, text=attribute.prefix, named=attribute.named)
+        orders[attribute.name] = order
     return orders
 
 
@@ -121,16 +120,7 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """A JSON value that `from_json` reads back."""
         nodes = [
-            {"leaf": node.number}
-            if isinstance(node, Leaf)
-            else {
-                "column": node.column,
-                "value": node.value,
-                "left": node.left,
-                "right": node.right,
-                "round": node.round,
-            }
-            for node in self.nodes
+            {"leaf": node.number} if isinstance(node, Leaf) else asdict(node) for node in self.nodes
         ]
         return {"schema": SCHEMA, "nodes": nodes, "fragments": [list(f) for f in self.fragments]}
 
@@ -244,7 +234,7 @@ def leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.Ar
 
 def filter_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
     """The condition as a pyarrow filter, for rows in memory; None keeps every row."""
-    return _any_of([_all_of(c, orders, _predicate_filter) for c in any_of])
+    return _rendered(any_of, orders, _predicate_filter)
 
 
 def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
@@ -253,7 +243,7 @@ def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.E
     Readers decide by the statistics of row groups, which leave out NaN: whether they read a NaN
     would depend on the other values of its row group.
     """
-    return _any_of([_all_of(c, orders, _predicate_reach) for c in any_of])
+    return _rendered(any_of, orders, _predicate_reach)
 
 
 def is_exact(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> bool:
@@ -262,32 +252,25 @@ def is_exact(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> bool
     return not any(pa.types.is_floating(value_type(orders[name].type)) for name in columns)
 
 
-def _any_of(rendered: Sequence[pc.Expression | None]) -> pc.Expression | None:
-    whole = rendered[0]
-    for conjunction in rendered[1:]:
-        whole = None if whole is None or conjunction is None else whole | conjunction
-    return whole
-
-
-def _all_of(
-    conjunction: Conjunction,
+def _rendered(
+    any_of: Sequence[Conjunction],
     orders: Mapping[str, Order],
     render: Callable[[Predicate, Order], pc.Expression | None],
 ) -> pc.Expression | None:
-    whole: pc.Expression | None = None
-    for predicate in conjunction:
-        rendered = render(predicate, orders[predicate["column"]])
-        if rendered is not None:
-            whole = rendered if whole is None else whole & rendered
-    return whole
+    conjunctions = []
+    for conjunction in any_of:
+        each = [render(predicate, orders[predicate["column"]]) for predicate in conjunction]
+        filters = [rendered for rendered in each if rendered is not None]
+        if not filters:
+            return None
+        conjunctions.append(reduce(and_, filters))
+    return reduce(or_, conjunctions)
 
 
 def _predicate_reach(predicate: Predicate, order: Order) -> pc.Expression | None:
-    if not pa.types.is_floating(value_type(order.type)):
-        return _predicate_filter(predicate, order)
-    if predicate["op"] != ">" or pa.types.is_string(_compared_type(order)):
-        return None
-    return _predicate_filter(predicate, order)
+    is_exact = not pa.types.is_floating(value_type(order.type))
+    keeps_nan = predicate["op"] != ">" or pa.types.is_string(_compared_type(order))
+    return _predicate_filter(predicate, order) if is_exact or not keeps_nan else None
 
 
 def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
@@ -341,10 +324,8 @@ def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
     scalars = pa.array(
         [_scalar(value, order) for value in values if value is not None], _compared_type(order)
     ).unique()
-    if order.leaves is not None:
-        places = pc.index_in(scalars, value_set=order.leaves)
-        return scalars.take(pc.array_sort_indices(places))
-    return scalars.take(pc.array_sort_indices(scalars))
+    keys = scalars if order.leaves is None else pc.index_in(scalars, value_set=order.leaves)
+    return scalars.take(pc.array_sort_indices(keys))
 
 
 class Router:
@@ -355,21 +336,16 @@ class Router:
     """
 
     def __init__(self, plan: Plan, orders: Mapping[str, Order]) -> None:
-        self._columns = plan.columns
+        self.columns = plan.columns  # those that `place` needs
         self._orders = orders
-        self._edges = {name: edges_of(plan, name, orders[name]) for name in self._columns}
-        self._sizes = [2 * len(self._edges[name]) + 2 for name in self._columns]
+        self._edges = {name: edges_of(plan, name, orders[name]) for name in self.columns}
+        self._sizes = [2 * len(self._edges[name]) + 2 for name in self.columns]
         branches = [node if isinstance(node, Branch) else None for node in plan.nodes]
-        self._column = np.array([self._columns.index(b.column) if b else -1 for b in branches])
+        self._column = np.array([self.columns.index(b.column) if b else -1 for b in branches])
         self._limit = np.array([self._limit_of(b) if b else 0 for b in branches])
         self._left = np.array([b.left if b else 0 for b in branches])
         self._right = np.array([b.right if b else 0 for b in branches])
         self._leaf = np.array([n.number if isinstance(n, Leaf) else -1 for n in plan.nodes])
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that `place` needs."""
-        return self._columns
 
     @property
     def cells(self) -> int:
@@ -378,20 +354,20 @@ class Router:
 
     def place(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
         """The cell of each row in each column, (rows, columns)."""
-        places = np.empty((batch.num_rows, len(self._columns)), np.int32)
-        for i, name in enumerate(self._columns):
+        places = np.empty((batch.num_rows, len(self.columns)), np.int32)
+        for i, name in enumerate(self.columns):
             places[:, i] = self._places(name, batch.column(name))
         return places
 
     def leaves(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
         """The leaf of each row by its cells, (rows,) int64."""
-        if not self._columns:
+        if not self.columns:
             return np.zeros(len(places), np.int64)
         return route_rows(places, self._column, self._limit, self._left, self._right, self._leaf)
 
     def numbered(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
         """The cells of rows, (columns, rows), numbered through all columns."""
-        first = np.cumsum([0, *self._sizes[:-1]]) if self._sizes else np.zeros(0, np.int64)
+        first: NDArray[np.int64] = np.cumsum([0, *self._sizes])[:-1]
         return places.T + first[:, None]
 
     def count(
@@ -446,13 +422,8 @@ def _cells(limits: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _has_numpy_order(type_: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(type_)
-        or pa.types.is_floating(type_)
-        or pa.types.is_date(type_)
-        or pa.types.is_timestamp(type_)
-        or pa.types.is_time(type_)
-    )
+    of_type = pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal
+    return any(each(type_) for each in of_type)
 
 
 def _primitive_places(column: pa.Array, edges: pa.Array) -> NDArray[np.int64]:

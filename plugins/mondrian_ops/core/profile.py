@@ -104,11 +104,13 @@ class Profile:
                 values = domain.to_numpy() if len(domain) else np.zeros(1)
                 hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
                 if len(domain):
-                    hierarchy = _relabelled(hierarchy, text_of(domain).to_pylist())
+                    leaves = _texts(domain)
+                    labels = [*leaves, *hierarchy.labels[len(leaves) :]]
+                    hierarchy = replace(hierarchy, leaves=leaves, labels=labels)
         if hierarchy is None:
             raise JobError(f"quasi_identifiers: column {name!r} needs a hierarchy file or a ladder")
-        leaves = len(hierarchy.leaves)
-        order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(leaves)
+        count = len(hierarchy.leaves)
+        order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(count)
         named = quasi.hierarchy is not None
         return TreeAttribute(name, type_, hierarchy, order, len(domain), named, generalization=how)
 
@@ -128,10 +130,9 @@ class Profile:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
         columns = {f"domain:{name}": _as_list(d) for name, d in self.domains.items()}
         columns |= {f"count:{name}": _as_list(c) for name, c in self.counts.items()}
-        schema = pa.schema([(name, type_) for name, type_ in self.types.items()])
         meta = {
             "rows": str(self.rows),
-            "types": schema.serialize().to_pybytes().hex(),
+            "types": pa.schema(self.types).serialize().to_pybytes().hex(),
             "constant": json.dumps(self.constant),
         }
         return pa.table(columns).replace_schema_metadata(meta)
@@ -139,15 +140,14 @@ class Profile:
     @classmethod
     def from_table(cls, table: pa.Table) -> Profile:
         """The profile that `to_table` gave."""
-        schema = pa.ipc.read_schema(
-            pa.py_buffer(bytes.fromhex(table.schema.metadata[b"types"].decode()))
-        )
+        meta = table.schema.metadata
+        schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta[b"types"].decode())))
         return cls(
-            rows=int(table.schema.metadata[b"rows"]),
-            types={each.name: each.type for each in schema},
+            rows=int(meta[b"rows"]),
+            types={field.name: field.type for field in schema},
             domains=_with_prefix(table, "domain:"),
             counts=_with_prefix(table, "count:"),
-            constant=tuple(json.loads(table.schema.metadata[b"constant"])),
+            constant=tuple(json.loads(meta[b"constant"])),
         )
 
 
@@ -454,11 +454,6 @@ def _check_grid(quasi: QuasiIdentifier, is_number: bool, where: str, has_days: b
         raise JobError(
             f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
         )
-
-
-def _relabelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
-    """``hierarchy`` with other texts for its leaves."""
-    return replace(hierarchy, leaves=leaves, labels=[*leaves, *hierarchy.labels[len(leaves) :]])
 
 
 def _texts(domain: pa.Array) -> list[str]:
