@@ -52,8 +52,8 @@ class Indexed:
     indices
         (rows,) int64.
     values
-        As `as_array` gives them, the missing value at the end. A value may occur twice, or be in no
-        row.
+        As `as_array` returns them, with the missing value at the end. A value may be listed twice,
+        or occur in no row.
     """
 
     indices: NDArray[np.int64]
@@ -165,7 +165,7 @@ def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
 
 
 def _ranks(present: NDArray[np.bool_]) -> Codes:
-    """The code of each value in ascending order, 0 of values not present and behind the last."""
+    """The code of each of some ascending values, 0 if it is not present; a last 0 for missing."""
     size = int(np.count_nonzero(present)) + 1
     return np.append(np.where(present, np.cumsum(present), 0), 0).astype(code_dtype(size))
 
@@ -186,7 +186,7 @@ def encode_known(column: Indexed, domain: pa.Array) -> tuple[Codes, int]:
 
 
 def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
-    """The positions of ordered values on a line, to measure spans: numbers, days or ticks.
+    """The positions of ascending values on a line, to measure spans: numbers, days or ticks.
 
     Raises InputError on infinite values, and where the span is no finite number.
     """

@@ -1,8 +1,8 @@
 """The four generalizations: how a quasi-identifier is coded, how a class of rows is published.
 
 An attribute is a quasi-identifier resolved against the whole dataset: it knows its domain, so it
-codes any part of the dataset alike and measures every loss on the dataset's scale (seed, section 5;
-losses: seed, equations 3 and 4, and Iyengar 2002).
+codes any part of the dataset alike and measures every loss on the dataset's scale (De Capitani di
+Vimercati et al., section 5; losses: their equations 3 and 4, and Iyengar 2002).
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ class Classes:
 
 @dataclass(frozen=True)
 class Published:
-    """How one attribute of every class is published, and what that loses."""
+    """The published values of one attribute, one per class, and the information loss."""
 
     columns: dict[str, pa.Array]  # published name -> (classes,) value of each class
     ncp: Floats  # (classes,) per row of the class
     lm: Floats  # (classes,) per row of the class
-    exact: NDArray[np.bool_]  # (classes,): the one value is published as it is
-    star: NDArray[np.bool_]  # (classes,): missing and present together, published "*"
+    exact: NDArray[np.bool_]  # (classes,): the class has one value, which is published unchanged
+    star: NDArray[np.bool_]  # (classes,): published "*", for missing and present values together
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ class Grid:
 class IntervalAttribute(Attribute):
     """Ordered values, published as the interval of a class: tight, or on a grid.
 
-    ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`);
-    with a ``grid`` they are edges of it. With ``bounds`` an interval is published as two typed
-    columns, else as text.
+    ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`)
+    or, with a ``grid``, the edges of the cells that contain them. With ``bounds`` an interval is
+    published as two typed columns, else as text.
     """
 
     low: float = 0.0
@@ -306,8 +306,8 @@ class TreeAttribute(Attribute):
 
     ``order`` (leaves,) lists the leaves in the order of the attribute: that of the hierarchy's
     file, or of a depth-first walk (docs/algorithms.md). ``present`` counts the leaves that occur in
-    the whole dataset. For a ``prefix`` the tree is the trie of the values present. ``named``: the
-    leaves come from a file, and may be shown; else they are values of the data.
+    the whole dataset. For a ``prefix`` the tree is the trie of the values that occur. ``named``:
+    the leaves come from a file, and may be shown; else they are values of the data.
     """
 
     hierarchy: Hierarchy

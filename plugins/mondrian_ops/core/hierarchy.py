@@ -31,7 +31,7 @@ STAR = -1
 """The node published as "*": missing in some rows of a class, present in others."""
 
 _TOP = "*"
-_COMPARED_LETTERS = 1 << 24  # compared at once: one long text pads only those of its block
+_COMPARED_LETTERS = 1 << 24  # of the texts compared at once, all padded to the longest of them
 
 
 @dataclass(frozen=True, eq=False)

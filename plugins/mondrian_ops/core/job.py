@@ -28,7 +28,7 @@ __all__ = [
     "rows_of",
 ]
 
-# Sections of the trigger form. They are closed at first; what has none is always in view.
+# Sections of the trigger form, closed at first; an option without a section is always in view.
 _PRIVACY = "More on privacy"
 _APPROVAL = "Approval and limits"
 _ALGORITHM = "Algorithm"
@@ -44,7 +44,7 @@ _ROWS_OR_SHARE: Mapping[str, Any] = {
 
 
 def rows_of(limit: float, rows: int) -> int:
-    """How many of ``rows`` rows a limit allows: a number of them or, below 1, a share."""
+    """The rows out of ``rows`` that a limit allows: a number or, below 1, a share of them."""
     return math.floor(limit * rows + 1e-9) if limit < 1 else int(limit)
 
 
@@ -214,8 +214,8 @@ class Tds(Options):
 
     @property
     def parts(self) -> range:
-        """The parts of the first phase. One is not specialized twice: for p = 1 the source has the
-        result of the second phase alone."""
+        """The parts of the first phase; none if there is one partition, which the second phase
+        specializes."""
         return range(self.partitions if self.partitions > 1 else 0)
 
 

@@ -38,7 +38,7 @@ _ENTRY = re.compile(r"\s*(\w+)\s*=\s*([0-9][0-9_]*)\s*(|KiB|MiB|GiB)\s*", re.IGN
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``unit`` is ``bytes`` where these are counted."""
+    """A limit's default; ``unit`` is ``bytes`` where it counts bytes."""
 
     default: int
     unit: str = ""
@@ -51,12 +51,12 @@ LIMITS: dict[str, Limit] = {
     "sensitive": Limit(256),
     "columns": Limit(10_000),  # of a source, too
     "fragments": Limit(10_000),
-    # Of hierarchies; the last, levels × leaves, of those that are made of data, too.
+    # Of hierarchies; the last, levels × leaves, also of those that are built from the data.
     "hierarchy_file": Limit(32 << 20, "bytes"),
     "hierarchy_rows": Limit(1_000_000),
     "hierarchy_levels": Limit(64),
     "hierarchy_cells": Limit(1 << 29),
-    # Of sources, as they are once they are unpacked.
+    # Of sources, after decompression.
     "csv_line": Limit(8 << 20, "bytes"),
     "text": Limit(16 << 20, "bytes"),
     "quasi_identifier_text": Limit(4 << 10, "bytes"),
@@ -128,14 +128,14 @@ def exceeded(name: str, met: str, remedy: str) -> str:
 
 
 def check_text(where: str, length: int, name: str = "text") -> None:
-    """Raise InputError if a value of so many bytes, which is ``where``, exceeds a limit."""
+    """Raise InputError if a value of ``length`` bytes exceeds a limit; ``where`` holds it."""
     if length > limit(name):
         met = f"{where} holds a value of {size_text(length)}"
         raise InputError(exceeded(name, met, "shorten it, or leave out that column"))
 
 
 def most_unpacked(packed: int) -> int:
-    """The bytes to which files of so many bytes may unpack; 256 MiB are always allowed."""
+    """The bytes to which files of ``packed`` bytes may unpack; 256 MiB are always allowed."""
     return (256 << 20) + limit("inflation") * packed
 
 

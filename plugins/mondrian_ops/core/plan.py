@@ -10,7 +10,7 @@ Cut values are values of the data, so a plan and its conditions stay in the priv
 
 A cut sends rows with ``value <= v`` and rows with a missing value to the left, all others to the
 right; a cut without a value sends only the missing ones to the left. So every row has exactly one
-leaf, whether or not the sample had its value (seed, section 4.2; design, invariant 1).
+leaf, whether or not the sample had its value (De Capitani di Vimercati et al., section 4.2).
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def filter_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.
 
 
 def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
-    """A filter for readers to push down: it keeps the rows of the condition, and maybe others.
+    """A filter that readers push down: it keeps the rows of the condition, and maybe others.
 
     Readers decide by the statistics of row groups, which leave out NaN: whether they read a NaN
     would depend on the other values of its row group.
@@ -312,10 +312,10 @@ def _scalar(value: Any, order: Order) -> pa.Scalar:
 
 
 def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
-    """The values at which rows of a cut column are counted, in order.
+    """The values of a cut column between which rows are counted, in order.
 
-    They decide what may be shown: the cut values, their round values with a step on either side
-    and, of a hierarchy from a file, all leaves.
+    The counts decide what may be shown. The values are the cut values, their round values with a
+    step on either side and, of a hierarchy from a file, all leaves.
     """
     if order.leaves is not None and order.named:
         return order.leaves

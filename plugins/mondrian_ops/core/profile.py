@@ -1,6 +1,6 @@
-"""The profile of a dataset: spans, domains and counts of sensitive values, found in one pass.
+"""The profile of a dataset: spans, domains and counts of sensitive values, collected in one pass.
 
-Fragments are anonymized alone, but measured by the whole dataset (design, invariants 5 and 7).
+Each fragment is anonymized alone, but losses and criteria are measured on the whole dataset.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Profile:
         ]
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
-        """The sensitive columns of ``job``, values in order, or in that of a hierarchy's leaves."""
+        """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""
         return [self._sensitive(name, hierarchies.get(name)) for name in job.sensitive]
 
     def persons(self, job: Job) -> SensitiveDomain:
@@ -214,15 +214,15 @@ class Profiler:
         self._ranges: dict[str, list[pa.Array]] = {
             n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_columns
         }
-        # Algorithms that recode whole columns need combinations of values only: they are counted in
-        # this pass, and the values of each column follow from them.
+        # Algorithms that recode whole columns need only the combinations of values. This pass
+        # counts them, and the counts of single columns follow from them.
         self._combined = CombinationTally() if job.recodes_columns else None
         self._missing: set[str] = set()
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted if self._combined is None}
 
     def profile(self, batch: pa.RecordBatch | pa.Table) -> PartialProfile:
-        """Profile some rows with at least `profiled_columns`. The profiler does not change."""
+        """The profile of rows with at least `profiled_columns`; several threads may call it."""
         arrays = {name: as_array(batch.column(name)) for name in self._ranges}
         for name, array in arrays.items():
             _check_moments(name, array)
@@ -340,7 +340,7 @@ class _Tally:
         return as_array(table["value"]), as_array(table["count"])
 
     def finish(self, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
-        """Values in order but the missing one; occurrences, the missing value's first if any."""
+        """The present values in order; the rows of the missing value, if any, then of each."""
         if not self._parts:
             return pa.array([], type_), pa.array([], pa.int64())
         values, counts = self.so_far()
@@ -357,8 +357,11 @@ def profiled_columns(job: Job) -> list[str]:
 
 
 def _domain_columns(job: Job) -> list[str]:
-    """The columns whose domain is collected. There may be as many persons as rows, so that of the
-    ``entity_id`` only where combinations of all columns are counted."""
+    """The columns whose domain is collected.
+
+    There may be as many persons as rows, so the ``entity_id`` is among them only where combinations
+    of all columns are counted.
+    """
     columns = profiled_columns(job)
     return [name for name in columns if name != job.entity_id or job.recodes_columns]
 
@@ -393,7 +396,7 @@ def _check_time_zone(name: str, type_: pa.DataType) -> None:
 
 
 def _check_moments(name: str, values: pa.Array) -> None:
-    """Refuse moments outside of the calendar, such as another system's infinity."""
+    """Refuse moments outside the calendar, by which some databases write infinity."""
     if not pa.types.is_temporal(values.type):
         return
     if all(writable(end) for end in _ends(values) if end.is_valid):
@@ -457,7 +460,7 @@ def _check_grid(quasi: QuasiIdentifier, is_number: bool, where: str, has_days: b
 
 
 def _texts(domain: pa.Array) -> list[str]:
-    """The values as they are published; one empty text if there is none."""
+    """The texts of the values as they are published; one empty text if there is no value."""
     return text_of(domain).to_pylist() or [""]
 
 
@@ -476,7 +479,7 @@ def _with_prefix(table: pa.Table, prefix: str) -> dict[str, pa.Array]:
 
 
 def _ends(values: pa.Array) -> pa.Array:
-    """The least and the greatest value, as Arrow's: Python cannot hold every one."""
+    """The least and the greatest value, as Arrow scalars: Python cannot hold all of them."""
     ends = pc.min_max(values)
     return pa.array([ends["min"], ends["max"]], values.type)
 
@@ -487,7 +490,7 @@ def _at_least(ends: pa.Array) -> int:
 
 
 def _leaves(hierarchy: Hierarchy, sensitive: bool) -> pa.Array:
-    """The leaves with which values are compared: of a sensitive column, in `one_spelling`."""
+    """The leaves as values are compared with them; those of sensitive columns in one spelling."""
     leaves = pa.array(hierarchy.leaves, pa.string())
     return pc.fill_null(one_spelling(leaves), "") if sensitive else leaves  # no value is ""
 

@@ -23,7 +23,7 @@ SIZE = 4096
 1/sqrt(SIZE)."""
 
 ENOUGH = 30
-"""Hashes of a drop that suffice to see an overlap: a share of one tenth shows in 3 of them."""
+"""Hashes of a drop that suffice to see an overlap: of 30, an overlap of 10 % shares 3."""
 
 _ALL = 1 << 64
 
@@ -75,8 +75,11 @@ class Sketch:
         return share, float(np.sqrt(share * (1 - share) / len(own))) if sampled else 0.0
 
     def tells_of(self, other: Sketch) -> bool:
-        """Whether an overlap would show: not if this drop is so much smaller than the other that
-        hardly any of its hashes can be compared."""
+        """Whether an overlap would show.
+
+        It would not if this drop is so much smaller than the other that hardly any of its hashes
+        can be compared.
+        """
         own, sampled = self._below(other)
         return not sampled or len(own) >= ENOUGH
 

@@ -77,8 +77,10 @@ def json_value(value: pa.Scalar) -> int | float | str | bool:
 
 
 def _offset_shows(moment: pa.TimestampScalar) -> bool:
-    """Whether the zone's offset from UTC was whole minutes then, as text has it: before 1900 it
-    often was not."""
+    """Whether the zone's offset from UTC was whole minutes then, which is all that text shows.
+
+    Before 1900 it often was not.
+    """
     offset = pc.local_timestamp(moment).cast(pa.int64()).as_py() - moment.value
     return bool(offset % (ticks_per_day(moment.type) // 1440) == 0)
 
@@ -93,8 +95,7 @@ def read_value(value: int | float | str | bool, type_: pa.DataType) -> pa.Scalar
 
 
 def writable(value: pa.Scalar) -> bool:
-    """Whether the text of a date, a time or a timestamp can be read back: Arrow reads years of four
-    digits."""
+    """Whether Arrow can read the text of a moment back, which needs a year of four digits."""
     try:
         read_value(json_value(value), value.type)
     except pa.ArrowInvalid:
