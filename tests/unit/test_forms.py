@@ -52,7 +52,7 @@ def test_a_form_has_the_fields_that_are_named_with_other_defaults():
     assert (
         form["fragments"]
         .schema["description_md"]
-        .endswith("Empty: as many as have enough work for a task each.")
+        .endswith("Empty: as many as give each task enough work.")
     )
     assert form["cut"].schema["enum"] == ["auto", "median", "gain", "lookahead"]
     assert form["cut"].schema["section"] == "Algorithm"

@@ -439,7 +439,7 @@ def test_bounds_that_would_replace_a_column():
 def test_a_grid_too_narrow_for_its_numbers():
     table = pa.table({"age": [1e300, 77317731.0, 3.0, 4.0]})
     job = {"k": 2, "quasi_identifiers": ["age=grid:0.01"]}
-    refused(lambda: anonymize(table, job), InputError, "'age'", "widen")
+    refused(lambda: anonymize(table, job), InputError, "'age'", "use a larger step")
 
 
 def test_string_views_are_refused_in_a_file_and_taken_in_memory(site):
