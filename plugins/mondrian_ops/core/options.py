@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import JobError, did_you_mean
@@ -165,21 +165,25 @@ def flat_options(model: type[Options]) -> Mapping[str, tuple[str, Option]]:
     Returns:
         name -> (path, option), such as ``spark_conf`` -> (``spark.conf``, …).
     """
-    found: dict[str, tuple[str, Option]] = {}
-    for name, of_model in options_of(model).items():
-        if of_model.model is None or of_model.shape != "one":
-            found[name] = (name, of_model)
+    flat: dict[str, tuple[str, Option]] = {}
+    for name, each in options_of(model).items():
+        if each.model is None or each.shape != "one":
+            flat[name] = (name, each)
             continue
-        prefix = "" if of_model.flat else f"{name}_"
-        for inner, of_section in options_of(of_model.model).items():
-            found[prefix + inner] = (f"{name}.{inner}", of_section)
-    return found
+        prefix = "" if each.flat else f"{name}_"
+        for inner, of_section in options_of(each.model).items():
+            flat[prefix + inner] = (f"{name}.{inner}", of_section)
+    return flat
 
 
 class Options:
-    """Base of the models: frozen dataclasses whose fields are options."""
+    """Base of the models: frozen dataclasses whose fields are options.
+
+    ``described`` says what a model is read from, for messages.
+    """
 
     __slots__ = ()
+    described: ClassVar[str] = "a mapping of options"
 
     @classmethod
     def read(cls, values: object, path: str = "", optional: Collection[str] = ()) -> Self:
@@ -191,7 +195,7 @@ class Options:
         if isinstance(values, str):
             values = cls.expanded(values, path)
         if not isinstance(values, Mapping):
-            raise wrong(path or "job", f"must be {cls.described()}, not {shown(values)}")
+            raise wrong(path or "job", f"must be {cls.described}, not {shown(values)}")
         options = options_of(cls)
         for key in values:
             if key not in options:
@@ -203,8 +207,7 @@ class Options:
             if value is not None:
                 given[name] = value
             elif each.required and name not in optional:
-                example = _example(each)
-                raise wrong(where, "is required" + (f"; write it as {example}" if example else ""))
+                raise wrong(where, f"is required{_such_as(each)}")
             elif each.required and each.default is None:
                 given[name] = None
         model = cls(**given).completed()
@@ -217,17 +220,12 @@ class Options:
 
         It has what is not the default or ``always`` there; if ``complete``, all that is not None.
         """
-        given = {name: (each, getattr(self, name)) for name, each in options_of(type(self)).items()}
-        return {
-            name: _plain(value)
-            for name, (each, value) in given.items()
-            if (value is not None if complete else each.always or value != each.default)
-        }
-
-    @classmethod
-    def described(cls) -> str:
-        """What the model is read from, for messages."""
-        return "a mapping of options"
+        written = {}
+        for name, each in options_of(type(self)).items():
+            value = getattr(self, name)
+            if value is not None if complete else each.always or value != each.default:
+                written[name] = _plain(value)
+        return written
 
     @classmethod
     def expanded(cls, text: str, path: str) -> object:
@@ -258,8 +256,8 @@ def _check_companions(model: Options, path: str) -> None:
             continue
         where = _joined(path, name)
         if each.needs and not getattr(model, each.needs):
-            example = _example(options[each.needs])
-            raise wrong(where, f"needs {each.needs}; set it, such as {example}, or remove {name}")
+            example = _such_as(options[each.needs])
+            raise wrong(where, f"needs {each.needs}{example}, or remove {name}")
         for other, words in each.only_with.items():
             if (word := getattr(model, other)) not in words:
                 raise wrong(
@@ -291,11 +289,12 @@ def _bounds(option: Option) -> str:
     return ""
 
 
-def _example(option: Option) -> str:
+def _such_as(option: Option) -> str:
     if not option.examples:
         return ""
     example = option.examples[0]
-    return f"{option.name}: {list(example) if option.shape == 'list' else example}"
+    example = list(example) if option.shape == "list" else example
+    return f"; set it, such as {option.name}: {example}"
 
 
 def _joined(path: str, name: str) -> str:
@@ -372,9 +371,8 @@ def _scalar_text(value: object, path: str) -> str:
 
 def _read_one(option: Option, value: object, path: str) -> Any:
     """One value, or one item of a list."""
-    for word in option.words:
-        if isinstance(value, str) and value == word:
-            return word
+    if isinstance(value, str) and value in option.words:
+        return value
     if option.kind is None:
         hint = did_you_mean(value, option.words) if isinstance(value, str) else ""
         raise wrong(path, f"{shown(value)} is not one of {', '.join(option.words)}{hint}")

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal, Self, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 from mondrian_ops.core.errors import did_you_mean
 from mondrian_ops.core.options import Options, option, shown, wrong
@@ -38,6 +38,8 @@ _SHORT_FORMS = (
 @dataclass(frozen=True, slots=True)
 class QuasiIdentifier(Options):
     """A column that could be linked with other sources, and how its values are generalized."""
+
+    described: ClassVar[str] = "a mapping with a name, or a short form"
 
     name: str = option(text="The column.", blank=True, examples=("age",))
     generalization: Generalization | None = option(
@@ -80,11 +82,6 @@ class QuasiIdentifier(Options):
         only_with={"generalization": ("interval",)},
         see="[Grids](#hide-the-ends-of-intervals-with-a-grid)",
     )
-
-    @classmethod
-    def described(cls) -> str:
-        """What it is read from, for messages."""
-        return "a mapping with a name, or a short form"
 
     @classmethod
     def expanded(cls, text: str, path: str) -> Mapping[str, object]:

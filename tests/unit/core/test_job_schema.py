@@ -139,7 +139,7 @@ def test_the_schema_refuses_what_a_job_refuses(change: dict[str, Any]) -> None:
 def test_what_is_required_may_be_added_to_a_file_only_where_it_is_a_path(key: str) -> None:
     mapping = minimal()
     del mapping[key]
-    with pytest.raises(JobError, match=f"^{key}: is required; write it as {key}: "):
+    with pytest.raises(JobError, match=f"^{key}: is required; set it, such as {key}: "):
         Job.from_dict(mapping)
     assert SCHEMA.is_valid(mapping) == (key in ("input", "output"))
 

@@ -6,6 +6,7 @@ import csv
 import math
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -30,11 +31,28 @@ def a_job(*quasi_identifiers: object, **keys) -> Job:
     )
 
 
-def profiled(job: Job, *batches: pa.Table, hierarchies=None) -> Profile:
+def profiler_of(job: Job, *batches: pa.Table, hierarchies=None) -> Profiler:
     profiler = Profiler(job, batches[0].schema, hierarchies or {})
     for batch in batches:
         profiler.add(batch)
-    return profiler.finish()
+    return profiler
+
+
+def profiled(job: Job, *batches: pa.Table, hierarchies=None) -> Profile:
+    return profiler_of(job, *batches, hierarchies=hierarchies).finish()
+
+
+def merged(job: Job, *parts: list[pa.Table], hierarchies=None) -> Profiler:
+    """A profiler of parts, each of some batches, that others profiled and sent."""
+    whole = Profiler(job, parts[0][0].schema, hierarchies or {})
+    for batches in parts:
+        part = profiler_of(job, *batches, hierarchies=hierarchies).so_far()
+        whole.merge(PartialProfile.from_table(sent(part.to_table())))
+    return whole
+
+
+def divided(table: pa.Table, size: int) -> list[pa.Table]:
+    return [table[at : at + size] for at in range(0, len(table), size)]
 
 
 @st.composite
@@ -55,8 +73,7 @@ def test_domains_and_counts_do_not_depend_on_the_batches(column):
     table = pa.table({"q": array, "s": array})
     way = "set" if kind.ways[0] == "interval" else kind.ways[0].partition(":")[0]
     job = a_job("q=prefix" if way == "prefix" else "q=set", sensitive=["s"])
-    batches = [table[at : at + size] for at in range(0, len(values), size)]
-    found = profiled(job, *batches)
+    found = profiled(job, *divided(table, size))
     assert found.rows == len(values)
     written = Counter(None if is_missing(v) else text_of(kind, v) for v in values)
     counts = brute_force.of_alike(written)
@@ -79,8 +96,7 @@ def test_a_range_is_that_of_the_present_values(column):
     if "interval" not in kind.ways:
         return
     table = pa.table({"q": pa.array(values, kind.type)})
-    batches = [table[at : at + size] for at in range(0, len(values), size)]
-    found = profiled(a_job("q"), *batches).domains["q"].to_pylist()
+    found = profiled(a_job("q"), *divided(table, size)).domains["q"].to_pylist()
     present = [value for value in values if not is_missing(value)]
     assert found == ([min(present), max(present)] if present else [])
 
@@ -116,12 +132,8 @@ def test_surveys_of_parts_are_the_survey_of_the_whole(column, data):
         job = a_job(f"q={way}", sensitive=["s"])
         places = data.draw(st.lists(st.integers(1, len(values)), max_size=4, unique=True))
         ends = sorted({*places, len(values)})
-        whole = Profiler(job, table.schema, hierarchies)
-        for start, end in zip([0, *ends], ends, strict=False):
-            part = Profiler(job, table.schema, hierarchies)
-            for at in range(start, end, size):
-                part.add(table[at : min(at + size, end)])
-            whole.merge(PartialProfile.from_table(sent(part.so_far().to_table())))
+        parts = [divided(table[start:end], size) for start, end in pairwise([0, *ends])]
+        whole = merged(job, *parts, hierarchies=hierarchies)
         assert_same(whole.finish(), profiled(job, table, hierarchies=hierarchies))
 
 
@@ -135,11 +147,7 @@ def test_where_combinations_are_counted_the_domains_are_theirs(column, data):
     table = pa.table({"q": array.take(pa.array(shuffled)), "s": array})
     job = a_job("q=prefix" if kind.ways[0] == "prefix" else "q=set", sensitive=["s"])
     recoded = replace(job, algorithm="samarati")
-    whole = Profiler(recoded, table.schema, {})
-    for at in range(0, len(values), size):
-        part = Profiler(recoded, table.schema, {})
-        part.add(table[at : at + size])
-        whole.merge(PartialProfile.from_table(sent(part.so_far().to_table())))
+    whole = merged(recoded, *([batch] for batch in divided(table, size)))
     assert_same(whole.finish(), profiled(job, table))
     found = whole.combinations
     named = [found.values[name].take(pa.array(found.indices(name))) for name in ("q", "s")]
@@ -158,11 +166,7 @@ def test_where_combinations_are_counted_the_domains_are_theirs(column, data):
 def test_many_parts_are_merged_on_the_way():
     table = pa.table({"q": pa.array([str(at % 7) for at in range(700)]), "x": range(700)})
     job = a_job("q", "x")
-    whole = Profiler(job, table.schema, {})
-    for at in range(0, 700, 5):
-        part = Profiler(job, table.schema, {})
-        part.add(table[at : at + 5])
-        whole.merge(PartialProfile.from_table(sent(part.so_far().to_table())))
+    whole = merged(job, *([batch] for batch in divided(table, 5)))
     assert_same(whole.finish(), profiled(job, table))
 
 
@@ -184,7 +188,7 @@ def assert_same(found: Profile, expected: Profile) -> None:
 
 def test_many_batches_are_merged_on_the_way():
     table = pa.table({"q": pa.array([str(at % 7) for at in range(700)]), "x": range(700)})
-    found = profiled(a_job("q", "x"), *[table[at : at + 5] for at in range(0, 700, 5)])
+    found = profiled(a_job("q", "x"), *divided(table, 5))
     assert found.domains["q"].to_pylist() == list("0123456")
     assert found.domains["x"].to_pylist() == [0, 699]
 
