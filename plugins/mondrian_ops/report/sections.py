@@ -32,12 +32,11 @@ _MAP_RATIO = 3.0  # between that of a wide screen and that of a telephone
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text; the columns from ``first_number`` to before ``end`` are figures."""
+    """Cells as text; the columns from ``first_number`` on are figures."""
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     first_number: int = 1
-    end: int | None = None
 
 
 @dataclass(frozen=True)
@@ -264,12 +263,12 @@ def _risk(report: Report) -> Section:
     for name, meaning, share in measured:
         bar = stacked([(share / limit, "s0")])
         rows.append(Row(name, percent(share), (bar,), f"{name}: {percent(share)}. {meaning}"))
-        cells.append((name, percent(share), meaning))
+        cells.append((name, meaning, percent(share)))
     return Section(
         "Risk of re-identification",
         lead,
         _bars(rows, percent(limit, 0)),
-        Table(("attacker", "risk", "what it means"), cells, end=2),
+        Table(("attacker", "what it means", "risk"), cells, 2),
     )
 
 

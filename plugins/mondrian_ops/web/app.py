@@ -280,7 +280,7 @@ def _latest(
         Spot(
             at / (len(shown) - 1) if len(shown) > 1 else 0.5,
             (loss - low) / (high - low) if high > low else 0.5,
-            f"{release.time[:16].replace('T', ' ')}: {figures.percent(loss)} lost",
+            f"{release.when}: {figures.percent(loss)} lost",
             marked=bool(drifts[release.id]),
         )
         for at, (release, loss) in enumerate(zip(shown, losses, strict=True))
@@ -319,9 +319,6 @@ def _airflow_root(request: Request) -> str:
 
 def _templates() -> jinja2.Environment:
     templates = environment(HERE / "templates")
-    templates.filters["when"] = lambda release: (
-        release.when.strftime("%Y-%m-%d %H:%M") if release.when else "–"
-    )
     templates.globals |= {"links": links, "version": _version()}
     return templates
 

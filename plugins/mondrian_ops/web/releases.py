@@ -70,12 +70,12 @@ class Release:
         return dataset_name(self.dataset)
 
     @property
-    def when(self) -> datetime | None:
-        """The time at which the release came to its state."""
+    def when(self) -> str:
+        """The time at which the release came to its state, to the minute."""
         try:
-            return datetime.fromisoformat(self.time)
+            return f"{datetime.fromisoformat(self.time):%Y-%m-%d %H:%M}"
         except ValueError:
-            return None
+            return "–"
 
 
 def _text(value: object) -> str:
