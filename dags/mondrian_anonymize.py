@@ -1,7 +1,7 @@
-"""Anonymize a data set on demand: the trigger form is the job.
+"""Anonymize a dataset on demand. The trigger form describes the job.
 
-Every field is an option of the job (``docs/job.md``). The defaults anonymize the example that comes
-with this project.
+Each field is an option of the job, which ``docs/job.md`` explains. The defaults anonymize the
+example dataset that comes with this project.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORM = job_form(
 with DAG(
     dag_id="mondrian_anonymize",
     dag_display_name="Mondrian: anonymize",
-    description="Turn a data set into a k-anonymous, l-diverse release",
+    description="Turn a dataset into a k-anonymous, l-diverse release",
     doc_md=__doc__,
     schedule=None,
     catchup=False,

@@ -1,7 +1,7 @@
 """The task group inside a small ETL: extract, anonymize, load.
 
-Only the released data leaves the group: `load` starts when `wrap_up` has published it, and the run
-fails when a release is refused. Take `anonymize_group(...)` into your own DAG.
+Only released data leaves the group: `load` starts after `wrap_up` has published the release, and
+the run fails if the release is refused. Copy `anonymize_group(...)` into your own DAG.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MART = HOME / "out" / "etl_example" / "diagnoses_by_region.csv"
 
 @task
 def extract() -> str:
-    """Take the visits of those whose region is known, as a Parquet file; returns its path."""
+    """Write the visits whose region is known to a Parquet file; return its path."""
     import pyarrow.compute as pc
     from pyarrow import csv, parquet
 
@@ -33,7 +33,7 @@ def extract() -> str:
 
 @task
 def load() -> str:
-    """Count the released diagnoses by region; returns the path of the table."""
+    """Count the released diagnoses by region; return the path of the table."""
     from pyarrow import csv, dataset
 
     visits = dataset.dataset(RELEASE).to_table(columns=["zip", "diagnosis"])

@@ -1,9 +1,9 @@
-"""What k and l cost: loss and risk over a grid, to choose them by looking.
+"""Measure loss and risk over a grid of k and l, to help you choose both.
 
 Nothing is published. Each point of the grid is a mapped task; `frontier` writes a table (CSV), a
-picture (SVG) and a page (HTML) to the output folder, and the table to its log. Of large data whole
-fragments are drawn and measured (``docs/choose-k.md``). Other options of a job need a job file and
-`frontier_tasks`. The defaults measure the example that comes
+picture (SVG) and a page (HTML) to the output directory, and the table to its log. If the dataset is
+large, a sample of whole fragments is measured (``docs/choose-k.md``). For options that the form
+lacks, use `frontier_tasks` with a job file. The defaults measure the example dataset that comes
 with this project.
 """
 
@@ -18,8 +18,8 @@ from mondrian_ops.task_groups import frontier_tasks
 
 HOME = Path(__file__).resolve().parents[1]
 
-# A section of the form, closed at first.
-MEASURED = "What is measured"
+# A section of the form, which is closed at first.
+MEASURED = "Sample size"
 
 GRID = {
     "k": columns(
@@ -41,7 +41,7 @@ GRID = {
         minimum=1,
         section=MEASURED,
         title="Rows",
-        description_md="About this number of rows is measured, in whole fragments. "
+        description_md="About how many rows to measure, in whole fragments. "
         "Empty: 200,000, or all rows if there are fewer.",
     ),
     "sample": Param(
@@ -51,7 +51,7 @@ GRID = {
         maximum=1,
         section=MEASURED,
         title="Share of the rows",
-        description_md="In place of a number of rows; 1 measures all of them. "
+        description_md="Use it instead of a number of rows; 1 measures all rows. "
         "Empty: the number of rows decides.",
     ),
 }
@@ -74,8 +74,8 @@ FORM = {
         type="string",
         minLength=1,
         title="Output",
-        description_md="The directory of `frontier.csv`, `frontier.svg` and `frontier.html`. "
-        "Earlier ones are replaced.",
+        description_md="The directory for `frontier.csv`, `frontier.svg` and `frontier.html`, "
+        "which replace earlier ones.",
     ),
     **GRID,
 }
@@ -83,7 +83,7 @@ FORM = {
 with DAG(
     dag_id="mondrian_frontier",
     dag_display_name="Mondrian: frontier",
-    description="Loss and risk against k and l; publishes nothing",
+    description="Measure loss and risk over a grid of k and l; publishes nothing",
     doc_md=__doc__,
     schedule=None,
     catchup=False,
@@ -91,10 +91,8 @@ with DAG(
     tags=["mondrian_ops", "privacy"],
 ) as dag:
     frontier_tasks(
-        {
-            **job_answers(dag, (name for name in FORM if name not in GRID)),
-            "k": 2,
-        },  # each point has a k of its own
+        # The job needs a k, but each point has its own.
+        {**job_answers(dag, (name for name in FORM if name not in GRID)), "k": 2},
         k=Answer(dag, "k"),
         l=Answer(dag, "l"),
         rows=Answer(dag, "rows"),

@@ -1,19 +1,19 @@
 """Anonymize the drops of the day, every night.
 
 A drop is `LANDING/DATASET/2025-06-01.parquet` (or `.csv`; several files whose names start with the
-day are one drop). `JOBS/DATASET.yaml` is its job without `input` and `output`, and
-`RELEASES/DATASET/2025-06-01` its release, which becomes an Asset. A drop that fails leaves the
-others alone; a day without drops is skipped; a day that is run again replaces its releases.
+same day are one drop). Its job is `JOBS/DATASET.yaml`, without `input` and `output`; its release is
+`RELEASES/DATASET/2025-06-01`, which becomes an Asset. A drop that fails does not affect the others.
+A day without drops is skipped. A second run for a day replaces the day's releases.
 
-To do a failed day again, clear the whole run: the working files of its tasks are gone.
+To repeat a failed day, clear the whole run, because the working files of its tasks are gone.
 
-| | Airflow Variable | by default |
+| | Airflow Variable | default |
 |---|---|---|
 | LANDING | `mondrian_ops_landing` | `data/landing` |
 | JOBS | `mondrian_ops_jobs` | `include/jobs` |
 | RELEASES | `mondrian_ops_releases` | `out/nightly` |
 
-LANDING and RELEASES may be URLs (`hdfs://`, `s3://`), JOBS is a folder that the workers see.
+LANDING and RELEASES may be URLs (`hdfs://`, `s3://`); JOBS is a directory that all workers share.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def find_drops(
     data_interval_start: datetime | None = None,
     data_interval_end: datetime | None = None,
 ) -> list[dict[str, Any]]:
-    """The jobs of the drops of the data interval, or of the day that was asked for."""
+    """The jobs of the drops of the data interval, or of the ``day`` in the form."""
     from mondrian_ops import landing
     from mondrian_ops.hooks.settings import use_settings
 
@@ -57,7 +57,7 @@ def find_drops(
 
 
 def days(day: str | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
-    """First and last day to look for."""
+    """The first and the last day to look for."""
     if day:
         return date.fromisoformat(day), date.fromisoformat(day)
     if start is None or end is None:
@@ -66,7 +66,7 @@ def days(day: str | None, start: datetime | None, end: datetime | None) -> tuple
 
 
 def place(name: str) -> str:
-    """A folder of the table above."""
+    """A location of the table above."""
     return str(Variable.get(f"mondrian_ops_{name}", default=str(DEFAULTS[name])))
 
 
@@ -85,7 +85,8 @@ with DAG(
             type=["null", "string"],
             format="date",
             title="Day",
-            description="Do the drops of this day; empty: those of the run's data interval.",
+            description_md="Anonymize the drops of this day. "
+            "Empty: those of the run's data interval.",
         )
     },
     tags=["mondrian_ops", "privacy"],

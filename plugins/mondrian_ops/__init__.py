@@ -13,7 +13,7 @@ __all__ = ["__version__", "anonymize"]
 
 
 def __getattr__(name: str) -> Any:
-    # numpy and pyarrow load only when they are used: DAG files import this package.
+    # DAG files import this package, so numpy and pyarrow are imported on first use.
     if name == "anonymize":
         from mondrian_ops.pipeline import anonymize
 

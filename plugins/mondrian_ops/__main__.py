@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mondrian_ops import cli
-
-
-def main() -> int:
-    """Run one command in a process of its own."""
-    return cli.main()
-
+from mondrian_ops.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,6 @@
 """The plugin: the one file of this package that Airflow itself loads.
 
-Every process of Airflow does, so nothing heavy is imported before the pages are asked for.
+Every process of Airflow loads it, so it imports nothing heavy before the first request of a page.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["MondrianOpsPlugin"]
 
-_APP = PREFIX.removeprefix("/")  # below Airflow's own address, wherever that is
+_APP = PREFIX.removeprefix("/")  # relative to Airflow's own address
 _MAKING = Lock()
 _ICONS = {"icon": f"{_APP}/static/icon.svg", "icon_dark_mode": f"{_APP}/static/icon-dark.svg"}
 
 
 async def pages(scope: Any, receive: Any, send: Any) -> None:
-    """The pages as an ASGI application, made with the first request, by a thread of its own.
+    """The pages as an ASGI application, which the first request creates.
 
-    Making it imports a lot; Airflow answers others meanwhile.
+    A thread creates it, because its imports take long and Airflow answers other requests meanwhile.
     """
     app = await asyncio.to_thread(_made_once)
     await app(scope, receive, send)

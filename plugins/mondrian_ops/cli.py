@@ -1,8 +1,8 @@
 """The command line: run, plan, verify, frontier, schema, generate.
 
-Results go to standard output, progress and errors to standard error. Exit status: 0 when what was
-asked for is done (`run`: published; `verify`: passed), 1 when it is refused or fails, 2 for a
-command line that makes no sense. What is heavy is imported by the command that needs it.
+Results go to standard output, progress and errors to standard error. The exit status is 0 if the
+command succeeds (`run`: published; `verify`: passed), 1 if it is refused or fails, 2 for an invalid
+command line. Each command imports the heavy modules that it needs, so that `--help` starts fast.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ examples:
 
 
 class _Terminated(BaseException):
-    """SIGTERM, raised so that working files are removed on the way out."""
+    """Raised by SIGTERM, so that working files are removed on the way out."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,18 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _SIGNALS.raised():
             import_lean()
             status = command(options)
-            sys.stdout.flush()  # here a reader that has left can still be dealt with
+            sys.stdout.flush()  # raises BrokenPipeError here, not at shutdown
             return status
     except MondrianOpsError as error:
         return _fail(str(error), _REFUSED)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             return _pipe_closed()
-        if error.errno is None:  # no file's, but a server's
+        if error.errno is None:  # a server's error, which names no file
             return _fail(str(error), _REFUSED)
         return _fail(f"{error.strerror or error}: {error.filename or 'input or output'}", _REFUSED)
     except MemoryError:
-        return _fail("out of memory; raise partitioning.fragments or run fewer at once", _REFUSED)
+        return _fail(
+            "out of memory; raise partitioning.fragments, or run fewer jobs at once", _REFUSED
+        )
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
     except _Terminated:
@@ -88,11 +90,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--approve",
         action="store_true",
-        help="approve a release that needs approval; without it the terminal is asked",
+        help="approve the release if it needs approval; without this option you are asked on the "
+        "terminal",
     )
     run.set_defaults(command=_run)
 
-    plan = commands.add_parser("plan", help="show the fragments: condition and rows")
+    plan = commands.add_parser("plan", help="show the condition and the rows of each fragment")
     _takes_job(plan)
     plan.add_argument("--json", action="store_true", help="print the fragments as JSON")
     plan.set_defaults(command=_plan)
@@ -111,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print the JSON Schema of a job, for editors")
     schema.set_defaults(command=_schema)
 
-    generate = commands.add_parser("generate", help="make synthetic data")
+    generate = commands.add_parser("generate", help="generate synthetic data")
     generate.add_argument("kind", choices=("poker", "people"), help="poker hands, or a population")
     generate.add_argument("--rows", type=_rows, default=1_000_000, help="default: 1000000")
     generate.add_argument("--seed", type=int, default=0, help="default: 0")
@@ -123,24 +126,32 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_frontier(commands: Any) -> None:
     frontier = commands.add_parser(
-        "frontier", help="loss and risk against k and l, to choose them by; publishes nothing"
+        "frontier", help="measure loss and risk over a grid of k and l; publishes nothing"
     )
     _takes_job(frontier)
     frontier.add_argument(
         "--k",
         type=_numbers,
-        default=(2, 5, 10, 25, 50, 100),
+        default="2,5,10,25,50,100",
         metavar="K,…",
-        help="default: 2,5,10,25,50,100",
+        help="the values of k; default: %(default)s",
     )
     frontier.add_argument(
-        "--l", type=_numbers, default=(1,), metavar="L,…", help="1: none asked for; default: 1"
+        "--l",
+        type=_numbers,
+        default="1",
+        metavar="L,…",
+        help="the values of l; 1 sets no requirement; default: %(default)s",
     )
     size = frontier.add_mutually_exclusive_group()
     size.add_argument("--sample", type=float, metavar="RATE", help="share of the rows to measure")
-    size.add_argument("--rows", type=_rows, metavar="N", help="about so many rows; default: 200000")
+    size.add_argument(
+        "--rows", type=_rows, metavar="N", help="about how many rows to measure; default: 200000"
+    )
     frontier.add_argument(
-        "--output", metavar="DIR", help="for CSV, SVG and HTML; default: the job's with _frontier"
+        "--output",
+        metavar="DIR",
+        help="directory for CSV, SVG and HTML; default: the job's output with _frontier appended",
     )
     frontier.add_argument("--quiet", action="store_true", help="no progress and no table")
     frontier.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -169,7 +180,9 @@ def _rows(text: str) -> int:
     except ValueError:
         rows = 0
     if rows < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows; give one from 1 on")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of rows; give a whole number of at least 1"
+        )
     return rows
 
 
@@ -187,14 +200,13 @@ def _run(options: argparse.Namespace) -> int:
     from mondrian_ops.progress import display
 
     job = _allowed_job(options)
-    approver = _Approver(options.approve)
     if job.require_approval:
-        approver.refuse_unheard()
+        _check_can_ask(options)
     with display(sys.stderr, options.quiet) as progress:
         report = pipeline.run(
             job,
             progress=_SIGNALS.watched(progress),
-            approve=lambda report: approver.asked(report, progress),
+            approve=lambda report: _approve(options, report, progress),
         )
     if options.json:
         _write_json(report)
@@ -204,7 +216,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _allowed_job(options: argparse.Namespace) -> Job:
-    """The job, if it names nothing that the environment does not allow: JobError."""
+    """The job. Raises JobError if it names anything that the environment does not allow."""
     from mondrian_ops import storage
 
     job = storage.load_job(options.job, options.overrides)
@@ -212,35 +224,29 @@ def _allowed_job(options: argparse.Namespace) -> Job:
     return job
 
 
-class _Approver:
-    """Who runs the command, asked on the terminal unless ``--approve`` has answered already."""
+def _check_can_ask(options: argparse.Namespace) -> None:
+    """Raise ApprovalError if there is neither ``--approve`` nor a terminal to ask on."""
+    if not (options.approve or (sys.stdin.isatty() and sys.stderr.isatty())):
+        raise ApprovalError(
+            "the release needs an approval, and there is no terminal to ask on; run again "
+            "with --approve, or run the job in Airflow"
+        )
 
-    def __init__(self, approves: bool) -> None:
-        self._approves = approves
 
-    def refuse_unheard(self) -> None:
-        """Raise ApprovalError where nobody can be asked."""
-        if not (self._approves or (sys.stdin.isatty() and sys.stderr.isatty())):
-            raise ApprovalError(
-                "the release needs an approval, and there is no terminal to ask on; "
-                "run it again with --approve, or in Airflow"
-            )
+def _approve(options: argparse.Namespace, report: Mapping[str, Any], screen: Display) -> str | None:
+    """The user who approves the release with this report; None if they reject it."""
+    _check_can_ask(options)
+    if options.approve:
+        return _user()
+    from mondrian_ops.report import render_text
 
-    def asked(self, report: Mapping[str, Any], screen: Display) -> str | None:
-        """Who approves the release with this report; None if it is rejected."""
-        self.refuse_unheard()
-        if self._approves:
-            return _user()
-        from mondrian_ops.report import render_text
-
-        screen.stop()
-        width = shutil.get_terminal_size().columns
-        with _SIGNALS.at_once():
-            sys.stderr.write(render_text(report, width))
-            sys.stderr.write("\n\nPublish this release? [y/N] ")
-            sys.stderr.flush()
-            answer = sys.stdin.readline()
-        return _user() if answer.strip().lower() in ("y", "yes") else None
+    screen.stop()
+    with _SIGNALS.at_once():
+        sys.stderr.write(render_text(report, shutil.get_terminal_size().columns))
+        sys.stderr.write("\n\nPublish this release? [y/N] ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+    return _user() if answer.strip().lower() in ("y", "yes") else None
 
 
 def _user() -> str:
@@ -273,7 +279,9 @@ def _verify(options: argparse.Namespace) -> int:
     from mondrian_ops.report.figures import number, printable
 
     storage.check_location("release", options.release)
-    job = storage.load_job(options.job, options.overrides)  # nothing that it names is read
+    job = storage.load_job(
+        options.job, options.overrides
+    )  # verify reads none of the files that it names
     verdict = pipeline.verify(job, options.release)
     if options.json:
         _write_json(verdict)
@@ -299,18 +307,18 @@ def _frontier(options: argparse.Namespace) -> int:
     grid = frontier.points(options.k, options.l)
     folder = frontier.folder_of(job, options.output)
     with display(sys.stderr, options.quiet) as progress:
-        found = frontier.trace(
+        figures = frontier.trace(
             job,
             grid,
             rows=options.rows,
             rate=options.sample,
             progress=_SIGNALS.watched(progress),
         )
-    written = frontier.write(found, folder)
+    written = frontier.write(figures, folder)
     if options.json:
-        _write_json(found)
+        _write_json(figures)
     elif not options.quiet:
-        _write(frontier_text(found, shutil.get_terminal_size().columns))
+        _write(frontier_text(figures, shutil.get_terminal_size().columns))
         _write("\n" + "\n".join(written))
     return 0
 
@@ -360,7 +368,7 @@ def _fail(message: str, status: int) -> int:
 
 
 def _pipe_closed() -> int:
-    # The reader has left (`| head`): no complaint, and none at shutdown either.
+    # The reader has left (`| head`): nothing to report, and Python must not fail at shutdown.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _REFUSED
 
@@ -373,10 +381,10 @@ def _survive_odd_terminals() -> None:
 
 
 class _Signals:
-    """Interrupts and terminations as exceptions, so that working files are removed on the way out.
+    """Turns SIGINT and SIGTERM into exceptions, so that working files are removed on the way out.
 
-    While a run is watched they are raised between its steps: raised at any time, an exception is
-    lost where a library is just being called back from C. A second signal does not wait.
+    During a run they are raised between its steps: an exception that is raised while C code calls
+    Python back would be lost. A second signal is raised at once.
     """
 
     def __init__(self) -> None:
@@ -391,7 +399,7 @@ class _Signals:
 
     @contextmanager
     def raised(self) -> Iterator[None]:
-        """Raise them from here on, until the end of the block."""
+        """Raise an exception for each signal until the block ends."""
         self._watched, self._received = False, None
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = [signal.signal(number, self._stop) for number in numbers]
@@ -403,7 +411,7 @@ class _Signals:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Raise them wherever the block is, as while it waits for an answer."""
+        """Raise them at any point of the block, such as while it waits for an answer."""
         watched, self._watched = self._watched, False
         if self._received is not None:
             raise self._received
@@ -413,7 +421,7 @@ class _Signals:
             self._watched = watched
 
     def watched(self, progress: Progress) -> Progress:
-        """``progress``, which from now on raises what came since its last call."""
+        """``progress``, which from now on also raises a signal that came since its last call."""
         self._watched = True
 
         def step(phase: str, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""The trigger form of a job: its fields, and what a task is told that they say."""
+"""The trigger form of a job: its fields, and the job that their values describe."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Answer", "columns", "job_answers", "job_form"]
 
 
 def job_form(*names: str, **defaults: Any) -> dict[str, Param]:
-    """The fields of a trigger form for a job: those of ``names``, else all that fit into a form.
+    """The fields of a trigger form for a job: those named, or all that belong in a form.
 
-    ``defaults`` are those of the form where they are not the job's. The options of sections have
-    names of their own, such as ``spark_conf``.
+    ``defaults`` replace the job's own defaults. An option of a section has a flat name, such as
+    ``spark_conf`` for ``spark.conf``.
     """
     return {
         name: _field(option, defaults.get(name, option.default))
@@ -34,7 +34,7 @@ def job_form(*names: str, **defaults: Any) -> dict[str, Param]:
 
 
 def job_answers(dag: DAG, names: Iterable[str]) -> dict[str, Any]:
-    """The job that the fields ``names`` of a DAG's form describe, once the DAG runs."""
+    """The job that the fields ``names`` of a DAG's form describe; each run has its own values."""
     job: dict[str, Any] = {}
     for name in names:
         section, _, key = flat_options(Job)[name][0].rpartition(".")
@@ -43,7 +43,7 @@ def job_answers(dag: DAG, names: Iterable[str]) -> dict[str, Any]:
 
 
 def columns(default: Iterable[str], text: str, **schema: Any) -> Param:
-    """A list of texts, one a line in the form."""
+    """A field that holds a list of texts, one per line."""
     return Param(
         list(default), type="array", items={"type": "string"}, description_md=text, **schema
     )
@@ -64,10 +64,10 @@ def _field(option: Option, default: Any) -> Param:
 
 
 def _value_field(option: Option, default: Any, schema: dict[str, Any]) -> Param:
-    """A text, a number or a flag; of one that may be left empty the form says what then holds."""
+    """A field for a text, a number or a flag; its description says what an empty one means."""
     kind: str | list[str] = TYPES[option.kind]
     text = sentences(option)
-    if option.words:  # such as `auto`, which the empty field stands for
+    if option.words:  # such as `auto`: an empty field means it
         kind = ["null", TYPES[option.kind]]
         default = None if default in option.words else default
         text = f"{option.text} Empty: {'; '.join(option.choices.values())}."
@@ -81,7 +81,7 @@ def _value_field(option: Option, default: Any, schema: dict[str, Any]) -> Param:
 
 
 def _lines(option: Option) -> str:
-    """How the lines of a list are written."""
+    """How to write the lines of a list."""
     if not option.examples:
         return "One per line."
     example = option.examples[0]
@@ -91,26 +91,26 @@ def _lines(option: Option) -> str:
 
 
 class Answer(DagParam):
-    """What the form says under a name, once the DAG runs.
+    """The value of a form's field in a DAG run.
 
-    Airflow writes it down as text among the arguments of mapped tasks, and a DAG whose text changed
-    is a new version of it: so the text has no address in memory.
+    Airflow stores the arguments of mapped tasks as text; a stable ``repr`` keeps it from recording
+    a new version of the DAG.
     """
 
     def resolve(self, context: Context) -> Any:
-        """The value. Of a list emptied lines are left out; a column without a name is ``''``."""
+        """The value; a list loses its empty lines, and the line ``''`` means an empty name."""
         value = super().resolve(context)
         if not isinstance(value, list):
             return value
-        return [_line(each) for each in value if not (isinstance(each, str) and not each.strip())]
+        return [_line(line) for line in value if not (isinstance(line, str) and not line.strip())]
 
     def __repr__(self) -> str:
         return f"params[{self._name!r}]"
 
 
-def _line(item: Any) -> Any:
-    """A line of a list, in which two quotes stand for the empty name."""
-    if not isinstance(item, str):
-        return item
-    name, equals, how = item.partition("=")
-    return equals + how if name.strip() in _NAMELESS else item
+def _line(line: Any) -> Any:
+    """A line of a list; two quotes as its column stand for the empty name."""
+    if not isinstance(line, str):
+        return line
+    name, equals, how = line.partition("=")
+    return equals + how if name.strip() in _NAMELESS else line

@@ -1,12 +1,12 @@
 """The landing folder of the nightly DAG: the drops of a data interval, and their jobs.
 
-A drop is what a data set delivered for one day::
+A drop is the delivery of one dataset for one day::
 
     LANDING/DATASET/2025-06-01.parquet          one file
     LANDING/DATASET/2025-06-01-a.csv, …-b.csv   or several whose names start with the day
 
-``JOBS/DATASET.yaml`` says how a data set is anonymized; its ``input`` and ``output`` are filled in.
-The release of a drop is ``RELEASES/DATASET/2025-06-01``, so a second run for a day replaces it.
+``JOBS/DATASET.yaml`` is the dataset's job; its ``input`` and ``output`` are filled in. The release
+of a drop is ``RELEASES/DATASET/2025-06-01``, so a second run for the same day replaces it.
 LANDING and RELEASES are paths or URLs.
 """
 
@@ -31,7 +31,7 @@ _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d).*\.(parquet|csv)", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """What one data set delivered for one day; ``files`` are sorted."""
+    """The delivery of one dataset for one day; ``files`` are sorted."""
 
     dataset: str
     day: date
@@ -45,8 +45,7 @@ class Drop:
     def job(self, jobs: Path, releases: str) -> dict[str, Any]:
         """The job that anonymizes this drop, as the operators take it.
 
-        A data set without a job file gets the path of the missing file, so that only its own tasks
-        fail.
+        It names the job file even if that is missing, so that only this dataset's tasks fail.
         """
         file = jobs / f"{self.dataset}.yaml"
         return {
@@ -64,7 +63,7 @@ class Drop:
         first = self.files[0]
         if len(self.files) == 1:
             return first
-        # Files of several formats: the source's reader refuses them.
+        # A pattern without an ending matches several formats, which the reader refuses.
         endings = {PurePosixPath(file).suffix for file in self.files}
         ending = endings.pop() if len(endings) == 1 else ""
         folder = first.rpartition("/")[0]
@@ -72,12 +71,12 @@ class Drop:
 
 
 def find_drops(landing: str, first: date, last: date) -> list[Drop]:
-    """The drops of the days ``first`` to ``last``, by data set and day.
+    """The drops of the days ``first`` to ``last``, sorted by dataset and day.
 
-    Names that start with ``.`` or ``_``, and files of other kinds, are ignored: give such a name to
-    a delivery that is still being written.
+    Files of other kinds are ignored, and so are names that start with ``.`` or ``_``: give such a
+    name to a delivery that is still being written.
 
-    Raises InputError if there is no landing folder, JobError if it may not be read.
+    Raises InputError if the landing folder does not exist, JobError if jobs may not read it.
     """
     storage.check_location("landing", landing, exact=True)
     files_by_drop: dict[tuple[str, date], list[str]] = {}
@@ -87,7 +86,7 @@ def find_drops(landing: str, first: date, last: date) -> list[Drop]:
                 files_by_drop.setdefault((dataset, day), []).append(file)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
-            f"{storage.shown(landing)}: no such landing folder; make it or name another"
+            f"{storage.shown(landing)}: no such landing folder; create it, or name another"
         ) from None
     return [
         Drop(key[0], key[1], tuple(sorted(files))) for key, files in sorted(files_by_drop.items())
@@ -105,5 +104,5 @@ def _dated_files(landing: str) -> Iterator[tuple[str, str, date]]:
                 continue
             try:
                 yield dataset, storage.joined(folder, name), date.fromisoformat(match[1])
-            except ValueError:  # a 13th month: not a day, so not a drop
+            except ValueError:  # such as a 13th month
                 continue

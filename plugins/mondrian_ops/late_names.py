@@ -1,4 +1,4 @@
-"""Names of a package whose modules are imported with their first use."""
+"""Names of a package whose modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["late_names"]
 
 
 def late_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """The ``__getattr__`` (PEP 562) of a package: ``names`` by the module that defines them.
+    """The ``__getattr__`` (PEP 562) of a package; ``names`` maps a module to the names it defines.
 
-    No name may be that of a module of the package, whose import would replace it.
+    A name must differ from the names of the package's modules, whose imports would replace it.
     """
     modules = {name: module for module, defined in names.items() for name in defined}
 

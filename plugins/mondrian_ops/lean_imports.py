@@ -1,13 +1,13 @@
-"""Import numpy and pyarrow without what this package's own processes do not use.
+"""Import numpy and pyarrow without the parts that this package's own processes do not use.
 
 For the command line and Airflow's tasks; not for programs that import this package, which may use
 numpy in other ways.
 
-numpy's OpenBLAS starts a thread for every core but one, and each spins for as long as numpy's
-import takes. Nothing here multiplies large matrices.
+numpy's OpenBLAS starts a thread for every core but one, and each spins until numpy is imported.
+This package multiplies no large matrices.
 
-pyarrow imports pandas with the first value that it converts, to see whether it is one of pandas'.
-That takes a fifth of a second, and no value here is.
+pyarrow imports pandas when it converts its first value, to see whether that is one of pandas'.
+The import takes a fifth of a second, and this package has no such value.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 def import_lean() -> None:
     """Import numpy and pyarrow, unless they are imported already.
 
-    OpenBLAS then has one thread, unless the environment sets their number. pyarrow looks for pandas
-    again when a program imports pandas later, and then converts its values as ever.
+    OpenBLAS then has one thread, unless the environment sets another number. When a program imports
+    pandas later, pyarrow looks for it again, and converts its values as usual.
     """
     _import_numpy()
     if "pandas" in sys.modules or any(isinstance(finder, _Later) for finder in sys.meta_path):
@@ -55,7 +55,7 @@ def _import_numpy() -> None:
 
 
 class _Hidden(MetaPathFinder):
-    """Finds no pandas."""
+    """Hides pandas."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -65,7 +65,7 @@ class _Hidden(MetaPathFinder):
 
 
 class _Later(MetaPathFinder):
-    """Lets pyarrow look for pandas again when that is imported."""
+    """Makes pyarrow look for pandas again when a program imports it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""Where the pages are, and where they lead; whoever links to them imports nothing heavy."""
+"""The addresses of the pages, and of the pages of Airflow that they link to."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = [
 ]
 
 PREFIX = "/mondrian_ops"
-"""Under which Airflow mounts the pages."""
+"""The path under which Airflow mounts the pages."""
 
 VIEW = "anonymization"
-"""What Airflow calls its frame around them."""
+"""The name of Airflow's frame around them."""
 
 _WEBHDFS = re.compile(r"(s?)webhdfs://([A-Za-z0-9.-]+(?::\d+)?)(/.*)")
 
@@ -41,24 +41,24 @@ def run_path(dag_id: str, run_id: str, root: str = "") -> str:
 
 
 def task_path(dag_id: str, run_id: str, task_id: str, map_index: int | None, root: str = "") -> str:
-    """Airflow's own page of a task instance; without an index, of all that a task is mapped to."""
+    """Airflow's own page of a task instance, or, without an index, of all mapped instances."""
     mapped = "/mapped" if map_index is None else f"/mapped/{map_index}" if map_index >= 0 else ""
     return f"{run_path(dag_id, run_id, root)}/tasks/{quote(task_id, safe='')}{mapped}"
 
 
 def action_path(dag_id: str, run_id: str, task_id: str, map_index: int, root: str = "") -> str:
-    """Airflow's own page of what a task instance waits for somebody to answer."""
+    """Airflow's own page of the question that a task instance asks."""
     return f"{task_path(dag_id, run_id, task_id, map_index, root)}/required_actions"
 
 
 def files_url(location: str) -> str:
-    """Where a browser finds a release's files; empty where their store has no web address.
+    """The web address of a release's files; empty if their store has none.
 
-    WebHDFS is the HTTP address of a NameNode, which has a file browser. A local folder has none,
-    nor has S3: which console a bucket has, if any, its URL does not tell.
+    A WebHDFS URL names a NameNode, which has a file browser. A local folder has no web address, and
+    an S3 URL does not tell which console its bucket has.
     """
-    found = _WEBHDFS.fullmatch(location)
-    if found is None:
+    match = _WEBHDFS.fullmatch(location)
+    if match is None:
         return ""
-    secure, server, path = found.groups()
+    secure, server, path = match.groups()
     return f"http{secure}://{server}/explorer.html#{quote(path)}"

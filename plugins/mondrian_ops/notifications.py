@@ -1,14 +1,14 @@
-"""Telling people what became of a release: texts for any notifier of Airflow, and one for webhooks.
+"""Notify people of a release that is not published: texts for any notifier, one for webhooks.
 
-:class:`WrapUpOperator` calls the notifiers it was given as ``on_refusal`` and ``on_waiting`` with a
-``release`` in their template context::
+:class:`WrapUpOperator` calls its ``on_refusal`` and ``on_waiting`` notifiers with a ``release`` in
+their template context::
 
     release.dataset   the output, as reports show it
     release.state     refused, rejected, expired or waiting
-    release.reason    why, in a sentence; holds no person's value
-    release.link      the page of the release; empty where the archive of reports cannot be read
+    release.reason    the reason, in a sentence; holds no person's value
+    release.link      the page of the release; empty if the archive of reports cannot be read
 
-So a notifier of any provider says what happened, with texts of one's own or with these::
+A notifier of any provider can use texts of your own or these::
 
     anonymize_group(
         job,
@@ -38,12 +38,12 @@ _PATIENCE_S = 30
 
 
 class WebhookNotifier(BaseNotifier):
-    """Post the message to a webhook, as Slack, Mattermost and their like take it.
+    """Post the message to a webhook of Slack, Mattermost or a similar service.
 
     The body is JSON: ``{"text": MESSAGE, "release": {...}}``.
 
-    :param connection: id of the Airflow connection whose host is the URL of the webhook; a
-        password, if it has one, goes along as a bearer token.
+    :param connection: id of the Airflow connection whose host is the URL of the webhook; its
+        password, if any, is sent as a bearer token.
     :param message: the text (templated).
     """
 
@@ -55,9 +55,9 @@ class WebhookNotifier(BaseNotifier):
         self.message = message
 
     def notify(self, context: Context) -> None:
-        """Post it; raises ConnectionError where the webhook does not take it.
+        """Post the message. Raises ConnectionError if the webhook refuses it.
 
-        Its URL is a secret, for whoever has it may post: no error names it.
+        No error names the URL, which is a secret: whoever knows it may post.
         """
         import httpx
 
@@ -72,7 +72,7 @@ class WebhookNotifier(BaseNotifier):
         if answer.is_error:
             raise ConnectionError(
                 f"the webhook of connection {self.connection!r} answered {answer.status_code}; "
-                "see to the URL in its host"
+                "check the URL in its host field"
             )
 
 

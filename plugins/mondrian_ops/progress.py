@@ -1,16 +1,16 @@
-"""Showing how far a run is: a bar on a terminal, plain lines in a log."""
+"""Show the progress of a run: bars on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-_LOG_EVERY_S = 5.0
+_WRITE_EVERY_S = 5.0
 
 
 class Progress(Protocol):
@@ -20,48 +20,37 @@ class Progress(Protocol):
 
 
 class Display(AbstractContextManager["Display"]):
-    """Shows nothing; the others inherit from it."""
+    """Shows nothing; the displays below inherit from it."""
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def stop(self) -> None:
-        """Clear the terminal for something else; nothing is shown from here on."""
+        """Clear the terminal, and show nothing from here on."""
 
 
 class Lines(Display):
-    """A line when a phase starts and ends, and every few seconds between."""
+    """Writes a line when a phase starts and ends, and every few seconds between."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._started = time.monotonic()
-        self._phase = ""
-        self._said = 0.0
-        self._ended = False
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._written = 0.0
+        self._state = ("", False)
 
     def __call__(self, phase: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        begins, ends = phase != self._phase, done >= total
-        if begins:
-            self._phase, self._ended = phase, False
-        if self._ended or not (begins or ends or now - self._said >= _LOG_EVERY_S):
+        now, has_ended = time.monotonic(), done >= total
+        is_due = not has_ended and now - self._written >= _WRITE_EVERY_S
+        if self._state == (phase, has_ended) and not is_due:
             return
-        self._said, self._ended = now, ends
-        elapsed = now - self._started
-        self._stream.write(f"{elapsed:8.1f} s  {phase.replace('_', ' ')}: {done:,} of {total:,}\n")
-        self._stream.flush()
+        self._written, self._state = now, (phase, has_ended)
+        self._write(f"{phase.replace('_', ' ')}: {done:,} of {total:,}")
 
 
 class Bars(Display):
-    """A bar per phase, by rich, gone when the run ends."""
+    """Draws a bar per phase, which disappears when the run ends."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich import progress
@@ -91,7 +80,15 @@ class Bars(Display):
 
 
 def display(stream: TextIO, quiet: bool = False) -> Display:
-    """Bars where `stream` is a terminal, lines where it is not, nothing when `quiet`."""
+    """Nothing if ``quiet``, bars on a terminal, elsewhere lines with the time since now."""
     if quiet:
         return Display()
-    return Bars(stream) if stream.isatty() else Lines(stream)
+    if stream.isatty():
+        return Bars(stream)
+    started = time.monotonic()
+
+    def write(line: str) -> None:
+        stream.write(f"{time.monotonic() - started:8.1f} s  {line}\n")
+        stream.flush()
+
+    return Lines(write)

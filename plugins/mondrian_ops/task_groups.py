@@ -5,14 +5,14 @@
     partition ──▶ anonymize_fragment (mapped) ──▶ wrap_up
         └────────────────┴───────────────────────────┴──▶ clean_up (teardown)
 
-and, where the first phase of two-phase top-down specialization is to be mapped tasks, too::
+With ``map_first_phase``, the first phase of two-phase top-down specialization is mapped, too::
 
     partition ──▶ specialize_part (mapped) ──▶ recode ──▶ anonymize_fragment (mapped) ──▶ wrap_up
 
-What follows the group follows ``wrap_up``, and the DAG run fails when it does. ``clean_up`` runs
-whatever happened. It is a teardown without a setup on purpose: Airflow skips the teardown of a
-setup that failed, and a partition task that was killed leaves raw rows behind; and it would run a
-setup again, wiping the working files, when one fragment is cleared while others still run.
+A task that follows the group follows ``wrap_up``, and the DAG run fails if ``wrap_up`` fails.
+``clean_up`` always runs. It is a teardown without a setup on purpose: Airflow skips the teardown of
+a setup that failed, but a killed partition task leaves original rows behind; and Airflow would run
+a setup again, and wipe the working files, when one fragment is cleared while others still run.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ def anonymize_group(
     default_args: dict[str, Any] | None = None,
     **options: Any,
 ) -> TaskGroup:
-    """Anonymize one data set: ``partition``, ``anonymize_fragment`` and ``wrap_up`` in a group.
+    """Anonymize one dataset: ``partition``, ``anonymize_fragment`` and ``wrap_up`` in a group.
 
-    :param job: the job: a mapping, the path of its file, or what an upstream task returned;
-        templates in it are rendered.
+    :param job: the job (templated): a mapping, the path of its file, or the output of an upstream
+        task.
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
     :param options: those of :func:`anonymize_tasks`: ``map_first_phase``, ``cores``, ``asset``,
         ``stewards``, ``on_refusal``, ``on_waiting``, ``retries``, ``retry_delay``.
     """
-    # None would break inside another group that has default arguments.
+    # Inside a group that has default arguments, Airflow does not accept None.
     arguments: Any = default_args or {}
     with TaskGroup(group_id=group_id, default_args=arguments) as group:
         anonymize_tasks(job, **options)
@@ -81,25 +81,25 @@ def anonymize_tasks(
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
 ) -> WrapUpOperator:
-    """The tasks of :func:`anonymize_group` where they are called, in no group of their own.
+    """The tasks of :func:`anonymize_group`, without a group of their own.
 
     :param job: as for :func:`anonymize_group`.
-    :param map_first_phase: whether a job with ``algorithm: tds`` has its first phase done by mapped
-        tasks, one for each of ``tds.partitions``, so that several machines can share it. For any
-        other job, and with Spark, which has tasks of its own for it, that stage is skipped. The
-        release is the same either way.
-    :param cores: how many cores of its worker a task cuts its fragment on.
-    :param asset: gets an event when the release is published. An AssetAlias is for an output that
-        is known at run time only: the release itself becomes an Asset.
-    :param stewards: ids of the users who may approve a release that needs it; without any, whoever
-        may answer in Airflow.
+    :param map_first_phase: run the first phase of a job with ``algorithm: tds`` in mapped tasks,
+        one for each of ``tds.partitions``, so that several machines share it. Airflow skips them
+        for any other job, and with Spark, which shares that phase out itself. The release is the
+        same either way.
+    :param cores: the number of its worker's cores on which a task cuts its fragment.
+    :param asset: gets an event when the release is published. Use an AssetAlias if the output is
+        known only at run time: the release itself then becomes an Asset.
+    :param stewards: ids of the users who may approve a release that needs it; by default every user
+        who may answer in Airflow.
     :param on_refusal: notifiers to call when a release is refused, rejected or not approved in
         time; see :mod:`mondrian_ops.notifications`.
     :param on_waiting: notifiers to call when a release waits for an approval.
     :param retries: attempts of each task after its first; a job, input or release that is refused
         is never tried again.
 
-    Returns ``wrap_up``: what needs the release follows it.
+    Returns ``wrap_up``, the task that the release's readers follow.
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
     if map_first_phase:
@@ -131,7 +131,7 @@ def anonymize_tasks(
 def _first_phase_mapped(
     job: JobSource, on_refusal: OneOrMore, again: dict[str, Any]
 ) -> list[PartitionOperator | MappedOperator | RecodeOperator]:
-    """The tasks up to the fragments, where a first phase is mapped tasks; the last returns them."""
+    """The tasks up to ``recode``, which returns the fragments, with a mapped first phase."""
     partition = PartitionOperator(
         task_id="partition", job=job, map_first_phase=True, on_refusal=on_refusal, **again
     )
@@ -146,7 +146,7 @@ def _first_phase_mapped(
         job=job,
         parts=specialize.output,
         on_refusal=on_refusal,
-        # Without parts that stage is skipped; with `partition` skipped this one has to be, too.
+        # Runs if there are no parts, so that their task is skipped; but not without `partition`.
         trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
         **again,
     )
@@ -165,14 +165,14 @@ def anonymize_each(
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
 ) -> MappedOperator:
-    """Anonymize every data set of a list that is known at run time only; each stands alone.
+    """Anonymize every dataset of a list that is known only at run time, each on its own.
 
     ``partition`` and ``wrap_up`` are mapped over the jobs, ``anonymize_fragment`` over the
     fragments of all of them: Airflow cannot map a task inside a mapped group, and one list keeps
-    every worker busy. A job that fails leaves the others alone; its ``wrap_up`` fails, and so
-    does the run. An empty list of jobs skips the tasks. A release that is rejected leaves the
-    others alone too, but the tasks that follow ``wrap_up`` are skipped for all of them: let what
-    needs one release be scheduled by its Asset.
+    every worker busy. A job that fails does not affect the others; its ``wrap_up`` fails, and so
+    does the run. An empty list of jobs skips the tasks. A rejected release does not affect the
+    others either, but the tasks that follow ``wrap_up`` are skipped for all of them: schedule a DAG
+    that needs one release by its Asset.
 
     :param jobs: the output of a task that returns a list of jobs (mappings or paths).
 
@@ -189,7 +189,7 @@ def anonymize_each(
         task_id="fragments",
         job=jobs,
         partitions=partition.output,
-        # One success is enough: a job without fragments failed in `partition`.
+        # One success is enough: a job that failed in `partition` has no fragments.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
         **again,
     )
@@ -207,7 +207,7 @@ def anonymize_each(
         stewards=list(stewards),
         on_refusal=Notifiers.of(on_refusal),
         on_waiting=Notifiers.of(on_waiting),
-        # A job whose own fragments are all there is published, whatever became of the others.
+        # A job is published if its own fragments succeeded, even if others failed.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
         **again,
     ).expand(job=jobs)
@@ -227,7 +227,7 @@ def frontier_tasks(
     retries: int = RETRIES,
     retry_delay: timedelta = RETRY_DELAY,
 ) -> FrontierOperator:
-    """Loss and risk of a job against k and l: a mapped task a point, and one that gathers them.
+    """Measure loss and risk of a job over a grid of k and l: one mapped task per point.
 
     ::
 
@@ -235,14 +235,14 @@ def frontier_tasks(
            └──────────┴──────────────────┴──▶ clean_up (teardown)
 
     :param job: as for :func:`anonymize_group`; its own k and l are not used.
-    :param k: the values of k, and ``l`` those of l; 1 asks for no diversity.
-    :param rows: about how many rows to measure, or ``sample``, the share of them.
-    :param folder: the directory of table, CSV, picture and page.
+    :param k: the values of k; ``l``: those of l, where 1 requires no diversity.
+    :param rows: about how many rows to measure; ``sample``: the share of them instead.
+    :param folder: the directory of the CSV, the picture and the page.
 
     Returns ``frontier``.
     """
     again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
-    drawn = FrontierSampleOperator(
+    draw = FrontierSampleOperator(
         task_id="sample", job=job, k=k, l=l, rows=rows, sample=sample, **again
     )
     points = FrontierPointOperator.partial(
@@ -250,15 +250,15 @@ def frontier_tasks(
         job=job,
         map_index_template=FrontierPointOperator.NAME_TEMPLATE,
         **again,
-    ).expand(point=drawn.output)
+    ).expand(point=draw.output)
     frontier = FrontierOperator(
         task_id="frontier",
         job=job,
-        sample=drawn.output,
+        sample=draw.output,
         points=points.output,
         folder=folder,
         **again,
     )
     clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
-    [drawn, points, frontier] >> clean_up
+    [draw, points, frontier] >> clean_up
     return frontier

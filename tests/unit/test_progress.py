@@ -38,7 +38,7 @@ def test_a_phase_that_takes_long_has_lines_between(monkeypatch):
     shown = progress.display(stream)
     for done in range(5):
         shown("anonymize", done, 100)
-        now[0] += progress._LOG_EVERY_S / 2
+        now[0] += progress._WRITE_EVERY_S / 2
     assert lines(stream) == [f"anonymize: {done} of 100" for done in (0, 2, 4)]
 
 

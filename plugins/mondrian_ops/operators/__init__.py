@@ -1,7 +1,7 @@
-"""The three phases and the frontier as Airflow operators, and what they need around them.
+"""The three phases and the frontier as Airflow operators.
 
-They are thin: check the job, call :mod:`mondrian_ops.pipeline`, return a small summary. Nothing
-heavy is imported until a task runs, so a DAG file that imports this module parses quickly.
+They are thin: each checks the job, calls :mod:`mondrian_ops.pipeline` and returns a small summary.
+They import nothing heavy until a task runs, so a DAG file that imports this module parses quickly.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from mondrian_ops.operators.frontier import (
     FrontierPointOperator,
     FrontierSampleOperator,
 )
-from mondrian_ops.operators.gather_fragments import GatherFragmentsOperator
-from mondrian_ops.operators.partition import PartitionOperator
-from mondrian_ops.operators.recode import RecodeOperator
-from mondrian_ops.operators.specialize_part import SpecializePartOperator
+from mondrian_ops.operators.partition import GatherFragmentsOperator, PartitionOperator
+from mondrian_ops.operators.recoding import RecodeOperator, SpecializePartOperator
 from mondrian_ops.operators.wrap_up import WrapUpOperator
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Phase two: one fragment, anonymized on its own."""
+"""Phase two: anonymize one fragment by itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mondrian_ops.core.errors import JobError
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
+    check_is_mapped,
     final_errors,
     read_job,
     release_name,
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["SUMMARIES", "AnonymizeFragmentOperator"]
 
 SUMMARIES = "summaries.json"
-"""The working file with the summaries of fragments that one task has anonymized."""
+"""The working file with the summaries of all fragments, if one task has anonymized them."""
 
 _NAME_LENGTH = 120
 
 
 class AnonymizeFragmentOperator(MondrianOperator):
-    """Anonymize one fragment and write its part of the release; made to be mapped.
+    """Anonymize one fragment and write its part of the release; meant to be mapped.
 
     ::
 
@@ -40,12 +41,12 @@ class AnonymizeFragmentOperator(MondrianOperator):
             retries=2,
         ).expand(fragment=partition.output)
 
-    Running it again keeps the part that is there: nothing is doubled or lost.
+    A second run keeps the part that the first has written: no row is duplicated or lost.
 
     :param fragment: one of the fragments that :class:`PartitionOperator` returned (templated).
-        Where several data sets are anonymized side by side, it carries its job under ``job``.
-    :param cores: how many cores of the worker to cut the fragment on (templated); with Spark, its
-        own settings say.
+        Where several datasets are anonymized side by side, it carries its job under ``job``.
+    :param cores: the number of the worker's cores that cut the fragment (templated); Spark has
+        settings of its own for this.
     """
 
     template_fields: Sequence[str] = ("job", "fragment", "cores")
@@ -61,7 +62,7 @@ class AnonymizeFragmentOperator(MondrianOperator):
 
     @property
     def fragment_name(self) -> str:
-        """The fragment's number and condition, cut to what the grid has room for."""
+        """The fragment's number and condition, shortened for the grid."""
         from mondrian_ops.engines.handover import Fragment
 
         label = f"{release_name(self.fragment['job'])} " if "job" in self.fragment else ""
@@ -69,21 +70,17 @@ class AnonymizeFragmentOperator(MondrianOperator):
         return name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Fetch the fragment's rows, cut, generalize, write; returns its summary.
+        """Read the fragment's rows, cut, generalize and write them; return a summary.
 
-        The summaries of many fragments in one are left among the working files, for
-        :class:`WrapUpOperator`: together they are too large for an XCom.
+        If this one task has anonymized all fragments, their summaries, which are too large for an
+        XCom, go to the working files, where :class:`WrapUpOperator` reads them.
         """
         import_lean()
         from mondrian_ops import pipeline
         from mondrian_ops.engines.handover import Fragment
 
         with final_errors():
-            if not isinstance(self.fragment, Mapping):
-                raise JobError(
-                    f"fragment: must be one fragment of the partition task, "
-                    f"not {type(self.fragment).__name__}; map this task over its output"
-                )
+            check_is_mapped("fragment", self.fragment, "partition")
             job = read_job(self.fragment.get("job", self.job))
             cores = whole_of("cores", self.cores)
             if cores is not None and cores < 1:
@@ -91,12 +88,12 @@ class AnonymizeFragmentOperator(MondrianOperator):
             fragment = Fragment.from_dict(self.fragment)
             with self.working(job, context, cores or 1) as engine:
                 if fragment.fragments is not None:
-                    return self._left(pipeline.anonymize_all(fragment.work, engine), fragment.work)
+                    return self._save(pipeline.anonymize_all(fragment.work, engine), fragment.work)
                 summary = pipeline.anonymize_fragment(fragment, engine)
         self._log_summary(summary)
         return summary.to_dict()
 
-    def _left(self, summaries: list[Summary], work: str) -> dict[str, Any]:
+    def _save(self, summaries: list[Summary], work: str) -> dict[str, Any]:
         from mondrian_ops import storage
 
         for summary in summaries:

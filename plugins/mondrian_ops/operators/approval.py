@@ -1,18 +1,13 @@
-"""A steward's approval by Airflow's own human-in-the-loop machinery.
+"""A steward's approval, by Airflow's own human-in-the-loop machinery.
 
-The release waits in its ``wrap_up`` task, parked in the state ``awaiting_input``: it takes no slot
-and needs no triggerer. That is what :class:`HITLOperator` does. A task of its own beside
-``wrap_up`` could be cleared, skipped or marked without the other, and a third one would have to
-publish; in one task, who publishes is who verified.
+The release waits in its ``wrap_up`` task, in the state ``awaiting_input``, as with Airflow's
+:class:`HITLOperator`: it takes no slot and needs no triggerer. A task of its own for the question
+could be cleared, skipped or marked without ``wrap_up``, and a third task would have to publish.
 
-Three things Airflow's :class:`ApprovalOperator` does not do are done here. A rejected task is
-skipped rather than a success, so that it emits no Asset event and nobody who waits for its success
-goes on. Everything after it is skipped, whatever its trigger rule, but teardowns. And what was
-decided is remembered across tries of the task, so that a worker that is killed while it carries it
-out does not have the steward asked again: the next try carries it out.
-
-What waits is described by a :class:`Parked`, so that neither the job's file nor the working files
-are needed to discard it.
+Three things differ from Airflow's :class:`ApprovalOperator`. A rejected task is skipped, not a
+success: it emits no Asset event. All tasks after it are skipped, whatever their trigger rules,
+except teardowns. And the next try of a task that was killed while it carried out a decision carries
+it out, instead of asking the steward again.
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ __all__ = [
     "Decision",
     "Parked",
     "ask",
-    "earlier",
+    "earlier_decision",
     "park",
     "remember",
     "skip_followers",
@@ -45,12 +40,12 @@ APPROVE, REJECT = "Approve", "Reject"
 
 _ASKED, _DECIDED = "mondrian_ops_asked", "mondrian_ops_decision"
 _PARKED = "parked.json"
-# A run that times out is ended without its teardowns: the release has to be discarded before.
+# A run that times out ends without its teardowns: the release has to be discarded before that.
 _BEFORE_TIMEOUT = timedelta(minutes=2)
 
 
 class Decision(NamedTuple):
-    """What was decided about a release: approved, rejected or, by nobody, expired."""
+    """The decision about a release: approved, rejected or, if nobody answered in time, expired."""
 
     decision: str
     by: str
@@ -58,7 +53,7 @@ class Decision(NamedTuple):
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Decision:
-        """The decision in what Airflow resumes a task with."""
+        """The decision in the event with which Airflow resumes a task."""
         by = (event.get("responded_by_user") or {}).get("name") or ""
         at = event.get("responded_at") or datetime.now(UTC)
         if event.get("timedout") or "error" in event:
@@ -78,11 +73,11 @@ class Decision(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """A release that waits, as it was when it was asked about; what is in it can be JSON.
+    """A release that waits for an approval, described in values that JSON can hold.
 
-    ``job`` is the whole job, whatever its file says meanwhile; ``token`` that of the working files
-    at ``work``, which others have after the run was cleared; ``seal`` that of what was checked;
-    ``map_index`` that of its ``wrap_up``.
+    ``job`` is the whole job, because its file may change meanwhile; ``token`` tells the working
+    files at ``work`` from those that a cleared run makes anew; ``seal`` is the digest of the files
+    that were checked; ``map_index`` is that of the ``wrap_up`` task.
     """
 
     job: Mapping[str, Any]
@@ -93,7 +88,7 @@ class Parked(NamedTuple):
 
     @classmethod
     def of(cls, job: Job, work: str, seal: str, context: Context) -> Parked:
-        """The release of this job in these working files; raises StorageError without any."""
+        """The release in these working files. Raises StorageError if there are none."""
         from mondrian_ops.storage import WorkDir
 
         index = context["ti"].map_index
@@ -101,7 +96,7 @@ class Parked(NamedTuple):
 
     @classmethod
     def left_in(cls, work: str) -> Parked | None:
-        """The release that :meth:`leave` described in these working files, where there is one."""
+        """The release that :meth:`leave` has described in these working files, if any."""
         from mondrian_ops.storage import WorkDir
 
         try:
@@ -110,14 +105,14 @@ class Parked(NamedTuple):
             return None
 
     def leave(self) -> None:
-        """Describe it in its working files, for who has to tell what became of it."""
+        """Describe it in its working files, for :class:`CleanUpOperator`."""
         from mondrian_ops.storage import WorkDir
 
         WorkDir.attach(self.work).write_json(_PARKED, self._asdict())
 
     @property
     def current_token(self) -> str | None:
-        """The token of the working files that are there now; None where there are none."""
+        """The token of the working files that are there now; None if there are none."""
         from mondrian_ops.storage import WorkDir
 
         try:
@@ -129,10 +124,10 @@ class Parked(NamedTuple):
 def ask(
     context: Context, *, subject: str, body: str, stewards: Sequence[str], link: str = ""
 ) -> None:
-    """Show the question where Airflow shows what needs an answer; ``body`` is Markdown.
+    """Ask for an approval under Airflow's *Required Actions*; ``body`` is Markdown.
 
-    Raises ApprovalError where Airflow would show an earlier question, or put it to others; an
-    earlier one without the ``link`` to the release, or with another, is the same one.
+    Raises ApprovalError if an earlier try has asked another question, or other stewards, because
+    Airflow keeps the first one; the ``link`` to the release may differ.
     """
     from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
 
@@ -144,58 +139,58 @@ def ask(
         body=f"{body}\n\n[The release]({link})" if link else body,
         defaults=[REJECT],
         params={},
-        assigned_users=[HITLUser(id=each, name=each) for each in stewards],
+        assigned_users=[HITLUser(id=steward, name=steward) for steward in stewards],
     )
 
 
 def park(job: Job, context: Context, *, resume: str, parked: Parked) -> NoReturn:
-    """End the task for now; ``resume`` is the method that gets ``parked`` and Airflow's answer."""
+    """End the task for now; Airflow resumes it in the method ``resume`` with ``parked``."""
     from airflow.sdk.exceptions import TaskAwaitingInput
 
     raise TaskAwaitingInput(
-        method_name=resume, kwargs={"parked": parked._asdict()}, timeout=_patience(job, context)
+        method_name=resume, kwargs={"parked": parked._asdict()}, timeout=_time_to_wait(job, context)
     )
 
 
 def _refuse_other_question(context: Context, *question: str) -> None:
-    """Airflow keeps the first question that a task of a run has put, over all its tries."""
+    """Raise ApprovalError for a second question: Airflow shows the first one to all tries."""
     from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
     store = context["task_state_store"]
     digest = hashlib.sha256(json.dumps(question).encode()).hexdigest()
     if store.get(_ASKED, digest) != digest:
         raise ApprovalError(
-            "this run was cleared after its release had been shown for approval, and its figures, "
-            "or who may approve it, have changed since, but Airflow keeps to the former ones; "
-            "trigger a new run"
+            "this run was cleared after it had asked for approval, and the release's figures or "
+            "its stewards have changed since, but Airflow keeps the first question; trigger a new "
+            "run"
         )
     store.set(_ASKED, digest, retention=NEVER_EXPIRE)
 
 
-def _patience(job: Job, context: Context) -> timedelta:
-    """How long to wait: what the job says, but not longer than the run lasts."""
-    patience = timedelta(hours=job.approval_hours)
+def _time_to_wait(job: Job, context: Context) -> timedelta:
+    """The job's ``approval_hours``, unless the run times out before."""
+    hours = timedelta(hours=job.approval_hours)
     limit, started = context["dag"].dagrun_timeout, context["dag_run"].start_date
     if limit is None or started is None:
-        return patience
+        return hours
     left = started + limit - datetime.now(UTC) - _BEFORE_TIMEOUT
-    return max(min(patience, left), timedelta(seconds=1))
+    return max(min(hours, left), timedelta(seconds=1))
 
 
 def remember(context: Context, parked: Parked, decision: Decision) -> None:
-    """Keep a decision for the next try of the task."""
+    """Keep the decision for the next try of the task."""
     from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
     kept: Any = {"parked": parked._asdict(), "decision": list(decision)}
     context["task_state_store"].set(_DECIDED, kept, retention=NEVER_EXPIRE)
 
 
-def earlier(context: Context, works: Collection[str]) -> tuple[Parked, Decision] | None:
-    """What an earlier try of the task was told to do with its release.
+def earlier_decision(context: Context, works: Collection[str]) -> tuple[Parked, Decision] | None:
+    """The decision that an earlier try of the task has kept, with its release.
 
-    None where the run was cleared since, so that there is another release to ask about; ``works``
-    are the working files of the fragments that there are now. A denial stands where they are gone:
-    then it was carried out.
+    None if the run was cleared since and has made another release, which is asked about anew;
+    ``works`` are the working directories of the fragments that there are now. A rejection holds
+    even if its working files are gone: carrying it out removes them.
     """
     from mondrian_ops.hooks.settings import use_settings
 
@@ -213,21 +208,19 @@ def earlier(context: Context, works: Collection[str]) -> tuple[Parked, Decision]
 
 
 def staged_report(work: str) -> dict[str, Any] | None:
-    """The report of a release that is not published yet; None where none can be read."""
+    """The report of a release that is not published yet; None if it is missing or damaged."""
     from mondrian_ops import report as reports
     from mondrian_ops import storage
 
     path = f"{storage.WorkDir(work).staging}/{reports.JSON_NAME}"
     try:
-        report = reports.parsed(storage.read_file(path))
-        reports.Report.of(report)  # raises ReportError for anything else
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return reports.Report.from_json(storage.read_file(path)).to_dict()
+    except (OSError, ValueError):
         return None
-    return report
 
 
 def skip_followers(operator: BaseOperator, context: Context) -> None:
-    """Skip every task that follows, whatever its trigger rule, but teardowns."""
+    """Skip every task that follows, whatever its trigger rule, except teardowns."""
     from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import SkipDownstreamTasks
@@ -237,20 +230,20 @@ def skip_followers(operator: BaseOperator, context: Context) -> None:
     ]
     if not followers:
         return
-    # For those that are cleared later on: Airflow looks here whether they may run then. It does so
-    # for tasks that follow directly, and for none that follows a mapped task.
+    # Airflow reads this when such a task is cleared later, to see whether it may run: only of the
+    # tasks that follow directly, and never behind a mapped task.
     skipped = {
         XCOM_SKIPMIXIN_SKIPPED: [
             task.task_id for task in followers if task.task_id in operator.downstream_task_ids
         ]
     }
     context["ti"].xcom_push(key=XCOM_SKIPMIXIN_KEY, value=skipped)
-    instances = [each for task in followers for each in _instances(task, context)]
+    instances = [instance for task in followers for instance in _instances(task, context)]
     task_runner.SUPERVISOR_COMMS.send(SkipDownstreamTasks(tasks=instances))
 
 
 def _instances(task: Any, context: Context) -> list[str | tuple[str, int]]:
-    """The instances that a task has; one that is mapped may have been expanded already."""
+    """The instances of a task; Airflow may have expanded a mapped one already."""
     if not task.is_mapped and task.get_closest_mapped_task_group() is None:
         return [task.task_id]
     run = context["dag_run"]

@@ -1,8 +1,7 @@
-"""What the operators share: reading the job, final errors, progress in the task log."""
+"""What the operators share: the job, the engine, final errors, the working files of a run."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines import Engine
-    from mondrian_ops.progress import Progress
 
 __all__ = [
     "RETRIES",
@@ -29,6 +27,7 @@ __all__ = [
     "MondrianOperator",
     "announce_work",
     "announced_works",
+    "check_is_mapped",
     "final_errors",
     "made_by",
     "number_of",
@@ -41,7 +40,6 @@ __all__ = [
 RETRIES = 2
 RETRY_DELAY = timedelta(seconds=10)
 
-_LOG_EVERY_S = 5.0
 _WORK = "mondrian_ops_work"
 
 
@@ -50,9 +48,9 @@ class MondrianOperator(BaseOperator):
 
     :param job: the anonymization job (templated): a mapping, the path of a YAML or JSON file, or
         ``{"file": PATH, "set": ["k=10", ...], "name": ...}`` for a file with some options changed.
-    :param retries: attempts after the first, for what a retry can cure: a killed worker, a full
-        disk. What it cannot cure (a bad job, bad input, a release that fails verification) is
-        never retried. A mapped task takes its ``retries`` from ``partial()``.
+    :param retries: attempts after the first, for failures that a retry can cure: a killed worker,
+        a full disk. A bad job, bad input and a release that fails verification are never retried.
+        A mapped task takes its ``retries`` from ``partial()``.
     """
 
     template_fields: Sequence[str] = ("job",)
@@ -60,7 +58,7 @@ class MondrianOperator(BaseOperator):
     ui_color = "#e2ecf7"
 
     engine: Engine | None = None
-    """What does the work, while it is being done."""
+    """The engine that is at work, if any; :meth:`on_kill` stops it."""
 
     def __init__(
         self,
@@ -75,27 +73,14 @@ class MondrianOperator(BaseOperator):
 
     @property
     def release_name(self) -> str:
-        """What to call the release in the grid; for ``map_index_template``."""
+        """The release's name in the grid; for ``map_index_template``."""
         return release_name(self.job)
-
-    def log_progress(self) -> Progress:
-        """A progress callback: one line per phase, and one every few seconds within it."""
-        last_logged: dict[str, float] = {}
-
-        def progress(phase: str, done: int, total: int) -> None:
-            now = time.monotonic()
-            if done < total and now - last_logged.get(phase, 0.0) < _LOG_EVERY_S:
-                return
-            last_logged[phase] = now
-            self.log.info("%s: %d of %d", phase.replace("_", " "), done, total)
-
-        return progress
 
     @contextmanager
     def working(self, job: Job, context: Context, cores: int | None = None) -> Iterator[Engine]:
-        """The engine of a job, which is stopped when the task is.
+        """The engine of a job; :meth:`on_kill` stops it.
 
-        ``cores`` are those that fragments are cut on in this process; by default all.
+        ``cores`` is the number of cores that cut fragments in this process; by default all.
         """
         with _engine_of(job, self, context, cores) as engine:
             self.engine = engine
@@ -105,7 +90,7 @@ class MondrianOperator(BaseOperator):
                 self.engine = None
 
     def on_kill(self) -> None:
-        """Stop at once, through every cleanup on the way out; a retry may follow."""
+        """Stop at once, and run every cleanup on the way out; a retry may follow."""
         if self.engine is not None:
             self.engine.stop()
         raise SystemExit(f"{self.task_id} was told to stop")
@@ -117,7 +102,7 @@ def _engine_of(
 ) -> Iterator[Engine]:
     """The engine that the job and its connection name.
 
-    Raises JobError where the connection, or what it needs, is not there.
+    Raises JobError if the connection or its provider is missing.
     """
     import_lean()
     if job.engine != "spark":
@@ -140,11 +125,10 @@ def _engine_of(
 
 @contextmanager
 def final_errors() -> Iterator[None]:
-    """Fail the task for good on an error that a retry cannot cure.
+    """Fail the task for good on a MondrianOpsError, which a retry cannot cure.
 
-    The cause is left out: what is worth knowing is in the message, and a library's own message
-    may quote a value. So do unforeseen errors, which may be retried: of those the message is left
-    out, too.
+    The error's cause is dropped: a library's own message may quote a value. For the same reason
+    :func:`values_withheld` drops the message of an unforeseen error, which may be retried.
     """
     try:
         with values_withheld():
@@ -154,7 +138,7 @@ def final_errors() -> Iterator[None]:
 
 
 def release_name(job: object) -> str:
-    """The name the job was given, or the last two parts of its output, or its file's name."""
+    """The job's ``name``, or the last two parts of its output, or its file's name."""
     if not isinstance(job, Mapping):
         return PurePath(str(job)).name
     output = PurePath(str(job.get("output") or ""))
@@ -164,8 +148,8 @@ def release_name(job: object) -> str:
 def read_job(job: Any) -> Job:
     """The job that a rendered ``job`` argument describes.
 
-    From here on Airflow says how its locations are reached, and which may be. Raises JobError when
-    it makes no sense, or names what this Airflow does not allow.
+    From here on this process reaches locations as Airflow's settings and connections say. Raises
+    JobError if the job is invalid or names a location that this Airflow does not allow.
     """
     from mondrian_ops import storage
     from mondrian_ops.hooks.settings import use_settings
@@ -187,20 +171,20 @@ def work_of(job: Job, operator: BaseOperator, context: Context) -> str:
 
 
 def made_by(operator: BaseOperator, context: Context) -> str:
-    """Who makes the releases of a group: ``DAG_ID``, or ``DAG_ID/GROUP``; the same in every run."""
+    """The maker of a group's releases: ``DAG_ID`` or ``DAG_ID/GROUP``, the same in every run."""
     group = _group_of(operator)
     return f"{context['dag_run'].dag_id}/{group}" if group else str(context["dag_run"].dag_id)
 
 
 def announce_work(context: Context, work: str) -> None:
-    """Tell the tasks that follow where working files are going to be."""
+    """Tell the tasks that follow where the working files will be, before there are any."""
     context["ti"].xcom_push(key=_WORK, value=work)
 
 
 def announced_works(operator: BaseOperator, context: Context) -> set[str]:
-    """Where the tasks before this one said that working files of the run would be.
+    """The working directories that the tasks before this one have announced.
 
-    Anybody who may write an XCom can name a directory; those of other names are left out.
+    Anybody who may write an XCom can name a directory: those of other runs are left out.
     """
     from mondrian_ops import storage
 
@@ -211,7 +195,7 @@ def announced_works(operator: BaseOperator, context: Context) -> set[str]:
 
 
 def _run_of(operator: BaseOperator, context: Context) -> str:
-    """What tells the working files of a group's run from those of others."""
+    """The name by which a group's run has working files of its own."""
     run = context["dag_run"]
     return f"{run.dag_id}/{run.run_id}/{_group_of(operator)}"
 
@@ -221,11 +205,17 @@ def _group_of(operator: BaseOperator) -> str:
     return str(operator.task_id).rpartition(".")[0]
 
 
-def number_of(name: str, value: object) -> float | None:
-    """The number that an option was given, or its text; None where it was left empty.
+def check_is_mapped(name: str, value: object, task: str) -> None:
+    """Raise JobError if a mapped task's argument is not one value of those ``task`` returned."""
+    if not isinstance(value, Mapping):
+        raise JobError(
+            f"{name}: must be one {name} of the {task} task, not {type(value).__name__}; "
+            "map this task over its output"
+        )
 
-    Raises JobError.
-    """
+
+def number_of(name: str, value: object) -> float | None:
+    """The value of a numeric option, which may be text; None if it is empty. Raises JobError."""
     if value is None or value == "":
         return None
     number = as_number(value)
@@ -235,7 +225,7 @@ def number_of(name: str, value: object) -> float | None:
 
 
 def whole_of(name: str, value: object) -> int | None:
-    """The same for a whole number."""
+    """The same as :func:`number_of`, for a whole number."""
     number = number_of(name, value)
     if number is None:
         return None

@@ -1,4 +1,4 @@
-"""Whatever happened: no working file stays behind."""
+"""Remove the working files of a run, whether it succeeded or not."""
 
 from __future__ import annotations
 
@@ -20,47 +20,49 @@ __all__ = ["CleanUpOperator"]
 
 
 class CleanUpOperator(MondrianOperator):
-    """Remove the working files of a run; made to be a teardown of the three phases.
+    """Remove the working files of a run; meant to be the teardown of the three phases.
 
-    ``job`` may also be a list of jobs. Working files are where the tasks before this one have said,
-    and where the jobs say now: a job's file may have changed, or be gone. A release that was asked
-    about, but is neither published nor discarded, is recorded as failed.
+    ``job`` may also be a list of jobs. A job's file may have changed or be gone by now, so the task
+    looks where the tasks before it have announced working files, too. A release that waits for an
+    approval, and is neither published nor discarded, is recorded as failed.
 
-    Where nothing may be written any more nothing is removed, and the task fails for good.
+    The task removes nothing where jobs may no longer write; it fails for good then.
     """
 
     def execute(self, context: Context) -> None:
-        """Remove the working files that are still there; AirflowFailException: some may stay."""
-        from mondrian_ops import storage  # not the pipeline: cutting takes a second to import
+        """Remove the working files; AirflowFailException if some are out of reach."""
+        from mondrian_ops import storage  # the pipeline would take a second to import
         from mondrian_ops.hooks.settings import use_settings
 
         use_settings()
         works = announced_works(self, context) | self._works_now(context)
-        ours = {work for work in works if storage.may_write(work)}
-        for work in sorted(ours):
+        removable = {work for work in works if storage.may_write(work)}
+        for work in sorted(removable):
             self._conclude(work, context)
             storage.WorkDir(work).remove()
-        if works > ours:
-            raise _out_of_reach(works - ours)
+        if works > removable:
+            raise _out_of_reach(works - removable)
 
     def _works_now(self, context: Context) -> set[str]:
-        """Where the working files are by what the jobs say now."""
+        """The working directories by the jobs as they are now."""
         works = set()
-        for given in _each(self.job):
+        for given in _as_list(self.job):
             try:
                 works.add(work_of(read_job(given), self, context))
             except MondrianOpsError:
-                self.log.info("a job that cannot be read does not say where its working files are")
+                self.log.info(
+                    "a job cannot be read: its working files are where its tasks announced them"
+                )
         return works
 
     def _conclude(self, work: str, context: Context) -> None:
-        """Say of a release that was asked about, and is not published, that it never will be."""
+        """Record a release that waits for an approval, and is not published, as failed."""
         from mondrian_ops import storage
 
         parked = approval.Parked.left_in(work)
         if parked is None or not _is_staged(work):
             return
-        job = storage.load_job(parked.job)  # allowed as it was; its input may not be any more
+        job = storage.load_job(parked.job)  # its input need not be allowed any more
         if storage.published(str(job.output), parked.token):
             return
         report = approval.staged_report(work)
@@ -71,11 +73,11 @@ class CleanUpOperator(MondrianOperator):
         count_release(context, job, "failed")
 
     def on_kill(self) -> None:
-        """Carry on: removing takes no longer than being told to stop."""
+        """Carry on: the removal takes a moment."""
 
 
 def _is_staged(work: str) -> bool:
-    """Whether there are files of a release, which its publication would have moved."""
+    """Whether the working files hold a release; publication would have moved it away."""
     from mondrian_ops import storage
 
     try:
@@ -89,13 +91,13 @@ def _out_of_reach(works: Iterable[str]) -> AirflowFailException:
 
     places = ", ".join(storage.shown(work) for work in sorted(works))
     return AirflowFailException(
-        f"{places}: working files, with rows as they were read, may have stayed behind, for jobs "
-        "may not write there any more; remove them by hand, or have an administrator add the "
-        "location to allowed_outputs again and clear this task"
+        f"{places}: working files with original rows may remain there, because jobs may no longer "
+        "write there; remove them by hand, or have an administrator add the location to "
+        "allowed_outputs again and clear this task"
     )
 
 
-def _each(job: Any) -> Iterable[Any]:
-    if job is None:  # the task that was to describe it failed
+def _as_list(job: Any) -> Iterable[Any]:
+    if job is None:  # the upstream task that returns the job failed
         return ()
     return [job] if isinstance(job, Mapping | str) else job

@@ -1,15 +1,15 @@
-"""The frontier: draw what is measured, measure each point of the grid, gather them."""
+"""The frontier of loss and risk: draw a sample, measure each point of the grid, gather them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mondrian_ops.core.errors import JobError
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
+    check_is_mapped,
     final_errors,
     number_of,
     read_job,
@@ -18,6 +18,7 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.partition import check_map_length
 from mondrian_ops.operators.report_archiving import record_frontier
+from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -26,14 +27,14 @@ __all__ = ["FrontierOperator", "FrontierPointOperator", "FrontierSampleOperator"
 
 
 class FrontierSampleOperator(MondrianOperator):
-    """Draw the rows that a grid of k and l is measured on; returns the points to map over.
+    """Draw the rows on which a grid of k and l is measured; return the points to map over.
 
     Working files hold the drawn rows until :class:`CleanUpOperator` removes them.
 
-    :param k: the values of k, numbers or their texts (templated).
-    :param l: the values of l; 1 asks for no diversity (templated).
+    :param k: the values of k, as numbers or text (templated).
+    :param l: the values of l; 1 requires no diversity (templated).
     :param rows: about how many rows to measure; by default 200,000 (templated).
-    :param sample: the share of the rows to measure, instead (templated).
+    :param sample: the share of the rows to measure, in place of their number (templated).
     """
 
     template_fields: Sequence[str] = ("job", "k", "l", "rows", "sample")
@@ -54,7 +55,7 @@ class FrontierSampleOperator(MondrianOperator):
         self.sample = sample
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Draw, where not all rows are measured; every point carries what was drawn."""
+        """Draw the sample, unless all rows are measured; every point carries its description."""
         import_lean()
         from mondrian_ops.pipeline import frontier
 
@@ -70,14 +71,16 @@ class FrontierSampleOperator(MondrianOperator):
                 work=work,
                 rows=whole_of("rows", self.rows),
                 rate=number_of("sample", self.sample),
-                progress=self.log_progress(),
+                progress=Lines(self.log.info),
             )
         self.log.info("%d points on %d of %d rows", len(grid), drawn.measured, drawn.rows)
         return [{**point, "drawn": drawn.to_dict()} for point in grid]
 
 
 class FrontierPointOperator(MondrianOperator):
-    """Measure one point of the grid; made to be mapped. Returns its figures, or why there are none.
+    """Measure one point of the grid; meant to be mapped.
+
+    Returns its figures, or the reason why no release can be made.
 
     :param point: one of the points that :class:`FrontierSampleOperator` returned (templated).
     """
@@ -92,35 +95,31 @@ class FrontierPointOperator(MondrianOperator):
 
     @property
     def point_name(self) -> str:
-        """The point's k and l, as the grid has room for."""
+        """The point's k and l, as Airflow's grid shows them."""
         return f"k = {self.point['k']}, l = {self.point['l'] or 1}"
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Anonymize, measure, throw away."""
+        """Anonymize the sample and measure the result, which is not kept."""
         import_lean()
         from mondrian_ops.engines.handover import Sample
         from mondrian_ops.pipeline import frontier
 
         with final_errors():
-            if not isinstance(self.point, Mapping):
-                raise JobError(
-                    f"point: must be one point of the sample task, not "
-                    f"{type(self.point).__name__}; map this task over its output"
-                )
+            check_is_mapped("point", self.point, "sample")
             point = dict(self.point)
             drawn = Sample.from_dict(point.pop("drawn"))
-            figures = frontier.measure(read_job(self.job), point, drawn, self.log_progress())
+            figures = frontier.measure(read_job(self.job), point, drawn, Lines(self.log.info))
         self.log.info("%s: %s", self.point_name, figures.get("reason", "measured"))
         return figures
 
 
 class FrontierOperator(MondrianOperator):
-    """Gather the points and write table, CSV, picture and page.
+    """Gather the points and write them as CSV, as a picture (SVG) and as a page (HTML).
 
     :param sample: what :class:`FrontierSampleOperator` returned (templated).
     :param points: what the :class:`FrontierPointOperator` tasks returned (templated).
-    :param folder: the directory to write to (templated); by default that of the job's release with
-        ``_frontier`` after its name.
+    :param folder: the directory to write to (templated); by default the job's output with
+        ``_frontier`` appended.
     """
 
     template_fields: Sequence[str] = ("job", "sample", "points", "folder")
@@ -134,7 +133,7 @@ class FrontierOperator(MondrianOperator):
         self.folder = folder
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Write the files; returns where they are, and how many points can be had."""
+        """Write the files; return their paths and the number of attainable points."""
         from mondrian_ops import storage
         from mondrian_ops.engines.handover import Sample
         from mondrian_ops.pipeline import frontier
@@ -157,7 +156,7 @@ class FrontierOperator(MondrianOperator):
 
 
 def _numbers(name: str, values: object) -> list[float]:
-    """The numbers of a list, or of a text that separates them by commas; blanks are left out."""
+    """The numbers of a list or of a comma-separated text; blank items are left out."""
     if isinstance(values, str):
         values = values.split(",")
     if not isinstance(values, Iterable):

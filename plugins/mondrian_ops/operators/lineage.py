@@ -1,6 +1,7 @@
-"""A release as OpenLineage tells it to a catalogue: what each column was, and what became of it.
+"""The lineage of a release for OpenLineage: its columns, their sources and their treatment.
 
-Imports the OpenLineage client: only what the OpenLineage provider calls imports this module.
+This module needs the OpenLineage client. Only a method that the OpenLineage provider calls imports
+it.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _PRIVACY = ("k", "entity_id", "l", "diversity", "c", "missing_sensitive", "t", "
 
 @attr.define(kw_only=True)
 class AnonymizationDatasetFacet(DatasetFacet):
-    """How a dataset was anonymized, and how well.
+    """How a dataset was anonymized, and its loss and risk.
 
-    ``privacyModel`` is what was asked for, ``achieved`` what the files as written satisfy.
+    ``privacyModel`` holds the job's requirements, ``achieved`` what the files as written satisfy.
     ``columns`` are the source's, by role.
     """
 
@@ -50,7 +51,7 @@ class AnonymizationDatasetFacet(DatasetFacet):
 
 @attr.define
 class _Column:
-    """A published column: the one it was made of, its role there, and what was done to it."""
+    """A published column: its source column, that column's role, and its treatment."""
 
     name: str
     source: str
@@ -70,13 +71,13 @@ def lineage_of(report: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
             "schema": schema_dataset.SchemaDatasetFacet(
                 fields=[
                     schema_dataset.SchemaDatasetFacetFields(
-                        name=each.name, description=f"{each.role}, {each.treatment}"
+                        name=column.name, description=f"{column.role}, {column.treatment}"
                     )
-                    for each in columns
+                    for column in columns
                 ]
             ),
             "columnLineage": _column_lineage(columns, source),
-            "tags": _tags([(each.name, each.role) for each in columns], "published"),
+            "tags": _tags([(column.name, column.role) for column in columns], "published"),
             FACET: _anonymization(report),
         },
         outputFacets={
@@ -92,7 +93,7 @@ def lineage_of(report: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
 
 
 def _dataset_name(location: str) -> tuple[str, str]:
-    """Namespace and name, as OpenLineage names what lies on a store."""
+    """Namespace and name, as OpenLineage's naming rules give them for a location."""
     if is_local(location):
         return "file", os.path.abspath(local_path(location))
     namespace, path = remote_parts(location)

@@ -1,8 +1,8 @@
-"""What a release is like, as Airflow's own metrics: StatsD, Datadog or OpenTelemetry.
+"""The figures of a release as Airflow metrics: StatsD, Datadog or OpenTelemetry.
 
-Each figure has a name of its own with the DAG, the task and the dataset as tags. A StatsD server
-knows no tags, so that there, as with Airflow's metrics, the name that holds them is sent too unless
-``[metrics] legacy_names_on`` is switched off.
+Each figure has one name, and the DAG, the task and the dataset as tags. StatsD has no tags: as
+Airflow does with its own metrics, each figure is also sent under a name that contains them, unless
+``[metrics] legacy_names_on`` is off.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IN_NAMES = ("dag_id", "dataset")
 
 
 def count_release(context: Context, job: Job, state: str) -> None:
-    """Count a release by what became of it."""
+    """Count a release by its state."""
     from airflow.sdk.observability import stats
 
     tags = _tags(context, job)
@@ -36,7 +36,7 @@ def count_release(context: Context, job: Job, state: str) -> None:
 
 
 def send_figures(context: Context, job: Job, report: Mapping[str, Any]) -> None:
-    """Send what was measured of a release."""
+    """Send the figures of a release."""
     from airflow.sdk.observability import stats
 
     tags = _tags(context, job)
@@ -71,15 +71,15 @@ def _tags(context: Context, job: Job) -> dict[str, str]:
 
 
 def _dataset(job: Job) -> str:
-    """The name of what is released again and again: of the output, but no date."""
+    """The name of the dataset that is released again and again: the output's, without its date."""
     parts = [part for part in re.split(r"[/\\]", dataset_name(str(job.output))) if part]
     named = [part.replace("*", "").strip("-_. ") for part in parts]
-    # Of `day=2025-06-01` only the key is left, which is no name either.
+    # `day=2025-06-01` leaves `day=`, which is no name.
     return ([part for part in named if part and not part.endswith("=")] or parts)[-1]
 
 
 def _prefix(tags: Mapping[str, str]) -> str:
-    return ".".join(["mondrian_ops", *(tags[each].replace(".", "__") for each in _IN_NAMES)])
+    return ".".join(["mondrian_ops", *(tags[name].replace(".", "__") for name in _IN_NAMES)])
 
 
 def _names_hold_tags() -> bool:

@@ -1,4 +1,4 @@
-"""Saying what became of a release that is not published: to a metric, and to notifiers."""
+"""Tell metrics and notifiers about a release that is not published."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseNotifier
 
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.operators.links import release_url
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.report_archiving import refusal_recorded
+from mondrian_ops.operators.report_archiving import record, release_url
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,10 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class Notifiers:
-    """The notifiers of one occasion.
+    """The notifiers of one event.
 
-    A stable ``repr`` keeps Airflow, which writes the arguments of mapped tasks down as text, from
-    recording a new version of the DAG.
+    Airflow stores the arguments of mapped tasks as text; a stable ``repr`` keeps it from recording
+    a new version of the DAG.
     """
 
     def __init__(self, notifiers: Sequence[BaseNotifier]) -> None:
@@ -38,26 +37,25 @@ class Notifiers:
 
     @classmethod
     def of(cls, notifiers: OneOrMore | Notifiers) -> Notifiers:
-        """One notifier, several or none."""
+        """From one notifier, several or none."""
         if isinstance(notifiers, Notifiers):
             return notifiers
         return cls(notifiers if isinstance(notifiers, Sequence) else [notifiers])
 
     def __repr__(self) -> str:
-        return f"Notifiers({', '.join(type(each).__name__ for each in self._notifiers)})"
+        return f"Notifiers({', '.join(type(notifier).__name__ for notifier in self._notifiers)})"
 
     def __call__(self, context: Context, release: Mapping[str, str]) -> None:
-        """Call each with ``release`` in its context; one that fails is a warning in the log."""
+        """Call each notifier with ``release`` in its context; a failure is a warning in the log."""
         for notifier in self._notifiers:
             try:
                 notifier({**context, "release": release})
-            except Exception as error:
-                # What became of the release stands, whoever hears of it.
+            except Exception as error:  # it must not change what became of the release
                 _log.warning("%s could not be sent: %s", type(notifier).__name__, error)
 
 
 def notify(notifiers: Notifiers, context: Context, job: Job, state: str, reason: str) -> None:
-    """Count the release, and call the notifiers with it."""
+    """Count the release and call its notifiers."""
     from mondrian_ops import storage
 
     count_release(context, job, state)
@@ -72,10 +70,10 @@ def notify(notifiers: Notifiers, context: Context, job: Job, state: str, reason:
 
 @contextmanager
 def refusal_notified(notifiers: Notifiers, context: Context, job: Job) -> Iterator[None]:
-    """Record and notify that the release is refused when the block ends with a PrivacyError."""
+    """Record and notify a refusal if the block ends with a PrivacyError."""
     try:
-        with refusal_recorded(context, job):
-            yield
+        yield
     except PrivacyError as error:
+        record(context, job, "refused", getattr(error, "report", None), str(error))
         notify(notifiers, context, job, "refused", str(error))
         raise

@@ -1,12 +1,13 @@
-"""Phase one: from a sample of the data to the conditions of its fragments."""
+"""Phase one: plan fragments on a sample, count the real rows, merge what is too small."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import conf
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.errors import InputError, JobError, MondrianOpsError
 from mondrian_ops.engines.threads import available_cores
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
@@ -15,9 +16,11 @@ from mondrian_ops.operators.base import (
     final_errors,
     made_by,
     read_job,
+    release_name,
     work_of,
 )
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
+from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -25,19 +28,19 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Fragment, Part
 
-__all__ = ["PartitionOperator", "check_map_length"]
+__all__ = ["GatherFragmentsOperator", "PartitionOperator", "check_map_length"]
 
 
 class PartitionOperator(MondrianOperator):
-    """Cut the data set into fragments that can each stand alone; returns one dict per fragment.
+    """Divide the dataset into fragments that can each be anonymized alone; return a dict for each.
 
     The same data and job give the same fragments, so a retry or a rerun maps to the same tasks.
 
     :param on_refusal: notifiers to call when no release of the data can be made; see
         :mod:`mondrian_ops.notifications`.
-    :param map_first_phase: leave the first phase of a recoding (two-phase top-down specialization)
-        to :class:`SpecializePartOperator` tasks. Returns one dict per part of it then, none where
-        the job has no such phase or Spark does it, and :class:`RecodeOperator` the fragments.
+    :param map_first_phase: leave the first phase of two-phase top-down specialization to
+        :class:`SpecializePartOperator` tasks. This task then returns one dict per part, or none if
+        the job has no such phase or Spark runs it; :class:`RecodeOperator` returns the fragments.
     """
 
     _work: str | None = None
@@ -50,7 +53,7 @@ class PartitionOperator(MondrianOperator):
         self.map_first_phase = map_first_phase
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Profile, sample, plan, count, merge and, where it pays, scatter; recode if asked."""
+        """Profile the source, plan on a sample, count, merge; scatter the rows where it pays."""
         with final_errors():
             job = read_job(self.job)
             check_fragments(job)
@@ -61,10 +64,10 @@ class PartitionOperator(MondrianOperator):
                 fragments = self._fragments(job, bool(parts), context)
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))
-        return [each.to_dict() for each in (parts if self.map_first_phase else fragments)]
+        return [item.to_dict() for item in (parts if self.map_first_phase else fragments)]
 
     def _parts(self, job: Job, work: str) -> list[Part]:
-        """The parts of a first phase that other tasks are mapped over."""
+        """The parts of a first phase that is left to mapped tasks."""
         if not self.map_first_phase:
             return []
         from mondrian_ops import pipeline
@@ -79,7 +82,7 @@ class PartitionOperator(MondrianOperator):
 
         options: dict[str, Any] = {
             "work": self._work,
-            "progress": self.log_progress(),
+            "progress": Lines(self.log.info),
             "made_by": made_by(self, context),
             "slots": slots_of(job, context),
         }
@@ -87,7 +90,7 @@ class PartitionOperator(MondrianOperator):
             return pipeline.partition(job, engine=engine, recode=not first_phase_mapped, **options)
 
     def _check_number(self, fragments: list[Fragment]) -> None:
-        """Refuse more fragments than this Airflow maps: `max_rows` can make many."""
+        """Raise JobError for more fragments than Airflow maps: ``max_rows`` can make many."""
         from mondrian_ops import storage
 
         try:
@@ -97,7 +100,7 @@ class PartitionOperator(MondrianOperator):
             raise
 
     def on_kill(self) -> None:
-        """Remove the working files: a retry begins anew."""
+        """Stop, and remove the working files: a retry starts from the beginning."""
         from mondrian_ops import storage
 
         try:
@@ -107,26 +110,68 @@ class PartitionOperator(MondrianOperator):
                 storage.WorkDir(self._work).give_up()
 
 
-def check_fragments(job: Job) -> None:
-    """Refuse more fragments than this Airflow maps, before any work is done.
+class GatherFragmentsOperator(MondrianOperator):
+    """Return the fragments of several jobs as one list, each with its job under ``job``.
 
-    Raises JobError.
+    :param job: the list of jobs that the partition task is mapped over (templated).
+    :param partitions: what those :class:`PartitionOperator` tasks returned (templated). A job whose
+        task failed is missing, so positions do not tell whose a fragment is: its working
+        directory does.
     """
+
+    template_fields: Sequence[str] = ("job", "partitions")
+
+    def __init__(self, *, partitions: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.partitions = partitions
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Pair each fragment with its job; AirflowFailException if there are no fragments.
+
+        A task mapped over nothing would be skipped with all that follows, and the run a success.
+        """
+        jobs = self._by_working_directory(context)
+        with final_errors():
+            gathered = [
+                {**fragment, "job": jobs[fragment["work"]]}
+                for fragments in self.partitions[:]
+                for fragment in fragments
+            ]
+            if not gathered:
+                raise InputError(
+                    f"none of {len(self.job)} dataset(s) was partitioned; see the log of each "
+                    "partition task for the reason"
+                )
+            check_map_length(len(gathered), "fragments of all datasets together")
+        return gathered
+
+    def _by_working_directory(self, context: Context) -> dict[str, Any]:
+        jobs = {}
+        for job in self.job:
+            try:
+                jobs[work_of(read_job(job), self, context)] = job
+            except MondrianOpsError:
+                self.log.info("%s has no fragments: its job cannot be read", release_name(job))
+        return jobs
+
+
+def check_fragments(job: Job) -> None:
+    """Raise JobError, before any work is done, for more fragments than this Airflow maps."""
     fragments = job.partitioning.fragments
     if fragments != "auto" and not _in_one_task(job):
         check_map_length(fragments, "partitioning.fragments")
 
 
 def slots_of(job: Job, context: Context) -> int | None:
-    """How many fragments this Airflow anonymizes at once; None where Spark has them in one task.
+    """How many fragments this Airflow anonymizes at once; None if Spark runs all in one task.
 
-    As far as a task can know: by the settings of Airflow and the DAG and, where the executor is the
-    local one, the cores of this machine. Pools, and how many workers there are, it does not know.
+    The settings of Airflow and of the DAG limit it and, with the LocalExecutor, this machine's
+    cores. A task does not know the pools, nor the number of workers.
     """
     if _in_one_task(job):
         return None
     slots = [context["dag"].max_active_tasks, _max_map_length()]
-    slots += filter(None, [conf.getint("core", "parallelism", fallback=0)])  # 0: as many as come
+    slots += filter(None, [conf.getint("core", "parallelism", fallback=0)])  # 0: unlimited
     executor = conf.get("core", "executor", fallback="").rpartition(".")[2]
     if executor == "LocalExecutor" and job.engine == "local":
         slots.append(available_cores())
@@ -142,8 +187,8 @@ def check_map_length(length: int, what: str) -> None:
     limit = _max_map_length()
     if length > limit:
         raise JobError(
-            f"{what}: {length} mapped tasks are more than [core] max_map_length of this Airflow, "
-            f"{limit}; ask for fewer or raise the limit"
+            f"{what}: {length} mapped tasks are more than Airflow's [core] max_map_length allows, "
+            f"{limit}; ask for fewer tasks or raise it"
         )
 
 
@@ -152,7 +197,7 @@ def _max_map_length() -> int:
 
 
 def _sizes(fragments: list[Fragment]) -> tuple[int, str]:
-    """How many fragments there are, and how large; one value may stand for all."""
+    """The number of fragments and their sizes, for the log; one dict may describe them all."""
     rows = [fragment.rows for fragment in fragments]
     number = sum(fragment.fragments or 1 for fragment in fragments)
     if number > len(rows) or not rows:

@@ -1,4 +1,4 @@
-"""What the operators leave in the archive of reports, for the pages inside Airflow."""
+"""The operators' entries in the archive of reports, which the pages inside Airflow show."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from mondrian_ops.core.errors import PrivacyError
+from airflow.sdk import conf
+
 from mondrian_ops.hooks import settings
+from mondrian_ops.links import release_path
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -18,18 +21,38 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.storage import Archive
 
-__all__ = ["record", "record_frontier", "refusal_recorded", "release_id"]
+__all__ = ["record", "record_frontier", "release_id", "release_url"]
 
 _log = logging.getLogger(__name__)
 
 
 def release_id(dag_id: str, run_id: str, group: str, map_index: int) -> str:
-    """What the archive calls the release of a task group in a run; ``map_index`` of ``wrap_up``.
+    """The archive's id of the release of a task group in a run; ``map_index`` is ``wrap_up``'s.
 
-    Every try of every task of the group gets the same id, and nobody can compute it who cannot read
-    the archive. Raises StorageError or OSError where the archive's key cannot be read.
+    Every try of every task of the group gets the same id, and only those who can read the archive
+    can compute it. Raises StorageError or OSError if the archive's key cannot be read.
     """
     return _archive().id_of(dag_id, run_id, group, map_index)
+
+
+def release_url(context: Context) -> str:
+    """The address of the page of this task's release; only a path if Airflow's host is not set.
+
+    Empty, with a warning in the task's log, if the archive of reports cannot be read: without it
+    there is no page.
+    """
+    try:
+        entry = _id_in(context)
+    except Exception as error:
+        _log.warning(
+            "the release has no link, because the archive of reports cannot be read: %s: %s",
+            type(error).__name__,
+            error,
+        )
+        return ""
+    base = urlsplit(conf.get("api", "base_url", fallback="") or "")
+    path = release_path(entry, base.path.rstrip("/"))
+    return f"{base.scheme}://{base.netloc}{path}" if base.netloc else path
 
 
 def record(
@@ -40,18 +63,19 @@ def record(
     reason: str | None = None,
     map_index: int | None = None,
 ) -> None:
-    """Keep what became of a release, with its report where there is one.
+    """Record the state of a release in the archive, with its report if there is one.
 
-    :param state: published, refused, waiting, rejected, expired or failed; replaces what was kept
-        of this release before, but for one that was published: that still stands.
-    :param reason: why it was not published; names no person's value.
+    The record replaces an earlier one of this release, unless that says published.
+
+    :param state: published, refused, waiting, rejected, expired or failed.
+    :param reason: why it was not published; holds no person's value.
     :param map_index: that of the release's ``wrap_up``, for a task that is not mapped with it.
 
-    What cannot be kept is a warning in the task's log: the release is none the worse.
+    A failure to record is only a warning in the task's log.
     """
     from mondrian_ops import report as reports
 
-    with _no_more_than_warned():
+    with _failure_as_warning():
         outcome: dict[str, Any] = {"state": state, "reason": reason}
         files = {}
         if report is not None:
@@ -65,48 +89,37 @@ def record(
 
 
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:
-    """Keep a frontier of the job's input, as :func:`record` keeps a release."""
+    """Record a frontier of the job's input, as :func:`record` does with a release."""
     from mondrian_ops import report as reports
 
-    with _no_more_than_warned():
+    with _failure_as_warning():
         entry = {**_entry(context, job), "state": "frontier", "reason": None}
         content = json.dumps(frontier, allow_nan=False).encode()
         _archive().keep(entry, {reports.FRONTIER_NAME: content})
 
 
 def _put_aside(archive: Archive, entry_id: str) -> None:
-    """Keep what a run has published as an entry of its own, once it was cleared and does not
-    publish it again."""
+    """Give the published release of a cleared run an entry of its own: it is still there."""
     from mondrian_ops import report as reports
 
     try:
         archive.file(entry_id, reports.JSON_NAME)
-    except FileNotFoundError:  # as nearly always: nothing was published, nor measured
+    except FileNotFoundError:  # the usual case: the run has not published
         return
-    for each in archive.entries():
-        if each["id"] == entry_id and each.get("state") == "published":
-            other = archive.id_of(entry_id, each["time"])
-            files = {name: archive.file(entry_id, name) for name in each["files"]}
-            archive.keep({**each, "id": other}, files)
+    for entry in archive.entries():
+        if entry["id"] == entry_id and entry.get("state") == "published":
+            other = archive.id_of(entry_id, entry["time"])
+            files = {name: archive.file(entry_id, name) for name in entry["files"]}
+            archive.keep({**entry, "id": other}, files)
 
 
 @contextmanager
-def refusal_recorded(context: Context, job: Job) -> Iterator[None]:
-    """Keep that the release is refused when the block ends with a PrivacyError."""
-    try:
-        yield
-    except PrivacyError as error:
-        record(context, job, "refused", getattr(error, "report", None), str(error))
-        raise
-
-
-@contextmanager
-def _no_more_than_warned() -> Iterator[None]:
+def _failure_as_warning() -> Iterator[None]:
     try:
         yield
     except Exception as error:
         _log.warning(
-            "the archive of reports, which the pages show, was not written: %s: %s",
+            "the archive of reports was not written, so the pages do not show this run: %s: %s",
             type(error).__name__,
             error,
         )
@@ -116,20 +129,19 @@ def _archive() -> Archive:
     from mondrian_ops.hooks.connections import use_connections
     from mondrian_ops.storage import Archive
 
-    use_connections()  # a task that goes on after an answer has read no job yet
+    use_connections()  # a task that resumes after an approval has read no job yet
     return Archive(settings.reports())
 
 
 def _entry(context: Context, job: Job, map_index: int | None = None) -> dict[str, Any]:
-    """What is known of a release before it is made."""
+    """An entry with what is known of a release before it is made."""
     from mondrian_ops import storage
 
     run, instance = context["dag_run"], context["ti"]
-    group = instance.task_id.rpartition(".")[0]
     if map_index is None:
-        map_index = -1 if instance.map_index is None else instance.map_index
+        map_index = _map_index(context)
     return {
-        "id": release_id(run.dag_id, run.run_id, group, map_index),
+        "id": _id_in(context, map_index),
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
         "dataset": storage.shown(str(job.output)),
         "input": storage.shown(str(job.input)),
@@ -143,3 +155,15 @@ def _entry(context: Context, job: Job, map_index: int | None = None) -> dict[str
         "algorithm": job.algorithm,
         "engine": job.engine,
     }
+
+
+def _id_in(context: Context, map_index: int | None = None) -> str:
+    run, instance = context["dag_run"], context["ti"]
+    group = instance.task_id.rpartition(".")[0]
+    index = _map_index(context) if map_index is None else map_index
+    return release_id(run.dag_id, run.run_id, group, index)
+
+
+def _map_index(context: Context) -> int:
+    index = context["ti"].map_index
+    return -1 if index is None else index

@@ -1,4 +1,4 @@
-"""Phase three: check the release as written, report, publish, ask for an approval, or refuse."""
+"""Phase three: check the release as written, then publish it, ask for an approval, or refuse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, AssetAlias
+from airflow.sdk import Asset, AssetAlias, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops.core.errors import StorageError
@@ -20,46 +20,64 @@ from mondrian_ops.operators.base import (
     release_name,
     work_of,
 )
-from mondrian_ops.operators.links import ReleaseLink, release_url
 from mondrian_ops.operators.metrics import count_release, send_figures
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, notify, refusal_notified
-from mondrian_ops.operators.report_archiving import record
+from mondrian_ops.operators.report_archiving import record, release_url
+from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
+    from airflow.sdk.types import TaskInstanceKey
 
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Summary
 
-__all__ = ["WrapUpOperator"]
+__all__ = ["ReleaseLink", "WrapUpOperator"]
+
+
+class ReleaseLink(BaseOperatorLink):
+    """A button that leads from a task to the page of its release.
+
+    Airflow calls it in the task's process when that ends, so the operator knows its URL.
+    """
+
+    @property
+    def name(self) -> str:
+        """The button's label."""
+        return "Release"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The operator's ``release_url``; empty if there is no page."""
+        return getattr(operator, "release_url", "")
 
 
 class WrapUpOperator(MondrianOperator):
     """Verify the files as written and publish them as a whole, or refuse and publish nothing.
 
     A release that needs an approval (``require_approval``, or a limit with ``on_exceeded: ask``)
-    waits between the two, in the state ``awaiting_input``, until somebody approves or rejects it
-    under *Required Actions*; where nobody does in time, it is rejected. A rejected release is
-    discarded: this task and all that follow it are skipped, whatever their trigger rules.
+    waits in the state ``awaiting_input`` until somebody approves or rejects it under *Required
+    Actions*; if nobody does in time, it is rejected. A rejected release is discarded: this task and
+    all tasks that follow it are skipped, whatever their trigger rules.
 
-    Each outlet that is an Asset gets an event that carries the summary; each that is an AssetAlias
-    also gets the release itself as an Asset, which the URI of its output names.
+    Each Asset among the outlets gets an event with the summary; each AssetAlias also gets the
+    release itself as an Asset, whose URI is that of the output.
 
-    :param summaries: what the :class:`AnonymizeFragmentOperator` tasks returned (templated). Those
-        of other releases are passed over.
-    :param stewards: ids of the users who may approve; without any, whoever may answer in Airflow.
+    :param summaries: what the :class:`AnonymizeFragmentOperator` tasks returned (templated); those
+        of other releases are ignored.
+    :param stewards: ids of the users who may approve; by default every user who may answer in
+        Airflow.
     :param on_refusal: notifiers to call when a release is refused, rejected or not approved in
         time; see :mod:`mondrian_ops.notifications`.
-    :param on_waiting: notifiers to call when one waits for an approval.
+    :param on_waiting: notifiers to call when a release waits for an approval.
     """
 
     template_fields: Sequence[str] = ("job", "summaries")
     operator_extra_links = (ReleaseLink(),)
-    inherits_from_skipmixin = True  # what it has skipped stays skipped when it is cleared
+    inherits_from_skipmixin = True  # a task that it has skipped stays so when it is cleared
 
     release_url = ""
-    """Where the release is shown, once there is something to show."""
+    """The page of the release, once there is something to show."""
 
     _report: dict[str, Any] | None = None
 
@@ -79,15 +97,15 @@ class WrapUpOperator(MondrianOperator):
         self.on_waiting = Notifiers.of(on_waiting)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Publish the release, or ask whether to; returns its summary."""
+        """Publish the release, or ask for an approval; return a summary."""
         import_lean()
         from mondrian_ops import pipeline
 
         summaries = self.summaries[:]  # one request for all of them
         with final_errors():
-            decided = approval.earlier(context, {each["work"] for each in summaries})
-        if decided is not None:
-            return self._carry_out(*decided, context, again=True)
+            earlier = approval.earlier_decision(context, {item["work"] for item in summaries})
+        if earlier is not None:
+            return self._carry_out(*earlier, context, again=True)
         with final_errors():
             job = read_job(self.job)
             work = work_of(job, self, context)
@@ -102,10 +120,10 @@ class WrapUpOperator(MondrianOperator):
     def _published(
         self, job: Job, work: str, summaries: list[Summary], context: Context
     ) -> dict[str, Any]:
-        """The report of the release once it is published; one that needs approval ends the task."""
+        """Check and publish; return the report. A release that needs approval ends the task."""
         from mondrian_ops import pipeline
 
-        checked = pipeline.check(job, work=work, summaries=summaries, progress=self.log_progress())
+        checked = pipeline.check(job, work=work, summaries=summaries, progress=Lines(self.log.info))
         if pipeline.asks(job, checked.report):
             parked = approval.Parked.of(job, work, checked.seal, context)
             self._ask(job, parked, checked.report, context)
@@ -113,11 +131,12 @@ class WrapUpOperator(MondrianOperator):
         return pipeline.publish(job, work=work)
 
     def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[Summary]:
-        own = [each for summary in summaries if summary["work"] == work for each in _each(summary)]
+        """The summaries of this release's fragments."""
+        own = [part for item in summaries if item["work"] == work for part in _parts_of(item)]
         if not own:
             raise StorageError(
-                f"{release_name(self.job)}: no fragment of it was anonymized; the log of its "
-                "partition or anonymize_fragment task tells why"
+                f"{release_name(self.job)}: no fragment of it was anonymized; see the log of its "
+                "partition or anonymize_fragment task for the reason"
             )
         return own
 
@@ -127,7 +146,7 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops import pipeline, storage
         from mondrian_ops.report import render_markdown, render_text
 
-        # Nobody needs the raw rows any more, and nobody knows how long the answer takes.
+        # No task needs the original rows any more, and the answer may take days.
         storage.WorkDir(parked.work).remove_fragments()
         parked.leave()
         reason = "; ".join(pipeline.exceeded(job, report).values())
@@ -146,7 +165,7 @@ class WrapUpOperator(MondrianOperator):
     def decided(
         self, context: Context, parked: Mapping[str, Any], event: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Publish or discard the release that waited; ``event`` is Airflow's answer."""
+        """Publish or discard the release that waited; ``event`` holds the steward's answer."""
         release, decision = approval.Parked(**parked), approval.Decision.of(event)
         approval.remember(context, release, decision)
         return self._carry_out(release, decision, context)
@@ -158,15 +177,14 @@ class WrapUpOperator(MondrianOperator):
         context: Context,
         again: bool = False,
     ) -> dict[str, Any]:
-        """Do as was decided; ``again`` where an earlier try may have done some of it."""
+        """Publish or discard; ``again`` if an earlier try may have done some of it."""
         from mondrian_ops import pipeline
 
         self.release_url = release_url(context)
         if not decision.approved:
             approval.skip_followers(self, context)
-            if (
-                parked.current_token is not None or not again
-            ):  # removing it was the last that was done
+            # The removal of the working files is the last step of discarding.
+            if parked.current_token is not None or not again:
                 self._discard(parked, decision, context)
             raise AirflowSkipException(_discarded(decision))
         with final_errors():
@@ -183,7 +201,7 @@ class WrapUpOperator(MondrianOperator):
     def _discard(
         self, parked: approval.Parked, decision: approval.Decision, context: Context
     ) -> None:
-        """Say that the release is discarded, and then remove it."""
+        """Record and notify that the release is discarded, and then remove it."""
         from mondrian_ops import pipeline
 
         reason = _discarded(decision)
@@ -198,7 +216,7 @@ class WrapUpOperator(MondrianOperator):
         pipeline.discard(parked.work)
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Say everywhere that the release is published; returns its summary."""
+        """Log, record, measure and announce the published release; return a summary."""
         from mondrian_ops import storage
         from mondrian_ops.report import render_text
 
@@ -223,7 +241,7 @@ class WrapUpOperator(MondrianOperator):
     def get_openlineage_facets_on_complete(
         self, task_instance: Any
     ) -> OperatorLineage[Any, Any] | None:
-        """What the release was made of, for the OpenLineage provider, where there is one."""
+        """The lineage of the release; called by the OpenLineage provider, if it is installed."""
         if self._report is None:  # nothing was published
             return None
         from mondrian_ops.operators.lineage import lineage_of
@@ -235,14 +253,15 @@ def _discarded(decision: approval.Decision) -> str:
     return f"{decision}: the release is discarded, nothing is published"
 
 
-def _each(summary: dict[str, Any]) -> list[Summary]:
-    """The fragments' summaries that a task returned, or left among the working files."""
+def _parts_of(summary: dict[str, Any]) -> list[Summary]:
+    """The summaries that a task returned, or wrote to the working files."""
     from mondrian_ops import storage
     from mondrian_ops.engines.handover import Summary
 
-    left = "summaries" in summary
-    summaries = storage.WorkDir(summary["work"]).read_json(SUMMARIES) if left else [summary]
-    return [Summary.from_dict(each) for each in summaries]
+    if "summaries" not in summary:
+        return [Summary.from_dict(summary)]
+    summaries = storage.WorkDir(summary["work"]).read_json(SUMMARIES)
+    return [Summary.from_dict(item) for item in summaries]
 
 
 def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from local_airflow import CHECKOUT
@@ -81,12 +80,7 @@ class Hdfs:
         self.call("SETPERMISSION", "/", method="PUT", permission="777")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stop()
 
     def url(self, path: str) -> str:

@@ -10,7 +10,6 @@ import urllib.request
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psutil
@@ -120,12 +119,7 @@ class SparkCluster:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stop()
 
     def restart_worker(self, number: int) -> None:

@@ -118,7 +118,7 @@ def test_a_question_to_other_stewards_is_not_asked(context, asked):
     """Airflow leaves the question with those whom it was put to first."""
     approval.ask(context, subject="s", body="b", stewards=["ada"])
     approval.ask(context, subject="s", body="b", stewards=["ada"])
-    with pytest.raises(ApprovalError, match="who may approve it"):
+    with pytest.raises(ApprovalError, match="its stewards have changed"):
         approval.ask(context, subject="s", body="b", stewards=["grace"])
     assert len(asked) == 2
 
@@ -150,23 +150,23 @@ def waiting(context, tmp_path):
 @pytest.mark.parametrize("decision", [APPROVED, REJECTED])
 def test_a_decision_is_remembered_for_the_same_working_files(context, waiting, decision):
     work, parked = waiting
-    assert approval.earlier(context, {work.root}) is None
+    assert approval.earlier_decision(context, {work.root}) is None
     approval.remember(context, parked, decision)
-    assert approval.earlier(context, {work.root}) == (parked, decision)
-    assert approval.earlier(context, {"/another/work"}) is None
+    assert approval.earlier_decision(context, {work.root}) == (parked, decision)
+    assert approval.earlier_decision(context, {"/another/work"}) is None
     work.create()
-    assert approval.earlier(context, {work.root}) is None
+    assert approval.earlier_decision(context, {work.root}) is None
 
 
 def test_a_denial_stands_when_it_was_carried_out_and_an_approval_does_not(context, waiting):
     work, parked = waiting
     work.remove()
     approval.remember(context, parked, REJECTED)
-    assert approval.earlier(context, {work.root}) == (parked, REJECTED)
+    assert approval.earlier_decision(context, {work.root}) == (parked, REJECTED)
     # The run was cleared, and its job now has another output.
-    assert approval.earlier(context, {"/another/work"}) is None
+    assert approval.earlier_decision(context, {"/another/work"}) is None
     approval.remember(context, parked, APPROVED)
-    assert approval.earlier(context, {work.root}) is None
+    assert approval.earlier_decision(context, {work.root}) is None
 
 
 @task(trigger_rule=TriggerRule.ALL_DONE)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from airflow.sdk import BaseNotifier
 
-from mondrian_ops.operators.notify import Notifiers
+from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.operators.base import read_job
+from mondrian_ops.operators.notify import Notifiers, refusal_notified
 from recording_notifier import RELEASE, RecordingNotifier
 
 
@@ -41,3 +44,15 @@ def test_the_context_of_the_task_stays_as_it_was():
     context = {"dag": None}
     Notifiers.of(RecordingNotifier())(context, RELEASE)
     assert context == {"dag": None}
+
+
+def test_a_refusal_is_kept_with_its_reason_and_other_errors_are_not(context, job, kept):
+    none = Notifiers.of(())
+    with pytest.raises(InputError), refusal_notified(none, context, read_job(job)):
+        raise InputError("no such file")
+    assert kept() == []
+    with pytest.raises(PrivacyError), refusal_notified(none, context, read_job(job)):
+        raise PrivacyError("k: 3 classes are smaller than k = 5")
+    (entry,) = kept()
+    assert (entry["state"], entry["files"]) == ("refused", [])
+    assert entry["reason"] == "k: 3 classes are smaller than k = 5"

@@ -1,4 +1,4 @@
-"""The partition task: what it refuses before any work, and what a failure leaves."""
+"""The partition task, and the list of fragments of several of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mondrian_ops import pipeline
 from mondrian_ops.algorithms import planning
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.engines.handover import Fragment
-from mondrian_ops.operators import PartitionOperator
+from mondrian_ops.operators import GatherFragmentsOperator, PartitionOperator
 from mondrian_ops.operators import partition as module
-from mondrian_ops.operators.base import read_job
+from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.operators.partition import check_fragments, slots_of
 
 APPLICATION = {"shape": "application"}
@@ -127,3 +127,31 @@ def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
     monkeypatch.setattr(partition, "working", lambda *_told: nullcontext())
     partition.job = {**tds_job, "engine": "spark"}
     assert partition.execute(context) == []
+
+
+def test_fragments_of_several_jobs_are_paired_by_working_directory(context, job):
+    jobs = [{**job, "output": f"{job['output']}-{name}"} for name in "ab"] + [{"k": 1}]
+    task = GatherFragmentsOperator(task_id="g.t", job=jobs, partitions=[])
+    works = [work_of(read_job(each), task, context) for each in jobs[:2]]
+    # The first job failed in its partition task: the second's fragments come first.
+    task.partitions = [[{"id": 0, "work": works[1]}, {"id": 1, "work": works[1]}]]
+    assert task.execute(context) == [
+        {"id": 0, "work": works[1], "job": jobs[1]},
+        {"id": 1, "work": works[1], "job": jobs[1]},
+    ]
+
+
+def test_jobs_that_have_no_fragments_at_all_fail_for_good(context, job):
+    """Tasks mapped over nothing would be skipped, and the run a success."""
+    task = GatherFragmentsOperator(task_id="t", job=[job, {"k": 1}], partitions=[])
+    with pytest.raises(AirflowFailException, match=r"none of 2 dataset\(s\) was partitioned"):
+        task.execute(context)
+
+
+def test_the_fragments_of_all_jobs_together_are_limited(monkeypatch, context, job):
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")
+    task = GatherFragmentsOperator(task_id="t", job=[job], partitions=[])
+    work = work_of(read_job(job), task, context)
+    task.partitions = [[{"id": 0, "work": work}, {"id": 1, "work": work}]]
+    with pytest.raises(AirflowFailException, match="2 mapped tasks are more than"):
+        task.execute(context)

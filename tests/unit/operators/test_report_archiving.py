@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -11,14 +13,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from handed_over import summary
 from mondrian_ops import pipeline
-from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import PartitionOperator, WrapUpOperator
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.operators.report_archiving import (
     record,
     record_frontier,
-    refusal_recorded,
     release_id,
+    release_url,
 )
 from mondrian_ops.storage import Archive
 from report_samples import make
@@ -72,17 +74,6 @@ def test_a_connection_in_a_url_is_not_kept(context, job, kept):
     record(context, read_job(changed), "published")
     assert "secret_conn" not in json.dumps(kept())
     assert kept()[0]["dataset"] == "s3://bucket/o"
-
-
-def test_a_refusal_is_kept_with_its_reason_and_other_errors_are_not(context, job, kept):
-    with pytest.raises(InputError), refusal_recorded(context, read_job(job)):
-        raise InputError("no such file")
-    assert kept() == []
-    with pytest.raises(PrivacyError), refusal_recorded(context, read_job(job)):
-        raise PrivacyError("k: 3 classes are smaller than k = 5")
-    (entry,) = kept()
-    assert (entry["state"], entry["files"]) == ("refused", [])
-    assert entry["reason"] == "k: 3 classes are smaller than k = 5"
 
 
 @pytest.mark.parametrize("phase", ["partition", "wrap_up"])
@@ -153,3 +144,26 @@ def test_a_frontier_is_kept(context, job, reports, kept):
     assert entry["state"] == "frontier"
     told = json.loads(Archive(reports).file(entry["id"], "frontier.json"))
     assert told["points"] == [{"k": 5, "GCP": 0.1}]
+
+
+def test_another_try_in_another_process_finds_the_release_by_its_run(context, job, kept):
+    """A retry, a cleared task, two tries at once, and whoever links to the release."""
+    command = (
+        "from mondrian_ops.operators.report_archiving import release_id as i;"
+        "print(i('a_dag', 'manual__1', 'g', 0))"
+    )
+    context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)
+    record(context, read_job(job), "waiting")
+    again = [sys.executable, "-c", command]
+    told = subprocess.run(again, capture_output=True, check=True, text=True).stdout.split()[-1]
+    record(context, read_job(job), "published")
+    (entry,) = kept()
+    assert entry["id"] == told == release_url(context).rpartition("/")[2]
+
+
+def test_a_release_whose_archive_cannot_be_read_has_no_link(context, tmp_path, monkeypatch, caplog):
+    (tmp_path / "key").write_bytes(b"no key")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        assert release_url(context) == ""
+    assert "has no link" in caplog.text

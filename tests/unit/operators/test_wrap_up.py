@@ -102,3 +102,11 @@ def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
     result = task.execute(context)
     assert context["outlet_events"][asset].extra == result
     assert context["outlet_events"][alias].added == [(Path(job["output"]).as_uri(), result)]
+
+
+def test_a_task_that_has_made_nothing_links_to_nothing(job):
+    (link,) = WrapUpOperator.operator_extra_links
+    wrap_up = WrapUpOperator(task_id="t", job=job, summaries=[])
+    assert link.get_link(wrap_up, ti_key=None) == ""
+    wrap_up.release_url = "http://airflow/release"
+    assert link.get_link(wrap_up, ti_key=None) == "http://airflow/release"
