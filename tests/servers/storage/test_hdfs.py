@@ -30,8 +30,8 @@ from mondrian_ops.storage import hdfs as hdfs_module
 from mondrian_ops.storage.hdfs import Hdfs
 from servers.hdfs import BLOCK
 from servers.processes import free_port
-from servers.releases import stage, version_of
 from servers.stores import USER, HdfsFolder
+from staged_releases import stage, version_on
 
 pytestmark = pytest.mark.hdfs
 
@@ -312,11 +312,11 @@ def test_killed_at_any_step_old_or_new_stands_and_a_retry_publishes(folder, has_
         if has_old and "out" not in folder.names():
             seen.add("between")
             check_output("/in", folder.url("out"))  # what the next run does first
-        stands = version_of(folder) if "out" in folder.names() else 0
+        stands = version_on(folder) if "out" in folder.names() else 0
         assert stands in ({1, 2} if has_old else {0, 2})
         seen.add(stands)
         publish(folder.url("staging"), folder.url("out"), "new")
-        assert version_of(folder) == 2
+        assert version_on(folder) == 2
         assert folder.names() == ["out"]
         assert all(name.startswith(("part-", "_")) for name in folder.names("out"))
         if code == 0:
@@ -335,7 +335,7 @@ def test_a_first_release_appears_whole(folder, monkeypatch):
     def watched(self, op, method="get", *arguments, **options):
         answer = call(self, op, method, *arguments, **options)
         if method.lower() != "get":
-            seen.append(version_of(folder) if "out" in folder.names() else 0)
+            seen.append(version_on(folder) if "out" in folder.names() else 0)
         return answer
 
     stage(folder.url("staging"), 1)

@@ -32,7 +32,7 @@ from mondrian_ops.storage import (
 from mondrian_ops.storage import connections as connections_module
 from mondrian_ops.storage.discovery import data_files
 from servers.hdfs import BLOCK
-from servers.releases import stage, version_of
+from staged_releases import stage, version_on
 
 ROWS = 200_000
 GROUP = 20_000
@@ -322,7 +322,7 @@ def test_first_and_later_releases_replace_what_was_there(store):
         check_output(store.url("in"), store.url("out"))
         stage(store.url("staging"), version)
         publish(store.url("staging"), store.url("out"), f"token {version}")
-        assert version_of(store) == version
+        assert version_on(store) == version
         assert store.names() == ["out"]
         assert store.names("out") == [
             "_SUCCESS",
@@ -341,7 +341,7 @@ def test_publishing_again_with_the_same_token_has_nothing_to_do(store):
     publish(store.url("staging"), store.url("out"), "first")
     stage(store.url("staging"), 2)
     publish(store.url("staging"), store.url("out"), "first")
-    assert version_of(store) == 1
+    assert version_on(store) == 1
     assert store.names() == ["out"]
 
 
@@ -350,7 +350,7 @@ def test_a_vanished_staging_directory_leaves_the_old_release(store):
     publish(store.url("staging"), store.url("out"), "first")
     with pytest.raises(StorageError, match="run again from the partition task"):
         publish(store.url("staging"), store.url("out"), "second")
-    assert version_of(store) == 1
+    assert version_on(store) == 1
 
 
 def test_an_occupied_output_is_refused_and_left_as_it_is(store):

@@ -21,9 +21,9 @@ from mondrian_ops.storage import (
     work_path,
     write_file,
 )
-from servers.releases import stage, version_of
 from servers.s3 import Request
 from servers.stores import S3Folder
+from staged_releases import stage, version_on
 
 pytestmark = pytest.mark.s3
 
@@ -82,7 +82,7 @@ def test_killed_at_any_step_the_manifest_names_one_whole_release(s3_folder, has_
             publish(s3_folder.url("staging"), s3_folder.url("out"), "old")
         stage(s3_folder.url("staging"), 2)
         code = publish_and_kill(s3_folder, "new", number)
-        stands.append(version_of(s3_folder) if "_SUCCESS" in s3_folder.names("out") else 0)
+        stands.append(version_on(s3_folder) if "_SUCCESS" in s3_folder.names("out") else 0)
         if stands[-1]:
             read = read_release(s3_folder.url("out"))
             assert versions(read) == {stands[-1]}
@@ -90,7 +90,7 @@ def test_killed_at_any_step_the_manifest_names_one_whole_release(s3_folder, has_
         left = [name for name in s3_folder.names("out") if name.startswith("part-")]
         assert all(name.endswith(f"-v{stands[-1]}.parquet") for name in left)
         publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
-        assert version_of(s3_folder) == 2
+        assert version_on(s3_folder) == 2
         assert s3_folder.names("out") == [
             "_SUCCESS",
             "_report.json",
@@ -118,7 +118,7 @@ def test_a_first_publication_that_was_killed_stands_in_nobodys_way(s3_folder):
     check_output("/in", s3_folder.url("out"))  # what a next run would do first
     assert s3_folder.names("out") == []
     publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
-    assert version_of(s3_folder) == 1
+    assert version_on(s3_folder) == 1
 
 
 def test_readers_that_follow_the_manifest_read_one_release_while_another_comes(s3_folder):
@@ -151,7 +151,7 @@ def test_a_run_that_begins_during_a_publication_cannot_make_it_a_damaged_one(
         publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
     assert versions(read_release(s3_folder.url("out"))) == {1}
     publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
-    assert version_of(s3_folder) == 2
+    assert version_on(s3_folder) == 2
 
 
 def test_a_part_that_the_manifest_names_and_that_is_gone_is_an_error(s3_folder):
