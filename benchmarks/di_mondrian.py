@@ -46,7 +46,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Study:
-    """A data set, divided into rows to be anonymized and rows to test classifiers on.
+    """A dataset, divided into rows to be anonymized and rows to test classifiers on.
 
     ``trees``: the hierarchies' files by column; the other quasi-identifiers are numbers.
     """

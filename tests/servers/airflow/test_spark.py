@@ -44,7 +44,7 @@ EXECUTORS = {"spark.executor.memory": "600m", "spark.driver.memory": "600m"}
 
 @dataclass(frozen=True)
 class Site(Project):
-    """An Airflow, the cluster that its connections name, and a data set of several files."""
+    """An Airflow, the cluster that its connections name, and a dataset of several files."""
 
     cluster: SparkCluster
 
