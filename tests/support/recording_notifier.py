@@ -1,4 +1,4 @@
-"""A notifier that keeps what it was asked to send, and the release that it is told of."""
+"""A notifier that keeps what it would send, and a release for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RELEASE = {
 
 
 class RecordingNotifier(BaseNotifier):
-    """A notifier as a provider has them: texts that are templates."""
+    """A notifier with templated texts, as a provider's."""
 
     template_fields = ("subject", "html")
 
@@ -25,6 +25,8 @@ class RecordingNotifier(BaseNotifier):
         super().__init__()
         self.subject, self.html = subject, html
         self.sent = []
+        self.releases = []
 
     def notify(self, context):
         self.sent.append((self.subject, self.html))
+        self.releases.append(context["release"])

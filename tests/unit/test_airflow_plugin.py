@@ -44,34 +44,34 @@ def load(syntax):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def executed(told):
+def executed(loaded):
     """The modules that the loader made of files, under bare names."""
-    return {name for name in told["modules"] if not name.startswith("mondrian_ops")}
+    return {name for name in loaded["modules"] if not name.startswith("mondrian_ops")}
 
 
 def test_only_the_plugin_file_is_executed():
-    told = load("glob")
-    assert told["plugins"] == ["mondrian_ops"]
-    assert told["errors"] == {}
-    assert executed(told) == {"airflow_plugin"}
+    loaded = load("glob")
+    assert loaded["plugins"] == ["mondrian_ops"]
+    assert loaded["errors"] == {}
+    assert executed(loaded) == {"airflow_plugin"}
 
 
 def test_nothing_heavy_is_loaded_before_the_pages_are_asked_for():
-    told = load("glob")
-    own = {name for name in told["modules"] if name.startswith("mondrian_ops")}
+    loaded = load("glob")
+    own = {name for name in loaded["modules"] if name.startswith("mondrian_ops")}
     assert own == {
         "mondrian_ops",
         "mondrian_ops.links",
         "mondrian_ops.version",
     }
-    assert not {"fastapi", "jinja2", "numpy", "pyarrow"} & set(told["modules"])
+    assert not {"fastapi", "jinja2", "numpy", "pyarrow"} & set(loaded["modules"])
 
 
 @pytest.mark.parametrize("syntax", ["glob", "regexp"])
 def test_no_module_of_the_standard_library_is_replaced(syntax):
-    told = load(syntax)
-    assert not told["errors"]
-    assert executed(told) <= {"airflow_plugin"}
+    loaded = load(syntax)
+    assert not loaded["errors"]
+    assert executed(loaded) <= {"airflow_plugin"}
 
 
 def test_the_pages_are_made_once_and_not_where_other_requests_wait(monkeypatch):

@@ -33,8 +33,8 @@ def mondrian_ops(*arguments: object) -> subprocess.CompletedProcess[str]:
             status = cli.main(given)
         except SystemExit as left:
             status = left.code
-    said = [stream.buffer.getvalue().decode() for stream in (out, err) if not stream.flush()]
-    return subprocess.CompletedProcess(given, status, *said)
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err) if not stream.flush()]
+    return subprocess.CompletedProcess(given, status, *texts)
 
 
 def in_its_own_process(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -125,9 +125,9 @@ class TestFrontier:
         result = mondrian_ops(
             "frontier", job, "--k", "3", "--json", "--output", place, "--set", "cut=median"
         )
-        found = json.loads(result.stdout)
-        assert found["cut"] == "median"
-        assert [point["k"] for point in found["points"]] == [3]
+        figures = json.loads(result.stdout)
+        assert figures["cut"] == "median"
+        assert [point["k"] for point in figures["points"]] == [3]
         assert (place / "frontier.csv").exists()
 
     def test_quiet(self, job: Path) -> None:
@@ -172,11 +172,11 @@ class TestRun:
         assert report == json.loads((tmp_path / "out" / "_report.json").read_text("utf-8"))
 
     def test_what_a_terminal_cannot_show_is_replaced(self, job: Path, tmp_path: Path) -> None:
-        said = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-        with redirect_stdout(said), redirect_stderr(io.StringIO()):
+        out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        with redirect_stdout(out), redirect_stderr(io.StringIO()):
             status = cli.main(["run", str(job), "--set", f"output={tmp_path / 'größe'}"])
         assert status == 0
-        assert b"gr??e/_report.html" in said.buffer.getvalue()
+        assert b"gr??e/_report.html" in out.buffer.getvalue()
 
     def test_quiet(self, job: Path) -> None:
         result = mondrian_ops("run", job, "--quiet")
@@ -243,20 +243,20 @@ class TestRun:
         )
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
-        said = process.stderr.read()
+        errors = process.stderr.read()
         process.stderr.close()
         process.wait(timeout=60)
-        assert "Traceback" not in said and "Exception ignored" not in said
+        assert "Traceback" not in errors and "Exception ignored" not in errors
 
     @pytest.mark.parametrize(
-        ("error", "said"),
+        ("error", "message"),
         [
             (OSError(28, "No space left on device"), "No space left on device: input or output"),
             (OSError("the server is gone"), "the server is gone"),
         ],
     )
     def test_output_that_cannot_be_written_is_one_clear_line(
-        self, job: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+        self, job: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, message: str
     ) -> None:
         def fail(_text: str) -> int:
             raise error
@@ -266,7 +266,7 @@ class TestRun:
         monkeypatch.setattr(out, "write", fail)
         with redirect_stdout(out), redirect_stderr(err):
             status = cli.main(["plan", str(job)])
-        assert (status, err.getvalue()) == (1, f"mondrian_ops: {said}\n")
+        assert (status, err.getvalue()) == (1, f"mondrian_ops: {message}\n")
 
     @pytest.mark.parametrize(
         ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
@@ -295,10 +295,10 @@ class TestRun:
         process.stderr.readline()  # the first phase has begun
         time.sleep(0.1)
         process.send_signal(number)
-        said = process.stderr.read()
+        errors = process.stderr.read()
         process.stderr.close()
-        assert process.wait(timeout=60) == status, said
-        assert "Traceback" not in said
+        assert process.wait(timeout=60) == status, errors
+        assert "Traceback" not in errors
         assert sorted(p.name for p in tmp_path.iterdir()) == ["hands.parquet", "job.yaml"]
 
 
@@ -347,8 +347,8 @@ class TestVerify:
     def test_a_release_without_the_column(self, job: Path, tmp_path: Path) -> None:
         assert mondrian_ops("run", job, "--quiet").returncode == 0
         setting = "quasi_identifiers=[age, height]"
-        said = fails(mondrian_ops("verify", tmp_path / "out", "--job", job, "--set", setting))
-        assert "height" in said
+        message = fails(mondrian_ops("verify", tmp_path / "out", "--job", job, "--set", setting))
+        assert "height" in message
 
     def test_no_release(self, job: Path, tmp_path: Path) -> None:
         assert "absent" in fails(mondrian_ops("verify", tmp_path / "absent", "--job", job))
@@ -378,7 +378,7 @@ class TestLimitsOfTheEnvironment:
 
     @pytest.mark.parametrize("command", ["run", "plan", "frontier"])
     @pytest.mark.parametrize(
-        ("change", "told"),
+        ("change", "error"),
         [
             ("input=/etc/passwd", "input: /etc/passwd is not allowed here"),
             ("input={here}/.p*/release", "input: .* is hidden, as working files are"),
@@ -388,23 +388,23 @@ class TestLimitsOfTheEnvironment:
         ],
     )
     def test_a_job_names_what_is_allowed(
-        self, job: Path, capsys: pytest.CaptureFixture[str], command: str, change: str, told: str
+        self, job: Path, capsys: pytest.CaptureFixture[str], command: str, change: str, error: str
     ) -> None:
         assert cli.main([command, str(job), "--set", change.format(here=job.parent)]) == 1
-        assert re.fullmatch(rf"mondrian_ops: {told}[^\n]*\n", capsys.readouterr().err)
+        assert re.fullmatch(rf"mondrian_ops: {error}[^\n]*\n", capsys.readouterr().err)
 
     @pytest.mark.parametrize(
-        ("release", "told"),
+        ("release", "error"),
         [("/etc", "is not allowed here"), ("{here}/.*/release", "is hidden")],
     )
     def test_so_is_the_release_that_is_verified(
-        self, job: Path, capsys: pytest.CaptureFixture[str], release: str, told: str
+        self, job: Path, capsys: pytest.CaptureFixture[str], release: str, error: str
     ) -> None:
         work = job.parent / ".people.mondrian_ops-0123456789ab" / "release"
         work.mkdir(parents=True)
         (work / "part.csv").write_text("age,zip,income\n1,1,1\n")
         assert cli.main(["verify", release.format(here=job.parent), "--job", str(job)]) == 1
-        assert re.match(rf"mondrian_ops: release: .* {told}", capsys.readouterr().err)
+        assert re.match(rf"mondrian_ops: release: .* {error}", capsys.readouterr().err)
 
     def test_what_is_allowed_is_done(self, job: Path) -> None:
         assert cli.main(["run", str(job), "--quiet"]) == 0

@@ -68,7 +68,7 @@ def resolved(job, context):
 def test_the_answers_of_a_form_are_a_job():
     form = job_form(input="in.csv", output="out", k=5, quasi_identifiers=["age"])
     dag = DAG("a_dag", schedule=None, params=form)
-    said = {name: param.value for name, param in form.items()} | {
+    answers = {name: param.value for name, param in form.items()} | {
         "sensitive": ["income"],
         "t": 0.3,
         "t_distance": "hierarchical",
@@ -76,10 +76,10 @@ def test_the_answers_of_a_form_are_a_job():
         "fragments": 3,
         "spark_conf": ["spark.a=1"],
     }
-    context = {"dag_run": SimpleNamespace(conf=said), "params": said}
+    context = {"dag_run": SimpleNamespace(conf=answers), "params": answers}
     assert Job.from_dict(resolved(job_answers(dag, form), context)) == Job.from_dict(
         {
-            **{name: said[name] for name in ("input", "output", "k", "sensitive", "t")},
+            **{name: answers[name] for name in ("input", "output", "k", "sensitive", "t")},
             "quasi_identifiers": ["age"],
             "t_distance": "hierarchical",
             "sensitive_hierarchy": {"income": "income.csv"},

@@ -92,8 +92,8 @@ def test_the_job_of_a_drop_is_its_data_sets_file_with_input_and_output(tmp_path)
     jobs.mkdir()
     (jobs / "people.yaml").write_text("k: 7\nquasi_identifiers: [age]\n")
     drop = Drop("people", DAY, (str(tmp_path / "a: b, 'c'.csv"),))
-    told = drop.job(jobs, str(tmp_path / "releases"))
-    job = load_job(told["file"], told["set"])
+    source = drop.job(jobs, str(tmp_path / "releases"))
+    job = load_job(source["file"], source["set"])
     assert job.k == 7
     assert job.input == drop.files[0]
     assert job.output == str(tmp_path / "releases" / "people" / "2025-06-01")

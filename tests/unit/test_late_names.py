@@ -21,16 +21,16 @@ def test_every_name_is_there(package: str) -> None:
 @pytest.mark.parametrize("package", LATE)
 def test_no_late_name_is_that_of_a_module(package: str) -> None:
     """Importing the module would put it in the name's place."""
-    found = import_module(package)
-    modules = {each.name for each in iter_modules(found.__path__)}
-    for name in modules & set(found.__all__):
+    imported = import_module(package)
+    modules = {each.name for each in iter_modules(imported.__path__)}
+    for name in modules & set(imported.__all__):
         import_module(f"{package}.{name}")
-        assert callable(getattr(found, name)), name
+        assert callable(getattr(imported, name)), name
 
 
 @pytest.mark.parametrize("package", LATE)
 def test_what_is_not_there_is_an_attribute_error(package: str) -> None:
-    found = import_module(package)
+    imported = import_module(package)
     with pytest.raises(AttributeError, match=f"'{package}' has no attribute 'nothing'"):
-        found.nothing  # noqa: B018
-    assert not hasattr(found, "nothing")
+        imported.nothing  # noqa: B018
+    assert not hasattr(imported, "nothing")

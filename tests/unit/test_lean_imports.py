@@ -66,8 +66,10 @@ except ModuleNotFoundError:
     assert done.returncode == 7, done.stderr
 
 
-@pytest.mark.parametrize(("told", "threads"), [(None, "1"), ("3", "3")])
-def test_openblas_starts_no_threads_unless_told_to(told: str | None, threads: str) -> None:
+@pytest.mark.parametrize(("setting", "threads"), [(None, "1"), ("3", "3")])
+def test_openblas_starts_no_threads_unless_the_environment_says_so(
+    setting: str | None, threads: str
+) -> None:
     """As far as the environment says so while numpy is imported, and no longer."""
     program = """
 import os, sys
@@ -84,8 +86,8 @@ assert "numpy" in sys.modules and dict(os.environ) == before
 """
     name = "OPENBLAS_NUM_THREADS"
     environment = {key: value for key, value in os.environ.items() if key != name}
-    if told is not None:
-        environment[name] = told
+    if setting is not None:
+        environment[name] = setting
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment
     )

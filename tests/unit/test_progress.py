@@ -22,7 +22,7 @@ def test_without_a_terminal_a_phase_has_a_line_when_it_starts_and_when_it_ends()
     with progress.display(stream) as shown:
         for done in range(1001):
             shown("wrap_up", done, 1000)
-        shown("wrap_up", 1000, 1000)  # said already
+        shown("wrap_up", 1000, 1000)  # shown already
         shown("publish", 1, 1)
     assert lines(stream) == [
         "wrap up: 0 of 1,000",

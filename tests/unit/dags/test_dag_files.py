@@ -40,14 +40,14 @@ HEAVY = {"numpy", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
 
 def load(name):
     """The DAG of a file, and the file's globals."""
-    found = runpy.run_path(str(FILES[name]))
-    return found["dag"], found
+    module = runpy.run_path(str(FILES[name]))
+    return module["dag"], module
 
 
 @pytest.fixture(scope="module")
 def anonymize():
-    dag, found = load("mondrian_anonymize")
-    return dag, found["FORM"], found
+    dag, module = load("mondrian_anonymize")
+    return dag, module["FORM"], module
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -58,12 +58,12 @@ def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name):
         text=True,
         check=True,
     )
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["seconds"] < 1
-    imported = {module.partition(".")[0] for module in told["modules"]}
+    parsed = json.loads(done.stdout.splitlines()[-1])
+    assert parsed["seconds"] < 1
+    imported = {module.partition(".")[0] for module in parsed["modules"]}
     assert not imported & HEAVY
-    assert not any(module.startswith("airflow.providers.apache") for module in told["modules"])
-    assert not {"mondrian_ops.pipeline", "mondrian_ops.storage"} & set(told["modules"])
+    assert not any(module.startswith("airflow.providers.apache") for module in parsed["modules"])
+    assert not {"mondrian_ops.pipeline", "mondrian_ops.storage"} & set(parsed["modules"])
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -73,7 +73,7 @@ def test_a_dag_that_is_parsed_again_is_no_new_version(name):
 
 
 def test_the_three_phases_have_the_promised_ids(anonymize):
-    dag, _form, _found = anonymize
+    dag, _form, _module = anonymize
     assert set(dag.task_ids) == {"partition", "anonymize_fragment", "wrap_up", "clean_up"}
     assert dag.get_task("partition").downstream_task_ids == {"anonymize_fragment", "clean_up"}
     assert dag.get_task("anonymize_fragment").downstream_task_ids == {"wrap_up", "clean_up"}
@@ -82,14 +82,14 @@ def test_the_three_phases_have_the_promised_ids(anonymize):
 
 
 def test_the_form_has_every_option_of_the_job_but_those_that_are_no_matter_of_one_run(anonymize):
-    _dag, form, _found = anonymize
+    _dag, form, _module = anonymize
     assert set(flat_options(Job)) - set(form) == {"min_sample", "ledger", "overlap"}
 
 
 @pytest.mark.parametrize("name", ["mondrian_anonymize", "mondrian_frontier"])
 def test_every_field_of_a_form_explains_itself(name):
-    _dag, found = load(name)
-    for field, param in found["FORM"].items():
+    _dag, module = load(name)
+    for field, param in module["FORM"].items():
         schema = param.schema
         assert schema["title"], field
         assert schema["description_md"].endswith("."), field
@@ -133,7 +133,7 @@ def test_every_field_of_a_form_explains_itself(name):
 def test_the_form_refuses_what_the_job_would(anonymize, name, value):
     from airflow.sdk.exceptions import ParamValidationError
 
-    _dag, form, _found = anonymize
+    _dag, form, _module = anonymize
     with pytest.raises(ParamValidationError):
         form[name].resolve(value)
 
@@ -146,7 +146,7 @@ def values_of(job, form):
 
 
 def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
-    dag, form, _found = anonymize
+    dag, form, _module = anonymize
     job = Job.from_dict(values_of(dag.get_task("partition").job, form))
     assert (job.spark, job.samarati, job.tds) == (Spark(), Samarati(), Tds())
     assert Path(job.input).is_file()
@@ -159,7 +159,7 @@ def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
 
 
 def test_the_frontier_maps_over_its_grid_and_cleans_up():
-    dag, _found = load("mondrian_frontier")
+    dag, _module = load("mondrian_frontier")
     assert {task.task_id for task in dag.tasks if task.is_mapped} == {"point"}
     assert dag.get_task("sample").downstream_task_ids == {"point", "frontier", "clean_up"}
     assert dag.get_task("point").downstream_task_ids == {"frontier", "clean_up"}
@@ -168,8 +168,8 @@ def test_the_frontier_maps_over_its_grid_and_cleans_up():
 
 
 def test_the_form_of_the_frontier_is_a_job_over_data_that_is_there():
-    dag, found = load("mondrian_frontier")
-    job = Job.from_dict(values_of(dag.get_task("sample").job, found["FORM"]))
+    dag, module = load("mondrian_frontier")
+    job = Job.from_dict(values_of(dag.get_task("sample").job, module["FORM"]))
     assert Path(job.input).is_file()
     header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
     assert {*job.quasi_identifier_names, *job.sensitive} <= set(header)
@@ -181,22 +181,22 @@ def test_the_form_of_the_frontier_is_a_job_over_data_that_is_there():
 def test_the_form_of_the_frontier_refuses_what_makes_no_sense(name, value):
     from airflow.sdk.exceptions import ParamValidationError
 
-    _dag, found = load("mondrian_frontier")
+    _dag, module = load("mondrian_frontier")
     with pytest.raises(ParamValidationError):
-        found["FORM"][name].resolve(value)
+        module["FORM"][name].resolve(value)
 
 
 @pytest.mark.parametrize(
     ("name", "follower"), [("mondrian_etl_example", "load"), ("customers", "refresh_mart")]
 )
 def test_what_follows_a_group_follows_its_wrap_up(name, follower):
-    dag, _found = load(name)
+    dag, _module = load(name)
     assert dag.get_task(follower).upstream_task_ids == {"anonymize.wrap_up"}
     assert dag.get_task("extract").downstream_task_ids >= {"anonymize.partition"}
 
 
 def test_the_nightly_dag_maps_over_drops_and_over_all_their_fragments():
-    dag, _found = load("mondrian_nightly")
+    dag, _module = load("mondrian_nightly")
     mapped = {task.task_id for task in dag.tasks if task.is_mapped}
     assert mapped == {"partition", "anonymize_fragment", "wrap_up"}
     assert dag.catchup is False
@@ -206,8 +206,8 @@ def test_the_nightly_dag_maps_over_drops_and_over_all_their_fragments():
 def test_a_night_has_the_days_of_its_interval():
     from datetime import UTC, date, datetime
 
-    _dag, found = load("mondrian_nightly")
-    days = found["days"]
+    _dag, module = load("mondrian_nightly")
+    days = module["days"]
     first, second = datetime(2025, 6, 1, tzinfo=UTC), datetime(2025, 6, 2, tzinfo=UTC)
     assert days(None, first, second) == (date(2025, 6, 1), date(2025, 6, 1))
     assert days(None, first, first) == (date(2025, 6, 1), date(2025, 6, 1))

@@ -61,7 +61,7 @@ def test_it_has_what_a_small_platform_has() -> None:
 
 def test_up_starts_all_but_what_has_a_profile() -> None:
     profiles = {name: service.get("profiles") for name, service in SERVICES.items()}
-    assert {name: found for name, found in profiles.items() if found} == {
+    assert {name: profile for name, profile in profiles.items() if profile} == {
         "laptop": ["laptop"],
         "demo": ["demo"],
     }
@@ -73,10 +73,10 @@ def test_a_laptop_needs_airflow_and_its_database_only() -> None:
 
 
 def needed_by(name: str) -> set[str]:
-    found = {name}
+    services = {name}
     for other in SERVICES[name].get("depends_on", {}):
-        found |= needed_by(other)
-    return found
+        services |= needed_by(other)
+    return services
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -204,11 +204,11 @@ def test_the_connections_lead_to_services() -> None:
         for name, value in environment.items()
         if name.startswith("AIRFLOW_CONN_")
     }
-    told = {
+    settings = {
         name: (each.conn_type, each.host, each.port, each.login)
         for name, each in connections.items()
     }
-    assert told == {
+    assert settings == {
         "spark_connect_default": ("spark_connect", "spark-connect", 15002, None),
         "spark_default": ("spark", "spark://spark-master", 7077, None),
         "webhdfs_default": ("webhdfs", "namenode", 9870, "airflow"),

@@ -72,11 +72,11 @@ def test_what_is_copied_is_sent_to_docker() -> None:
 
 def sources(dockerfile: str) -> list[str]:
     """What is copied from the build's context."""
-    found = []
+    names = []
     for instruction, value in instructions(dockerfile):
         if instruction == "COPY" and "--from=" not in value:
-            found += [word for word in value.split()[:-1] if not word.startswith("--")]
-    return found
+            names += [word for word in value.split()[:-1] if not word.startswith("--")]
+    return names
 
 
 def test_nothing_runs_as_root() -> None:

@@ -31,14 +31,14 @@ def test_all_fragments_in_one_application_are_named_together():
 @pytest.fixture
 def anonymized(monkeypatch):
     """The fragments that are anonymized, and the cores that each is cut on."""
-    found = []
+    calls = []
 
     def anonymize(given, engine):
-        found.append((given, engine._cores))
+        calls.append((given, engine._cores))
         return Summary.from_dict(summary(given.id, given.work))
 
     monkeypatch.setattr(pipeline, "anonymize_fragment", anonymize)
-    return found
+    return calls
 
 
 def test_a_fragment_brings_its_job_where_it_has_one(anonymized, context, job):

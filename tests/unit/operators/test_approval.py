@@ -1,4 +1,4 @@
-"""What a steward's answer makes of a release, without an Airflow; with one: tests/integration."""
+"""What becomes of a release by a steward's answer; with an Airflow: tests/servers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
-from airflow.sdk import DAG, BaseNotifier, TriggerRule, task, task_group
+from airflow.sdk import DAG, TriggerRule, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time import hitl, task_runner
 from airflow.sdk.execution_time.context import NEVER_EXPIRE
@@ -30,6 +31,7 @@ from mondrian_ops.operators import wrap_up as wrapping_up
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.storage import Archive
+from recording_notifier import RecordingNotifier
 from report_samples import make
 
 AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -43,22 +45,22 @@ def answer(option, name="ada", **more):
 
 
 @pytest.mark.parametrize(
-    ("event", "decision", "said"),
+    ("event", "decision", "text"),
     [
         (answer("Approve"), "approved", "approved by ada"),
         (answer("Reject"), "rejected", "rejected by ada"),
         (answer("Reject", name=None, timedout=True), "expired", "nobody approved it in time"),
-        # What somebody answers at the last moment is no answer of nobody's.
+        # An answer at the last moment counts.
         (answer("Approve", timedout=False), "approved", "approved by ada"),
         ({"error": "too late", "error_type": "timeout"}, "expired", "nobody approved it in time"),
         (answer("Approved?"), "rejected", "rejected by ada"),
         (answer("Approve", name=None, timedout=True), "expired", "nobody approved it in time"),
     ],
 )
-def test_only_somebodys_approval_is_one(event, decision, said):
-    found = approval.Decision.of(event)
-    assert (found.decision, str(found)) == (decision, said)
-    assert found.approved is (decision == "approved")
+def test_only_somebodys_approval_is_one(event, decision, text):
+    made = approval.Decision.of(event)
+    assert (made.decision, str(made)) == (decision, text)
+    assert made.approved is (decision == "approved")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +84,10 @@ def test_nobody_is_waited_for_longer_than_the_run_lasts(context, job, hours, lim
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What Airflow was given to ask."""
-    found = []
-    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: found.append(question))
-    return found
+    """The questions that Airflow was given."""
+    questions = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: questions.append(question))
+    return questions
 
 
 def test_the_question_is_put_to_stewards(context, asked):
@@ -105,7 +107,7 @@ def test_a_question_with_other_figures_is_not_asked(context, asked):
 
 
 def test_a_question_without_its_link_is_the_same_question(context, asked):
-    """The link comes from the archive of reports, which a try may find out of reach."""
+    """The link comes from the archive of reports, which another try may not reach."""
     approval.ask(context, subject="s", body="k is 5", stewards=(), link="http://airflow/release")
     approval.ask(context, subject="s", body="k is 5", stewards=())
     assert [each["body"].split() for each in asked] == [
@@ -115,7 +117,7 @@ def test_a_question_without_its_link_is_the_same_question(context, asked):
 
 
 def test_a_question_to_other_stewards_is_not_asked(context, asked):
-    """Airflow leaves the question with those whom it was put to first."""
+    """Airflow leaves the question with the first stewards."""
     approval.ask(context, subject="s", body="b", stewards=["ada"])
     approval.ask(context, subject="s", body="b", stewards=["ada"])
     with pytest.raises(ApprovalError, match="its stewards have changed"):
@@ -128,8 +130,7 @@ def test_what_was_asked_and_decided_is_kept_as_long_as_the_run(context, asked):
     approval.remember(context, PARKED, REJECTED)
     kept_for = context["task_state_store"].kept_for
     assert len(kept_for) == 2
-    assert set(kept_for.values()) == {NEVER_EXPIRE}
-    assert all(each is NEVER_EXPIRE for each in kept_for.values())  # Airflow looks for this one
+    assert all(kept is NEVER_EXPIRE for kept in kept_for.values())  # Airflow compares by identity
 
 
 GIVEN = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
@@ -205,7 +206,7 @@ def test_all_that_follows_is_skipped_but_teardowns(context, job, monkeypatch):
     assert {each for each in message.tasks if isinstance(each, tuple)} == {
         *(("mapped", 0), ("mapped", 1), ("group.inside", 0), ("group.inside", 1)),
     }
-    # What Airflow looks at when one of them is cleared: it asks direct parents only.
+    # What Airflow looks at when one of them is cleared: it looks at direct parents only.
     assert set(pushed["skipmixin_key"]["skipped"]) == {"always", "mapped", "group.inside"}
 
 
@@ -213,17 +214,6 @@ def test_where_nothing_follows_nothing_is_skipped(context, job):
     with DAG("a_dag", schedule=None):
         wrap_up = WrapUpOperator(task_id="wrap_up", job=job, summaries=[])
     approval.skip_followers(wrap_up, context)
-
-
-class Noting(BaseNotifier):
-    """Notes what it is told."""
-
-    def __init__(self):
-        super().__init__()
-        self.told = []
-
-    def notify(self, context):
-        self.told.append(context["release"])
 
 
 REPORT = make()
@@ -237,7 +227,7 @@ class Release:
         self.output = job["output"]
         self.archive = Archive(reports)
         self.done = []
-        self.noting = Noting()
+        self.notifier = RecordingNotifier()
         self.work = storage.WorkDir(work_of(read_job(job), self.task, context))
         self.work.create()
         part = pa.table({"age": ["[1, 2]", "[1, 2]"]})
@@ -251,8 +241,8 @@ class Release:
             task_id="t",
             job=self.job,
             summaries=[handed_over.summary(0, self.work.root)] if hasattr(self, "work") else [],
-            on_refusal=self.noting,
-            on_waiting=self.noting,
+            on_refusal=self.notifier,
+            on_waiting=self.notifier,
         )
 
     def write_report(self, report):
@@ -289,16 +279,16 @@ class Release:
 @pytest.fixture
 def release(monkeypatch, context, job, asked, reports):
     job["require_approval"] = True
-    found = Release(context, job, asked, reports)
+    release = Release(context, job, asked, reports)
 
     def publish(_job, *, work, approval):
-        found.done.append(("published", approval))
+        release.done.append(("published", approval))
         return REPORT
 
     monkeypatch.setattr(pipeline, "check", lambda *_a, **_k: pipeline.Checked(REPORT, "a seal"))
     monkeypatch.setattr(pipeline, "publish", publish)
-    monkeypatch.setattr(approval, "skip_followers", lambda *_a: found.done.append("skipped"))
-    return found
+    monkeypatch.setattr(approval, "skip_followers", lambda *_a: release.done.append("skipped"))
+    return release
 
 
 def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, context):
@@ -317,11 +307,11 @@ def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, contex
         storage.names_in(fragments)
     (entry,) = release.archive.entries()
     assert entry["state"] == "waiting"
-    (told,) = release.noting.told
-    assert (told["state"], told["link"]) == ("waiting", task.release_url)
-    assert told["link"].endswith(entry["id"])
+    (notice,) = release.notifier.releases
+    assert (notice["state"], notice["link"]) == ("waiting", task.release_url)
+    assert notice["link"].endswith(entry["id"])
     (question,) = release.asked
-    assert f"[The release]({told['link']})" in question["body"]
+    assert f"[The release]({notice['link']})" in question["body"]
 
 
 def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, context):
@@ -329,11 +319,10 @@ def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, 
     assert release.done == [("published", GIVEN)]
     assert summary["rows"] == REPORT["rows"]
     assert release.states == ["published"]
-    assert [each["state"] for each in release.noting.told] == ["waiting"]
+    assert [each["state"] for each in release.notifier.releases] == ["waiting"]
 
 
-def killed(*_arguments, **_options):
-    raise KeyboardInterrupt
+killed = Mock(side_effect=KeyboardInterrupt)
 
 
 def test_the_next_try_of_an_approved_one_publishes_without_asking(release, context, monkeypatch):
@@ -346,18 +335,15 @@ def test_the_next_try_of_an_approved_one_publishes_without_asking(release, conte
     assert len(release.asked) == 1
 
 
-def test_one_that_may_no_longer_be_published_is_told_of(release, monkeypatch):
+def test_the_refusal_of_one_that_may_no_longer_be_published_is_notified(release, monkeypatch):
     """Its people were released elsewhere while it waited."""
-
-    def refuse(*_arguments, **_options):
-        raise PrivacyError("overlap: the release is refused")
-
     parked = release.park()
+    refuse = Mock(side_effect=PrivacyError("overlap: the release is refused"))
     monkeypatch.setattr(pipeline, "publish", refuse)
     with pytest.raises(AirflowFailException, match="overlap"):
         release.decide(parked, answer("Approve"))
     assert release.states == ["refused"]
-    assert [each["state"] for each in release.noting.told] == ["waiting", "refused"]
+    assert [each["state"] for each in release.notifier.releases] == ["waiting", "refused"]
 
 
 # Where a worker is killed while it discards: the module, and what it is about to do there.
@@ -385,19 +371,19 @@ def test_a_rejection_that_was_killed_half_way_is_carried_out_and_not_asked_again
     assert release.done in (["skipped"], ["skipped", "skipped"])
     (entry,) = release.archive.entries()
     assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
-    assert release.noting.told[-1]["state"] == "rejected"
+    assert release.notifier.releases[-1]["state"] == "rejected"
     assert task.release_url.endswith(entry["id"])
     assert not release.is_there
 
 
 def test_a_wrap_up_that_is_cleared_after_a_rejection_is_skipped_again(release, context):
     release.reject(release.park())
-    told = list(release.noting.told)
+    notices = list(release.notifier.releases)
     task = release.task
     with pytest.raises(AirflowSkipException, match="rejected by ada"):
         task.execute(context)
     assert release.done == ["skipped", "skipped"]
-    assert release.noting.told == told  # it was told, and its figures are kept
+    assert release.notifier.releases == notices  # and no more
     (entry,) = release.archive.entries()
     assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
     assert task.release_url.endswith(entry["id"])
@@ -425,7 +411,7 @@ def test_a_denied_one_is_skipped_with_all_that_follows(release, context, event, 
         release.decide(parked, event)
     assert release.done == ["skipped"]
     assert release.states == [state]
-    assert release.noting.told[-1]["state"] == state
+    assert release.notifier.releases[-1]["state"] == state
     assert not release.is_there
 
 
@@ -503,7 +489,7 @@ def test_a_release_whose_report_is_damaged_is_discarded_too(release, report):
     release.reject(parked)
     assert release.done == ["skipped"]
     assert release.states == ["rejected"]
-    assert release.noting.told[-1]["state"] == "rejected"
+    assert release.notifier.releases[-1]["state"] == "rejected"
     assert not release.is_there
 
 
@@ -582,15 +568,13 @@ def test_each_of_several_releases_has_failed_by_itself(release, context, job):
     ]
 
 
-def test_refusals_are_told_with_their_figures(release, context, monkeypatch):
-    def refuse(*_arguments, **_options):
-        raise PrivacyError("max_gcp: GCP is 0.5", REPORT)
-
+def test_refusals_are_recorded_with_their_figures(release, context, monkeypatch):
+    refuse = Mock(side_effect=PrivacyError("max_gcp: GCP is 0.5", REPORT))
     monkeypatch.setattr(pipeline, "check", refuse)
     with pytest.raises(AirflowFailException, match="max_gcp"):
         release.task.execute(context)
-    (told,) = release.noting.told
-    assert (told["state"], told["reason"]) == ("refused", "max_gcp: GCP is 0.5")
+    (notice,) = release.notifier.releases
+    assert (notice["state"], notice["reason"]) == ("refused", "max_gcp: GCP is 0.5")
     assert release.archive.entries()[0]["rows_published"] == 110
 
 
@@ -598,14 +582,12 @@ def test_refusals_are_told_with_their_figures(release, context, monkeypatch):
     ("operator", "step", "arguments"),
     [(PartitionOperator, "partition", {}), (RecodeOperator, "recode", {"parts": []})],
 )
-def test_a_data_set_that_cannot_be_released_is_told_at_once(
+def test_a_dataset_that_cannot_be_released_is_notified_at_once(
     context, job, monkeypatch, operator, step, arguments
 ):
-    def refuse(*_arguments, **_options):
-        raise PrivacyError("k: the input has 3 rows")
-
-    noting = Noting()
+    notifier = RecordingNotifier()
+    refuse = Mock(side_effect=PrivacyError("k: the input has 3 rows"))
     monkeypatch.setattr(pipeline, step, refuse)
     with pytest.raises(AirflowFailException, match="3 rows"):
-        operator(task_id="t", job=job, on_refusal=noting, **arguments).execute(context)
-    assert noting.told[0]["reason"] == "k: the input has 3 rows"
+        operator(task_id="t", job=job, on_refusal=notifier, **arguments).execute(context)
+    assert notifier.releases[0]["reason"] == "k: the input has 3 rows"

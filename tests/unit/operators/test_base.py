@@ -7,6 +7,7 @@ import inspect
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -80,15 +81,12 @@ def test_an_error_of_ours_is_final_and_its_cause_is_left_out(monkeypatch, contex
 
 
 def test_any_other_error_may_be_retried(monkeypatch, context, job):
-    def break_down(*_arguments, **_options):
-        raise OSError(28, "no space left")
-
-    monkeypatch.setattr(pipeline, "partition", break_down)
+    monkeypatch.setattr(pipeline, "partition", Mock(side_effect=OSError(28, "no space left")))
     with pytest.raises(OSError, match="no space left"):
         PartitionOperator(task_id="t", job=job).execute(context)
 
 
-def test_of_an_unforeseen_error_only_kind_and_place_are_told(monkeypatch, context, job):
+def test_of_an_unforeseen_error_only_kind_and_place_are_shown(monkeypatch, context, job):
     def break_down(*_arguments, **_options):
         return {}["Mary, 34, HIV"]
 
@@ -145,11 +143,11 @@ def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool) ->
     partition = PartitionOperator(task_id=f"{group}p", job=job, map_first_phase=is_mapped)
     fragments = partition.execute(context)
     if is_mapped:
-        found = [
+        parts = [
             SpecializePartOperator(task_id=f"{group}s", job=job, part=part).execute(context)
             for part in fragments
         ]
-        fragments = RecodeOperator(task_id=f"{group}r", job=job, parts=found).execute(context)
+        fragments = RecodeOperator(task_id=f"{group}r", job=job, parts=parts).execute(context)
     summaries = [
         AnonymizeFragmentOperator(task_id=f"{group}a", job=job, fragment=each).execute(context)
         for each in fragments

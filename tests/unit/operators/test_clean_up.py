@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -22,14 +23,10 @@ def test_clean_up_takes_one_job_or_many_or_none(context, job):
         assert work.exists() == (given in ("/no/such/job.yaml", None))
 
 
-def test_where_working_files_will_be_is_said_before_there_are_any(monkeypatch, context, job):
+def test_working_files_are_announced_before_there_are_any(monkeypatch, context, job):
     """A partition task that is killed returns nothing, and leaves raw rows behind."""
     task = PartitionOperator(task_id="t", job=job)
-
-    def killed(*_arguments, **_options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pipeline, "partition", killed)
+    monkeypatch.setattr(pipeline, "partition", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         task.execute(context)
     clean_up = CleanUpOperator(task_id="c", job="/no/such/job.yaml")

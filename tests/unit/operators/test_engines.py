@@ -1,4 +1,4 @@
-"""Which engine a task has: by which connection, and what is said where it leads nowhere."""
+"""The engine of a task by its connection, and the errors of a connection that leads nowhere."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def test_the_type_of_the_connection_decides(connected, context):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "told"),
+    ("attributes", "error"),
     [
         ({"conn_type": "http", "host": "a.host"}, "'a_spark' is of the type 'http'"),
         ({"conn_type": "spark"}, "'a_spark' has no host"),
     ],
 )
-def test_a_connection_of_no_use_is_refused(connected, context, attributes, told):
+def test_a_connection_of_no_use_is_refused(connected, context, attributes, error):
     task = PartitionOperator(task_id="t", job=connected(**attributes))
-    with pytest.raises(AirflowFailException, match=told):
+    with pytest.raises(AirflowFailException, match=error):
         task.execute(context)
 
 

@@ -75,7 +75,7 @@ def test_tasks_share_what_was_drawn_and_hand_on_little(data, context):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "error"),
     [
         ({"k": []}, "at least one k"),
         ({"k": ["two"]}, r"k\[0\]: must be a number"),
@@ -87,8 +87,8 @@ def test_tasks_share_what_was_drawn_and_hand_on_little(data, context):
         ({"k": ["1"]}, "k = 1, l = 1: k: must be"),
     ],
 )
-def test_what_makes_no_sense_fails_for_good_and_leaves_nothing(data, context, arguments, said):
-    with pytest.raises(AirflowFailException, match=said):
+def test_what_makes_no_sense_fails_for_good_and_leaves_nothing(data, context, arguments, error):
+    with pytest.raises(AirflowFailException, match=error):
         FrontierSampleOperator(task_id="sample", job=data, **arguments).execute(context)
     assert [each.name for each in Path(data["output"]).parent.iterdir()] == ["in.csv"]
 

@@ -108,13 +108,13 @@ def test_on_spark_the_cores_of_this_machine_count_for_nothing(monkeypatch, conte
     assert slots_of(read_job({**job, "engine": "spark", "spark": APPLICATION}), context) is None
 
 
-def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context, job):
-    def told_to_stop(_job, *, work, **_options):
+def test_a_partition_that_is_stopped_removes_its_working_files(monkeypatch, context, job):
+    def stopped(_job, *, work, **_options):
         Path(work).mkdir()
         task.on_kill()
 
     task = PartitionOperator(task_id="t", job=job)
-    monkeypatch.setattr(pipeline, "partition", told_to_stop)
+    monkeypatch.setattr(pipeline, "partition", stopped)
     with pytest.raises(SystemExit):
         task.execute(context)
     assert list(Path(job["output"]).parent.iterdir()) == []
@@ -123,8 +123,8 @@ def test_a_partition_told_to_stop_removes_its_working_files(monkeypatch, context
 def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
     partition = PartitionOperator(task_id="g.p", job=tds_job, map_first_phase=True)
     whole = Fragment(id=0, where="", rows=100, work="w")
-    monkeypatch.setattr(pipeline, "partition", lambda *_told, **_options: [whole])
-    monkeypatch.setattr(partition, "working", lambda *_told: nullcontext())
+    monkeypatch.setattr(pipeline, "partition", lambda *_arguments, **_options: [whole])
+    monkeypatch.setattr(partition, "working", lambda *_arguments: nullcontext())
     partition.job = {**tds_job, "engine": "spark"}
     assert partition.execute(context) == []
 

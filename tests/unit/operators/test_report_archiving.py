@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -80,9 +81,7 @@ def test_a_connection_in_a_url_is_not_kept(context, job, kept):
 def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
     monkeypatch, context, job, kept, phase
 ):
-    def refuse(*_arguments, **_options):
-        raise PrivacyError("refused")
-
+    refuse = Mock(side_effect=PrivacyError("refused"))
     monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
     monkeypatch.setattr(pipeline, {"wrap_up": "check"}.get(phase, phase), refuse)
     work = work_of(read_job(job), SimpleNamespace(task_id="g.t"), context)
@@ -142,8 +141,8 @@ def test_a_frontier_is_kept(context, job, reports, kept):
     record_frontier(context, read_job(job), {"points": [{"k": 5, "GCP": 0.1}]})
     (entry,) = kept()
     assert entry["state"] == "frontier"
-    told = json.loads(Archive(reports).file(entry["id"], "frontier.json"))
-    assert told["points"] == [{"k": 5, "GCP": 0.1}]
+    frontier = json.loads(Archive(reports).file(entry["id"], "frontier.json"))
+    assert frontier["points"] == [{"k": 5, "GCP": 0.1}]
 
 
 def test_another_try_in_another_process_finds_the_release_by_its_run(context, job, kept):
@@ -155,10 +154,10 @@ def test_another_try_in_another_process_finds_the_release_by_its_run(context, jo
     context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)
     record(context, read_job(job), "waiting")
     again = [sys.executable, "-c", command]
-    told = subprocess.run(again, capture_output=True, check=True, text=True).stdout.split()[-1]
+    computed = subprocess.run(again, capture_output=True, check=True, text=True).stdout.split()[-1]
     record(context, read_job(job), "published")
     (entry,) = kept()
-    assert entry["id"] == told == release_url(context).rpartition("/")[2]
+    assert entry["id"] == computed == release_url(context).rpartition("/")[2]
 
 
 def test_a_release_whose_archive_cannot_be_read_has_no_link(context, tmp_path, monkeypatch, caplog):
