@@ -30,19 +30,19 @@ def beside_empty_dag(context: Context) -> Iterator[Table]:
     job = context.job(context.rows, cut="median", partitioning={"fragments": 8})
     file = context.scratch / "dag-job.json"
     file.write_text(json.dumps(job), encoding="utf-8")
-    found: dict[str, list[float]] = {_NOTHING: [], _RELEASE: []}
+    taken: dict[str, list[float]] = {_NOTHING: [], _RELEASE: []}
     settings = {"BENCHMARK_JOB": str(file), **context.allowed}
     with LocalAirflow(
         context.scratch / "airflow", ROOT / "benchmarks" / "dags", settings=settings
     ) as airflow:
         for turn in range(context.rounds + 1):
-            for dag, durations in found.items():
+            for dag, durations in taken.items():
                 shutil.rmtree(job["output"], ignore_errors=True)
                 took = run_dag(airflow, dag)
                 context.say(f"{dag}: {took:.1f} s{'' if turn else ' (to warm up)'}")
                 if turn:
                     durations.append(took)
-    nothing, release = (statistics.median(found[dag]) for dag in (_NOTHING, _RELEASE))
+    nothing, release = (statistics.median(taken[dag]) for dag in (_NOTHING, _RELEASE))
     yield Table(
         f"The DAG over {context.rows:,} rows, 8 fragments, LocalExecutor",
         ("", "required", "here", ""),

@@ -47,19 +47,19 @@ def _adult(context: Context) -> Iterator[Table]:
     }
     lines = []
     for name, keys in ALGORITHMS.items():
-        found = []
+        runs = []
         for k in K:
             context.say(f"adult, {name}, k = {k}")
             started = time.perf_counter()
             report = context.report({**job, **keys, "k": k}, beside=source.parent / "hierarchies")
-            found.append((report, time.perf_counter() - started))
+            runs.append((report, time.perf_counter() - started))
         lines.append(
             (
                 name,
-                *(f"{report['metrics']['LM']:.4f}" for report, _ in found),
-                f"{found[0][0]['equivalence_classes']:,}",
-                str(found[0][0]["rows"]["suppressed"]),
-                seconds(max(took for _, took in found)),
+                *(f"{report['metrics']['LM']:.4f}" for report, _ in runs),
+                f"{runs[0][0]['equivalence_classes']:,}",
+                str(runs[0][0]["rows"]["suppressed"]),
+                seconds(max(took for _, took in runs)),
             )
         )
     yield Table(

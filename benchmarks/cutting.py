@@ -23,15 +23,15 @@ from mondrian_ops.core.profile import Profiler
 def main(path: str, rounds: str, cores: str, *policies: str) -> None:
     described = json.loads(Path(path).read_text("utf-8"))
     on = {} if cores == "1" else {"cores": int(cores)}  # older checkouts cut on one core only
-    found = {}
+    taken = {}
     for policy in policies:
         name, _, options = policy.partition("=")
         greedy, *numbers = options.split(",")
         cut = mondrian.CutPolicy(greedy, *map(int, numbers))
         _seconds(_coded(described, cut, 1000), cut, on)  # what is loaded once is not measured
         coded = _coded(described, cut)
-        found[name] = [_seconds(coded, cut, on) for _ in range(int(rounds))]
-    print(json.dumps(found))
+        taken[name] = [_seconds(coded, cut, on) for _ in range(int(rounds))]
+    print(json.dumps(taken))
 
 
 def _coded(

@@ -122,8 +122,8 @@ def _losses_of_hands(context: Context, method: str, k: int) -> tuple[str, ...]:
 
 
 def _losses(report: dict[str, Any]) -> tuple[str, str, str]:
-    found = report["metrics"]
-    return f"{found['NCP']:,.0f}", f"{found['DP']:,.0f}", f"{found['LM']:.4f}"
+    metrics = report["metrics"]
+    return f"{metrics['NCP']:,.0f}", f"{metrics['DP']:,.0f}", f"{metrics['LM']:.4f}"
 
 
 def _studies(context: Context) -> Iterator[Study]:
@@ -189,13 +189,13 @@ def _scores(study: Study, train: pa.Table) -> tuple[str, ...]:
     """Accuracy and mean F-measure of each classifier trained on ``train``."""
     from sklearn.metrics import accuracy_score, f1_score
 
-    told, truth = (rows[study.sensitive].to_numpy() for rows in (train, study.test))
+    labels, truth = (rows[study.sensitive].to_numpy() for rows in (train, study.test))
     cells = []
     for classifier in _classifiers().values():
-        known, asked = (_features(study, rows, classifier) for rows in (train, study.test))
-        said = classifier.model.fit(known, told).predict(asked)
-        cells.append(f"{accuracy_score(truth, said):.4f}")
-        cells.append(f"{f1_score(truth, said, average='macro', zero_division=0):.4f}")
+        features, unseen = (_features(study, rows, classifier) for rows in (train, study.test))
+        predicted = classifier.model.fit(features, labels).predict(unseen)
+        cells.append(f"{accuracy_score(truth, predicted):.4f}")
+        cells.append(f"{f1_score(truth, predicted, average='macro', zero_division=0):.4f}")
     return tuple(cells)
 
 

@@ -16,28 +16,28 @@ _WORK = ("partition", "anonymize_fragment", "wrap_up")
 def tables(context: Context) -> Iterator[Table]:
     """Every task by rows, the growth with them, the estimate from the largest run."""
     few = started(context)
-    found = runs(context, ((rows, LINEAR) for rows in sorted(context.load_sizes)))
-    if not found:
+    measured = runs(context, ((rows, LINEAR) for rows in sorted(context.load_sizes)))
+    if not measured:
         return
-    yield tasks("Every task by rows: hands, 10 quasi-identifiers, k = 5, l = 2", found, few)
-    if len(found) > 1:
-        yield _growth(found, few)
-    yield estimated(_costs(found[-1], few), CLUSTER)
+    yield tasks("Every task by rows: hands, 10 quasi-identifiers, k = 5, l = 2", measured, few)
+    if len(measured) > 1:
+        yield _growth(measured, few)
+    yield estimated(_costs(measured[-1], few), CLUSTER)
 
 
 def _growth(linear: Sequence[Measured], few: Measured) -> Table:
     """What a row costs, by rising numbers of rows: the same, if time grows in proportion."""
     most = _of_a_row(linear[-1], few)
     lines = []
-    for smaller, each in zip([None, *linear], linear, strict=False):
-        of_all = _of_a_row(each, few) / most
+    for smaller, larger in zip([None, *linear], linear, strict=False):
+        of_all = _of_a_row(larger, few) / most
         lines.append(
-            (f"{each.rows:,}", seconds(each.seconds), _more(smaller, each),
-             *(_micro(_work_s(each, phase, few) / each.rows) for phase in _WORK),
+            (f"{larger.rows:,}", seconds(larger.seconds), _more(smaller, larger),
+             *(_micro(_work_s(larger, phase, few) / larger.rows) for phase in _WORK),
              times(of_all), verdict(abs(of_all - 1) <= required.LINEAR),
-             *(gib(each.peak_mib(phase)) for phase in _WORK))
+             *(gib(larger.peak_mib(phase)) for phase in _WORK))
         )  # fmt: skip
-    told = ", ".join(f"{phase} {seconds(few.task(phase).cpu_s)}" for phase in _WORK)
+    starts = ", ".join(f"{phase} {seconds(few.task(phase).cpu_s)}" for phase in _WORK)
     return Table(
         f"Growth with the rows, {LINEAR.fragments} fragments, local, scatter",
         ("rows", "run", "a million more", *(f"a row's {phase}" for phase in _WORK),
@@ -45,7 +45,7 @@ def _growth(linear: Sequence[Measured], few: Measured) -> Table:
         lines,
         note="A million more: seconds of the run for a million rows more than in the line above. "
         "A row's: CPU of all tasks less that of as many starts, divided by the rows; a start is a "
-        f"task of a run of {few.rows:,} rows in {few.fragments} fragments: {told}. That of "
+        f"task of a run of {few.rows:,} rows in {few.fragments} fragments: {starts}. That of "
         "`anonymize_fragment` is the median of all, those of the others were measured once. With "
         "a million rows starts are nearly all there is, and what is left of them by chance "
         "counts.",

@@ -157,12 +157,13 @@ def _retrieval(setting: Setting) -> str:
 def tables(context: Context) -> Iterator[Table]:
     """Every task by setting, and what Spark's processes held."""
     few = started(context)
-    found = runs(context, _chosen(context))
-    if not found:
+    measured = runs(context, _chosen(context))
+    if not measured:
         return
-    yield tasks("Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2", found, few, _NOTE)
-    if any(each.spark for each in found):
-        yield _spark(found)
+    title = "Every task of a run: hands, 10 quasi-identifiers, k = 5, l = 2"
+    yield tasks(title, measured, few, _NOTE)
+    if any(each.spark for each in measured):
+        yield _spark(measured)
 
 
 def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
@@ -177,18 +178,18 @@ def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
 
 def runs(context: Context, wanted: Iterable[tuple[int, Setting]]) -> list[Measured]:
     """Runs in turn, until the time that they may take is over, or somebody interrupts them."""
-    found: list[Measured] = []
+    measured: list[Measured] = []
     latest = time.monotonic() + 60 * context.load_minutes
     try:
         for rows, setting in wanted:
             if time.monotonic() > latest:
                 context.say(f"--load-minutes are over: {rows:,} rows, {setting.name} left out")
                 continue
-            found.append(_measured(context, rows, setting))
-            context.say(" | ".join((*found[-1].line(), f"{_spark_told(found[-1])}")))
+            measured.append(_measured(context, rows, setting))
+            context.say(" | ".join((*measured[-1].line(), f"{_spark_peaks(measured[-1])}")))
     except KeyboardInterrupt:
         context.say("interrupted: the tables are of what was measured so far")
-    return found
+    return measured
 
 
 def started(context: Context) -> Measured:
@@ -285,13 +286,13 @@ class _Run:
         largest = max(run.peak_mib for run, _ in answers)
         say(f"{len(answers)} × anonymize_fragment: at most {gib(largest)}")
         working.append(self._held(work))
-        summaries = [one for _, found in answers for one in found]
-        wrap_up, told = self._task("wrap_up", work, summaries=summaries)
+        summaries = [summary for _, summaries in answers for summary in summaries]
+        wrap_up, counted = self._task("wrap_up", work, summaries=summaries)
         took = time.perf_counter() - began
         _, reads = self._task("reads", work, fragments=fragments)
         clean_up, _ = self._task("clean_up", work)
-        if told["rows"] != {"input": self._rows, "published": self._rows, "suppressed": 0}:
-            raise RuntimeError(f"{self._setting.name}: {told['rows']} of {self._rows} rows")
+        if counted["rows"] != {"input": self._rows, "published": self._rows, "suppressed": 0}:
+            raise RuntimeError(f"{self._setting.name}: {counted['rows']} of {self._rows} rows")
         tasks = {
             "partition": [partition],
             "anonymize_fragment": [run for run, _ in answers],
@@ -323,23 +324,23 @@ def _task(
 
 def _bytes(folder: Path) -> int:
     """Of the files below a folder; some may vanish meanwhile."""
-    found = 0
+    size = 0
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                found += os.lstat(os.path.join(parent, name)).st_size
+                size += os.lstat(os.path.join(parent, name)).st_size
             except FileNotFoundError:
                 continue
-    return found
+    return size
 
 
-def tasks(title: str, found: Sequence[Measured], few: Measured, more: str = "") -> Table:
+def tasks(title: str, measured: Sequence[Measured], few: Measured, more: str = "") -> Table:
     """What each task of the runs took, beside those of a run of few rows."""
     start = few.task("anonymize_fragment")
     return Table(
         title,
         _HEAD,
-        [each.line() for each in found],
+        [run.line() for run in measured],
         note="Each task is a process of its own, without Airflow; of each `anonymize_fragment` "
         f"{seconds(start.seconds)} and {gib(start.peak_mib)} are what a fragment of about "
         f"{few.rows // few.fragments:,} rows takes. Of these tasks: the sum of all, the "
@@ -358,21 +359,21 @@ _NOTE = (
 )
 
 
-def _spark(found: Sequence[Measured]) -> Table:
-    kinds = sorted({kind for each in found for kind in each.spark})
+def _spark(measured: Sequence[Measured]) -> Table:
+    kinds = sorted({kind for run in measured for kind in run.spark})
     return Table(
         "What Spark's processes held at most",
         ("rows, retrieval, fragments", *kinds),
         [
-            (f"{each.rows:,}, {_retrieval(each.setting)}, {each.fragments}",
-             *(gib(each.spark.get(kind, 0.0)) for kind in kinds))
-            for each in found
-            if each.spark
+            (f"{run.rows:,}, {_retrieval(run.setting)}, {run.fragments}",
+             *(gib(run.spark.get(kind, 0.0)) for kind in kinds))
+            for run in measured
+            if run.spark
         ],
         note="A standalone cluster on this machine: two workers of one core and 2 GB, a Spark "
         "Connect server as the driver. Each the largest of its kind; resident memory.",
     )  # fmt: skip
 
 
-def _spark_told(measured: Measured) -> str:
+def _spark_peaks(measured: Measured) -> str:
     return ", ".join(f"{kind} {gib(peak)}" for kind, peak in sorted(measured.spark.items()))

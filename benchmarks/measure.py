@@ -91,8 +91,8 @@ def process(command: Sequence[str], environment: Mapping[str, str] | None = None
         check=False,
     )
     if done.returncode:
-        said = done.stderr.decode(errors="replace")[-2000:]
-        raise ProcessError(f"{' '.join(command[:4])} … exit {done.returncode}: {said}")
+        errors = done.stderr.decode(errors="replace")[-2000:]
+        raise ProcessError(f"{' '.join(command[:4])} … exit {done.returncode}: {errors}")
     seconds, cpu_s, peak_mib = json.loads(done.stdout)
     return Run(seconds, peak_mib, cpu_s)
 
@@ -114,19 +114,19 @@ def alternate(contenders: Mapping[str, Callable[[], Run]], rounds: int) -> dict[
         for name, contender in contenders.items():
             runs[name].append(contender())
     return {
-        name: Run(statistics.median(r.seconds for r in found), max(r.peak_mib for r in found))
-        for name, found in runs.items()
+        name: Run(statistics.median(run.seconds for run in done), max(run.peak_mib for run in done))
+        for name, done in runs.items()
     }
 
 
 def median_seconds(work: Callable[[], Any], rounds: int) -> float:
     """Median wall-clock seconds of calling `work`."""
-    found = []
+    taken = []
     for _ in range(rounds):
         start = time.perf_counter()
         work()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
 
 
 def machine() -> dict[str, str]:

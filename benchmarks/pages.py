@@ -56,9 +56,9 @@ def _row(place: str, url: str, count: int, context: Context) -> tuple[str, ...]:
     from mondrian_ops.storage import Archive
 
     def anew() -> None:
-        found = len(Archive(url).entries())
-        if found != count:
-            raise RuntimeError(f"{found} of {count} releases are listed")
+        listed = len(Archive(url).entries())
+        if listed != count:
+            raise RuntimeError(f"{listed} of {count} releases are listed")
 
     known = Archive(url)
     known.entries()

@@ -22,19 +22,19 @@ ADULT_COLUMNS = (
 
 def losses(context: Context) -> Iterator[Table]:
     """NCP and DP at k = 5, 10, 20 for all cuts, undistributed."""
-    found = {
+    metrics_of = {
         (cut, k): _metrics(context, cut=cut, k=k, partitioning={"fragments": 1})
         for cut in CUTS
         for k in required.K
     }
     rows = []
-    for (cut, k), metrics in found.items():
-        dp_asked = required.DP[cut][k] if cut != "gain" else found["median", k]["DP"]
+    for (cut, k), metrics in metrics_of.items():
+        dp_asked = required.DP[cut][k] if cut != "gain" else metrics_of["median", k]["DP"]
         rows.append(
             (f"{cut}, k = {k}", millions(required.NCP[cut][k]), millions(metrics["NCP"]),
              change(metrics["NCP"], required.NCP[cut][k]), millions(dp_asked),
              millions(metrics["DP"]), change(metrics["DP"], dp_asked),
-             _verdict(cut, k, metrics, found["median", k]) if context.rows == MILLION else "")
+             _verdict(cut, k, metrics, metrics_of["median", k]) if context.rows == MILLION else "")
         )  # fmt: skip
     yield Table(
         f"Loss on {context.rows:,} hands, l = 2, centralized",
@@ -45,16 +45,16 @@ def losses(context: Context) -> Iterator[Table]:
     )
 
 
-def _verdict(cut: str, k: int, found: dict[str, float], median: dict[str, float]) -> str:
-    ncp = found["NCP"] / required.NCP[cut][k] - 1
+def _verdict(cut: str, k: int, metrics: dict[str, float], median: dict[str, float]) -> str:
+    ncp = metrics["NCP"] / required.NCP[cut][k] - 1
     if cut == "median":
-        dp = found["DP"] / required.DP[cut][k] - 1
+        dp = metrics["DP"] / required.DP[cut][k] - 1
         if min(ncp, dp) < -required.MEDIAN_TOLERANCE and max(ncp, dp) <= required.MEDIAN_TOLERANCE:
             return "lower"
         return verdict(max(abs(ncp), abs(dp)) <= required.MEDIAN_TOLERANCE)
     most = required.DP[cut][k] if cut in required.DP else median["DP"]
     slack = required.GAIN_DP_TOLERANCE if cut == "gain" else required.PRINTED
-    return verdict(ncp <= required.PRINTED and found["DP"] <= most * (1 + slack))
+    return verdict(ncp <= required.PRINTED and metrics["DP"] <= most * (1 + slack))
 
 
 def distribution(context: Context) -> Iterator[Table]:
@@ -159,11 +159,11 @@ def adult(context: Context) -> Iterator[Table]:
     )
 
 
-def _adult_met(age: str, found: list[float]) -> str:
+def _adult_met(age: str, losses: list[float]) -> str:
     """At how many k the required figures are met, as they are printed."""
-    asked = required.ADULT_LM[f"required (auto), age by {age}"]
-    met = sum(round(lm, 4) <= most for lm, most in zip(found, asked, strict=True))
-    return f"{met} of {len(asked)} figures with age by {age}"
+    required_losses = required.ADULT_LM[f"required (auto), age by {age}"]
+    met = sum(round(lm, 4) <= most for lm, most in zip(losses, required_losses, strict=True))
+    return f"{met} of {len(required_losses)} figures with age by {age}"
 
 
 def _adult_lm(context: Context, source: Path, age: str, k: int, **keys: Any) -> float:

@@ -34,8 +34,8 @@ class Part:
     def markdown(self) -> str:
         """The part as it stands on the page."""
         about = ", ".join(f"{name}: {value}" for name, value in self.machine.items())
-        told = f"*Part `{self.name}`, measured on {_today()}. {about}.*\n"
-        return "\n".join([told, *(table.markdown() for table in self.tables)])
+        heading = f"*Part `{self.name}`, measured on {_today()}. {about}.*\n"
+        return "\n".join([heading, *(table.markdown() for table in self.tables)])
 
 
 def keep(parts: Sequence[Part], folder: Path) -> None:
@@ -52,7 +52,7 @@ def keep(parts: Sequence[Part], folder: Path) -> None:
 
 
 def renew(part: Part, page: Path, order: Sequence[str]) -> None:
-    """Put one part into the committed page, in the place of what it found before.
+    """Put one part into the committed page, in the place of its earlier figures.
 
     What was measured by hand, at the end of the page, stays as it is.
     """
@@ -60,12 +60,12 @@ def renew(part: Part, page: Path, order: Sequence[str]) -> None:
     text, mark, by_hand = text.partition(_BY_HAND)
     heads = list(_PART.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
-    found = {
+    part_of = {
         head[1]: text[head.start() : end].rstrip() + "\n"
         for head, end in zip(heads, ends, strict=False)
     }
-    found[part.name] = part.markdown()
-    parts = [found[name] for name in order if name in found]
+    part_of[part.name] = part.markdown()
+    parts = [part_of[name] for name in order if name in part_of]
     page.write_text(_page([*parts, mark + by_hand] if mark else parts), encoding="utf-8")
 
 

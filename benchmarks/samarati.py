@@ -140,8 +140,8 @@ def _compared(
 ) -> tuple[str, ...]:
     name = f"{printed.table}: {printed.k}, {printed.max_suppressed}, {printed.choice}"
     context.say(f"samarati, table {name}")
-    asked = {"max_suppressed": printed.max_suppressed, "choice": printed.choice}
-    report = context.report({**job, "k": printed.k, "samarati": asked}, beside=beside)
+    options = {"max_suppressed": printed.max_suppressed, "choice": printed.choice}
+    report = context.report({**job, "k": printed.k, "samarati": options}, beside=beside)
     levels = tuple(report["levels"].values())
     return (
         name,
@@ -170,7 +170,7 @@ def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) ->
     encoded = _encoded(rows, hierarchies)
     most = int(SUPPRESSED * len(rows))
     _searched(encoded, 5, most, "first")  # what is loaded once is not measured
-    found = []
+    lines = []
     for k in (5, 10, 25, 50, 100):
         for choice in CHOICES:
             context.say(f"samarati, {choice}, k = {k}")
@@ -179,7 +179,7 @@ def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) ->
                 start = time.perf_counter()
                 result = _searched(encoded, k, most, choice)
                 times.append(time.perf_counter() - start)
-            found.append(
+            lines.append(
                 (f"k = {k}, {choice}", f"{statistics.median(times):.2f} s", str(result.height),
                  f"{result.loss / len(ADULT_COLUMNS):.4f}", str(result.suppressed_rows),
                  str(result.classes), f"{result.checked:,} of {result.nodes:,}")
@@ -187,7 +187,7 @@ def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) ->
     return Table(
         "Samarati on Adult with 8 quasi-identifiers",
         ("choice", "time", "height", "mean LM", "suppressed", "classes", "nodes counted"),
-        found,
+        lines,
         note=f"Counted once: {len(encoded[0].rows):,} distinct combinations. At most "
         f"{100 * SUPPRESSED:g} % of the rows suppressed; one core.",
     )
@@ -198,20 +198,20 @@ def _against_rows(context: Context, folder: Path) -> Table:
 
     semicolons = arrow_csv.ParseOptions(delimiter=";")
     table = arrow_csv.read_csv(folder / "adult.csv", parse_options=semicolons)
-    found = []
+    lines = []
     for rows in (REPEATED * size for size in context.adult_sizes):
         context.say(f"samarati, Adult over and over: {rows:,} rows")
         path = context.scratch / f"adult-repeated-{rows}.parquet"
         enlarge.write(table, (), rows, 1, path)
         once, search, task = _seconds_of_phase_one(context, path, folder / "hierarchies")
-        found.append(
+        lines.append(
             (f"{rows:,}", seconds(once), seconds(search), times(search / once), seconds(task))
         )
         path.unlink()
     return Table(
         "Samarati against rows: Adult over and over, 8 quasi-identifiers",
         ("rows", "reading the columns", "count and search", "so many reads", "with fragments"),
-        found,
+        lines,
         note="Count and search: one pass over the columns, which counts their values and "
         f"combinations, and the search of the lattice (k = 5, optimal, {100 * SUPPRESSED:g} % of "
         "the rows suppressed), up to the recoding. Reading the columns: a pass that decodes them "
@@ -241,17 +241,17 @@ def _seconds_of_phase_one(
     start = time.perf_counter()
     for _batch in storage.open_source(str(path)).batches(list(ADULT_COLUMNS)):
         pass
-    found = [time.perf_counter() - start]
+    taken = [time.perf_counter() - start]
     for most in (1 << 40, None):
         partitioning = {"fragments": 1} if most is None else {"fragments": 1, "max_rows": most}
-        asked = {**job, "partitioning": partitioning}
-        loaded = pipeline.load_job(context.job_file(asked, hierarchies))
+        parallel = {**job, "partitioning": partitioning}
+        loaded = pipeline.load_job(context.job_file(parallel, hierarchies))
         work = storage.work_path(job["output"], "benchmark")
         start = time.perf_counter()
         pipeline.partition(loaded, work=work)
-        found.append(time.perf_counter() - start)
+        taken.append(time.perf_counter() - start)
         storage.WorkDir(work).remove()
-    once, search, task = found
+    once, search, task = taken
     return once, search, task
 
 
@@ -263,7 +263,7 @@ def _mondrian(context: Context, rows: Sequence[Mapping[str, str]]) -> Table:
     names = ("age", "education-num")
     data = pa.table({name: [int(row[name]) for row in rows] for name in names})
     points = list(zip(*(data[name].to_pylist() for name in names), strict=True))
-    found = []
+    lines = []
     for k, (loss, classes) in TABLE_2.items():
         context.say(f"mondrian on age and education-num, k = {k}")
         job = {"k": k, "cut": "median", "quasi_identifiers": list(names)}
@@ -276,12 +276,12 @@ def _mondrian(context: Context, rows: Sequence[Mapping[str, str]]) -> Table:
         for relaxed in (False, True):
             _, report = anonymize(data, {**job, "relaxed": relaxed})
             cells += [f"{2 * report['metrics']['LM']:.4f}", str(report["equivalence_classes"])]
-        found.append(tuple(cells))
+        lines.append(tuple(cells))
     return Table(
         f"Mondrian on age and education-num of Adult, {len(rows):,} rows: the source's Table 2",
         ("", "LM printed", "classes", "its procedure", "classes", "strict here", "classes",
          "relaxed here", "classes"),
-        found,
+        lines,
         note="LM summed over the two attributes. The source flips a coin for the attribute and "
         "never looks again at a class whose first cut fails: done here (mean and range of "
         "ten seeds) this gives its shape, about as many classes for every small k. Here a "

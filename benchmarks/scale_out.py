@@ -135,9 +135,9 @@ def _run(context: Context, on: Engine | None, **changes: Any) -> tuple[float, fl
 
     changes |= {"cut": "median", "partitioning": {"fragments": 10}}
     job = pipeline.load_job(context.job(context.rows, **changes))
-    found = []
+    taken = []
     for _ in range(context.rounds + 1):
         started = time.perf_counter()
         report = pipeline.run(job, engine=on)
-        found.append(time.perf_counter() - started)
-    return statistics.median(found[1:]), report["metrics"]["NCP"]
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken[1:]), report["metrics"]["NCP"]

@@ -22,8 +22,8 @@ _KINDS = (
 
 def kind_of(command: Sequence[str]) -> str | None:
     """What a process is by its command; None if it is none of those to tell of."""
-    told = " ".join(command)
-    return next((kind for kind, mark in _KINDS if mark in told), None)
+    line = " ".join(command)
+    return next((kind for kind, mark in _KINDS if mark in line), None)
 
 
 class Peaks:

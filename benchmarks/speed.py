@@ -27,11 +27,11 @@ def cutting(context: Context) -> Iterator[Table]:
     contenders = {"one": (HERE, 1, with_auto), "two": (HERE, 2, with_auto)}
     if context.beside:
         contenders["beside"] = (context.beside, 1, policies)
-    found = {
+    taken = {
         size: _alternated(context, size, contenders if size == rows else {"one": contenders["one"]})
         for size in (rows // 10, rows, 10 * rows)
     }
-    one, two = found[rows]["one"], found[rows]["two"]
+    one, two = taken[rows]["one"], taken[rows]["two"]
     yield Table(
         f"Cutting {rows:,} × 10, k = 5, l = 2",
         ("cut", "required", "one core", "", "two cores", "of one core's, ≤ 0.60 ×", "",
@@ -41,8 +41,8 @@ def cutting(context: Context) -> Iterator[Table]:
              context.verdict(one[cut] <= required.CUT_S[cut]),
              seconds(two[cut]), times(two[cut] / one[cut]),
              context.verdict(two[cut] <= required.TWO_CORES * one[cut]),
-             seconds(found[rows // 10]["one"][cut]), seconds(found[10 * rows]["one"][cut]),
-             times(found[10 * rows]["one"][cut] / one[cut]))
+             seconds(taken[rows // 10]["one"][cut]), seconds(taken[10 * rows]["one"][cut]),
+             times(taken[10 * rows]["one"][cut] / one[cut]))
             for cut in one
         ],
         note=f"Coded rows in memory to equivalence classes; median of {context.rounds} runs, each "
@@ -52,7 +52,7 @@ def cutting(context: Context) -> Iterator[Table]:
         f"{required.REFERENCE_CUT_S:.0f} s for the million.",
     )  # fmt: skip
     if context.beside:
-        beside = found[rows]["beside"]
+        beside = taken[rows]["beside"]
         yield Table(
             f"Cutting {rows:,} × 10, one core, beside {context.beside.name}",
             ("cut", "here", context.beside.name, "share of it", "required"),
@@ -82,10 +82,10 @@ def _alternated(
     for turn in range(context.rounds if rows <= MILLION else 1):
         for name, (checkout, cores, policies) in contenders.items():
             context.say(f"cutting {rows:,} rows: {name}, round {turn + 1}")
-            asked = [f"{cut}={options}" for cut, options in policies.items()]
+            options_of = [f"{cut}={options}" for cut, options in policies.items()]
             path = context.job_file(context.job(rows), checkout=checkout)
             program = str(ROOT / "benchmarks" / "cutting.py")
-            printed = checkout.output(program, str(path), "1", str(cores), *asked)
+            printed = checkout.output(program, str(path), "1", str(cores), *options_of)
             for cut, took in json.loads(printed).items():
                 runs.setdefault(name, {}).setdefault(cut, []).extend(took)
     return {
@@ -101,12 +101,12 @@ def whole(context: Context) -> Iterator[Table]:
         "File to checked and published release, whole process",
         ("rows", "DuckDB", "median", "× DuckDB", "gain", "× DuckDB", "required", "", "peak memory"),
         [
-            (f"{size:,}", seconds(found["duckdb"].seconds),
-             seconds(found["median"].seconds), times(_ratio(found, "median")),
-             seconds(found["gain"].seconds), times(_ratio(found, "gain")),
-             *_asked(size, found),
-             mib(max(found["median"].peak_mib, found["gain"].peak_mib)))
-            for size, found in rows_of.items()
+            (f"{size:,}", seconds(runs["duckdb"].seconds),
+             seconds(runs["median"].seconds), times(_ratio(runs, "median")),
+             seconds(runs["gain"].seconds), times(_ratio(runs, "gain")),
+             *_required(size, runs),
+             mib(max(runs["median"].peak_mib, runs["gain"].peak_mib)))
+            for size, runs in rows_of.items()
         ],
         note="DuckDB reads the same Parquet file, sorts it by the 10 quasi-identifiers and writes "
         "it, also as a process of its own. Contenders take turns; medians of "
@@ -117,22 +117,22 @@ def whole(context: Context) -> Iterator[Table]:
             f"The same beside {context.beside.name}, median",
             ("rows", "here", context.beside.name, "share of it"),
             [
-                (f"{size:,}", seconds(found["median"].seconds), seconds(found["beside"].seconds),
-                 times(found["median"].seconds / found["beside"].seconds))
-                for size, found in rows_of.items()
+                (f"{size:,}", seconds(runs["median"].seconds), seconds(runs["beside"].seconds),
+                 times(runs["median"].seconds / runs["beside"].seconds))
+                for size, runs in rows_of.items()
             ],
             note="In turn with the contenders above.",
         )  # fmt: skip
     if len(rows_of) > 1:
-        yield _growth({size: found["median"] for size, found in rows_of.items()})
+        yield _growth({size: runs["median"] for size, runs in rows_of.items()})
 
 
-def _asked(size: int, found: dict[str, Run]) -> tuple[str, str]:
+def _required(size: int, runs: dict[str, Run]) -> tuple[str, str]:
     if size >= MILLION:
-        met = _ratio(found, "median") <= required.TIMES_DUCKDB
+        met = _ratio(runs, "median") <= required.TIMES_DUCKDB
         return f"≤ {times(required.TIMES_DUCKDB)}", verdict(met)
     if size == required.TINY_ROWS:
-        met = found["median"].seconds <= required.TINY_S
+        met = runs["median"].seconds <= required.TINY_S
         return f"≤ {seconds(required.TINY_S)}", verdict(met)
     return "", ""
 
@@ -147,14 +147,14 @@ def _beside_duckdb(context: Context, size: int) -> dict[str, Run]:
     contenders |= {cut: partial(context.run, job) for cut, job in jobs.items()}
     if context.beside:
         contenders["beside"] = partial(context.run, jobs["median"], checkout=context.beside)
-    found = alternate(contenders, context.rounds * (1 if size > MILLION else 2) + (size <= MILLION))
+    runs = alternate(contenders, context.rounds * (1 if size > MILLION else 2) + (size <= MILLION))
     target.unlink()
     shutil.rmtree(context.scratch / "release", ignore_errors=True)
-    return found
+    return runs
 
 
-def _ratio(found: dict[str, Run], cut: str) -> float:
-    return found[cut].seconds / found["duckdb"].seconds
+def _ratio(runs: dict[str, Run], cut: str) -> float:
+    return runs[cut].seconds / runs["duckdb"].seconds
 
 
 def _growth(runs: dict[int, Run]) -> Table:

@@ -1,4 +1,4 @@
-"""What a part of the benchmarks found: a table with a sentence, as text and as Markdown."""
+"""The figures of a part of the benchmarks: a table with a note, as text and as Markdown."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def millions(value: float) -> str:
     return f"{value / 1e6:.3f}e6"
 
 
-def change(found: float, reference: float) -> str:
-    """`+1.2 %` of found against reference."""
-    return f"{100 * (found / reference - 1):+.2f} %"
+def change(value: float, reference: float) -> str:
+    """`+1.2 %` of value against reference."""
+    return f"{100 * (value / reference - 1):+.2f} %"
 
 
 def mib(value: float) -> str:

@@ -100,17 +100,18 @@ class _Enlarged:
         from mondrian_ops.core.job import Tds
 
         anonymizer, frequencies, _ = self.counted
-        asked = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.domains
-        search = TwoPhase(*asked, Tds(parts, k_intermediate), seed)
+        domain = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.domains
+        search = TwoPhase(*domain, Tds(parts, k_intermediate), seed)
         levels, taken = [], []
         for part in search.options.parts:
             start = time.process_time()
             levels.append(search.first(frequencies, part))
             taken.append(time.process_time() - start)
         start = time.process_time()
-        found = search.second(frequencies, levels)
+        recoding = search.second(frequencies, levels)
         second = time.process_time() - start
-        return _Run(found.iloss, sum(taken), max(taken, default=0.0), second, found.final.classes)
+        classes = recoding.final.classes
+        return _Run(recoding.iloss, sum(taken), max(taken, default=0.0), second, classes)
 
 
 @dataclass(frozen=True)
@@ -189,8 +190,8 @@ def _against_parts(context: Context, data: _Enlarged, whole: _Run) -> Table:
     rows = [("p = 1", *whole.cells(whole))]
     for parts in PARTS:
         context.say(f"tds: {data.rows:,} rows, p = {parts}")
-        found = _Run.mean(data, parts, SWEEP_K, context.seeds)
-        rows.append((f"p = {parts}", *found.cells(whole)))
+        run = _Run.mean(data, parts, SWEEP_K, context.seeds)
+        rows.append((f"p = {parts}", *run.cells(whole)))
     return Table(
         f"Two-phase TDS against p (the source's Figure 4): {data.rows:,} rows, k^I = {SWEEP_K:,}",
         ("", *_HEAD),

@@ -34,10 +34,10 @@ def fetch(url):
 def is_met(answer, expectation):
     """Whether one of the values at the path is the one expected."""
     path, _, expected = expectation.partition("=")
-    return expected in map(str, found(answer, path.split(".")))
+    return expected in map(str, values_at(answer, path.split(".")))
 
 
-def found(value, keys):
+def values_at(value, keys):
     """The values at a path; none where it leads nowhere."""
     if not keys:
         return [value]
@@ -45,9 +45,9 @@ def found(value, keys):
         value = json.loads(value)
     key, *rest = keys
     if isinstance(value, dict):
-        return found(value[key], rest) if key in value else []
+        return values_at(value[key], rest) if key in value else []
     items = value if key == "*" else value[int(key) : int(key) + 1]
-    return [each for item in items for each in found(item, rest)]
+    return [each for item in items for each in values_at(item, rest)]
 
 
 if __name__ == "__main__":

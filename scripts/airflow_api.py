@@ -1,6 +1,6 @@
-"""A client of Airflow's REST API: start runs, follow them, read what their tasks logged.
+"""A client of Airflow's REST API: starts runs, follows them, reads the logs of their tasks.
 
-Needs nothing but the standard library.
+Needs the standard library only.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _PHASES = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
 
 
 class AirflowError(Exception):
-    """Airflow did not start, answer or finish; the message says where to look."""
+    """Airflow did not start, answer or finish; the message names the logs."""
 
 
 class AirflowApi:
     """An Airflow that answers at ``url``.
 
-    :param logs: where a person finds more about what failed.
+    :param logs: where a person finds the logs.
     """
 
     def __init__(self, url: str, logs: str = "Airflow's logs") -> None:
         self.url = url
         self._logs = logs
         self._token = ""
-        # A proxy of the environment is no way to a server of one's own.
+        # The server is local, so a proxy of the environment must not be used.
         self._http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def log_in(self, username: str, password: str) -> None:
@@ -50,8 +50,8 @@ class AirflowApi:
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """Call the REST API; returns the decoded answer.
 
-        What the server could not do is asked for again: under load it may find its database locked.
-        Raises urllib.error.HTTPError for an answer that is an error.
+        A server error is retried: under load the server may find its database locked. Raises
+        urllib.error.HTTPError for any other error.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
@@ -79,7 +79,7 @@ class AirflowApi:
         self.request("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
 
     def pause(self, dag_id: str) -> None:
-        """Wait until the DAG is known and let its runs wait."""
+        """Wait until the DAG is known and keep its runs queued."""
         self._wait_for_dag(dag_id)
         self.request("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": True})
 
@@ -99,8 +99,8 @@ class AirflowApi:
         conf: Mapping[str, Any] | None = None,
         logical_date: str | None = None,
     ) -> str:
-        """A run of a DAG, which starts unless the DAG is paused; returns its id."""
-        # Asked for again under the same name, it is not started twice.
+        """Create a run of a DAG, which starts unless the DAG is paused; returns its id."""
+        # A retried request has the same id, so that the run does not start twice.
         run_id = f"manual__{uuid.uuid4()}"
         body = {"dag_run_id": run_id, "logical_date": logical_date, "conf": conf or {}}
         try:
@@ -112,14 +112,14 @@ class AirflowApi:
 
     def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
         """The run as the API describes it."""
-        found: dict[str, Any] = self.request("GET", _run_path(dag_id, run_id))
-        return found
+        run: dict[str, Any] = self.request("GET", _run_path(dag_id, run_id))
+        return run
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """The task instances of a run."""
         path = f"{_run_path(dag_id, run_id)}/taskInstances?limit=1000"
-        found: list[dict[str, Any]] = self.request("GET", path)["task_instances"]
-        return found
+        instances: list[dict[str, Any]] = self.request("GET", path)["task_instances"]
+        return instances
 
     def watch(
         self, dag_id: str, run_id: str, timeout: float = 600, every: float = 0.5
@@ -163,7 +163,7 @@ class AirflowApi:
         return time.monotonic() - started
 
     def log_of(self, dag_id: str, run_id: str, task: Mapping[str, Any]) -> str:
-        """What the last try of a task instance logged."""
+        """The log of a task instance's last try."""
         path = (
             f"{_run_path(dag_id, run_id)}/taskInstances/{task['task_id']}/logs/"
             f"{max(1, task['try_number'])}?map_index={task['map_index']}"
@@ -172,10 +172,10 @@ class AirflowApi:
         return "\n".join(_log_line(line) for line in lines)
 
     def check_alive(self) -> None:
-        """Raise AirflowError if this Airflow is known to have ended."""
+        """Raise AirflowError if this Airflow has ended; only subclasses can know."""
 
     def comes_true(self, condition: Callable[[], bool]) -> bool:
-        """Whether a condition holds within the time that a start may take."""
+        """Whether a condition becomes true within :data:`START_S` seconds."""
         end = time.monotonic() + START_S
         while not condition():
             self.check_alive()
@@ -199,8 +199,8 @@ class AirflowApi:
         return True
 
     def _import_errors(self) -> str:
-        found = self.request("GET", "/api/v2/importErrors")["import_errors"]
-        return "".join(f"\n{each['filename']}: {each['stack_trace']}" for each in found)
+        errors = self.request("GET", "/api/v2/importErrors")["import_errors"]
+        return "".join(f"\n{error['filename']}: {error['stack_trace']}" for error in errors)
 
     def _first_failure(self, dag_id: str, run_id: str, tasks: Sequence[Mapping[str, Any]]) -> str:
         """The end of the log of the first task that failed by itself."""
@@ -211,19 +211,19 @@ class AirflowApi:
 
 
 def progress(tasks: Sequence[Mapping[str, Any]]) -> str:
-    """How many tasks of each phase are done: ``partition done   anonymize_fragment 3 of 8``."""
-    told = []
+    """The progress of each phase: ``partition done   anonymize_fragment 3 of 8``."""
+    phases = []
     for phase in _PHASES:
         states = Counter(task["state"] for task in tasks if task["task_id"] == phase)
         done = sum(count for state, count in states.items() if state in FINISHED)
         total = states.total()
         if states["failed"] or states["upstream_failed"]:
-            told.append(f"{phase} failed")
+            phases.append(f"{phase} failed")
         elif total and done == total:
-            told.append(f"{phase} done" if total == 1 else f"{phase} {done} of {total} done")
+            phases.append(f"{phase} done" if total == 1 else f"{phase} {done} of {total} done")
         elif done or states["running"]:
-            told.append(f"{phase} running" if total == 1 else f"{phase} {done} of {total}")
-    return "   ".join(told) or "queued"
+            phases.append(f"{phase} running" if total == 1 else f"{phase} {done} of {total}")
+    return "   ".join(phases) or "queued"
 
 
 def _run_path(dag_id: str, run_id: str) -> str:
@@ -234,7 +234,7 @@ def _log_line(line: Any) -> str:
     if not isinstance(line, Mapping):
         return str(line)
     details = "".join(
-        f"\n{each.get('exc_type')}: {each.get('exc_value')}"
-        for each in line.get("error_detail") or ()
+        f"\n{error.get('exc_type')}: {error.get('exc_value')}"
+        for error in line.get("error_detail") or ()
     )
     return f"{line.get('event', '')}{details}"

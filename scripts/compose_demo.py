@@ -33,12 +33,12 @@ INPUT = "/data/poker.parquet"
 OUTPUT = "/out/poker-{engine}"
 QUASI_IDENTIFIERS = [f"{kind}{card}" for card in range(1, 6) for kind in "sr"]
 RUN_S = 1800
-# What of the reports must be the same. Times, engines and places differ.
+# The parts of the reports that must be the same; times, engines and places differ.
 SAME = ("rows", "achieved", "equivalence_classes", "metrics", "attributes", "risk")
 
 
 class DemoError(Exception):
-    """What the demo should have shown is not so."""
+    """The releases are not as they should be."""
 
 
 def main() -> int:
@@ -67,7 +67,7 @@ def put(hdfs: InsecureClient, rows: int) -> None:
 
 
 def run(airflow: AirflowApi, engine: str) -> None:
-    """Run the DAG with an engine, and tell how far it is."""
+    """Run the DAG with an engine, and show its progress."""
     say(f"the DAG {DAG_ID} with engine {engine}")
     job = {
         "input": f"hdfs://namenode{INPUT}",
@@ -92,14 +92,14 @@ def run(airflow: AirflowApi, engine: str) -> None:
 
 
 def spark_tasks() -> int:
-    """How many tasks the Connect server has had done so far, by all executors that it ever had."""
+    """The number of tasks that all executors of the Connect server have completed so far."""
     (application,) = fetched(SPARK)
     executors = fetched(f"{SPARK}/{application['id']}/allexecutors")
     return sum(each["completedTasks"] for each in executors)
 
 
 def fetched(url: str) -> Any:
-    """What a page of Spark's REST API says."""
+    """The JSON of a page of Spark's REST API."""
     with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - http, by us
         return json.load(answer)
 

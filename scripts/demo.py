@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def generate() -> None:
-    """The synthetic hands, once."""
+    """Generate the synthetic hands, unless they exist."""
     if DATA.exists():
         return
     from mondrian_ops import datasets
@@ -53,7 +53,7 @@ def generate() -> None:
 
 
 def run() -> None:
-    """Run the DAG and tell how far it is.
+    """Run the DAG and show its progress.
 
     Raises AirflowError if the run fails, with the log of the task that failed.
     """

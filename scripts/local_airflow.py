@@ -1,8 +1,8 @@
 """An Airflow of this checkout's own: one folder, loopback only, stopped as a whole.
 
 For `make demo`, `make ui` and the tests: a real scheduler, API server and DAG processor, with
-SQLite and the LocalExecutor, or with a PostgreSQL, a Redis and Celery workers that the caller
-names. Nothing outside its folder is written, and no fixed port is needed.
+SQLite and the LocalExecutor, or with the caller's PostgreSQL, Redis and Celery workers. It writes
+nothing outside its folder and needs no fixed port.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from airflow_api import START_S, AirflowApi, AirflowError
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
-# Celery workers on one machine go by the names they were given. Airflow finds the function in a
-# module of a home's config folder.
+# Gives each Celery worker on one machine a host name of its own. Airflow imports this module from
+# the config folder of its home.
 _WORKER_NAMES = """
 import os
 
@@ -59,9 +59,9 @@ def free_port(preferred: int = 0) -> int:
 
 
 class LocalAirflow(AirflowApi):
-    """A context manager: inside it Airflow runs, and answers at ``url``.
+    """A context manager that runs Airflow, which answers at ``url``.
 
-    :param home: its AIRFLOW_HOME; made if it is not there.
+    :param home: its AIRFLOW_HOME; created if missing.
     :param dags: the DAG folder.
     :param port: of the API server; 0 takes a free one.
     :param parallelism: tasks that may run at once.
@@ -133,7 +133,7 @@ class LocalAirflow(AirflowApi):
             return {"AIRFLOW__CORE__EXECUTOR": "LocalExecutor"}
         return {
             "AIRFLOW__CELERY__BROKER_URL": self._broker,
-            # A day, as is the default; said here, it is not warned of in every log.
+            # A day, the default; without it every log has a warning.
             "AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "86400",
             "AIRFLOW__CORE__EXECUTOR": _CELERY,
         }
@@ -154,7 +154,7 @@ class LocalAirflow(AirflowApi):
         self._stop()
 
     def migrate(self) -> None:
-        """Make the database, or bring it up to this Airflow's version."""
+        """Create the database, or migrate it to this Airflow's version."""
         if self._broker:
             config = self.home / "config"
             config.mkdir(parents=True, exist_ok=True)
@@ -174,12 +174,12 @@ class LocalAirflow(AirflowApi):
         queues: str = "default",
         within: Sequence[str] = (),
     ) -> None:
-        """Start a Celery worker; it is ready when it has said so in its log.
+        """Start a Celery worker, and wait until its log says that it is ready.
 
-        :param name: what task instances give as their host.
-        :param concurrency: tasks it runs at once.
-        :param queues: whose tasks it takes.
-        :param within: a command that runs the worker's, such as ``unshare --mount``.
+        :param name: the host name of its task instances.
+        :param concurrency: the number of tasks that it runs at once.
+        :param queues: the queues whose tasks it takes.
+        :param within: a command that runs the worker's command, such as ``unshare --mount``.
         """
         options = {
             "--celery-hostname": name,
@@ -200,7 +200,7 @@ class LocalAirflow(AirflowApi):
             raise AirflowError(f"worker {name} did not start; see {self.home / name}.log")
 
     def kill_worker(self, name: str) -> None:
-        """SIGKILL a worker and all its processes at once: nobody is told, as in a power cut."""
+        """SIGKILL a worker and all its processes at once, as in a power cut."""
         process = self._processes.pop(name)
         kill_all(family(process.pid))
         process.wait()
@@ -258,8 +258,8 @@ class LocalAirflow(AirflowApi):
 
     def _answers(self) -> bool:
         try:
-            # Tasks talk to this part of the API, which takes seconds to get ready when first
-            # asked: let that be now, beside the scheduler's own start.
+            # The first request to this part of the API, which tasks use, takes seconds: make it
+            # now, while the scheduler starts, too.
             self.request("GET", "/execution/health/ping")
             if self._login is None:
                 self._token = self.request("GET", "/auth/token")["access_token"]
@@ -305,7 +305,7 @@ def termination_as_exit() -> Iterator[None]:
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End processes and all that they started: asked first, all at once, then killed."""
+    """End processes and all that they started: SIGTERM to all at once, then SIGKILL."""
     started = [each for process in processes for each in family(process.pid)]
     for process in processes:
         _signal(process, signal.SIGTERM)
@@ -316,7 +316,7 @@ def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         except subprocess.TimeoutExpired:
             _signal(process, signal.SIGKILL)
             process.wait()
-        _signal(process, signal.SIGKILL)  # what it left of its session
+        _signal(process, signal.SIGKILL)  # the rest of its session
     kill_all(started)
 
 
@@ -337,9 +337,9 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def kill_all(processes: Sequence[psutil.Process]) -> None:
-    """SIGKILL, to those that are still there."""
-    for each in processes:
+    """SIGKILL the processes that still run."""
+    for process in processes:
         try:
-            each.kill()
+            process.kill()
         except psutil.NoSuchProcess:
             continue

@@ -179,8 +179,8 @@ def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> in
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
-    found = os.waitstatus_to_exitcode(status)
-    return None if found == 0 else max(-1, found - 1)
+    status = os.waitstatus_to_exitcode(status)
+    return None if status == 0 else max(-1, status - 1)
 
 
 class Session:
@@ -230,15 +230,15 @@ class Session:
             by = killer(target, mutant.source, tests)
             key = (target.name, mutant.function, mutant.before, mutant.after)
             if by is not None:
-                found = "killed"
+                fate = "killed"
                 self._kills.update([*tests][by : by + 1])  # none of -1
             elif key in listed:
-                found = "equivalent"
+                fate = "equivalent"
                 met.add(key)
             else:
-                found = "survived"
+                fate = "survived"
                 self._tell(target.name, mutant)
-            counts.update(["mutants", found])
+            counts.update(["mutants", fate])
         self._pass_unchanged(target)  # still: else what was killed says nothing
         print(target.name, dict(counts), flush=True)
         for key in sorted(listed - met):

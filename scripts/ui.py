@@ -13,7 +13,7 @@ DAG_IDS = ("mondrian_anonymize", "mondrian_etl_example")
 
 
 def main() -> int:
-    """Start it, say where it is, keep it until it is told to stop."""
+    """Start Airflow, print its address, and keep it until Ctrl-C or SIGTERM."""
     try:
         with termination_as_exit(), LocalAirflow(HOME, port=free_port(8080)) as airflow:
             for dag_id in DAG_IDS:

@@ -61,11 +61,11 @@ def checked(wheel: Path, tag: str) -> str:
     """What the tool of its system says. Raises SystemExit where it needs more than the tag."""
     if tag.startswith("macosx"):
         return checked_macos(wheel)
-    said = called("-m", "auditwheel", "show", str(wheel))
-    names = re.findall(r'"(manylinux_\d+_\d+_\w+)"', said)
+    shown = called("-m", "auditwheel", "show", str(wheel))
+    names = re.findall(r'"(manylinux_\d+_\d+_\w+)"', shown)
     allowed = tag.partition(".")[0]
     if allowed not in names[:1]:
-        raise SystemExit(f"{wheel.name}: not {allowed}\n{said}")
+        raise SystemExit(f"{wheel.name}: not {allowed}\n{shown}")
     return f"auditwheel: {allowed}"
 
 
@@ -77,10 +77,10 @@ def checked_macos(wheel: Path) -> str:
     commands = {load.get_cmd_name(): command for load, command, _ in header.commands}
     libraries = [library for _, _, library in header.walkRelocatables()]
     minimum = commands["LC_BUILD_VERSION"].minos >> 16
-    found = (CPU_TYPE_NAMES[header.header.cputype], minimum, libraries)
+    built_for = (CPU_TYPE_NAMES[header.header.cputype], minimum, libraries)
     system_only = ("ARM64", 11, ["/usr/lib/libSystem.B.dylib"])
-    if found != system_only or "LC_CODE_SIGNATURE" not in commands:
-        raise SystemExit(f"{wheel.name}: {found}, {', '.join(map(str, commands))}")
+    if built_for != system_only or "LC_CODE_SIGNATURE" not in commands:
+        raise SystemExit(f"{wheel.name}: {built_for}, {', '.join(map(str, commands))}")
     return "macholib: ARM64, macOS 11, libSystem only, signed"
 
 
