@@ -2,12 +2,11 @@
 
     python scripts/mutants.py [MODULE ...]
 
-``mutations.py`` changes one thing at a time; a mutant is killed where a test fails, or does not
-come to its end. All run in forks of one pytest that has imported, compiled and collected everything
-and run each test once, and so knows which functions each test calls, and how long it takes: a
-mutant meets the tests that call the function it is in, the fastest first. Ends with a table, and
-with 1 where a mutant survives that ``equivalent_mutants.toml`` does not list, or where that file
-lists one that is killed or not there any more.
+``mutations.py`` changes one thing at a time; a mutant is killed if a test fails or does not end.
+One pytest imports and collects everything and runs each test once, to learn which functions each
+test calls, and how long it takes. Each mutant then runs in a fork of that pytest, against the tests
+that call its function, the fastest first. Prints a table. Exits with 1 if a mutant survives that
+``equivalent_mutants.toml`` does not list, or if that file lists one that is killed or gone.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from hypothesis import Phase, settings
 from mutations import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
-# A test that computes for SECONDS + TIMES what it takes without a mutant does not come to its end.
+# A test counts as endless after SECONDS, and TIMES the CPU time that it takes without a mutant.
 SECONDS, TIMES = 15, 15
 
 # The code that decides; of some modules these functions only.
@@ -48,10 +47,10 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.pipeline.wrap_up": (),
     "mondrian_ops.storage.ledger": (
         *("Ledger.key", "Ledger._first_key", "Ledger.noted", "Ledger._names", "Ledger._read"),
-        *("_is_whole", "_is_entry"),
+        *("_is_complete", "_is_entry"),
     ),
     "mondrian_ops.storage.pandas_index": (),
-    "mondrian_ops.storage.release": ("published", "standing"),
+    "mondrian_ops.storage.release": ("published", "current_token"),
     "mondrian_ops.storage.workdir": ("may_publish",),
     "mondrian_ops.core.disclosure": (),
     "mondrian_ops.core.release_classes": (),
@@ -82,14 +81,14 @@ KINDS = ("mutants", "killed", "equivalent", "survived")
 
 
 def equivalent() -> set[Key]:
-    """(module, function, line, line as mutated) of the mutants that do what the code does."""
+    """(module, function, line, mutated line) of the mutants that behave as the code does."""
     listed = tomllib.loads((ROOT / "scripts/equivalent_mutants.toml").read_text(encoding="utf-8"))
     keys = ("module", "function", "before", "after")
     return {tuple(each.get(key, "") for key in keys) for each in listed["mutant"]}
 
 
 class Calls:
-    """Which functions of the modules are called, by the first lines of their code."""
+    """Records which functions of the modules are called, by the first lines of their code."""
 
     def __init__(self, modules: Iterable[ModuleType]) -> None:
         self._files = {str(module.__file__) for module in modules}
@@ -102,7 +101,7 @@ class Calls:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """While this lasts, in all threads that begin in it too."""
+        """Record until the block ends, also in the threads that it starts."""
         self.seen = set()
         threading.setprofile(self._note)
         sys.setprofile(self._note)
@@ -114,7 +113,7 @@ class Calls:
 
 
 class Target:
-    """A module that is mutated, and the places that have something of it from there."""
+    """A module that is mutated, and the names in other modules that refer to its objects."""
 
     def __init__(self, module: ModuleType) -> None:
         self.name, self.file, self._all = module.__name__, str(module.__file__), vars(module)
@@ -133,7 +132,7 @@ class Target:
         ]
 
     def become(self, source: str) -> None:
-        """Run another source in the module, and hand out what comes of it."""
+        """Run another source in the module, and update the names in other modules."""
         exec(compile(source, self.file, "exec"), self._all)  # noqa: S102
         for place, name, own in self._places:
             place[name] = self._all[own]
@@ -145,7 +144,7 @@ def fails(item: pytest.Item) -> bool:
 
 
 def first_failing(took: Mapping[pytest.Item, float]) -> int:
-    """Its place, from 1 on; 0: all pass. Where a test does not end, the process does."""
+    """The place of the first failing test, from 1 on; 0 if all pass."""
     for place, (item, seconds) in enumerate(took.items(), start=1):
         limit(SECONDS + TIMES * seconds)
         if fails(item):
@@ -154,17 +153,16 @@ def first_failing(took: Mapping[pytest.Item, float]) -> int:
 
 
 def limit(seconds: float) -> None:
-    """End this process once it has computed for so long, or waited for twenty times that."""
+    """End this process after so much CPU time, or twenty times that of waiting."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, 20 * seconds)
 
 
 def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> int | None:
-    """Which of the tests fails with this source, found out in a process of its own; None: none.
+    """The index of the first test that fails with this source, in a fork; None if all pass.
 
-    ``took`` are the tests in their order, and the seconds that each computes without a mutant. -1
-    where one does not come to its end; 0 as well where none begins, because the module cannot be
-    imported.
+    ``took`` holds the tests in order, and the CPU seconds of each without a mutant. The result is
+    -1 if a test does not end, and also 0 if the module cannot be imported.
     """
     child = os.fork()
     if child == 0:
@@ -195,12 +193,12 @@ class Session:
         self.wrong = 0
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """In place of running the tests."""
+        """Run each test once, and then again for each mutant."""
         if session.testsfailed:
             raise session.Interrupted("tests cannot be collected")
         modules = [importlib.import_module(name) for name in self._wanted]
         self._try(session.items, modules)
-        gc.disable()  # or the forks would copy all that the collector looks at
+        gc.disable()  # the collector writes to every object, so that forks would copy all memory
         for module in modules:
             self._test(Target(module))
         return True
@@ -223,7 +221,10 @@ class Session:
         listed = {key for key in equivalent() if key[0] == target.name}
         met: set[Key] = set()
         functions, counts = DECIDING[target.name], self.counts.setdefault(target.name, Counter())
-        for mutant in mutants(target.source):
+        candidates = list(mutants(target.source))
+        if missing := {*functions} - {mutant.function for mutant in candidates}:
+            raise pytest.UsageError(f"{target.name}: no mutant in {', '.join(sorted(missing))}")
+        for mutant in candidates:
             if functions and mutant.function not in functions:
                 continue
             tests = self._callers(target, mutant.within or every)
@@ -231,7 +232,7 @@ class Session:
             key = (target.name, mutant.function, mutant.before, mutant.after)
             if by is not None:
                 fate = "killed"
-                self._kills.update([*tests][by : by + 1])  # none of -1
+                self._kills.update([*tests][by : by + 1])  # nothing for -1
             elif key in listed:
                 fate = "equivalent"
                 met.add(key)
@@ -239,7 +240,7 @@ class Session:
                 fate = "survived"
                 self._tell(target.name, mutant)
             counts.update(["mutants", fate])
-        self._pass_unchanged(target)  # still: else what was killed says nothing
+        self._pass_unchanged(target)  # they must still pass, or no kill counts
         print(target.name, dict(counts), flush=True)
         for key in sorted(listed - met):
             print(f"listed as equivalent, but killed or not there: {key}", flush=True)
@@ -251,9 +252,9 @@ class Session:
             raise pytest.UsageError(f"{target.name}: its tests fail without any mutant")
 
     def _callers(self, target: Target, lines: Iterable[int]) -> dict[pytest.Item, float]:
-        """The tests that call a function which begins in one of the lines, and how long they take.
+        """The tests that call a function which begins in one of the lines, with their CPU seconds.
 
-        Those come first that are fast, or have killed many mutants.
+        Fast tests, and those that have killed many mutants, come first.
         """
         callers = set().union(*(self._called.get((target.file, line), ()) for line in lines))
         ordered = sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
@@ -282,14 +283,14 @@ def main(wanted: list[str]) -> int:
     """Run the mutants of the modules ``wanted`` (the ends of their names), or of all."""
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "plugins"), str(ROOT / "tests/support")]
-    # The least example that fails would take long to find.
+    # Without shrinking, which takes long.
     whole = (Phase.explicit, Phase.generate)
     settings.register_profile("mutants", derandomize=True, deadline=None, phases=whole)
     settings.load_profile("mutants")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed
     started = time.monotonic()
     session = Session(wanted)
-    # That a test fails is enough: nothing is shown of how.
+    # Only the outcome of a test matters, so its failure is not explained.
     options = "-q -s --tb=native --assert=plain --noconftest -p no:cacheprovider"
     with tempfile.TemporaryDirectory() as here:  # pytest's own is removed by the next one's start
         options += f" -o tmp_path_retention_policy=none --basetemp={here}/tests"
