@@ -3,8 +3,8 @@
     extract ──▶ anonymize (partition ──▶ anonymize_fragment ──▶ wrap_up) ──▶ refresh_mart
 
 Copy it into a DAGs folder that has `data/` and `out/` beside it, where jobs may read and write by
-default; docs/security.md of mondrian_ops says how to allow other places. mondrian_ops brings the
-tasks of the group only. The rest stands for what such a team has already.
+default; docs/security.md of mondrian_ops says how to allow other places. mondrian_ops provides only
+the tasks of the group. The others stand for a team's own tasks.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ JOB = {
     "identifiers": ["name"],
     "quasi_identifiers": ["age", "sex", "zip=prefix", "country=hierarchy:countries.csv"],
     "sensitive": ["income"],
-    # What analysts could not use is not published either: it is refused, and the run fails.
+    # A release that loses too much for analysts is refused, and the run fails.
     "max_gcp": 0.7,
 }
 
 
 @task
 def extract(day: str) -> str:
-    """Take the adults of the CRM's export, as the Parquet file of the day; returns its path."""
+    """Write the adults of the CRM's export to the Parquet file of the day; return its path."""
     # Imported here, so that the scheduler parses this file in milliseconds.
     import pyarrow.compute as pc
     from pyarrow import csv, parquet
@@ -51,12 +51,12 @@ def extract(day: str) -> str:
 
 @task
 def refresh_mart(ti: Any = None) -> str:
-    """Write the mean income by sex and age, from the release only; returns the path."""
+    """Write the mean income by sex and age, computed from the release; return the path."""
     from pyarrow import csv, dataset
 
-    # What wrap_up returned: where the release is, its k and l, losses and risks. No personal data.
+    # The summary that wrap_up returns: output, k and l, losses and risks, but no personal data.
     release = ti.xcom_pull(task_ids="anonymize.wrap_up")
-    # Any reader of Parquet will do. What begins with an underscore, the report, it leaves aside.
+    # Any Parquet reader will do: it ignores the report, whose name begins with an underscore.
     customers = dataset.dataset(release["output"]).to_table(columns=["sex", "age", "income"])
     means = customers.group_by(["sex", "age"]).aggregate([("income", "mean")])
     mart = HOME / "out" / "income_by_sex_and_age.csv"
@@ -76,15 +76,15 @@ with DAG(
     tags=["crm"],
 ) as dag:
     anonymize = anonymize_group(
-        # An upstream task's result is the input; the output has a template of the run. It is the
-        # same when a day is run again, whose release is then replaced in one step.
+        # The input is an upstream task's result; the output is a template with the day, so that a
+        # second run for a day replaces the day's release, in one step.
         {**JOB, "input": extract(DAY), "output": f"{HOME}/out/customers/{DAY}"},
         # For the tasks of the group: a pool or a queue of workers that may see personal data.
         default_args={"execution_timeout": timedelta(hours=1)},
-        # DAGs of other teams can be scheduled by it: it gets an event with each release.
+        # Each release is an event of this asset, which can schedule other teams' DAGs.
         asset=Asset("customers_released"),
-        # A refused release tells those who can change the job, in a chat; the run fails either way.
+        # If a release is refused, those who can change the job read it in a chat. The run fails.
         on_refusal=[WebhookNotifier("privacy_team_chat")],
     )
-    # It follows wrap_up, so it starts only when the release was checked and published.
+    # It follows wrap_up, so it starts only after the release is checked and published.
     anonymize >> refresh_mart()

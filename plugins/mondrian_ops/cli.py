@@ -289,7 +289,7 @@ def _verify(options: argparse.Namespace) -> int:
     _write(f"rows      {number(verdict['rows'])}")
     _write(f"classes   {number(verdict['equivalence_classes'])}")
     for key, reached in verdict["achieved"].items():
-        _write(f"{key:<10}{number(reached)} reached, {number(getattr(job, key))} asked")
+        _write(f"{key:<10}{number(reached)} reached, {number(getattr(job, key))} required")
     for failure in verdict["failures"]:
         _write(f"failed    {printable(failure)}")
     for note in verdict["notes"]:

@@ -93,7 +93,7 @@ class MondrianOperator(BaseOperator):
         """Stop at once, and run every cleanup on the way out; a retry may follow."""
         if self.engine is not None:
             self.engine.stop()
-        raise SystemExit(f"{self.task_id} was told to stop")
+        raise SystemExit(f"{self.task_id} was stopped")
 
 
 @contextmanager
