@@ -341,15 +341,12 @@ def _generate(options: argparse.Namespace) -> int:
 def _write_report(report: Mapping[str, Any]) -> None:
     from mondrian_ops.report import HTML_NAME, render_text
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    _write(render_text(report, width, colour=_wants_colour()))
+    on_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if on_terminal else 80
+    _write(render_text(report, width, colour=on_terminal and not os.environ.get("NO_COLOR")))
     output = report["job"].get("output")
     if output:
         _write(f"\nreport page     {output.rstrip('/')}/{HTML_NAME}")
-
-
-def _wants_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _write(line: str) -> None:

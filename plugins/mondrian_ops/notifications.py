@@ -62,11 +62,14 @@ class WebhookNotifier(BaseNotifier):
         import httpx
 
         connection = BaseHook.get_connection(self.connection)
+        headers = {}
+        if connection.password:
+            headers["Authorization"] = f"Bearer {connection.password}"
         release: Any = context["release"]  # type: ignore[typeddict-item]
         answer = httpx.post(
             _url(connection),
             json={"text": self.message, "release": dict(release)},
-            headers=_headers(connection),
+            headers=headers,
             timeout=_PATIENCE_S,
         )
         if answer.is_error:
@@ -83,9 +86,3 @@ def _url(connection: Any) -> str:
     scheme = connection.schema or "https"
     port = f":{connection.port}" if connection.port else ""
     return f"{scheme}://{host}{port}"
-
-
-def _headers(connection: Any) -> dict[str, str]:
-    if not connection.password:
-        return {}
-    return {"Authorization": f"Bearer {connection.password}"}

@@ -475,15 +475,7 @@ class Privacy:
 
 def classes_of(rows: Mapping[Hashable, Row]) -> dict[Row, list[Hashable]]:
     """Row ids by the combination of values that is published for them."""
-    found: dict[Row, list[Hashable]] = defaultdict(list)
+    classes: dict[Row, list[Hashable]] = defaultdict(list)
     for number, published in rows.items():
-        found[published].append(number)
-    return dict(found)
-
-
-def interval_ends(text: str, parse: Callable[[str], Any]) -> tuple[Any, Any, bool]:
-    """(low, high, whether high itself is covered) of ``38``, ``[25, 30]`` or ``[25, 30)``."""
-    if text[0] != "[":
-        return parse(text), parse(text), True
-    low, high = text[1:-1].split(", ")
-    return parse(low), parse(high), text[-1] == "]"
+        classes[published].append(number)
+    return dict(classes)

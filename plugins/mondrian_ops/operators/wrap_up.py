@@ -231,7 +231,8 @@ class WrapUpOperator(MondrianOperator):
         return summary
 
     def _announce(self, summary: dict[str, Any], context: Context) -> None:
-        uri = _uri(summary["output"])
+        output = summary["output"]
+        uri = output if "://" in output else Path(output).absolute().as_uri()
         for outlet in self.outlets:
             if isinstance(outlet, AssetAlias):
                 context["outlet_events"][outlet].add(Asset(uri=uri), extra=summary)
@@ -277,7 +278,3 @@ def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:
         "risk": report["risk"],
         "timings_s": report["timings_s"],
     }
-
-
-def _uri(output: str) -> str:
-    return output if "://" in output else Path(output).absolute().as_uri()
