@@ -73,7 +73,7 @@ ui: install ## Start Airflow with everything loaded
 
 # Servers are waited for: one process more than there are cores.
 SERVING = -n $(shell expr $$(nproc) + 1) --maxprocesses 4
-# Hypothesis: fast, ci or soak; tests/support/examples.py says how many examples each is.
+# Hypothesis: fast, ci or soak; tests/support/hypothesis_profiles.py has their numbers.
 PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from examples import register_profiles
 from groups import group_of, in_order, tier_of
+from hypothesis_profiles import register_profiles
 from mondrian_ops.core import limits
 from servers.needs import NEEDS, needs
 

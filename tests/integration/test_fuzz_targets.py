@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
 from fuzz_targets import TARGETS
+from hypothesis_profiles import examples
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.storage import load_job
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from drawn_jobs import Case, cases, plans, run
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.cli import main
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError

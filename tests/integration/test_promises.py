@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from drawn_jobs import GRADE_FILE, Case, Release, cases, plans, run
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops import anonymize, pipeline
 from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.job import Job

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from drawn_jobs import GRADE_FILE, Release, cases, run
-from examples import examples
+from hypothesis_profiles import examples
 from mapped_phases import run_mapped
 from mondrian_ops import anonymize, pipeline
 from mondrian_ops.core.errors import PrivacyError

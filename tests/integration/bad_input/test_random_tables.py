@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from hard_tables import CANARY, WAYS, attempt
+from hypothesis_profiles import examples
 
 INT64 = 2**63
 _MOMENTS = [None, -62_135_596_800, -(2**31), 0, 1, 1_711_848_600, 253_402_300_799]

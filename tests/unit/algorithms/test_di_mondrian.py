@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_cases import (
     WALK,
     anonymizer_of,

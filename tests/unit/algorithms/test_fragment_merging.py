@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.algorithms.fragment_merging import merge_neighbours
 from mondrian_ops.core.plan import Branch, Leaf, Plan
 

@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
-from examples import examples
 from figure_2 import FIGURE_2, WORLD
+from hypothesis_profiles import examples
 from mondrian_cases import (
     CHAINS,
     anonymizer_of,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.fragment_merging import merge_small
 from mondrian_ops.algorithms.planning import Draft

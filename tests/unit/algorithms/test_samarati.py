@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.algorithms import lattice as lattice_module
 from mondrian_ops.algorithms.lattice import Lattice
 from mondrian_ops.algorithms.samarati import search

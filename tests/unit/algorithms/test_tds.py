@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from coded_hierarchies import HIERARCHIES, TREES
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.algorithms import tds
 from mondrian_ops.core.criteria import (
     DistinctDiversity,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from drawn_jobs import DIAGNOSES, DIAGNOSIS_TREE
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core import verification
 from mondrian_ops.core.criteria import (
     DistinctDiversity,

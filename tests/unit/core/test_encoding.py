@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core.encoding import (
     as_array,
     code_dtype,

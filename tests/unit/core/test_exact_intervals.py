@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core.exact_intervals import DecimalUnits
 
 WIDTHS = st.sampled_from([1, 5, 0.1, 0.3, 0.25, 1e-6, 2.5, 1e4, 7])

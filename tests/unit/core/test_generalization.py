@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.generalization import (
     Classes,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core import labels
 
 TEXTS = st.text(max_size=2) | st.sampled_from(["*", "a, b", "ä"])

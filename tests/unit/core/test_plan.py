@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops import storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.plan import (

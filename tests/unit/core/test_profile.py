@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy

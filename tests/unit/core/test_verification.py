@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core import release_count
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.samples import table
-from examples import examples
+from hypothesis_profiles import examples
 from limited_runs import limited_run
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import LeafCounts

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as from_numpy
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.native import arrays
 
 WHOLE = st.sampled_from([np.uint8, np.int32, np.uint32, np.int64, np.uint64])

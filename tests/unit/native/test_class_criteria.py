@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core.criteria import (
     DistinctDiversity,
     EntropyDiversity,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_cases import (
     anonymizer_of,
     loss_of,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.native.mondrian import INTERVAL, SET, TREE, Rows
 from native_probes import Opened
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.native import class_criteria
 from mondrian_ops.native.class_criteria import satisfies
 from mondrian_ops.native.mondrian import SET, Rows

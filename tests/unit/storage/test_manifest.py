@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.storage import manifest
 from mondrian_ops.storage.manifest import DigestingSink, digest_of, digest_of_parts
 

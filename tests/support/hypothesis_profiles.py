@@ -1,6 +1,6 @@
-"""How many examples a property gets: few for who waits, many for who looks for what nobody planned.
+"""Profiles of Hypothesis: how many examples a property test gets.
 
-pytest's ``--hypothesis-profile`` names the profile.
+pytest's ``--hypothesis-profile`` chooses the profile.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from hypothesis import settings
 __all__ = ["PROFILES", "examples", "register_profiles"]
 
 PROFILES = {"fast": 0.2, "ci": 0.5, "soak": 20.0}
-"""By name, how many times as many examples as a test asks for."""
+"""The factor of each profile: a test gets so many times the examples that it names."""
 
 
 def register_profiles() -> None:
-    """Make the profiles known to Hypothesis, and ``fast`` the one that holds.
+    """Register the profiles, and load ``fast``.
 
-    The same examples every time, but for ``soak``: a run that fails says something about the change
-    that it tests.
+    All but ``soak`` draw the same examples every time, so that a failure is due to the change that
+    is tested.
     """
     for name in PROFILES:
         settings.register_profile(name, derandomize=name != "soak", deadline=None)
@@ -28,6 +28,6 @@ def register_profiles() -> None:
 
 
 def examples(number: int) -> Callable[[Any], Any]:
-    """Give a property ``number`` examples, times what the profile says; five at least."""
+    """Give a property test ``number`` examples times the profile's factor, at least five."""
     times = PROFILES.get(settings.get_current_profile_name(), PROFILES["fast"])
     return settings(max_examples=max(5, round(number * times)), deadline=None)
