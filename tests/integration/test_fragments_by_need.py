@@ -65,6 +65,6 @@ def test_the_report_states_the_rule(run):
     _, report = run("small")
     why = report["partitioning"]["reason"]
     assert why.startswith("auto: about 0.0 s of work for one core, at least 0.15 s per task")
-    said = f"multidimensional: 1 fragment, {why}"
-    assert said in page.render_html(report)
+    basis = f"multidimensional: 1 fragment ({why})"
+    assert basis in page.render_html(report)
     assert why not in text.render_text(report)

@@ -41,15 +41,15 @@ class Listing:
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
-        self._known: dict[tuple[str, str], Release] = {}
+        self._parsed: dict[tuple[str, str], Release] = {}
 
     def all(self) -> list[Release]:
         """Every entry, those of frontiers too, newest first."""
-        known, releases = self._known, {}
+        releases = {}
         for entry in self.archive.entries():
             key = entry["id"], entry["time"]
-            releases[key] = known.get(key) or Release.of(entry)
-        self._known = releases
+            releases[key] = self._parsed.get(key) or Release.of(entry)
+        self._parsed = releases
         return list(releases.values())
 
 

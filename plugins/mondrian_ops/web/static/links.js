@@ -1,6 +1,6 @@
-// Follows links to Airflow's own pages in the whole window. Airflow's frame does not let its content
-// navigate the window, so the window gets a copy of the link and clicks it. The page loads this
-// script before any link: a link that was followed in the frame would show Airflow inside Airflow.
+// Follows links to Airflow's own pages in the whole window. Airflow's frame does not let its
+// content navigate the window, so the window gets a copy of the link and clicks it. The page loads
+// this script before any link: a link followed in the frame would show Airflow inside Airflow.
 "use strict";
 
 document.addEventListener("click", (event) => {

@@ -1,5 +1,5 @@
-// Makes the page light or dark as Airflow is, which stores its user's choice under "theme". The page
-// loads this script first, so that it never appears in the wrong look.
+// Makes the page light or dark as Airflow is, which stores its user's choice under "theme". The
+// page loads this script first, so that it never appears in the wrong look.
 "use strict";
 
 (() => {

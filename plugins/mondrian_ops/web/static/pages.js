@@ -21,7 +21,7 @@ document.querySelectorAll("select[data-submit]").forEach((select) => {
   select.addEventListener("change", () => select.form.requestSubmit());
 });
 
-// Shows the title of a mark at the pointer or, by arrow keys, at the mark: a browser shows titles late.
+// Shows the title of a mark at the pointer or, by arrow keys, at the mark: browsers do so late.
 const tip = document.getElementById("tip");
 
 const show = (mark, x = 0, y = 0) => {
