@@ -79,7 +79,6 @@ class Run:
 
     @property
     def work(self) -> storage.WorkDir:
-        """The working files."""
         if self._work is None:
             raise RuntimeError("this run has no working files")
         return self._work
@@ -91,7 +90,6 @@ class Run:
 
     @cached_property
     def dataset(self) -> Dataset:
-        """The dataset that is anonymized."""
         return Dataset.load(self.work)
 
     @cached_property
@@ -101,7 +99,6 @@ class Run:
 
     @cached_property
     def state(self) -> RunState:
-        """The results of the partition task."""
         return RunState.from_dict(self.work.read_json(_STATE))
 
     @cached_property
@@ -143,11 +140,9 @@ class Run:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of these columns."""
         return pa.schema([self.dataset.source.schema.field(name) for name in self.columns])
 
     def save_draft(self, draft: Draft) -> None:
-        """Save the decisions on a sample."""
         self.draft = draft
         if self._work is not None:
             self._work.write_arrow(_DRAFT, self.draft.to_table())
@@ -161,17 +156,14 @@ class Run:
         self.work.write_arrow(_level_name(part), level.to_table())
 
     def level(self, part: int) -> Level:
-        """The level of a part in the first phase."""
         return Level.from_table(self.work.read_arrow(_level_name(part)))
 
     def save_recoding(self, recoding: Recoding) -> None:
-        """Save the recoding."""
         self.recoding = recoding
         if self._work is not None:
             self._work.write_arrow(_RECODING, recoding.to_table())
 
     def save_state(self, state: RunState) -> None:
-        """Save the results of the partition task."""
         self.state = state
         self.work.write_json(_STATE, state.to_dict())
 

@@ -17,8 +17,15 @@ from mondrian_ops.pipeline.api import (
     verify,
 )
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded
-from mondrian_ops.pipeline.partition import begin, divide, partition, plan
-from mondrian_ops.pipeline.recoding import parts_to_map, recode, specialize_part
+from mondrian_ops.pipeline.partition import (
+    begin,
+    divide,
+    partition,
+    parts_to_map,
+    plan,
+    recode,
+    specialize_part,
+)
 from mondrian_ops.pipeline.wrap_up import (
     Checked,
     check,

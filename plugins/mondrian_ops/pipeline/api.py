@@ -18,7 +18,7 @@ from mondrian_ops.core.errors import ApprovalError, InputError, JobError
 from mondrian_ops.core.job import Job, Partitioning
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.handover import Fragment, Summary
-from mondrian_ops.engines.memory import MemoryEngine, TableSource
+from mondrian_ops.engines.local import MemoryEngine, TableSource
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.pipeline.approval import Approve, approved, approver, asks
 from mondrian_ops.pipeline.checks import check_columns, check_rows, hierarchies_of

@@ -2,12 +2,15 @@
 
 :func:`steps` profiles the source, plans on a sample, counts the real rows, merges fragments that
 are too small, and describes the rest. The other functions handle working files, ledger and timings.
+:func:`parts_to_map`, :func:`specialize_part` and :func:`recode` are for recoding in tasks of its
+own: the first phase part by part, then the decision for all rows.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -16,11 +19,16 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.fragment_merging import merge_small, merge_split_classes
 from mondrian_ops.algorithms.planning import LeafCounts, Slots
-from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.algorithms.recoding import (
+    Recoding,
+    choose_recoding,
+    first_phase_parts,
+    two_phase,
+)
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan, reach_of
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
-from mondrian_ops.engines.handover import Fragment, RunState
+from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import available_cores
 from mondrian_ops.pipeline import ledger
@@ -35,7 +43,16 @@ from mondrian_ops.pipeline.replacement import refuse_replacing
 from mondrian_ops.pipeline.report_builder import partitioning_note
 from mondrian_ops.progress import Display, Progress
 
-__all__ = ["begin", "divide", "partition", "plan", "recoded", "steps", "to_map"]
+__all__ = [
+    "begin",
+    "divide",
+    "partition",
+    "parts_to_map",
+    "plan",
+    "recode",
+    "specialize_part",
+    "steps",
+]
 
 # Mapped tasks may read up to this many times the source in all: scattering reads it once, and
 # writes and reads the working files besides.
@@ -62,14 +79,13 @@ def partition(
     one Spark application. Where one application anonymizes all, one value stands for them.
 
     Without ``recode``, the combinations of the columns' values go to the working files, for
-    :func:`~mondrian_ops.pipeline.specialize_part` and :func:`~mondrian_ops.pipeline.recode`. That
-    is for jobs that have :func:`~mondrian_ops.pipeline.parts_to_map`.
+    :func:`specialize_part` and :func:`recode`. That is for jobs that have :func:`parts_to_map`.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
     divided = partial(divide, progress=progress, started=time.perf_counter(), recode=recode)
     engine = engine or engine_of(job)
-    return to_map(engine.partition(work, partial(begin, job, work, made_by, slots), divided))
+    return _to_map(engine.partition(work, partial(begin, job, work, made_by, slots), divided))
 
 
 def plan(
@@ -129,7 +145,7 @@ def divide(
         run.save_frequencies(run.frequencies)
     elif job.recodes_columns:
         engine.recode(run)
-        state = recoded(run, state)
+        state = _recoded(run, state)
     run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
 
 
@@ -246,7 +262,7 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
     return ""
 
 
-def recoded(run: Run, state: RunState) -> RunState:
+def _recoded(run: Run, state: RunState) -> RunState:
     """The state of a run whose recoding is chosen.
 
     Fragments are merged so that each equivalence class lies in one file, or each file has enough of
@@ -270,7 +286,60 @@ def recoded(run: Run, state: RunState) -> RunState:
     return replace(regrouped, partitioning=partitioning, recoding=recoding.figures)
 
 
-def to_map(run: Run) -> list[Fragment]:
+def parts_to_map(job: Job, work: str) -> list[Part]:
+    """The parts of the job's first phase, for mapped tasks.
+
+    There are none where it has no such phase, or where Spark runs it in tasks of its own.
+    """
+    if job.engine == "spark":
+        return []
+    of_job = first_phase_parts(job)
+    return [Part(part, len(of_job), work) for part in of_job]
+
+
+def specialize_part(part: Part) -> PartSummary:
+    """The first phase on one part; its level goes to the working files.
+
+    A retry writes the same level again. Raises StorageError where the working files vanished.
+    """
+    started = time.perf_counter()
+    run = Run(storage.WorkDir.attach(part.work))
+    level = two_phase(run.anonymizer).first(run.frequencies, part.part)
+    run.save_level(part.part, level)
+    return PartSummary(
+        part=part.part,
+        rows=level.rows,
+        specializations=len(level.steps),
+        equivalence_classes=level.classes,
+        seconds=round(time.perf_counter() - started, 3),
+        finished=time.time(),
+    )
+
+
+def recode(work: str, summaries: Sequence[PartSummary] = ()) -> list[Fragment]:
+    """Decide what the values of each column become, from the levels of all parts.
+
+    ``summaries``: those of :func:`specialize_part`. Returns the run's fragments, at once where the
+    recoding is chosen already, or there is none. Raises PrivacyError where no recoding satisfies
+    the criteria, StorageError where working files vanished.
+    """
+    started = time.perf_counter()
+    run = Run(storage.WorkDir.attach(work))
+    state = run.state
+    if state.recoding is None:
+        levels = [run.level(part) for part in first_phase_parts(run.dataset.job)]
+        run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, levels))
+        timings = dict(state.timings_s)
+        if summaries:
+            began = min(each.finished - each.seconds for each in summaries)
+            timings["specialize_part"] = max(each.finished for each in summaries) - began
+        state = _recoded(run, state)
+        timings["recode"] = time.perf_counter() - started
+        run.save_state(replace(state, timings_s=timings))
+    return _to_map(run)
+
+
+def _to_map(run: Run) -> list[Fragment]:
     """The fragments of a run for its mapped tasks."""
     job, fragments = run.dataset.job, run.state.fragments
     if job.engine == "spark" and job.spark.shape == "application":

@@ -1,4 +1,4 @@
-"""The parts of a first phase one by one, done again, killed or obsolete."""
+"""The parts of a first phase one by one: retried, killed or obsolete."""
 
 from __future__ import annotations
 
