@@ -115,8 +115,8 @@ def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = N
     storage.check_output(str(job.input), str(job.output))
     refuse_replacing(job, made_by)
     directory = storage.WorkDir(work)
-    # Before all that takes long, so that a stale attempt notices. Under the lock, because the old
-    # working files are removed, which may be being published.
+    # Before all that takes long, so that a stale attempt notices. Under the lock, since a stale
+    # attempt may be publishing the working files that this removes.
     with storage.publication_lock(str(job.output)):
         directory.create()
     directory.note_replaced(storage.current_token(str(job.output)), made_by)
