@@ -160,7 +160,7 @@ def test_nobody_is_asked_about_what_needs_no_approval():
         (people()[:0], {}, InputError, "no rows"),
         (people()[:2], {}, PrivacyError, "2 rows, fewer than k = 3"),
         (people(), {"l": 3, "sensitive": ["ill"]}, PrivacyError, "2 distinct value"),
-        (people(row=TWO_PERSONS), {"entity_id": "row"}, PrivacyError, r"those of 2 person\(s\)"),
+        (people(row=TWO_PERSONS), {"entity_id": "row"}, PrivacyError, r"has 2 person\(s\)"),
         (people().append_column("age", people()["age"]), {}, InputError, "duplicate column 'age'"),
     ],
 )
