@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import brute_force
 from coded_hierarchies import HIERARCHIES, TREES
+from criteria_by_paper import satisfied
 from hypothesis_profiles import examples
 from mondrian_ops.algorithms import tds
 from mondrian_ops.core.criteria import (
@@ -138,22 +138,9 @@ def holds(data, group, k):
         return False
     for criterion in data.privacy.criteria:
         column = data.quasi + int(criterion.column[1:])
-        counts = Counter(row[column] for row in group)
-        whole = Counter(dict(enumerate(data.shares()[column - data.quasi])))
-        present = Counter({code: n for code, n in counts.items() if code})  # 0 is missing
-        values = counts if criterion.missing_counts else present
-        match criterion:
-            case DistinctDiversity(level=level):
-                good = len(values) >= level
-            case EntropyDiversity(level=level):
-                good = brute_force.entropy(values) >= math.log(level) - 1e-9
-            case RecursiveDiversity(level=level, ratio=c):
-                good = bool(values) and brute_force.recursive(values, c, int(level))
-            case TCloseness(level=t, distance="equal"):
-                good = brute_force.closeness_equal(counts, whole) <= t + 1e-9
-            case TCloseness(level=t):
-                good = brute_force.closeness_ordered(counts, whole) <= t + 1e-9
-        if not good:
+        part = Counter(row[column] or None for row in group)  # code 0 is the missing value
+        shares = enumerate(data.shares()[column - data.quasi])
+        if not satisfied(criterion, part, Counter({code or None: n for code, n in shares})):
             return False
     return True
 
