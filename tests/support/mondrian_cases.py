@@ -1,11 +1,13 @@
-"""Small tables in which Mondrian is compared with brute force, and what is asked of them."""
+"""Small tables in which Mondrian is compared with brute force, and requirements on them."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import brute_force
@@ -133,12 +135,36 @@ def anonymizer_of(kinds, columns, sensitive, keys, greedy="median"):
     return Anonymizer(job, profiler.finish(), trees, CutPolicy(greedy)), table
 
 
+class Case(NamedTuple):
+    """A table that is anonymized; ``holds`` says whether some of its rows may be a class."""
+
+    kinds: list[str]
+    columns: list[list[Any]]
+    sensitive: list[list[Any]]
+    keys: dict[str, Any]
+    holds: brute_force.Holds
+    anonymizer: Anonymizer
+    data: pa.Table
+
+
+def case_of(table, k, required=None, greedy="gain") -> Case:
+    """The case of a drawn table, dismissed if its rows as one class break a requirement."""
+    kinds, columns, sensitive = table
+    keys = {"k": k, **(required or {})} if sensitive else {"k": k}
+    holds = privacy_of(sensitive, keys).of_rows(sensitive)
+    assume(holds(list(range(len(columns[0])))))
+    made = anonymizer_of(kinds, columns, sensitive, keys, greedy)
+    return Case(kinds, columns, sensitive, keys, holds, *made)
+
+
 def classes_of(anonymizer, table, cut) -> set[frozenset[int]]:
-    classes = cut.classes(anonymizer.encode(table))
-    ends = [*classes.starts.tolist()[1:], len(classes.index)]
-    runs = [classes.index[a:b] for a, b in zip(classes.starts.tolist(), ends, strict=True)]
-    assert sorted(classes.index.tolist()) == list(range(table.num_rows))
-    return {frozenset(run.tolist()) for run in runs}
+    return classes_of_coded(anonymizer.encode(table), cut)
+
+
+def classes_of_coded(coded, cut) -> set[frozenset[int]]:
+    classes = cut.classes(coded)
+    assert sorted(classes.index.tolist()) == list(range(coded.count))
+    return {frozenset(run.tolist()) for run in np.split(classes.index, classes.starts[1:])}
 
 
 def reference_attributes(kinds, columns, greedy):

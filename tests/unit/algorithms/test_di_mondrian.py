@@ -14,6 +14,8 @@ from hypothesis_profiles import examples
 from mondrian_cases import (
     WALK,
     anonymizer_of,
+    case_of,
+    classes_of_coded,
     is_final,
     privacy_of,
     reference_attributes,
@@ -57,12 +59,6 @@ def definition_of(kinds, columns, sensitive, keys, cut) -> brute_force.DiMondria
     )
 
 
-def classes_of(coded, cut) -> set[frozenset[int]]:
-    classes = cut.classes(coded)
-    assert sorted(classes.index.tolist()) == list(range(coded.count))
-    return {frozenset(run.tolist()) for run in np.split(classes.index, classes.starts[1:])}
-
-
 def nodes_of(coded, cut):
     """The tree that a cut grows: (node, attribute or -1, its parts), as lists of rows."""
     waiting = [list(range(coded.count))]
@@ -84,10 +80,6 @@ def nodes_of(coded, cut):
         waiting += parts
 
 
-def privacy_keys(sensitive, k, asked):
-    return {"k": k, **(asked or {})} if sensitive else {"k": k}
-
-
 def as_sets(divisions):
     return [(a, [frozenset(part) for part in parts]) for a, parts in divisions]
 
@@ -99,13 +91,10 @@ def as_sets(divisions):
     st.none() | requirements(),
     multiway_cuts(),
 )
-def test_every_node_is_cut_as_defined(table, k, asked, cut):
-    kinds, columns, sensitive = table
-    keys = privacy_keys(sensitive, k, asked)
-    definition = definition_of(kinds, columns, sensitive, keys, cut)
-    assume(definition.holds(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
-    coded = anonymizer.encode(data)
+def test_every_node_is_cut_as_defined(table, k, required, cut):
+    case = case_of(table, k, required)
+    definition = definition_of(*case[:4], cut)
+    coded = case.anonymizer.encode(case.data)
     coded = replace(coded, criteria=coded.criteria._replace(k=k))  # as the definition has it
     leaves = set()
     for node, a, parts in nodes_of(coded, cut):
@@ -115,29 +104,24 @@ def test_every_node_is_cut_as_defined(table, k, asked, cut):
             leaves.add(frozenset(node))
         else:
             assert as_sets([(a, parts)])[0] in as_sets(possible)
-    assert classes_of(coded, cut) == leaves
+    assert classes_of_coded(coded, cut) == leaves
 
 
 @examples(150)
 @given(tables(max_rows=40), st.integers(2, 4), st.none() | requirements(), multiway_cuts())
-def test_classes_hold_and_none_can_be_cut(table, k, asked, cut):
-    kinds, columns, sensitive = table
-    keys = privacy_keys(sensitive, k, asked)
-    holds = privacy_of(sensitive, keys).of_rows(sensitive)
-    assume(holds(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
+def test_classes_hold_and_none_can_be_cut(table, k, required, cut):
+    kinds, columns, _, _, holds, anonymizer, data = case_of(table, k, required)
     coded = anonymizer.encode(data)
-    classes = classes_of(coded, cut)
+    classes = classes_of_coded(coded, cut)
     assert all(holds(sorted(rows)) for rows in classes)
     assert all(is_final(rows, kinds, columns, holds) for rows in classes)
-    assert classes == classes_of(coded, cut)
+    assert classes == classes_of_coded(coded, cut)
 
 
 @examples(100)
 @given(tables(max_rows=30), st.integers(2, 4), multiway_cuts(), st.randoms())
 def test_the_order_of_the_rows_does_not_matter(table, k, cut, random):
     kinds, columns, sensitive = table
-    keys = privacy_keys(sensitive, k, None)
     assume(len(columns[0]) >= k)
     shuffled = list(range(len(columns[0])))
     random.shuffle(shuffled)
@@ -145,8 +129,8 @@ def test_the_order_of_the_rows_does_not_matter(table, k, cut, random):
     for order in (sorted(shuffled), shuffled):
         taken = [[column[i] for i in order] for column in columns]
         others = [[column[i] for i in order] for column in sensitive]
-        anonymizer, data = anonymizer_of(kinds, taken, others, keys, "gain")
-        classes = classes_of(anonymizer.encode(data), cut)
+        anonymizer, data = anonymizer_of(kinds, taken, others, {"k": k}, "gain")
+        classes = classes_of_coded(anonymizer.encode(data), cut)
         found.append({frozenset(order[i] for i in rows) for rows in classes})
     assert found[0] == found[1]
 
@@ -159,11 +143,8 @@ def test_the_order_of_the_rows_does_not_matter(table, k, cut, random):
     multiway_cuts(),
     st.integers(2, 9),
 )
-def test_fragments_of_a_whole_sample_are_nodes_of_the_tree(table, k, asked, cut, fragments):
-    kinds, columns, sensitive = table
-    keys = privacy_keys(sensitive, k, asked)
-    assume(privacy_of(sensitive, keys).of_rows(sensitive)(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
+def test_fragments_of_a_whole_sample_are_nodes_of_the_tree(table, k, required, cut, fragments):
+    *_, anonymizer, data = case_of(table, k, required)
     coded = anonymizer.encode(data)
     plan = planning.partitioning.multidimensional(coded, anonymizer.attributes, fragments, cut)
     leaf = Router(plan, anonymizer.orders).route(data)
@@ -173,8 +154,8 @@ def test_fragments_of_a_whole_sample_are_nodes_of_the_tree(table, k, asked, cut,
         rows = np.flatnonzero(leaf == number)
         assert frozenset(rows.tolist()) in whole
         part = anonymizer.encode(data.take(rows))
-        together |= {frozenset(rows[list(each)].tolist()) for each in classes_of(part, cut)}
-    assert together == classes_of(coded, cut)
+        together |= {frozenset(rows[list(each)].tolist()) for each in classes_of_coded(part, cut)}
+    assert together == classes_of_coded(coded, cut)
     assert plan.leaves <= fragments + cut.cut_points - 1
     if plan.leaves < fragments:
         assert plan.leaves == len(together)
@@ -268,7 +249,7 @@ def test_blocks_of_small_nodes_change_nothing(cut_points):
     cut = MultiwayPolicy(cut_points, room=2)
     leaves = {frozenset(node) for node, a, _ in nodes_of(coded, cut) if a < 0}
     assert len(leaves) > 10
-    assert classes_of(coded, cut) == leaves
+    assert classes_of_coded(coded, cut) == leaves
 
 
 def test_the_job_decides():

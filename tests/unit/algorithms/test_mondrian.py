@@ -16,10 +16,10 @@ from hypothesis_profiles import examples
 from mondrian_cases import (
     CHAINS,
     anonymizer_of,
+    case_of,
     classes_of,
     is_final,
     loss_of,
-    privacy_of,
     reference_attributes,
     requirements,
     skewed_table,
@@ -36,20 +36,15 @@ from mondrian_ops.core.profile import Profiler
 @pytest.mark.parametrize("greedy", ["median", "gain", "widest gain"])
 @examples(250)
 @given(tables() | spelled(tables()), st.integers(2, 4), st.none() | requirements())
-def test_the_classes_are_those_of_the_brute_force_reference(greedy, table, k, asked):
-    kinds, columns, sensitive = table
-    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
-    privacy = privacy_of(sensitive, keys)
-    holds = privacy.of_rows(sensitive)
-    assume(holds(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
+def test_the_classes_are_those_of_the_brute_force_reference(greedy, table, k, required):
+    case = case_of(table, k, required, greedy)
     expected = brute_force.mondrian(
-        list(zip(*columns, strict=True)),
-        reference_attributes(kinds, columns, greedy),
+        list(zip(*case.columns, strict=True)),
+        reference_attributes(case.kinds, case.columns, greedy),
         greedy,
-        holds,
+        case.holds,
     )
-    assert classes_of(anonymizer, data, CutPolicy(greedy)) == expected
+    assert classes_of(case.anonymizer, case.data, CutPolicy(greedy)) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,13 +59,9 @@ def test_the_classes_are_those_of_the_brute_force_reference(greedy, table, k, as
     st.sampled_from(["gain", "widest gain"]),
 )
 def test_lookahead_gives_final_valid_classes(
-    rollout_rows, group_rows, joined, table, k, asked, greedy
+    rollout_rows, group_rows, joined, table, k, required, greedy
 ):
-    kinds, columns, sensitive = table
-    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
-    holds = privacy_of(sensitive, keys).of_rows(sensitive)
-    assume(holds(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, greedy)
+    kinds, columns, _, _, holds, anonymizer, data = case_of(table, k, required, greedy)
     cut = CutPolicy(greedy, rollout_rows, group_rows, joined=joined)
     classes = classes_of(anonymizer, data, cut)
     assert all(holds(sorted(rows)) for rows in classes)
@@ -92,11 +83,8 @@ def contents(classes, table, kinds) -> Counter:
 )
 @examples(120)
 @given(tables(max_rows=24), st.integers(2, 5), st.none() | requirements(), st.randoms())
-def test_classes_do_not_depend_on_the_order_of_the_rows(cut, table, k, asked, chance):
-    kinds, columns, sensitive = table
-    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
-    assume(privacy_of(sensitive, keys).of_rows(sensitive)(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "gain")
+def test_classes_do_not_depend_on_the_order_of_the_rows(cut, table, k, required, chance):
+    kinds, *_, anonymizer, data = case_of(table, k, required)
     places = list(range(data.num_rows))
     chance.shuffle(places)
     shuffled = data.take(places)
@@ -164,39 +152,28 @@ def test_lookahead_loses_no_more_than_gain_on_real_sizes(k):
     )
 
 
+def losses_on_skewed_tables(k, seeds, rows, cuts):
+    """The loss by each cut policy, summed over some tables: on one table it may differ."""
+    losses = np.zeros(len(cuts))
+    for seed in range(seeds):
+        kinds, columns = skewed_table(seed, rows)
+        anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
+        losses += [loss_of(classes_of(anonymizer, data, cut), kinds, columns) for cut in cuts]
+    return losses
+
+
 @pytest.mark.parametrize("k", [5, 20])
 def test_groups_lose_less_than_ordered_cuts_where_values_are_rare(k):
-    """On the whole: after a first cut that looked better a single dataset may fare worse."""
-    losses = []
-    for seed in range(5):
-        kinds, columns = skewed_table(seed, rows=800)
-        anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
-        losses.append(
-            [
-                loss_of(
-                    classes_of(anonymizer, data, CutPolicy("gain", 800, groups)), kinds, columns
-                )
-                for groups in (0, 800)
-            ]
-        )
-    ordered, grouped = np.array(losses).sum(axis=0)
+    cuts = [CutPolicy("gain", 800, groups) for groups in (0, 800)]
+    ordered, grouped = losses_on_skewed_tables(k, 5, 800, cuts)
     assert grouped < 0.95 * ordered
 
 
 @pytest.mark.parametrize("k", [2, 5, 20])
-def test_classes_cut_anew_lose_less_on_real_sizes(k):
-    losses = []
-    for seed in range(3):
-        kinds, columns = skewed_table(seed, rows=600)
-        anonymizer, data = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
-        losses.append(
-            [
-                loss_of(classes_of(anonymizer, data, cut), kinds, columns)
-                for cut in (CutPolicy("gain", 600, 600, joined=joined) for joined in (0, 3))
-            ]
-        )
-    exchanged, anew = np.array(losses).sum(axis=0)
-    assert anew < 0.99 * exchanged
+def test_classes_that_are_joined_and_cut_again_lose_less(k):
+    cuts = [CutPolicy("gain", 600, 600, joined=joined) for joined in (0, 3)]
+    exchanged, joined = losses_on_skewed_tables(k, 3, 600, cuts)
+    assert joined < 0.99 * exchanged
 
 
 def test_better_gain_is_the_one_that_loses_less():
@@ -211,17 +188,13 @@ def test_better_gain_is_the_one_that_loses_less():
 
 @examples(80)
 @given(tables(max_rows=30), st.integers(2, 4), st.none() | requirements())
-def test_relaxed_classes_have_k_to_2k_minus_1_rows(table, k, asked):
-    kinds, columns, sensitive = table
-    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
-    holds = privacy_of(sensitive, keys).of_rows(sensitive)
-    assume(holds(list(range(len(columns[0])))))
-    anonymizer, data = anonymizer_of(kinds, columns, sensitive, keys, "relaxed")
-    classes = classes_of(anonymizer, data, CutPolicy("relaxed"))
-    assert all(holds(sorted(rows)) for rows in classes)
-    if not sensitive or not asked:
+def test_relaxed_classes_have_k_to_2k_minus_1_rows(table, k, required):
+    case = case_of(table, k, required, "relaxed")
+    classes = classes_of(case.anonymizer, case.data, CutPolicy("relaxed"))
+    assert all(case.holds(sorted(rows)) for rows in classes)
+    if not case.sensitive or not required:
         wide = [rows for rows in classes if len(rows) > 2 * k - 1]
-        assert not [r for r in wide if len({tuple(c[i] for c in columns) for i in r}) > 1]
+        assert not [r for r in wide if len({tuple(c[i] for c in case.columns) for i in r}) > 1]
 
 
 def test_rows_stay_where_they_were_cut_if_every_draw_breaks_a_criterion(monkeypatch):
@@ -253,21 +226,12 @@ def test_missing_values_get_classes_of_their_own_where_k_allows(greedy):
     assert classes_of(anonymizer, data, CutPolicy(greedy)) == {frozenset(range(7))}
 
 
-def test_a_median_equal_to_the_minimum_loses_no_valid_cut():
-    columns = [[1, 1, 1, 1, 1, 2, 3]]
-    anonymizer, data = anonymizer_of(["interval"], columns, [], {"k": 2})
+@pytest.mark.parametrize(("column", "first"), [([1] * 5 + [2, 3], 5), ([1, 2] + [3] * 5, 2)])
+def test_a_median_equal_to_the_minimum_or_maximum_loses_no_valid_cut(column, first):
+    anonymizer, data = anonymizer_of(["interval"], [column], [], {"k": 2})
     assert classes_of(anonymizer, data, CutPolicy("median")) == {
-        frozenset(range(5)),
-        frozenset({5, 6}),
-    }
-
-
-def test_a_median_equal_to_the_maximum_loses_no_valid_cut():
-    columns = [[1, 2, 3, 3, 3, 3, 3]]
-    anonymizer, data = anonymizer_of(["interval"], columns, [], {"k": 2})
-    assert classes_of(anonymizer, data, CutPolicy("median")) == {
-        frozenset({0, 1}),
-        frozenset(range(2, 7)),
+        frozenset(range(first)),
+        frozenset(range(first, 7)),
     }
 
 
