@@ -23,17 +23,20 @@ def test_every_row_is_exact_hidden_or_told_by_how_much_it_loses():
     losses = [0.0, 0.001, 0.02, 0.1 + 1e-12, 0.100001, 0.9, 1.0, 1.0]
     attributes = {"age": published(losses, exact=[0], star=[7]), "sex": published([0.0] * 8)}
     sizes = [2, 3, 5, 7, 11, 13, 17, 19]
-    told = _summary(classes_of(sizes), attributes)["attributes"]["age"]
-    assert (told["rows_exact"], told["rows_star"]) == (2, 19)
-    assert told["rows_by_loss"] == [
+    figures = _summary(classes_of(sizes), attributes)["attributes"]["age"]
+    assert (figures["rows_exact"], figures["rows_star"]) == (2, 19)
+    assert figures["rows_by_loss"] == [
         [0.02, 8], [0.05, 0], [0.1, 7], [0.2, 11], [0.5, 0], [1.0, 30],
     ]  # fmt: skip
-    assert told["rows_exact"] + told["rows_star"] + sum(n for _, n in told["rows_by_loss"]) == 77
+    assert (
+        figures["rows_exact"] + figures["rows_star"] + sum(n for _, n in figures["rows_by_loss"])
+        == 77
+    )
 
 
 @pytest.mark.parametrize("losses", [[], [0.0], [1.0 + 1e-6]])
 def test_a_fragment_without_such_rows_has_all_steps(losses):
     sizes = [4] * len(losses)
-    told = _summary(classes_of(sizes), {"age": published(losses)})["attributes"]["age"]
-    assert [step for step, _ in told["rows_by_loss"]] == list(LOSS_STEPS)
-    assert sum(rows for _, rows in told["rows_by_loss"]) == sum(sizes)
+    figures = _summary(classes_of(sizes), {"age": published(losses)})["attributes"]["age"]
+    assert [step for step, _ in figures["rows_by_loss"]] == list(LOSS_STEPS)
+    assert sum(rows for _, rows in figures["rows_by_loss"]) == sum(sizes)

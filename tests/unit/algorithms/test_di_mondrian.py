@@ -125,14 +125,14 @@ def test_the_order_of_the_rows_does_not_matter(table, k, cut, random):
     assume(len(columns[0]) >= k)
     shuffled = list(range(len(columns[0])))
     random.shuffle(shuffled)
-    found = []
+    result = []
     for order in (sorted(shuffled), shuffled):
         taken = [[column[i] for i in order] for column in columns]
         others = [[column[i] for i in order] for column in sensitive]
         anonymizer, data = anonymizer_of(kinds, taken, others, {"k": k}, "gain")
         classes = classes_of_coded(anonymizer.encode(data), cut)
-        found.append({frozenset(order[i] for i in rows) for rows in classes})
-    assert found[0] == found[1]
+        result.append({frozenset(order[i] for i in rows) for rows in classes})
+    assert result[0] == result[1]
 
 
 @examples(100)
@@ -225,13 +225,13 @@ def test_what_tells_of_the_sensitive_values_is_cut_first():
 
 def test_sensitive_values_that_cannot_be_told_apart_by_chance_decide_nothing():
     """Of columns of chance, the information gain is zero but for a few in a hundred."""
-    found = []
+    result = []
     for seed in range(60):
         generator = np.random.default_rng(seed)
         column = generator.integers(0, 4, 200).tolist()
         node, parts = list(range(200)), [list(range(100)), list(range(100, 200))]
-        found.append(brute_force.DiMondrian.gain(node, parts, column))
-    assert sum(gain > 0 for gain in found) <= 3
+        result.append(brute_force.DiMondrian.gain(node, parts, column))
+    assert sum(gain > 0 for gain in result) <= 3
 
 
 @pytest.mark.parametrize("cut_points", [1, 3])

@@ -104,7 +104,7 @@ def test_of_two_classes_groups_lose_no_more_than_cuts_and_no_less_than_the_best(
     # Missing values are parted first, whatever is lost.
     assume(not any(None in column for column in columns))
     anonymizer, rows = anonymizer_of(kinds, columns, [], {"k": k}, "gain")
-    found, ordered = (
+    result, ordered = (
         loss_of(classes_of(anonymizer, rows, CutPolicy("gain", 100, groups)), kinds, columns)
         for groups in (100, 0)
     )
@@ -114,7 +114,7 @@ def test_of_two_classes_groups_lose_no_more_than_cuts_and_no_less_than_the_best(
         for size in range(k, count - k + 1)
         for side in combinations(range(count), size)
     )
-    assert best - 1e-9 <= found <= ordered + 1e-9
+    assert best - 1e-9 <= result <= ordered + 1e-9
 
 
 def test_a_rare_value_is_topped_up_with_the_rows_nearest_to_it():
@@ -262,7 +262,7 @@ def test_blocks_of_small_nodes_change_nothing():
 
 def cut_node_by_node(coded: CodedRows, cut: CutPolicy) -> set[frozenset[int]]:
     """The classes, each node cut where it is, without blocks."""
-    tree, found = cut.tree(coded), set()
+    tree, result = cut.tree(coded), set()
     waiting = [(0, np.arange(coded.count))]
     while waiting:
         start, rows = waiting.pop()
@@ -270,13 +270,13 @@ def cut_node_by_node(coded: CodedRows, cut: CutPolicy) -> set[frozenset[int]]:
         if len(rows) >= 2 * coded.criteria.k:
             a, cuts = tree.cut(start, start + len(rows))
         if a < 0:
-            found.add(frozenset(rows.tolist()))
+            result.add(frozenset(rows.tolist()))
             continue
         left = coded.rows.codes[a][rows] <= cuts[0]
         middle = tree.split(start, start + len(rows), a, cuts[0])
         assert middle == start + np.count_nonzero(left)
         waiting += [(start, rows[left]), (middle, rows[~left])]
-    return found
+    return result
 
 
 # The seed's figure 2: nine tuples, k = 3, l = 2

@@ -72,9 +72,9 @@ def tables(draw):
 def test_fragments_that_are_too_large_are_cut_further(case, fragments, most, cut):
     """On the whole dataset: into nodes of the same tree, until each fits or no cut is left."""
     table, listed = case
-    asked = {"fragments": fragments, "sample": 1.0}
-    job = job_of(listed, asked, cut=cut)
-    limited = job_of(listed, {**asked, "max_rows": most}, cut=cut)
+    options = {"fragments": fragments, "sample": 1.0}
+    job = job_of(listed, options, cut=cut)
+    limited = job_of(listed, {**options, "max_rows": most}, cut=cut)
     coarse, fine = drafted(job, table), drafted(limited, table)
     assert fine.cut == coarse.cut
     leaves, pieces = leaf_of(coarse, job, table), leaf_of(fine, limited, table)
@@ -145,17 +145,17 @@ def test_a_draft_travels_as_a_table(case, fragments, cut):
     sent = draft.to_table()
     with pa.ipc.new_stream(sink, sent.schema) as stream:
         stream.write_table(sent)
-    found = Draft.from_table(pa.ipc.open_stream(sink.getvalue()).read_all())
-    assert (found.cut, found.plan, found.sample_rows) == (
+    result = Draft.from_table(pa.ipc.open_stream(sink.getvalue()).read_all())
+    assert (result.cut, result.plan, result.sample_rows) == (
         draft.cut,
         draft.plan,
         draft.sample_rows,
     )
-    assert found.profile.rows == draft.profile.rows
-    assert found.profile.types == draft.profile.types
+    assert result.profile.rows == draft.profile.rows
+    assert result.profile.types == draft.profile.types
     for name, domain in draft.profile.domains.items():
-        assert found.profile.domains[name].equals(domain)
-    assert leaf_of(found, job, table).tolist() == leaf_of(draft, job, table).tolist()
+        assert result.profile.domains[name].equals(domain)
+    assert leaf_of(result, job, table).tolist() == leaf_of(draft, job, table).tolist()
 
 
 def test_a_draft_holds_no_value_of_the_sample_but_domains_and_cuts():
@@ -229,8 +229,8 @@ def test_fragments_are_merged_until_enough_of_their_values_are_there():
 
 
 def test_threads_start_at_once():
-    found, why = planning.choose_fragments(job_of(["q0"], {}), 1000, 0.2, planning.Slots(8, 0.05))
-    assert found == 4
+    result, why = planning.choose_fragments(job_of(["q0"], {}), 1000, 0.2, planning.Slots(8, 0.05))
+    assert result == 4
     assert "at least 0.05 s per task" in why
 
 
@@ -248,8 +248,8 @@ def test_threads_start_at_once():
 )
 def test_fragments_are_as_many_as_have_work_and_run_at_once(rows, seconds, slots, fragments):
     job = job_of(["q0", "q1"], {})
-    found, why = planning.choose_fragments(job, rows, seconds, planning.Slots(slots))
-    assert found == fragments
+    result, why = planning.choose_fragments(job, rows, seconds, planning.Slots(slots))
+    assert result == fragments
     assert why.startswith("auto: about ") and why.endswith(f", at most {slots} of them")
-    asked = job_of(["q0", "q1"], {"fragments": 5})
-    assert planning.choose_fragments(asked, rows, seconds, planning.Slots(slots)) == (5, "")
+    fixed = job_of(["q0", "q1"], {"fragments": 5})
+    assert planning.choose_fragments(fixed, rows, seconds, planning.Slots(slots)) == (5, "")

@@ -33,9 +33,9 @@ def resolved_of(rows: int, budget: float, **keys: Any) -> dict[str, Any]:
 
 
 def resolved_cut(rows: int, budget: float, **keys: Any) -> CutPolicy:
-    found = policy_of(resolved_of(rows, budget, **keys))
-    assert isinstance(found, CutPolicy)
-    return found
+    result = policy_of(resolved_of(rows, budget, **keys))
+    assert isinstance(result, CutPolicy)
+    return result
 
 
 @pytest.mark.parametrize("rows", [3_000, 30_000, 60_000])
@@ -82,14 +82,14 @@ def test_a_budget_too_small_for_nodes_of_8_k_rows_looks_ahead_in_smaller_ones():
 
 @pytest.mark.parametrize(("k", "few"), [(5, []), (10, []), (20, [2])])
 def test_where_k_is_large_few_classes_are_cut_anew_instead_of_trying_more_candidates(k, few):
-    found = [resolved_cut(300_000, budget, k=k) for budget in np.arange(0.05, 1.0, 0.05)]
-    assert sorted({cut.joined for cut in found if cut.rollout_rows == 6 * k and cut.joined}) == few
-    assert bool({1, 2} & {cut.candidates for cut in found if not cut.joined}) != bool(few)
+    result = [resolved_cut(300_000, budget, k=k) for budget in np.arange(0.05, 1.0, 0.05)]
+    assert sorted({cut.joined for cut in result if cut.rollout_rows == 6 * k and cut.joined}) == few
+    assert bool({1, 2} & {cut.candidates for cut in result if not cut.joined}) != bool(few)
 
 
 def test_groups_of_fewer_candidates_come_before_those_of_all():
-    found = [resolved_cut(300_000, budget / 20) for budget in range(4, 40)]
-    small = [cut.candidates for cut in found if cut.group_rows == 8 * 5]
+    result = [resolved_cut(300_000, budget / 20) for budget in range(4, 40)]
+    small = [cut.candidates for cut in result if cut.group_rows == 8 * 5]
     assert small == sorted(small)
     assert set(small) == {1, 2, 3}
 

@@ -31,7 +31,7 @@ def recoding(rows, levels, gone=()):
 
 
 def nodes_of(rows, levels):
-    found = [
+    result = [
         tuple(
             int(each.levels[level][code])
             for each, level, code in zip(HIERARCHIES, levels, row, strict=True)
@@ -39,12 +39,12 @@ def nodes_of(rows, levels):
         for row in rows
     ]
     stars = [any(row[a] == 0 for row in rows) for a in range(len(SIZES))]
-    return found, [
+    return result, [
         tuple(
             STAR if star and node == each.root else node
             for node, star, each in zip(nodes, stars, HIERARCHIES, strict=True)
         )
-        for nodes in found
+        for nodes in result
     ]
 
 
@@ -56,8 +56,8 @@ def codes_of(rows):
 def test_rows_of_equal_nodes_are_a_class_and_suppressed_ones_in_none(rows, levels, data):
     before, published = nodes_of(rows, levels)
     gone = data.draw(st.sets(st.sampled_from(before)))
-    found = recoding(rows, levels, gone)
-    classes, nodes = found.classes(codes_of(rows))
+    result = recoding(rows, levels, gone)
+    classes, nodes = result.classes(codes_of(rows))
     expected = defaultdict(list)
     for number, (was, node) in enumerate(zip(before, published, strict=True)):
         if was not in gone:
@@ -72,29 +72,29 @@ def test_rows_of_equal_nodes_are_a_class_and_suppressed_ones_in_none(rows, level
 
 @given(ROWS, LEVELS, st.integers(0, 40))
 def test_any_part_of_the_rows_is_recoded_as_the_whole_is(rows, levels, cut):
-    found = recoding(rows, levels, [nodes_of(rows, levels)[0][0]])
+    result = recoding(rows, levels, [nodes_of(rows, levels)[0][0]])
     counted = Counter()
     for part in (rows[:cut], rows[cut:]):
         if part:
-            classes, nodes = found.classes(codes_of(part))
+            classes, nodes = result.classes(codes_of(part))
             counted.update(
                 dict(zip(map(tuple, nodes.T.tolist()), classes.sizes.tolist(), strict=True))
             )
-    whole, nodes = found.classes(codes_of(rows))
+    whole, nodes = result.classes(codes_of(rows))
     assert counted == dict(zip(map(tuple, nodes.T.tolist()), whole.sizes.tolist(), strict=True))
 
 
 def test_it_travels_as_a_table():
     sent = recoding([(0, 1), (1, 2), (3, 5)], (1, 2), [(0, 6), (3, 8)])
-    found = Recoding.from_table(sent.to_table())
-    assert found.figures == sent.figures == {"height": 3}
-    assert np.array_equal(found.suppressed, sent.suppressed)
-    for one, other in zip(found.nodes, sent.nodes, strict=True):
+    result = Recoding.from_table(sent.to_table())
+    assert result.figures == sent.figures == {"height": 3}
+    assert np.array_equal(result.suppressed, sent.suppressed)
+    for one, other in zip(result.nodes, sent.nodes, strict=True):
         assert np.array_equal(one, other)
 
 
 def test_nothing_suppressed_travels_too():
-    found = Recoding.from_table(recoding([(1, 1)], (0, 0)).to_table())
-    assert found.suppressed.shape == (2, 0)
-    classes, _ = found.classes(codes_of([(1, 1)] * 3))
+    result = Recoding.from_table(recoding([(1, 1)], (0, 0)).to_table())
+    assert result.suppressed.shape == (2, 0)
+    classes, _ = result.classes(codes_of([(1, 1)] * 3))
     assert classes.sizes.tolist() == [3]

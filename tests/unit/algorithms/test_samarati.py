@@ -63,9 +63,9 @@ def coded(hierarchy: Hierarchy, column) -> np.ndarray:
     return np.array([code[value] for value in column])
 
 
-def privacy_of(k: int, asked, columns: int) -> Privacy:
+def privacy_of(k: int, required, columns: int) -> Privacy:
     names = [f"s{i}" for i in range(columns)]
-    keys = asked if columns else {}
+    keys = required if columns else {}
     job = {"k": k, **keys, "quasi_identifiers": ["q"], "sensitive": names}
     return Privacy.of(Job.from_dict(job, paths_required=False), {})
 
@@ -78,7 +78,7 @@ def domain_of(name: str, column) -> SensitiveDomain:
     return SensitiveDomain(name, pa.array(values, pa.string()), counts)
 
 
-def searched(trees, columns, sensitive, k, asked, max_suppressed, choice):
+def searched(trees, columns, sensitive, k, required, max_suppressed, choice):
     hierarchies = [tree(chains) for chains in trees]
     domains = [domain_of(f"s{i}", column) for i, column in enumerate(sensitive)]
     codes = [coded(h, column) for h, column in zip(hierarchies, columns, strict=True)]
@@ -87,7 +87,7 @@ def searched(trees, columns, sensitive, k, asked, max_suppressed, choice):
     return search(
         FrequencySet.of(codes, sizes),
         [over_codes(hierarchy) for hierarchy in hierarchies],
-        privacy_of(k, asked, len(sensitive)),
+        privacy_of(k, required, len(sensitive)),
         domains,
         max_suppressed,
         choice,
@@ -120,7 +120,7 @@ def walk(trees, columns, holds) -> dict:
         for chains, column in zip(trees, columns, strict=True)
     ]
     rows = range(len(columns[0]))
-    found = {}
+    result = {}
     for levels in product(*(range(max(map(len, chains.values())) + 1) for chains in trees)):
         classes = defaultdict(list)
         for row in rows:
@@ -132,12 +132,12 @@ def walk(trees, columns, holds) -> dict:
             for label, some in classes.items()
         )
         loss = Fraction(generalized + len(trees) * suppressed, len(rows))
-        found[levels] = (loss, suppressed, len(classes) - len(failing), set(failing))
-    return found
+        result[levels] = (loss, suppressed, len(classes) - len(failing), set(failing))
+    return result
 
 
-def chosen(found, allowed: int, choice: str):
-    good = [levels for levels, (_, suppressed, *_) in found.items() if suppressed <= allowed]
+def chosen(result, allowed: int, choice: str):
+    good = [levels for levels, (_, suppressed, *_) in result.items() if suppressed <= allowed]
     if not good:
         return None
     least = min(map(sum, good))
@@ -145,14 +145,14 @@ def chosen(found, allowed: int, choice: str):
         return min(levels for levels in good if sum(levels) == least)
     if choice == "minimal":
         good = [levels for levels in good if sum(levels) == least]
-    return min(good, key=lambda levels: (*found[levels][:2], levels))
+    return min(good, key=lambda levels: (*result[levels][:2], levels))
 
 
-def suppressed_labels(trees, found) -> set:
+def suppressed_labels(trees, result) -> set:
     labels = [[None, *tree(chains).labels] for chains in trees]
     return {
         tuple(each[node] for each, node in zip(labels, nodes, strict=True))
-        for nodes in found.suppressed.T.tolist()
+        for nodes in result.suppressed.T.tolist()
     }
 
 
@@ -172,27 +172,27 @@ def tables(draw):
 @pytest.mark.parametrize("choice", CHOICES)
 @examples(200)
 @given(tables(), st.integers(2, 4), st.sampled_from(ASKED), st.integers(0, 8), st.booleans())
-def test_the_node_is_that_of_a_walk_over_the_lattice(choice, table, k, asked, budget, keep):
+def test_the_node_is_that_of_a_walk_over_the_lattice(choice, table, k, required, budget, keep):
     trees, columns, sensitive = table
     whole = [Counter(column) for column in sensitive]
-    holds = brute_force.Privacy(k, whole, **(asked if sensitive else {})).of_rows(sensitive)
-    found = walk(trees, columns, holds)
-    expected = chosen(found, min(budget, len(columns[0]) - 1), choice)
+    holds = brute_force.Privacy(k, whole, **(required if sensitive else {})).of_rows(sensitive)
+    result = walk(trees, columns, holds)
+    expected = chosen(result, min(budget, len(columns[0]) - 1), choice)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lattice_module, "_CACHED", 1 << 20 if keep else 0)
         if expected is None:
             with pytest.raises(PrivacyError, match=r"samarati\.max_suppressed"):
-                searched(trees, columns, sensitive, k, asked, budget, choice)
+                searched(trees, columns, sensitive, k, required, budget, choice)
             return
-        got = searched(trees, columns, sensitive, k, asked, budget, choice)
-    loss, suppressed, classes, failing = found[expected]
+        got = searched(trees, columns, sensitive, k, required, budget, choice)
+    loss, suppressed, classes, failing = result[expected]
     assert got.levels == expected
     assert got.height == sum(expected)
     assert got.loss == pytest.approx(float(loss), abs=1e-9)
     assert (got.suppressed_rows, got.classes) == (suppressed, classes)
     assert suppressed_labels(trees, got) == failing
-    assert got.nodes == len(found)
-    assert 1 <= got.checked <= len(found)
+    assert got.nodes == len(result)
+    assert 1 <= got.checked <= len(result)
 
 
 # Worked out by hand
@@ -214,22 +214,22 @@ GRID = [*product(["a1", "a3"], ["b1", "b2"], ["c1", "c2"]), ("a5", "b3", "c1")]
 def test_the_choices_differ(choice, levels, loss):
     """Any two of eight rows that differ in one column may be one class, but not by pairs of a's."""
     trees = [SKEWED, PAIRED, FLAT]
-    found = searched(trees, zip(*GRID, strict=True), [], 2, {}, 1, choice)
-    assert (found.levels, found.height) == (levels, sum(levels))
-    assert found.loss == pytest.approx(loss, abs=1e-12)
-    assert (found.suppressed_rows, found.classes) == (1, 4)
+    result = searched(trees, zip(*GRID, strict=True), [], 2, {}, 1, choice)
+    assert (result.levels, result.height) == (levels, sum(levels))
+    assert result.loss == pytest.approx(loss, abs=1e-12)
+    assert (result.suppressed_rows, result.classes) == (1, 4)
     outlier = tuple(
         way_up(chains, value)[level]
         for chains, value, level in zip(trees, GRID[-1], levels, strict=True)
     )
-    assert suppressed_labels(trees, found) == {outlier}
+    assert suppressed_labels(trees, result) == {outlier}
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_without_suppression_the_outlier_decides(choice):
-    found = searched([SKEWED, PAIRED, FLAT], zip(*GRID, strict=True), [], 2, {}, 0, choice)
-    assert (found.levels, found.loss, found.classes) == ((3, 2, 0), 2.0, 2)
-    assert found.suppressed.shape == (3, 0)
+    result = searched([SKEWED, PAIRED, FLAT], zip(*GRID, strict=True), [], 2, {}, 0, choice)
+    assert (result.levels, result.loss, result.classes) == ((3, 2, 0), 2.0, 2)
+    assert result.suppressed.shape == (3, 0)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -237,15 +237,15 @@ def test_a_class_that_held_may_fail_further_up(choice):
     """Entropy falls where a class is united with a failing one: height 0 is good, height 1 bad."""
     values = ["a1", "a1", *["a2"] * 9, "a3", "a3"]
     sensitive = [*"xy", *"x" * 9, *"xy"]
-    asked = {"l": 2, "diversity": "entropy"}
-    found = searched([EVEN], [values], [sensitive], 2, asked, 9, choice)
-    assert (found.levels, found.suppressed_rows, found.classes) == ((0,), 9, 2)
+    required = {"l": 2, "diversity": "entropy"}
+    result = searched([EVEN], [values], [sensitive], 2, required, 9, choice)
+    assert (result.levels, result.suppressed_rows, result.classes) == ((0,), 9, 2)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_something_is_published(choice):
-    found = searched([EVEN], [["a1", "a2", "a5"]], [], 2, {}, 100, choice)
-    assert (found.levels, found.suppressed_rows, found.classes) == ((1,), 1, 1)
+    result = searched([EVEN], [["a1", "a2", "a5"]], [], 2, {}, 100, choice)
+    assert (result.levels, result.suppressed_rows, result.classes) == ((1,), 1, 1)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -268,9 +268,9 @@ def test_most_nodes_of_a_lattice_are_not_counted(choice):
     random = np.random.default_rng(5)
     trees = [EVEN, UNEVEN, EVEN, UNEVEN, FLAT, FLAT]
     columns = [random.choice(list(chains), 3000).tolist() for chains in trees]
-    found = searched(trees, columns, [], 5, {}, 30, choice)
-    assert found.nodes == 1024
-    assert found.checked < 100
+    result = searched(trees, columns, [], 5, {}, 30, choice)
+    assert result.nodes == 1024
+    assert result.checked < 100
 
 
 # The source's data: sex, race, marital-status, age of Adult
@@ -324,11 +324,11 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}-{row[2]}")
 def test_adult_as_in_the_source(adult, row):
     k, budget, choice, levels, loss, suppressed, classes, printed = row
-    found = search(*adult, Privacy(KAnonymity(k), ()), [], budget, choice)
-    assert found.levels == levels
-    assert round(found.loss, 5) == loss
-    assert (found.suppressed_rows, found.classes) == (suppressed, classes)
-    assert printed is None or classes + found.suppressed.shape[1] == printed
+    result = search(*adult, Privacy(KAnonymity(k), ()), [], budget, choice)
+    assert result.levels == levels
+    assert round(result.loss, 5) == loss
+    assert (result.suppressed_rows, result.classes) == (suppressed, classes)
+    assert printed is None or classes + result.suppressed.shape[1] == printed
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class Data:
         return [[column.count(s) for s in range(self.codes)] for column in columns]
 
     @property
-    def asked(self):
+    def arguments(self):
         return self.hierarchies, self.privacy, self.domains
 
     def two_phase(self, partitions, k_intermediate, seed=0, in_parallel=map):
@@ -83,7 +83,7 @@ class Data:
         return part
 
     def search(self, partitions, k_intermediate, seed=0):
-        return tds.TwoPhase(*self.asked, Tds(partitions, k_intermediate), seed)
+        return tds.TwoPhase(*self.arguments, Tds(partitions, k_intermediate), seed)
 
 
 @st.composite
@@ -111,10 +111,10 @@ def datasets(draw, max_rows=30, least_k=1):
 
 def children(tree, node):
     """The nodes right under a node."""
-    found = set()
+    result = set()
     for below, above in zip(tree.levels[:-1], tree.levels[1:], strict=True):
-        found |= {c for c, p in zip(below.tolist(), above.tolist(), strict=True) if p == node != c}
-    return found
+        result |= {c for c, p in zip(below.tolist(), above.tolist(), strict=True) if p == node != c}
+    return result
 
 
 def specialized(tree, cut, node):
@@ -127,10 +127,10 @@ def specialized(tree, cut, node):
 
 
 def classes(data, cuts):
-    found = defaultdict(list)
+    result = defaultdict(list)
     for row in data.rows:
-        found[tuple(cut[row[a]] for a, cut in enumerate(cuts))].append(row)
-    return list(found.values())
+        result[tuple(cut[row[a]] for a, cut in enumerate(cuts))].append(row)
+    return list(result.values())
 
 
 def holds(data, group, k):
@@ -207,10 +207,10 @@ def test_specializes_as_the_definitions_say(data):
     start = tds.top(data.hierarchies)
     assume(holds(data, data.rows, 1))
     expected, steps = by_definition(data, as_lists(start), 1)
-    found = tds.specialize(data.frequencies, *data.asked, 1, start)
-    assert list(map(tuple, found.steps.tolist())) == steps
-    assert as_lists(found.cuts) == expected
-    assert found.classes == len(classes(data, expected))
+    result = tds.specialize(data.frequencies, *data.arguments, 1, start)
+    assert list(map(tuple, result.steps.tolist())) == steps
+    assert as_lists(result.cuts) == expected
+    assert result.classes == len(classes(data, expected))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -224,8 +224,8 @@ def test_long_ways_as_the_definitions_say(seed):
     data = Data(names, list(zip(*(c.tolist() for c in [*codes, label]), strict=True)), (), 2)
     start = tds.top(data.hierarchies)
     _, steps = by_definition(data, as_lists(start), 1)
-    found = tds.specialize(data.frequencies, *data.asked, 1, start)
-    assert list(map(tuple, found.steps.tolist())) == steps
+    result = tds.specialize(data.frequencies, *data.arguments, 1, start)
+    assert list(map(tuple, result.steps.tolist())) == steps
     assert len(steps) > 3
 
 
@@ -233,17 +233,17 @@ def test_long_ways_as_the_definitions_say(seed):
 @given(datasets(), st.integers(1, 4), st.integers(1, 12), st.integers(0, 5))
 def test_two_phases_by_the_definitions(data, partitions, k_intermediate, seed):
     assume(holds(data, data.rows, 1))
-    found = data.two_phase(partitions, k_intermediate, seed)
-    assert all(is_cut(t, c) for t, c in zip(data.hierarchies, as_lists(found.merged), strict=True))
-    expected, steps = by_definition(data, as_lists(found.merged), 1)
-    assert as_lists(found.final.cuts) == expected
-    assert list(map(tuple, found.final.steps.tolist())) == steps
+    result = data.two_phase(partitions, k_intermediate, seed)
+    assert all(is_cut(t, c) for t, c in zip(data.hierarchies, as_lists(result.merged), strict=True))
+    expected, steps = by_definition(data, as_lists(result.merged), 1)
+    assert as_lists(result.final.cuts) == expected
+    assert list(map(tuple, result.final.steps.tolist())) == steps
     assert all(is_cut(t, c) for t, c in zip(data.hierarchies, expected, strict=True))
     assert all(holds(data, group, 1) for group in classes(data, expected))
     assert not list(candidates(data, expected, 1))
-    assert sum(level.rows for level in found.partitions) in (0, len(data.rows))
-    for level in found.partitions:
-        assert more_general(data, found.merged, level.cuts)
+    assert sum(level.rows for level in result.partitions) in (0, len(data.rows))
+    for level in result.partitions:
+        assert more_general(data, result.merged, level.cuts)
 
 
 @examples(200)
@@ -312,16 +312,16 @@ def test_the_merged_level_is_the_lowest_that_is_nowhere_more_specific(data):
 def test_one_part_or_a_k_of_all_rows_is_the_centralized_result(data, partitions, seed):
     assume(holds(data, data.rows, 1))
     start = tds.top(data.hierarchies)
-    centralized = tds.specialize(data.frequencies, *data.asked, 1, start)
+    centralized = tds.specialize(data.frequencies, *data.arguments, 1, start)
     rows = len(data.rows)
-    for found in (
+    for result in (
         data.two_phase(1, data.privacy.k.k, seed),
         data.two_phase(1, rows, seed),
         data.two_phase(partitions, rows, seed),
         data.two_phase(partitions, rows + 7, seed),
     ):
-        assert as_lists(found.final.cuts) == as_lists(centralized.cuts)
-        assert found.final.steps.tolist() == centralized.steps.tolist()
+        assert as_lists(result.final.cuts) == as_lists(centralized.cuts)
+        assert result.final.steps.tolist() == centralized.steps.tolist()
 
 
 @examples(50)
@@ -333,10 +333,10 @@ def test_any_number_of_threads_and_any_order_of_rows(data, parts, k_intermediate
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     again = FrequencySet.of(columns, data.frequencies.sizes)
     with ThreadPoolExecutor(threads) as pool:
-        found = data.search(parts, k_intermediate)(again, pool.map)
-    assert as_lists(found.final.cuts) == as_lists(alone.final.cuts)
-    assert as_lists(found.merged) == as_lists(alone.merged)
-    for one, other in zip(found.partitions, alone.partitions, strict=True):
+        result = data.search(parts, k_intermediate)(again, pool.map)
+    assert as_lists(result.final.cuts) == as_lists(alone.final.cuts)
+    assert as_lists(result.merged) == as_lists(alone.merged)
+    for one, other in zip(result.partitions, alone.partitions, strict=True):
         assert one.steps.tolist() == other.steps.tolist()
 
 
@@ -388,20 +388,20 @@ def test_what_even_the_top_breaks_is_refused():
 def test_no_level_is_reached_from_a_start_that_is_too_specific():
     data = Data(["flat", "flat"], [(1, 1), (1, 2), (2, 1), (2, 2)], (), 2)
     leaves = tuple(t.levels[0] for t in data.hierarchies)
-    assert tds.specialize(data.frequencies, *data.asked, 2, leaves) is None
+    assert tds.specialize(data.frequencies, *data.arguments, 2, leaves) is None
 
 
 def test_the_gain_of_the_source_per_row_lost():
     """Two attributes: the second parts the sensitive values wholly, the first not at all."""
     rows = [(1 + i % 2, 1 + i // 4, 1 + i // 4) for i in range(8)]
     data = Data(["flat", "flat"], rows, (), 4)
-    found = data.two_phase(1, None)
-    assert found.final.steps.tolist() == [[1, data.hierarchies[1].root]]
-    assert found.final.classes == 2
+    result = data.two_phase(1, None)
+    assert result.final.steps.tolist() == [[1, data.hierarchies[1].root]]
+    assert result.final.classes == 2
 
 
 @pytest.mark.parametrize(
-    ("rows", "parts", "asked", "k"),
+    ("rows", "parts", "requested", "k"),
     [
         (1000, 4, None, 50),
         (1000, 1, None, 200),
@@ -410,9 +410,9 @@ def test_the_gain_of_the_source_per_row_lost():
         (10, 1, 2, 5),
     ],
 )
-def test_the_k_of_the_first_phase(rows, parts, asked, k):
+def test_the_k_of_the_first_phase(rows, parts, requested, k):
     privacy = Privacy(KAnonymity(3), (DistinctDiversity("s", 5),))
-    assert tds.intermediate_k(rows, parts, privacy, asked) == k
+    assert tds.intermediate_k(rows, parts, privacy, requested) == k
 
 
 def test_many_sensitive_values_count_the_same_as_few():

@@ -225,15 +225,15 @@ def test_a_job_says_what_it_asks():
         "recursive (c, l)-diversity of b, c = 3, l = 2",
         "t-closeness of b, t = 0.2, equal distance",
     ]
-    for keys, said in (
+    for keys, text in (
         ({}, "distinct l-diversity of s, l = 2"),
         ({"diversity": "entropy"}, "entropy l-diversity of s, l = 2"),
         ({"diversity": "recursive", "c": 3}, "recursive (c, l)-diversity of s, c = 3, l = 2"),
     ):
-        asked = {"k": 2, "l": 2, "quasi_identifiers": ["q"], "sensitive": ["s"], **keys}
-        asked["missing_sensitive"] = "value"
-        job = Job.from_dict(asked, paths_required=False)
-        assert Privacy.of(job, {}).describe()[1] == f"{said}, missing values counted as one"
+        required = {"k": 2, "l": 2, "quasi_identifiers": ["q"], "sensitive": ["s"], **keys}
+        required["missing_sensitive"] = "value"
+        job = Job.from_dict(required, paths_required=False)
+        assert Privacy.of(job, {}).describe()[1] == f"{text}, missing values counted as one"
 
 
 @pytest.mark.parametrize("value", ["new", None])
@@ -278,9 +278,9 @@ TEXTS = st.none() | st.text(SEEN_AND_UNSEEN, max_size=3)
     st.sampled_from(ASKED),
     st.sampled_from(["no_value", "value"]),
 )
-def test_the_check_of_a_release_agrees(one, other, asked, missing):
+def test_the_check_of_a_release_agrees(one, other, required, missing):
     """And both agree with plain Python, which knows no code of theirs."""
-    keys = {"k": 2, **asked, "missing_sensitive": missing}
+    keys = {"k": 2, **required, "missing_sensitive": missing}
     job = Job.from_dict(
         {**keys, "quasi_identifiers": ["q"], "sensitive": ["s"]}, paths_required=False
     )

@@ -87,11 +87,11 @@ def test_conditions_are_data():
     table = pa.table({"age": [*[20] * 5, *range(21, 1021)]})
     plan = chain("age", 20, 300)
     shown = disclosed(plan, {"age": NUMBERS}, 5, table)
-    found = shown.condition(plan.condition(1, {"age": NUMBERS}))
-    assert found == [
+    result = shown.condition(plan.condition(1, {"age": NUMBERS}))
+    assert result == [
         [{"column": "age", "op": ">", "value": 20}, {"column": "age", "op": "<=", "share": 0.284}]
     ]
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(result)) == result
 
 
 def test_missing_and_present_name_no_value():
@@ -321,7 +321,7 @@ def test_only_what_may_be_shown_is_shown(made):
     branches = [node for node in plan.nodes if isinstance(node, Branch)]
     held = [branch.value for branch in branches if enough(branch.value, branch.value)]
     for branch in branches:
-        found, cut = shown.cuts["x", branch.value], branch.value
+        result, cut = shown.cuts["x", branch.value], branch.value
         left = sum(value is None or value <= cut for value, _ in rows) / len(rows)
         expected = {"share": np.clip(round(left, 3), 0.001, 0.999)}
         if cut in held:
@@ -335,7 +335,7 @@ def test_only_what_may_be_shown_is_shown(made):
             is_between = not any(v is not None and cut < v <= value for v, _ in rows)
             if is_between and enough(first, value - 1) and enough(value + 1, last):
                 expected = {"value": value}
-        assert found == expected
+        assert result == expected
 
 
 @examples(200)
@@ -351,8 +351,8 @@ def test_round_values_of_any_two_plans_have_k_rows_between_them(made, data):
             for low, high in pairwise(sample)
         }
         plan = chain("x", *sample[:-1], near=near)
-        found = disclosed(plan, {"x": NUMBERS}, k, table, "who" if by_person else None).cuts
-        shown |= {each["value"] for each in found.values() if "value" in each}
+        result = disclosed(plan, {"x": NUMBERS}, k, table, "who" if by_person else None).cuts
+        shown |= {each["value"] for each in result.values() if "value" in each}
     assert all(
         sum(low < value < high for value in values) >= k
         for low, high in pairwise(sorted(each for each in shown if each not in values))

@@ -35,9 +35,9 @@ def test_every_number_lies_in_the_interval_of_exact_arithmetic(width, origin, nu
     line = np.array([*numbers, *edges, *beside])
     scale = DecimalUnits([width, origin])
     line = line[[scale.holds(line[at : at + 1]) for at in range(len(line))]]
-    found = scale.bins(line, scale.units(width), scale.units(origin))
+    result = scale.bins(line, scale.units(width), scale.units(origin))
     expected = [math.floor((exact(number) - exact(origin)) / exact(width)) for number in line]
-    assert found.tolist() == expected
+    assert result.tolist() == expected
 
 
 @examples(100)

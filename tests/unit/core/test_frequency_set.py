@@ -27,27 +27,27 @@ def frequency_set(sizes, rows):
     return FrequencySet.of([np.array(column) for column in zip(*rows, strict=True)], sizes)
 
 
-def tally(found):
-    codes = found.codes()
-    return dict(zip(map(tuple, codes.T.tolist()), found.rows.tolist(), strict=True))
+def tally(result):
+    codes = result.codes()
+    return dict(zip(map(tuple, codes.T.tolist()), result.rows.tolist(), strict=True))
 
 
 @given(coded())
 def test_counts_every_combination(given_rows):
     sizes, rows = given_rows
-    found = frequency_set(sizes, rows)
-    assert tally(found) == Counter(rows)
-    assert list(tally(found)) == sorted(set(rows))
-    assert found.total == len(rows)
+    result = frequency_set(sizes, rows)
+    assert tally(result) == Counter(rows)
+    assert list(tally(result)) == sorted(set(rows))
+    assert result.total == len(rows)
 
 
 @given(coded(), st.data())
 def test_it_does_not_depend_on_the_order_of_the_rows(given_rows, data):
     sizes, rows = given_rows
-    found = frequency_set(sizes, rows)
+    result = frequency_set(sizes, rows)
     whole = frequency_set(sizes, data.draw(st.permutations(rows)))
-    assert np.array_equal(found.words, whole.words)
-    assert np.array_equal(found.rows, whole.rows)
+    assert np.array_equal(result.words, whole.words)
+    assert np.array_equal(result.rows, whole.rows)
     again = FrequencySet.from_table(whole.to_table())
     assert again.sizes == whole.sizes
     assert np.array_equal(again.words, whole.words)
@@ -58,9 +58,9 @@ def test_what_is_counted_may_stand_for_several_rows(given_rows, data):
     sizes, rows = given_rows
     weights = data.draw(st.lists(st.integers(1, 9), min_size=len(rows), max_size=len(rows)))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    found = FrequencySet.of(columns, sizes, np.array(weights))
+    result = FrequencySet.of(columns, sizes, np.array(weights))
     repeated = [row for row, times in zip(rows, weights, strict=True) for _ in range(times)]
-    assert tally(found) == Counter(repeated)
+    assert tally(result) == Counter(repeated)
 
 
 @given(coded(), st.data())
@@ -83,12 +83,12 @@ def test_recoding_is_counting_the_recoded_rows(given_rows, data):
 def test_groups_agree_in_the_first_columns(given_rows, data):
     sizes, rows = given_rows
     columns = data.draw(st.integers(0, len(sizes)))
-    found = frequency_set(sizes, rows)
-    index, starts = found.grouped(columns)
-    codes = [tuple(code) for code in found.codes()[:columns].T.tolist()]
+    result = frequency_set(sizes, rows)
+    index, starts = result.grouped(columns)
+    codes = [tuple(code) for code in result.codes()[:columns].T.tolist()]
     groups = [group.tolist() for group in np.split(index, starts[1:])]
-    assert sorted(index.tolist()) == list(range(len(found.rows)))
+    assert sorted(index.tolist()) == list(range(len(result.rows)))
     assert [len({codes[at] for at in group}) for group in groups] == [1] * len(set(codes))
     assert all(group == sorted(group) for group in groups)
     for at in range(len(sizes)):
-        assert np.array_equal(found.column(at), found.codes(at)[0])
+        assert np.array_equal(result.column(at), result.codes(at)[0])

@@ -28,7 +28,7 @@ def persons_in(enough, leaf, column):
 @given(st.lists(ROWS, max_size=4), st.integers(2, 6), st.sets(st.integers(0, LEAVES - 1)))
 def test_batches_together_tell_whether_there_are_enough(batches, enough, leaves):
     met = LeafPersons.nobody(enough)
-    found = [
+    result = [
         persons_in(
             enough,
             np.array([leaf for leaf, _ in rows], np.int64),
@@ -36,11 +36,11 @@ def test_batches_together_tell_whether_there_are_enough(batches, enough, leaves)
         )
         for rows in batches
     ]
-    for each in found:
+    for each in result:
         met = met.added([each])
     persons = {person for rows in batches for leaf, person in rows if leaf in leaves}
     # Up to `enough` of them the number is exact; then it says that there are as many.
-    for counted in (met, LeafPersons.nobody(enough).added(found)):
+    for counted in (met, LeafPersons.nobody(enough).added(result)):
         assert min(enough, counted.within(sorted(leaves))) == min(enough, len(persons))
         assert np.bincount(counted.leaf, minlength=LEAVES).max(initial=0) <= enough
         for first, stop in combinations(range(LEAVES + 1), 2):
@@ -63,8 +63,8 @@ def test_many_rows_are_counted_as_few_are(enough):
 
 def test_rows_are_in_one_leaf_by_each_of_several_ways():
     column, ways = pa.array(["a", "b", "a", None]), [np.array([0, 0, 1, 1]), np.array([5, 2, 5, 2])]
-    found = LeafPersons.of_each(2, ways, column)
-    for each, leaf in zip(found, ways, strict=True):
+    result = LeafPersons.of_each(2, ways, column)
+    for each, leaf in zip(result, ways, strict=True):
         alone = persons_in(2, leaf, column)
         assert each.leaf.tolist() == alone.leaf.tolist()
         assert each.person.tolist() == alone.person.tolist()

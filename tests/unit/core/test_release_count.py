@@ -164,12 +164,12 @@ def test_nothing_that_was_decided_can_be_changed():
 @pytest.mark.parametrize("at_most", [False, True])
 def test_what_is_within_the_tolerance_is_met_and_what_is_beyond_is_not(at_most):
     """Its very end included: one float further is too far."""
-    asked = 0.25
-    end = asked + 1e-9 if at_most else asked * (1 - 1e-9)
+    level = 0.25
+    end = level + 1e-9 if at_most else level * (1 - 1e-9)
     count = a_count({"q": list("aab")})
     for worst, met in ((end, True), (np.nextafter(end, 1 if at_most else 0), False)):
-        measured = np.array([asked, worst])
-        requirement = verification._Requirement("t", "t", asked, measured, at_most)
+        measured = np.array([level, worst])
+        requirement = verification._Requirement("t", "t", level, measured, at_most)
         assert (requirement.failure(count) is None) is met
         assert requirement.achieved == worst
 
@@ -259,11 +259,11 @@ def test_every_count_is_that_of_counters(seed, pending, monkeypatch):
         assert found.totals.tolist() == [whole[value] for value in values]
         pairs = list(zip(found.classes.tolist(), found.codes.tolist(), strict=True))
         assert pairs == sorted(pairs)
-        told = {
+        by_key = {
             (keys[number], values[code]): times
             for (number, code), times in zip(pairs, found.counts.tolist(), strict=True)
         }
-        assert told == Counter((row[:2], row[at]) for row in everything)
+        assert by_key == Counter((row[:2], row[at]) for row in everything)
     assert (count.rows, count.classes) == (len(everything), len(classes))
     assert count.identifiers == {"name": True}
     assert count.columns == ("a", "b", "name", "s", "t")
@@ -318,8 +318,8 @@ def test_a_column_of_nothing_has_no_values():
 def test_what_was_checked_is_told_with_its_figures(keys, checked):
     counter = ReleaseCounter(["q"], ["s"])
     counter.add(a_part(s=["x", "y", "x", "z"]))
-    told = check(counter.result(), a_job(sensitive=["s"], **keys)).checked
-    assert checked in told, told
+    texts = check(counter.result(), a_job(sensitive=["s"], **keys)).checked
+    assert checked in texts, texts
 
 
 def test_keys_that_fit_are_the_codes_in_mixed_radix():

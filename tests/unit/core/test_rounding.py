@@ -98,8 +98,8 @@ def test_dates(low, high, expected, type_):
     ],
 )
 def test_moments(low, high, type_, expected):
-    found = between(low, high, type_)
-    assert (found and found.value) == expected
+    result = between(low, high, type_)
+    assert (result and result.value) == expected
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_moments(low, high, type_, expected):
     ],
 )
 def test_a_step_may_lead_beyond_what_nanoseconds_hold(low, high, value, has_low, has_high):
-    found = between(low, high, pa.timestamp("ns"))
-    assert found is not None
-    assert found.value.startswith(value)
-    assert (found.low is not None, found.high is not None) == (has_low, has_high)
+    result = between(low, high, pa.timestamp("ns"))
+    assert result is not None
+    assert result.value.startswith(value)
+    assert (result.low is not None, result.high is not None) == (has_low, has_high)
 
 
 def test_a_step_leads_up_to_the_first_and_the_last_second():
@@ -130,15 +130,18 @@ def test_a_step_leads_up_to_the_first_and_the_last_second():
 def test_the_roundest_of_whole_numbers(ends):
     low, high = sorted(ends)
     inside = range(low + 1, high)
-    found = between(low, high, pa.int64())
-    assert (found is None) == (not inside)
-    if found is None:
+    result = between(low, high, pa.int64())
+    assert (result is None) == (not inside)
+    if result is None:
         return
     steps = {value: step_of(value) for value in inside}
     roundest = [value for value in inside if steps[value] == max(steps.values())]
-    assert found.value == roundest[0]
-    if found.value:
-        assert found == (found.value, *(found.value + by * steps[found.value] for by in (-1, 1)))
+    assert result.value == roundest[0]
+    if result.value:
+        assert result == (
+            result.value,
+            *(result.value + by * steps[result.value] for by in (-1, 1)),
+        )
 
 
 def step_of(value: int) -> int:
@@ -159,7 +162,7 @@ NUMBERS = {
 def test_two_round_values_are_at_least_the_smaller_of_their_steps_apart(type_, data):
     """However they were found: what shown conditions of several plans rest upon."""
     values = NUMBERS[type_]
-    found = []
+    result = []
     for _ in range(2):
         scalars = [read_value(data.draw(values), type_) for _ in range(2)]
         low, high = sorted(scalars, key=place)
@@ -167,10 +170,10 @@ def test_two_round_values_are_at_least_the_smaller_of_their_steps_apart(type_, d
         if near is not None:
             value, *ends = (v if v is None else place(read_value(v, type_)) for v in near)
             assert place(low) < value < place(high)
-            found.append((value, *ends))
-    if len(found) < 2:
+            result.append((value, *ends))
+    if len(result) < 2:
         return
-    (a, _, above), (b, below, _) = sorted(found, key=lambda near: near[0])
+    (a, _, above), (b, below, _) = sorted(result, key=lambda near: near[0])
     if a != b:
         assert (above is not None and above <= b) or (below is not None and below >= a)
 

@@ -49,9 +49,9 @@ def test_the_share_of_many_persons_errs_as_it_says(overlap, others):
 
 
 def test_the_number_of_persons_errs_by_a_few_percent():
-    found = of(HASHES)
-    assert len(found.least) == SIZE
-    assert abs(found.persons / len(HASHES) - 1) < 4 / np.sqrt(SIZE)
+    result = of(HASHES)
+    assert len(result.least) == SIZE
+    assert abs(result.persons / len(HASHES) - 1) < 4 / np.sqrt(SIZE)
 
 
 def test_a_drop_in_parts_has_the_sketch_of_the_whole_in_any_order():
@@ -61,9 +61,9 @@ def test_a_drop_in_parts_has_the_sketch_of_the_whole_in_any_order():
         forth = forth.merged(part)
     for part in reversed(parts):
         back = back.merged(part)
-    for found in (forth, back):
-        assert np.array_equal(found.least, of(HASHES).least)
-        assert found.is_drop_of(of(HASHES))
+    for result in (forth, back):
+        assert np.array_equal(result.least, of(HASHES).least)
+        assert result.is_drop_of(of(HASHES))
 
 
 def test_one_row_more_or_one_person_else_makes_another_drop():
@@ -77,11 +77,11 @@ def test_one_row_more_or_one_person_else_makes_another_drop():
 
 @pytest.mark.parametrize("hashes", [HASHES[:0], HASHES[:3], HASHES])
 def test_a_sketch_survives_json_in_constant_size(hashes):
-    told = of(hashes).to_json()
-    again = Sketch.from_json(told)
+    json_value = of(hashes).to_json()
+    again = Sketch.from_json(json_value)
     assert np.array_equal(again.least, of(hashes).least)
     assert again.is_drop_of(of(hashes))
-    assert len(told["least"]) <= 4 * -(-SIZE * 8 // 3)
+    assert len(json_value["least"]) <= 4 * -(-SIZE * 8 // 3)
 
 
 def coded(hashes: np.ndarray) -> str:
@@ -115,14 +115,14 @@ ASCENDING = np.sort(HASHES)
     ],
 )
 def test_a_sketch_that_no_drop_has_is_refused(damage):
-    told = of(ASCENDING[:2]).to_json()
+    json_value = of(ASCENDING[:2]).to_json()
     most = {"least": coded(ASCENDING[:SIZE]), "rows": SIZE, "total": f"{(1 << 64) - 1:x}"}
-    for each in (told, most, Sketch.nothing().to_json()):
+    for each in (json_value, most, Sketch.nothing().to_json()):
         assert Sketch.from_json(each).rows == each["rows"]
     with pytest.raises((ValueError, KeyError, TypeError)):
-        Sketch.from_json({**told, **damage})
+        Sketch.from_json({**json_value, **damage})
     with pytest.raises(KeyError):
-        Sketch.from_json({"rows": told["rows"], "least": told["least"]})
+        Sketch.from_json({"rows": json_value["rows"], "least": json_value["least"]})
 
 
 @pytest.mark.parametrize(

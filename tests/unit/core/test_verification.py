@@ -565,9 +565,9 @@ def test_persons_that_were_not_counted_are_not_taken_for_rows():
     assert verdict.checked == ("k-anonymity, k = 2 in rows, not persons",)
     assert not check(rows.result(), a_job(k=5, sensitive=[], entity_id="id"), rows_only=True).passed
     published = pa.table({"q": ["a"] * 4, "id": [1, 2, 3, 4]})
-    told = counter_of(job, published.column_names)
-    told.add(published, persons=published["id"])
-    failures = check(told.result(), job).failures
+    released = counter_of(job, published.column_names)
+    released.add(published, persons=published["id"])
+    failures = check(released.result(), job).failures
     assert failures == ("identifier 'id' is published; it must be dropped",)
 
 
@@ -600,5 +600,5 @@ def test_identifiers_quasi_identifiers_and_persons_are_as_they_are_written():
 
 def test_what_counts_as_a_value_is_said_where_it_is_not_the_usual():
     part = pa.table({"q": [1, 1], "s": ["x", "y"]})
-    said = verdict_of(part, l=2, missing_sensitive="value").checked[1]
-    assert said == "distinct l-diversity of s, l = 2, missing values counted as one"
+    text = verdict_of(part, l=2, missing_sensitive="value").checked[1]
+    assert text == "distinct l-diversity of s, l = 2, missing values counted as one"

@@ -110,10 +110,10 @@ def test_each_group_by_its_own_counts(combinations, criteria, k, missing, random
     random.shuffle(shuffled)
     index = np.array(sorted(shuffled, key=group.__getitem__), np.int32)
     numbers, starts = np.unique(group[index], return_index=True)
-    found = groups_satisfy(
+    result = groups_satisfy(
         index, starts, np.array(sensitive, np.int32), rows, privacy.kernel(domains)
     )
-    for number, holds in zip(numbers, found, strict=True):
+    for number, holds in zip(numbers, result, strict=True):
         some = group == number
         own = [np.bincount(codes[some], rows[some], size).astype(np.int64) for codes in sensitive]
         assert holds == privacy.holds(int(rows[some].sum()), own, domains)

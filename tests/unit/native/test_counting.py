@@ -67,8 +67,8 @@ def test_recode(given_rows, data):
         expected[new] = expected.get(new, 0) + count
     words = packed(codes, places)
     before = words.copy()
-    found, totals = recode(words, rows, *tables_of(tables, places))
-    assert found.tolist() == packed(list(expected), places).tolist()
+    result, totals = recode(words, rows, *tables_of(tables, places))
+    assert result.tolist() == packed(list(expected), places).tolist()
     assert totals.tolist() == list(expected.values())
     assert np.array_equal(words, before)
 
@@ -93,8 +93,8 @@ def test_many_combinations_of_few_bits():
     """Hashes that share their lower bits, and a table that is as full as it can be."""
     words = np.arange(1 << 14, dtype=np.uint64)[None] << np.uint64(50)
     twice = np.concatenate([words, words[:, ::-1]], axis=1)
-    found, totals = recode(twice, np.ones(1 << 15, np.int64), *tables_of({}, []))
-    assert np.array_equal(found, words)
+    result, totals = recode(twice, np.ones(1 << 15, np.int64), *tables_of({}, []))
+    assert np.array_equal(result, words)
     assert (totals == 2).all()
 
 

@@ -29,8 +29,8 @@ def after_local_search(
         coded.taken(index).rows, coded.criteria, CutPolicy("gain", joined=joined).kernel()
     )
     opened.local_search(class_starts)
-    found = index[opened.numbers()]
-    return [part.tolist() for part in np.split(found, np.flatnonzero(class_starts)[1:])]
+    result = index[opened.numbers()]
+    return [part.tolist() for part in np.split(result, np.flatnonzero(class_starts)[1:])]
 
 
 def any_classes(count: int, k: int, chance) -> list[list[int]]:
@@ -52,9 +52,9 @@ def any_classes(count: int, k: int, chance) -> list[list[int]]:
     st.sampled_from([0, 2, 3]),
     st.randoms(),
 )
-def test_less_is_lost_and_every_criterion_still_holds(table, k, asked, joined, chance):
+def test_less_is_lost_and_every_criterion_still_holds(table, k, required, joined, chance):
     kinds, columns, sensitive = table
-    keys = {"k": k, **(asked or {})} if sensitive else {"k": k}
+    keys = {"k": k, **(required or {})} if sensitive else {"k": k}
     holds = privacy_of(sensitive, keys).of_rows(sensitive)
     before = any_classes(len(columns[0]), k, chance)
     assume(all(holds(rows) for rows in before))
@@ -83,23 +83,23 @@ def test_a_row_goes_where_its_like_are(kind):
     anonymizer, data = anonymizer_of(
         [kind], [[one, one, other, other, other]], [], {"k": 2}, "gain"
     )
-    found = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
-    assert {*map(frozenset, found)} == {frozenset({0, 1}), frozenset({2, 3, 4})}
+    result = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
+    assert {*map(frozenset, result)} == {frozenset({0, 1}), frozenset({2, 3, 4})}
 
 
 @pytest.mark.parametrize("kind", ["interval", "set", "tree"])
 def test_two_rows_are_exchanged_where_none_can_be_spared(kind):
     one, other = {"interval": (1, 9), "set": ("p", "q"), "tree": ("a1", "b1")}[kind]
     anonymizer, data = anonymizer_of([kind], [[one, one, other, one, other, other]], [], {"k": 3})
-    found = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4, 5]])
-    assert {*map(frozenset, found)} == {frozenset({0, 1, 3}), frozenset({2, 4, 5})}
+    result = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4, 5]])
+    assert {*map(frozenset, result)} == {frozenset({0, 1, 3}), frozenset({2, 4, 5})}
 
 
 def test_no_row_leaves_where_its_sensitive_value_is_needed():
     columns, sensitive = [[1, 1, 9, 9, 9]], [["x", "x", "y", "x", "y"]]
     anonymizer, data = anonymizer_of(["interval"], columns, sensitive, {"k": 2, "l": 2})
-    found = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
-    assert {*map(frozenset, found)} == {frozenset({0, 1, 2}), frozenset({3, 4})}
+    result = after_local_search(anonymizer.encode(data), [[0, 1, 2], [3, 4]])
+    assert {*map(frozenset, result)} == {frozenset({0, 1, 2}), frozenset({3, 4})}
 
 
 @pytest.mark.parametrize("kind", ["interval", "set", "tree"])
@@ -110,8 +110,8 @@ def test_classes_are_cut_anew_where_no_exchange_of_two_rows_loses_less(kind):
     anonymizer, data = anonymizer_of([kind], [values], [], {"k": 4}, "gain")
     before = [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert after_local_search(anonymizer.encode(data), before) == before
-    found = after_local_search(anonymizer.encode(data), before, joined=2)
-    assert {*map(frozenset, found)} == {frozenset({0, 1, 4, 5}), frozenset({2, 3, 6, 7})}
+    result = after_local_search(anonymizer.encode(data), before, joined=2)
+    assert {*map(frozenset, result)} == {frozenset({0, 1, 4, 5}), frozenset({2, 3, 6, 7})}
 
 
 @pytest.mark.parametrize("joined", [2, 3])
@@ -119,6 +119,6 @@ def test_there_may_be_more_classes_afterwards(joined):
     values = [1, 1, 5, 5, 9, 1, 5, 9, 9]
     anonymizer, data = anonymizer_of(["interval"], [values], [], {"k": 3}, "gain")
     before = [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
-    found = after_local_search(anonymizer.encode(data), before, joined)
+    result = after_local_search(anonymizer.encode(data), before, joined)
     expected = 3 if joined == 2 else 2  # there are no three classes to be joined
-    assert len(found) == expected
+    assert len(result) == expected

@@ -35,7 +35,7 @@ def native(tmp_path: Path) -> Path:
     return copy / "native"
 
 
-def said(native: Path) -> str:
+def error_of(native: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-c", CALL],
         cwd=native.parents[1],
@@ -57,7 +57,7 @@ def test_missing(native: Path) -> None:
     for file in native.glob("kernels-*.so"):
         file.unlink()
     missing = native / build.path().name
-    assert said(native).startswith(
+    assert error_of(native).startswith(
         f"KernelsError compiled kernels {missing}: missing; its folder has none; "
     )
 
@@ -65,15 +65,15 @@ def test_missing(native: Path) -> None:
 def test_only_those_of_another_machine(native: Path) -> None:
     for file in native.glob("kernels-*.so"):
         file.rename(native / "kernels-plan9-mips.so")
-    assert "missing; its folder has kernels-plan9-mips.so; " in said(native)
+    assert "missing; its folder has kernels-plan9-mips.so; " in error_of(native)
 
 
 def test_of_another_machine_under_the_name_of_this_one(native: Path) -> None:
     (native / build.path().name).write_bytes(b"\x7fELF of something else")
-    assert ": cannot be loaded (" in said(native)
+    assert ": cannot be loaded (" in error_of(native)
 
 
 def test_of_other_sources(native: Path) -> None:
     header = native / "kernels.h"
     header.write_bytes(header.read_bytes() + b"/* changed */\n")
-    assert ": compiled from sources other than those beside them; " in said(native)
+    assert ": compiled from sources other than those beside them; " in error_of(native)

@@ -368,11 +368,11 @@ def test_missing_values_in_every_attribute(policy):
 
 @pytest.mark.parametrize("policy", [*POLICIES, "multiway"])
 def test_codes_of_any_width_give_the_same_classes(policy):
-    found = [
+    result = [
         classes_of(rows_of(200, dtype=dtype), criteria_of(), policy)
         for dtype in (np.uint8, np.uint16, np.uint32)
     ]
-    assert found[0] == found[1] == found[2]
+    assert result[0] == result[1] == result[2]
 
 
 @pytest.mark.parametrize("policy", ["median", "gain", "joined", "multiway"])
@@ -450,13 +450,13 @@ def test_threads_do_not_meet():
         for seed, policy in enumerate(["median", "groups", "joined", "relaxed"] * 2)
     ]
 
-    def found(each: Arguments) -> list[list[int]]:
+    def result(each: Arguments) -> list[list[int]]:
         index, starts = mondrian.classes(each.rows, each.criteria, each.policy)
         return [part.tolist() for part in np.split(index, starts[1:])]
 
     with ThreadPoolExecutor(len(calls)) as threads:
-        at_once = list(threads.map(found, calls))
-    assert at_once == [found(replace(each)) for each in calls]
+        at_once = list(threads.map(result, calls))
+    assert at_once == [result(replace(each)) for each in calls]
 
 
 def test_the_arrays_that_were_given_are_not_changed():

@@ -50,23 +50,25 @@ class Case(NamedTuple):
         return np.cumsum([0, *self.sizes]).tolist()
 
 
-def criteria_of(k: int, asked: list[tuple[int, int, float]], shares: list[list[float]]) -> Criteria:
-    """``asked``: kind, sensitive column, level; ``shares``: of the codes of each column."""
-    kind, column, level = ([each[at] for each in asked] for at in range(3))
+def criteria_of(
+    k: int, required: list[tuple[int, int, float]], shares: list[list[float]]
+) -> Criteria:
+    """``required``: kind, sensitive column, level; ``shares``: of the codes of each column."""
+    kind, column, level = ([each[at] for each in required] for at in range(3))
     share = [shares[at] for at in column]
     return Criteria(
         k=k,
         kind=np.array(kind, np.int64),
         column=np.array(column, np.int64),
         level=np.array(level, np.float64),
-        c=np.full(len(asked), 1.5),
+        c=np.full(len(required), 1.5),
         codes=np.array([*map(len, share)], np.int64),
-        uncounted=np.zeros(len(asked), np.int64),
+        uncounted=np.zeros(len(required), np.int64),
         share=np.array([each for one in share for each in one], np.float64),
         share_first=np.cumsum([0, *map(len, share)], dtype=np.int64),
         parent=np.zeros(0, np.int32),
         height=np.zeros(0),
-        parent_first=np.zeros(len(asked) + 1, np.int64),
+        parent_first=np.zeros(len(required) + 1, np.int64),
     )
 
 
@@ -120,13 +122,13 @@ def cases(draw):
         [sum(row[len(sizes) + at] == code for row in rows) / len(rows) for code in range(codes)]
         for at, codes in enumerate(labels)
     ]
-    asked = [
+    required = [
         (kind, draw(st.integers(0, len(labels) - 1)), level)
         for kind, level in draw(st.lists(ASKED, max_size=2) if labels else st.just([]))
     ]
     quarters = st.integers(0, 4).map(lambda n: n / 4)
     gains = draw(st.lists(quarters, min_size=len(nodes), max_size=len(nodes)))
-    criteria = criteria_of(draw(st.integers(1, 4)), asked, shares)
+    criteria = criteria_of(draw(st.integers(1, 4)), required, shares)
     return Case(rows, counts, nodes, sizes, gains, cut, criteria, draw(st.booleans()))
 
 
@@ -176,11 +178,11 @@ def rows_of(combinations: PackedCombinations) -> Counter[tuple[int, ...]]:
 
 def classes_of(case: Case, cut: list[int]) -> list[Counter[tuple[int, ...]]]:
     """By the nodes of its attributes: the rows of each class, and how many there are."""
-    found: dict[Any, Counter[tuple[int, ...]]] = defaultdict(Counter)
+    result: dict[Any, Counter[tuple[int, ...]]] = defaultdict(Counter)
     for row, count in zip(case.rows, case.counts, strict=True):
         nodes = [cut[start + code] for start, code in zip(case.first[:-1], row, strict=False)]
-        found[tuple(nodes)][row] += count
-    return list(found.values())
+        result[tuple(nodes)][row] += count
+    return list(result.values())
 
 
 def holds(case: Case, rows: Counter[tuple[int, ...]]) -> bool:
@@ -223,8 +225,8 @@ def by_definition(case: Case) -> tuple[list[int], list[int], int]:
     cut, steps = list(case.cut), []
     if not all(holds(case, each) for each in classes_of(case, cut)):
         return [], cut, 0
-    while found := list(offers(case, cut)):
-        _, node, cut = max(found)
+    while result := list(offers(case, cut)):
+        _, node, cut = max(result)
         steps.append(-node)
     return steps, cut, len(classes_of(case, cut))
 
@@ -234,9 +236,9 @@ def by_definition(case: Case) -> tuple[list[int], list[int], int]:
 def test_specializes_as_the_definitions_say(case):
     combinations, *others = arguments_of(case)
     before, cut = rows_of(combinations), others[1].copy()
-    found = specialize(combinations, *others)
+    result = specialize(combinations, *others)
     expected = by_definition(case)
-    assert (found.steps.tolist(), found.cut.tolist(), found.classes) == expected
+    assert (result.steps.tolist(), result.cut.tolist(), result.classes) == expected
     assert rows_of(combinations) == before
     assert np.array_equal(others[1], cut)
 
@@ -255,9 +257,9 @@ def plain(**changed: Any) -> Case:
 
 
 def test_specializes_to_the_leaves():
-    found = specialize(*arguments_of(plain()))
-    assert isinstance(found, Specialized)
-    assert (found.steps.tolist(), found.cut.tolist(), found.classes) == ([0, 3], [1, 2, 4, 5], 4)
+    result = specialize(*arguments_of(plain()))
+    assert isinstance(result, Specialized)
+    assert (result.steps.tolist(), result.cut.tolist(), result.classes) == ([0, 3], [1, 2, 4, 5], 4)
 
 
 @pytest.mark.parametrize("k", [0, -5])
@@ -270,8 +272,8 @@ def test_without_k(k):
 def test_nothing_is_refused_as_one_class():
     combinations, *others = arguments_of(plain())
     empty = combinations._replace(words=np.zeros((1, 0), np.uint64), rows=np.zeros(0, np.int64))
-    found = specialize(empty, *others)
-    assert (found.steps.tolist(), found.classes) == ([], 0)
+    result = specialize(empty, *others)
+    assert (result.steps.tolist(), result.classes) == ([], 0)
 
 
 CHANGED_FORESTS = [

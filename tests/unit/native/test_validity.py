@@ -125,9 +125,9 @@ def test_sweeps_find_what_counting_anew_finds(node, few):
         left = members[rows.codes[0, members] <= value]
         right = members[rows.codes[0, members] > value]
         sides = side_holds(rows, criteria, left) and side_holds(rows, criteria, right)
-        found = opened.cut_satisfies(0, int(value))
-        assert found == sides
-        assert found == all(brute_holds(rows, criteria, side) for side in (left, right))
+        result = opened.cut_satisfies(0, int(value))
+        assert result == sides
+        assert result == all(brute_holds(rows, criteria, side) for side in (left, right))
         expected.append(sides and min(len(left), len(right)) >= criteria.k)
     assert opened.mark_valid() == expected
     assert opened.is_clean()
