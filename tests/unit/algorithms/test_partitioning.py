@@ -31,6 +31,16 @@ def anonymizer_of(table: pa.Table, *listed: str, greedy: str = "median", k: int 
     return Anonymizer(job, profiler.finish(), trees, CutPolicy(greedy))
 
 
+def quantiles(anonymizer: Anonymizer, table: pa.Table, fragments: int) -> Plan:
+    coded = anonymizer.encode(table, PLAIN)
+    return partitioning.quantile(coded, anonymizer.attributes, fragments)
+
+
+def balanced(anonymizer: Anonymizer, table: pa.Table, fragments: int) -> Plan:
+    coded, cut = anonymizer.encode(table, PLAIN), CutPolicy("balanced")
+    return partitioning.multidimensional(coded, anonymizer.attributes, fragments, cut)
+
+
 def wheres(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[str]:
     """The conditions with every cut value that a row has."""
     orders = anonymizer.orders
@@ -47,7 +57,7 @@ def rows_of(plan: Plan, anonymizer: Anonymizer, table: pa.Table) -> list[int]:
 
 def test_four_quantiles_of_age():
     anonymizer = anonymizer_of(FIGURE_2_A, "Age", "Country=hierarchy:countries.csv")
-    plan = partitioning.quantile(anonymizer.encode(FIGURE_2_A, PLAIN), anonymizer.attributes, 4)
+    plan = quantiles(anonymizer, FIGURE_2_A, 4)
     # The source bounds the last by the greatest age it saw; here every row needs a fragment.
     assert wheres(plan, anonymizer, FIGURE_2_A) == [
         "Age <= 30",
@@ -60,8 +70,7 @@ def test_four_quantiles_of_age():
 
 def test_four_fragments_of_figure_2():
     anonymizer = anonymizer_of(FIGURE_2_A, "Age", "Country=hierarchy:countries.csv")
-    coded = anonymizer.encode(FIGURE_2_A, PLAIN)
-    plan = partitioning.multidimensional(coded, anonymizer.attributes, 4, CutPolicy("balanced"))
+    plan = balanced(anonymizer, FIGURE_2_A, 4)
     assert wheres(plan, anonymizer, FIGURE_2_A) == [
         "Age <= 38 AND Country IN {Italy, France}",
         "Age <= 38 AND Country IN {USA, China, Japan and 4 more}",
@@ -74,8 +83,7 @@ def test_four_fragments_of_figure_2():
 def test_seven_fragments_of_a_thousand_rows():
     table = pa.table({"a": np.arange(1000), "b": np.arange(1000) % 10})
     anonymizer = anonymizer_of(table, "a", "b")
-    coded = anonymizer.encode(table, PLAIN)
-    plan = partitioning.multidimensional(coded, anonymizer.attributes, 7, CutPolicy("balanced"))
+    plan = balanced(anonymizer, table, 7)
     assert sorted(rows_of(plan, anonymizer, table)) == [125] * 6 + [250]
 
 
@@ -83,16 +91,11 @@ def test_seven_fragments_of_a_thousand_rows():
 def test_any_number_of_fragments(fragments):
     table = pa.table({"a": np.arange(997)})
     anonymizer = anonymizer_of(table, "a")
-    coded = anonymizer.encode(table, PLAIN)
-    plan = partitioning.multidimensional(
-        coded, anonymizer.attributes, fragments, CutPolicy("balanced")
-    )
-    rows = rows_of(plan, anonymizer, table)
+    rows = rows_of(balanced(anonymizer, table, fragments), anonymizer, table)
     assert len(rows) == fragments
     assert sum(rows) == 997
     assert max(rows) <= 2 * min(rows) + 2
-    quantiles = partitioning.quantile(coded, anonymizer.attributes, fragments)
-    rows = rows_of(quantiles, anonymizer, table)
+    rows = rows_of(quantiles(anonymizer, table, fragments), anonymizer, table)
     assert len(rows) == fragments
     assert max(rows) - min(rows) <= 1
 
@@ -116,7 +119,7 @@ def test_the_representativity_example():
 def test_the_attribute_with_most_distinct_values_has_the_quantiles():
     table = pa.table({"a": np.arange(100) % 3, "b": np.arange(100) % 50, "c": np.arange(100) % 7})
     anonymizer = anonymizer_of(table, "a", "b", "c")
-    plan = partitioning.quantile(anonymizer.encode(table, PLAIN), anonymizer.attributes, 5)
+    plan = quantiles(anonymizer, table, 5)
     assert plan.columns == ["b"]
     assert rows_of(plan, anonymizer, table) == [20] * 5
 
@@ -128,25 +131,21 @@ def test_the_attribute_with_most_distinct_values_has_the_quantiles():
 def test_too_many_quantiles_name_the_largest_possible_number(values, fragments, possible):
     table = pa.table({"age": values})
     anonymizer = anonymizer_of(table, "age")
-    coded = anonymizer.encode(table, PLAIN)
     with pytest.raises(JobError, match=f"'age'.*at most {possible} fragment") as caught:
-        partitioning.quantile(coded, anonymizer.attributes, fragments)
+        quantiles(anonymizer, table, fragments)
     assert "partitioning.fragments" in str(caught.value)
-    partitioning.quantile(coded, anonymizer.attributes, possible)
+    quantiles(anonymizer, table, possible)
 
 
 def test_one_value_cannot_be_cut():
     table = pa.table({"age": [7] * 50})
-    anonymizer = anonymizer_of(table, "age")
-    coded = anonymizer.encode(table, PLAIN)
-    plan = partitioning.multidimensional(coded, anonymizer.attributes, 8, CutPolicy("balanced"))
-    assert plan == partitioning.single()
+    assert balanced(anonymizer_of(table, "age"), table, 8) == partitioning.single()
 
 
 def test_quantiles_of_missing_values():
     table = pa.table({"age": [None] * 10 + list(range(10))})
     anonymizer = anonymizer_of(table, "age")
-    plan = partitioning.quantile(anonymizer.encode(table, PLAIN), anonymizer.attributes, 2)
+    plan = quantiles(anonymizer, table, 2)
     assert wheres(plan, anonymizer, table) == ["age IS MISSING", "age IS PRESENT"]
 
 
