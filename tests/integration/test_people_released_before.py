@@ -425,7 +425,7 @@ def test_an_entry_that_is_damaged_after_the_check_is_seen_before_publication(nig
 def test_a_damaged_key_is_refused(nights):
     nights.run(1, drop(0, 1000))
     (nights.ledger / "key").write_bytes(b"")
-    with pytest.raises(StorageError, match="is no key of 32 bytes"):
+    with pytest.raises(StorageError, match="is not a key of 32 bytes"):
         nights.run(3, drop(4000, 1000))
 
 
@@ -562,7 +562,9 @@ def test_a_ledger_in_the_input_is_refused_and_one_beside_it_is_not(nights):
         ("drops/**/*.parquet", "drops/ledger"),
     ):
         job = nights.job(1, drop(0, 1000), input=f"{nights.here}/{source}")
-        with pytest.raises(JobError, match=r"^ledger: .* lies in the input.*; name a directory"):
+        with pytest.raises(
+            JobError, match=r"^ledger: .* lies inside the input.*; choose a directory"
+        ):
             pipeline.run(replace(job, ledger=f"{nights.here}/{ledger}"))
         assert os.listdir(drops) == ["people.parquet"]
     job = nights.job(1, drop(0, 1000), input=f"{drops}/*.parquet", ledger=f"{drops}/ledger")

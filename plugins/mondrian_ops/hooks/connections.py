@@ -46,7 +46,7 @@ def _hdfs_options(connection: Connection) -> dict[str, Any]:
     """As the HDFS provider's WebHDFSHook, but HTTPS is verified unless ``verify`` is false."""
     if not connection.host:
         raise InputError(
-            f"connection {connection.conn_id!r}: it has no host; give the NameNode's, or several "
+            f"connection {connection.conn_id!r}: it has no host; enter the NameNode's, or several "
             "separated by commas"
         )
     extra = connection.extra_dejson
@@ -117,8 +117,8 @@ def _s3_fields(connection: Connection) -> dict[str, Any]:
     )
     if "role_arn" in options and "access_key" in options:
         raise InputError(
-            f"connection {connection.conn_id!r}: a role is assumed with keys of its own; install "
-            "apache-airflow-providers-amazon, which does that, or leave the keys out"
+            f"connection {connection.conn_id!r}: it has both a role and keys to assume it with; "
+            "install apache-airflow-providers-amazon, which supports that, or remove the keys"
         )
     return options
 

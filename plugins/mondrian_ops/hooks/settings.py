@@ -22,8 +22,8 @@ CONFIG: dict[str, Any] = {
         "description": "k-anonymous, l-diverse releases of personal data.",
         "options": {
             "reports": {
-                "description": "Where what became of each release is kept, for the pages: a path "
-                "or URL that workers write and API servers read. If not set, "
+                "description": "The archive of reports, which the pages show: a path or URL that "
+                "workers write and API servers read. If not set, "
                 "`$AIRFLOW_HOME/mondrian_ops/reports`.",
                 "version_added": None,
                 "type": "string",
@@ -31,24 +31,26 @@ CONFIG: dict[str, Any] = {
                 "default": None,
             },
             "drift": {
-                "description": "The relative change of loss or rows, from the median of a "
-                "dataset's seven releases before, that the pages mark.",
+                "description": "The pages mark a release whose loss or number of rows differs by "
+                "more than this share from the median of the dataset's seven releases before.",
                 "version_added": None,
                 "type": "float",
                 "example": None,
                 "default": "0.2",
             },
             "allowed_inputs": {
-                "description": "Where jobs may read, with all that lies below: paths and URLs, "
-                "separated by commas or lines. A relative path lies beside the DAGs folder. A "
-                "store's connection is part of its URL. Outputs may be read, too.",
+                "description": "Directories that jobs may read, including everything below them: "
+                "paths and URLs, separated by commas or lines. A relative path starts beside the "
+                "DAGs folder. A store's connection is part of its URL. Jobs may also read what "
+                "`allowed_outputs` lists.",
                 "version_added": None,
                 "type": "string",
                 "example": "/srv/landing, hdfs://namenode/data, s3://a_connection@bucket/raw",
                 "default": "data, include",
             },
             "allowed_outputs": {
-                "description": "Where jobs may write: releases, and working files beside them.",
+                "description": "Directories in which jobs may write releases and, beside them, "
+                "working files.",
                 "version_added": None,
                 "type": "string",
                 "example": "/srv/releases, hdfs://namenode/releases",
@@ -63,7 +65,7 @@ CONFIG: dict[str, Any] = {
             },
             "allowed_spark_conf": {
                 "description": "Spark properties that jobs may set in `spark.conf`; `*` stands for "
-                "anything. With others a job can have any program run.",
+                "anything. Other properties may let a job run any program.",
                 "version_added": None,
                 "type": "string",
                 "example": None,
@@ -74,9 +76,8 @@ CONFIG: dict[str, Any] = {
                 "spark.sql.adaptive.enabled, spark.sql.shuffle.partitions, spark.task.*",
             },
             "limits": {
-                "description": "Limits on what jobs and their files may hold, where they are not "
-                "the defaults: `NAME=NUMBER`, separated by commas or lines; docs/security.md "
-                "lists them.",
+                "description": "Limits on jobs and their files that differ from the defaults: "
+                "`NAME=NUMBER`, separated by commas or lines. docs/security.md lists them.",
                 "version_added": None,
                 "type": "string",
                 "example": "csv_line=64MiB, columns=20000",

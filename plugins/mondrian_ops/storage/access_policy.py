@@ -145,7 +145,7 @@ def check_location(
     if policy is None:
         return
     if _climbs(url):
-        raise JobError(f"{option}: {shown(url)} holds '..'; give the location without it")
+        raise JobError(f"{option}: {shown(url)} contains '..'; give the location without it")
     kind = "allowed_outputs" if writing else "allowed_inputs"
     roots = policy.outputs if writing else policy.inputs + policy.outputs
     base = url if writing or exact else _before_wildcard(url)
@@ -155,8 +155,8 @@ def check_location(
         raise _refused(f"{option}: {shown(url)}", kind)
     if writing and not below:
         raise JobError(
-            f"{option}: {shown(url)} is itself an allowed location, and working files may not lie "
-            "beside it; give a directory in it"
+            f"{option}: {shown(url)} is itself an allowed location, and working files, which are "
+            "written beside the output, would lie outside it; give a directory in it"
         )
     if _is_hidden(below):
         raise _hidden(option, url)
@@ -201,16 +201,16 @@ def _refused(what: str, option: str) -> JobError:
 
 def _outside(option: str, url: str, kind: str) -> JobError:
     return JobError(
-        f"{option}: {shown(url)} is, or leads by a symbolic link, outside of what is allowed here; "
-        f"remove it, or have an administrator add the location to {kind} in the section "
+        f"{option}: {shown(url)} lies outside the allowed locations, perhaps through a symbolic "
+        f"link; remove it, or have an administrator add the location to {kind} in the section "
         "[mondrian_ops] of Airflow's configuration"
     )
 
 
 def _hidden(option: str, url: str) -> JobError:
     return JobError(
-        f"{option}: {shown(url)} is hidden, as working files are; give a location of which no "
-        "name starts with a dot"
+        f"{option}: {shown(url)} is hidden, because a name in it starts with a dot; give a "
+        "location without such a name"
     )
 
 

@@ -148,8 +148,8 @@ def _hdfs_options(base: str, name: str, authority: str) -> Options:
         options = {**_anonymous(), "servers": [server for server in servers if server]}
     if options is None:
         raise InputError(
-            f"hdfs://{authority}: nothing says where the HTTP address of its NameNode is; name an "
-            f"Airflow connection in the URL (hdfs://CONNECTION@{authority}/…), make the connection "
+            f"hdfs://{authority}: the HTTP address of its NameNode is unknown; name an Airflow "
+            f"connection in the URL (hdfs://CONNECTION@{authority}/…), create the connection "
             f"webhdfs_default, set {WEBHDFS_VARIABLE}, or give webhdfs://HOST:PORT/…"
         )
     _refuse_other_cluster(authority, options["servers"])
@@ -161,7 +161,7 @@ def _refuse_other_cluster(authority: str, servers: Iterable[str]) -> None:
     host = authority.rpartition(":")[0]
     if host and host not in {urlsplit(server).hostname for server in servers}:
         raise InputError(
-            f"hdfs://{authority}: {host} is none of the NameNodes that are known here "
+            f"hdfs://{authority}: {host} is not one of the known NameNodes "
             f"({', '.join(servers)}); name the connection of that cluster in the URL"
         )
 
@@ -179,14 +179,15 @@ def _connection(base: str, kind: str, name: str) -> Options:
     scheme, _, authority = _split(base)
     if _look_up is None:
         raise InputError(
-            f"{scheme}://{authority}: the URL names an Airflow connection, which only Airflow "
-            "knows; leave it out, and set the environment variables that docs/deploy.md names"
+            f"{scheme}://{authority}: the URL names an Airflow connection, but this process runs "
+            "outside Airflow; leave it out, and set the environment variables that "
+            "docs/deploy.md names"
         )
     options = _looked_up(kind, name)
     if options is None:
         raise InputError(
             f"{scheme}://{authority}: there is no Airflow connection {name!r}, which the URL "
-            "names; make it, or name another"
+            "names; create it, or name another"
         )
     return options
 

@@ -288,8 +288,8 @@ def _header(path: str) -> list[str]:
         if first.setdefault(name, number) != number:
             # No name is quoted: in a file without a header, the names are a person's values.
             raise InputError(
-                f"{shown(path)}, line 1: columns {first[name]} and {number} have one name; rename "
-                "one of the two, or write the header if the file has none"
+                f"{shown(path)}, line 1: columns {first[name]} and {number} have the same name; "
+                "rename one of the two, or write the header if the file has none"
             )
     return names
 
@@ -318,7 +318,8 @@ def _text(path: str) -> Iterator[IO[str]]:
     except csv.Error:
         raise InputError(
             f"{shown(path)}: the name of a column is longer than {csv.field_size_limit()} "
-            "characters; is it CSV, and is every quote of its first line closed?"
+            "characters; check that the file is CSV and that every quote in its first line is "
+            "closed"
         ) from None
     except (gzip.BadGzipFile, EOFError):
         raise InputError(f"{shown(path)}: damaged gzip file; write it again") from None

@@ -81,12 +81,15 @@ def data_files(url: str) -> list[Entry]:
     try:
         files = _local_files(url) if is_local(url) else _remote_files(url)
     except FileNotFoundError as error:
-        raise InputError(f"{error.filename}: no such file; is `input` still written to?") from None
+        raise InputError(
+            f"{error.filename}: the file vanished; run again when nothing writes to `input` any "
+            "more"
+        ) from None
     except PermissionError as error:
         raise InputError(f"{error.filename}: permission denied; let this process read it") from None
     if not files:
         raise InputError(
-            f"{shown(url)}: the directory holds no data file; give Parquet or CSV files"
+            f"{shown(url)}: the directory has no data files; give one with Parquet or CSV files"
         )
     root = source_root(url)
     for file in files:
@@ -131,8 +134,8 @@ def _hidden(name: str) -> bool:
 def _refuse_partitioned(directory: str, name: str) -> None:
     if "=" in name:
         raise InputError(
-            f"{shown(directory)}: directories named column=value are not read as columns; give one "
-            "of them as `input`, or write the column into the files"
+            f"{shown(directory)}: holds directories named column=value, which are not read as "
+            "columns; give one of them as `input`, or write the column into the files"
         )
 
 

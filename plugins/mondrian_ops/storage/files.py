@@ -92,7 +92,9 @@ def input_errors(url: str) -> Iterator[None]:
         with store_errors(url):
             yield
     except FileNotFoundError:
-        raise InputError(f"{shown(url)}: no such file; is `input` still written to?") from None
+        raise InputError(
+            f"{shown(url)}: the file vanished; run again when nothing writes to `input` any more"
+        ) from None
     except PermissionError:
         raise InputError(f"{shown(url)}: permission denied; let this process read it") from None
 

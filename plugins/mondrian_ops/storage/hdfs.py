@@ -160,7 +160,8 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
             if parameters["op"] == "RENAME" and not _never_sent(error):
                 host = urlsplit(url).netloc
                 raise ConnectionError(
-                    errno.ECONNRESET, f"NameNode {host} fell silent; the rename may have been done"
+                    errno.ECONNRESET,
+                    f"NameNode {host} stopped answering; it may have renamed the file",
                 ) from None
             return None
         if answer.status_code in _UNAVAILABLE or _exception_of(answer)[0] in _OTHER_NAME_NODE:
@@ -417,7 +418,9 @@ def _raise_for(answer: requests.Response, path: str) -> None:
     if code == errno.EACCES and "is not a directory" in message:
         code = errno.ENOTDIR
     if answer.status_code == 401:
-        raise PermissionError(errno.EACCES, "HDFS refuses the credentials", path)
+        raise PermissionError(
+            errno.EACCES, "HDFS refuses the credentials; check those of the connection", path
+        )
     if code != errno.EIO:
         raise OSError(code, os.strerror(code), path)
     lines = (message or f"HTTP status {answer.status_code}").splitlines()

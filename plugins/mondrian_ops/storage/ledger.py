@@ -64,15 +64,15 @@ def check_ledger(ledger: str | None, input_url: str, output: str) -> None:
     if ledger is None:
         return
     check_location("ledger", ledger, writing=True)
-    remedy = "name a directory apart from both, such as one beside the output"
+    remedy = "choose a directory outside both, such as one beside the output"
     if lies_in(ledger, output) or lies_in(output, ledger):
         raise JobError(
-            f"ledger: {shown(ledger)} and the output {shown(output)} are one directory, or one "
-            f"lies in the other; {remedy}"
+            f"ledger: {shown(ledger)} and the output {shown(output)} are the same directory, or "
+            f"one lies in the other; {remedy}"
         )
     if would_be_read(joined(ledger, _RELEASES, "0.json"), input_url):
         raise JobError(
-            f"ledger: {shown(ledger)} lies in the input, and would be read with it; {remedy}"
+            f"ledger: {shown(ledger)} lies inside the input and would be read as data; {remedy}"
         )
 
 
@@ -97,7 +97,7 @@ class Ledger:
             key = self._first_key(path)
         if len(key) != _KEY_BYTES:
             raise StorageError(
-                f"ledger: {shown(path)} is no key of {_KEY_BYTES} bytes; restore it, or name "
+                f"ledger: {shown(path)} is not a key of {_KEY_BYTES} bytes; restore it, or name "
                 "another location"
             )
         return key
@@ -113,8 +113,8 @@ class Ledger:
             return read_file(path)  # of whichever writer won
         except FileNotFoundError:
             raise StorageError(
-                f"ledger: {shown(path)} is missing, and without it nobody can be found in the "
-                f"{entries} release(s) noted there; restore it, or name another location"
+                f"ledger: {shown(path)} is missing, and without it the {entries} release(s) "
+                "recorded there cannot be searched; restore it, or name another location"
             ) from None
 
     @staticmethod

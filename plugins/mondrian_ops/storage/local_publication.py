@@ -67,7 +67,7 @@ def _lock(directory: int, target: str) -> None:
             if time.monotonic() >= until:
                 raise TimeoutError(
                     f"output: another process has been publishing beside {target} for "
-                    f"{LOCK_TIMEOUT_S:.0f} seconds; see whether it still runs, and run again"
+                    f"{LOCK_TIMEOUT_S:.0f} seconds; check whether it still runs, then run again"
                 ) from None
             time.sleep(_POLL_S)
         except OSError as error:
@@ -121,8 +121,8 @@ def _swap(staging: Path, target: Path) -> None:
         if error.errno not in (errno.EXDEV, errno.EBUSY):
             raise
         raise StorageError(
-            f"output: {target} is a mount point or on another file system than its directory, "
-            "so it cannot be replaced in one step; choose a directory below it"
+            f"output: {target} is a mount point, or on a different file system from its parent "
+            "directory, so it cannot be replaced in one step; choose a directory below it"
         ) from None
 
 

@@ -90,7 +90,9 @@ def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
     except UnicodeEncodeError:
         raise JobError(f"{option}: the path holds half of a surrogate pair; correct it") from None
     if b"\0" in encoded:
-        raise JobError(f"{option}: the path holds a NUL byte, which no file name may; remove it")
+        raise JobError(
+            f"{option}: the path holds a NUL byte, which no file name may contain; remove it"
+        )
     names = encoded.rstrip(b"/").split(b"/")
     longest = max(len(names[-1]) + suffix_bytes, *map(len, names))
     if longest > _MAX_NAME_BYTES and not is_s3(url):

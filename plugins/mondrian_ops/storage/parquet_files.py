@@ -44,7 +44,10 @@ def readable(path: str) -> Iterator[None]:
 
 
 def _damaged(path: str) -> str:
-    return f"{shown(path)}: cannot be read as Parquet; the file is damaged, or of another format"
+    return (
+        f"{shown(path)}: cannot be read as Parquet; the file is damaged, or of another format; "
+        "write it again"
+    )
 
 
 @contextmanager
@@ -248,8 +251,8 @@ def _refuse_views(path: str, schema: pa.Schema) -> None:
     for field in schema:
         if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
             raise InputError(
-                f"{shown(path)}: column {field.name!r} is a {field.type}, which Arrow can hardly "
-                "compute with; write it as plain text"
+                f"{shown(path)}: column {field.name!r} is of type {field.type}, which Arrow can "
+                "hardly compute with; write it as plain text"
             )
 
 

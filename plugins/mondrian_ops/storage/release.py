@@ -261,7 +261,9 @@ def _target(output: str) -> str:
     else:
         target = "".join(remote_parts(output))
     if not name_of(target):
-        raise StorageError("output: the root of the file system cannot be a release; name one")
+        raise StorageError(
+            "output: the root of the file system cannot be a release; name a directory below it"
+        )
     check_writing(target)
     return target
 
@@ -270,11 +272,13 @@ def _refuse_overlap(input_url: str, output: str, target: str) -> None:
     remedy = "choose an `output` outside the input"
     if lies_in(source_root(input_url), target):
         raise StorageError(
-            f"output: the input lies in {shown(output)}, and would be replaced; {remedy}"
+            f"output: the input lies inside {shown(output)}, which the release would replace; "
+            f"{remedy}"
         )
     if would_be_read(joined(target, "part-00000.parquet"), input_url):
         raise StorageError(
-            f"output: {shown(output)} lies in the input, and would be read with it; {remedy}"
+            f"output: {shown(output)} lies inside the input, and the next run would read it as "
+            f"data; {remedy}"
         )
 
 
@@ -290,8 +294,8 @@ def _refuse_occupied(target: str) -> None:
     for name in names:
         if not name.startswith(("_", ".")) and not fnmatch.fnmatchcase(name, manifest.PART_PATTERN):
             raise StorageError(
-                f"output: {shown(joined(target, name))} is no part of a release and would be lost; "
-                "move it elsewhere"
+                f"output: {shown(joined(target, name))} is not part of a release and would be "
+                "deleted with it; move it elsewhere"
             )
 
 

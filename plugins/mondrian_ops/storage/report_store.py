@@ -118,16 +118,16 @@ class Archive:
             key = read_file(path)
         if len(key) != _KEY_BYTES:
             raise StorageError(
-                f"archive of reports: {shown(path)} is no key of {_KEY_BYTES} bytes; remove "
-                "it, and another is made: what was kept before keeps its id"
+                f"archive of reports: {shown(path)} is not a key of {_KEY_BYTES} bytes; remove "
+                "it: a new one is made, and existing entries keep their ids"
             )
         return key
 
     def _path(self, entry_id: str, name: str) -> str:
         if not (_ID.fullmatch(entry_id) and _FILE_NAME.fullmatch(name)):
             raise StorageError(
-                "archive of reports: it cannot hold such a file; an entry's id has 32 hexadecimal "
-                "digits, and the name of a file no slash"
+                "archive of reports: this is not the name of a file in it; the id of an entry "
+                "has 32 hexadecimal digits, and a file name no slash"
             )
         return self._inside(_REPORTS, entry_id, name)
 
@@ -135,7 +135,9 @@ class Archive:
         """A location in the archive; raises StorageError if a symbolic link leads out of it."""
         path = joined(self.url, *names)
         if is_local(path) and not lies_in(path, self.url):
-            raise StorageError(f"{shown(path)}: leads out of the archive of reports; remove it")
+            raise StorageError(
+                f"{shown(path)}: is a link that leads out of the archive of reports; remove it"
+            )
         return path
 
     def _all_entries(self) -> list[Entry]:
@@ -181,7 +183,7 @@ class Archive:
             entries = [None]
         if not all(map(_is_entry, entries)):
             place = shown(joined(self.url, _INDEX, name))
-            _log.warning("%s: damaged; what it held is not shown", place)
+            _log.warning("%s: damaged; its contents are not shown", place)
             return []
         return entries
 

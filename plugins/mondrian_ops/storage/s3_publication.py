@@ -70,8 +70,8 @@ def _refuse_gaps(staged: Sequence[Entry], target: str) -> None:
     missing = [file.name for file in staged if file.name not in copied | {manifest.NAME}]
     if missing:
         raise OSError(
-            f"{shown(target)}: {len(missing)} of the parts that were copied there are gone; a run "
-            "that began meanwhile took them for leftovers, try again"
+            f"{shown(target)}: {len(missing)} of the copied parts are gone, probably removed as "
+            "leftovers by a run that began meanwhile; run again"
         )
 
 

@@ -225,7 +225,7 @@ class Source:
             "inflation",
             f"{shown(self.url)}: its {limits.size_text(self.bytes)} unpack to more than "
             f"{limits.size_text(limits.most_unpacked(self.bytes))}",
-            "look for values that are repeated without end",
+            "check the file for endlessly repeated values",
         )
 
     def _select(self, columns: Sequence[str]) -> pa.Schema:

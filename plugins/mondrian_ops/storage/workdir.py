@@ -120,7 +120,7 @@ class WorkDir:
             make_private(self.root)
         except (PermissionError, NotADirectoryError, FileExistsError, FileNotFoundError):
             raise StorageError(
-                f"{shown(self.root)}: cannot be made; let this process write beside `output`"
+                f"{shown(self.root)}: cannot be created; let this process write beside `output`"
             ) from None
         for name in (FRAGMENTS, _RELEASE):
             store, path = filesystem(self.path(name))
@@ -188,8 +188,8 @@ class WorkDir:
             token = read_file(self.path(_ATTEMPT)).decode("ascii")
         if self._attempt not in (None, token):
             raise StorageError(
-                f"{shown(self.root)}: belongs to a later attempt at this run; this one is obsolete "
-                "and writes nothing more"
+                f"{shown(self.root)}: belongs to a later attempt at this run; this attempt is "
+                "obsolete and writes nothing more"
             )
         return token
 
@@ -291,7 +291,7 @@ class WorkDir:
     def _vanished(self) -> StorageError:
         return StorageError(
             f"{shown(self.root)}: working files of this run vanished or are damaged, or `output` "
-            "is not on storage that all workers share; see to that and run again from the "
+            "is not on storage that all workers share; check both, then run again from the "
             "partition task"
         )
 

@@ -323,7 +323,7 @@ CSV_REFUSED: dict[str, tuple[bytes, tuple[str, ...]]] = {
         f'name,"x,age\n{csv_rows("1" * 5000)}'.encode(),
         ("first line",),
     ),
-    "one long line": (b"w" * 200_000, ("is it CSV",)),
+    "one long line": (b"w" * 200_000, ("check that the file is CSV",)),
     "infinite": ((HEADER + csv_rows("inf")).encode(), ("'x'", "infinite")),
     "another separator": ((HEADER + csv_rows("1")).replace(",", "|").encode(), ("header",)),
     "no header": (csv_rows("1").encode(), ("header",)),

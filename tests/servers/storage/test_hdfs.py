@@ -83,7 +83,7 @@ def test_two_name_nodes_by_the_environment(folder, monkeypatch):
     write_file(f"hdfs://nameservice{folder.path('f')}", b"content")
     assert folder.fetch("f") == b"content"
     assert read_file(f"hdfs://127.0.0.1:8020{folder.path('f')}") == b"content"
-    with pytest.raises(InputError, match=r"other-cluster is none of the NameNodes"):
+    with pytest.raises(InputError, match=r"other-cluster is not one of the known NameNodes"):
         read_file(f"hdfs://other-cluster:8020{folder.path('f')}")
 
 
@@ -217,7 +217,7 @@ def test_an_output_this_user_may_not_write_is_refused_at_once(folder, monkeypatc
     monkeypatch.setenv("HADOOP_USER_NAME", "bob")
     with pytest.raises(StorageError, match="not a directory this user may write to"):
         check_output("/in", folder.url("deep/er/out"))
-    with pytest.raises(StorageError, match="cannot be made; let this process write"):
+    with pytest.raises(StorageError, match="cannot be created; let this process write"):
         WorkDir(work_path(folder.url("out"), "run")).create()
     write_file(folder.server.url("/bob"), b"")
     with pytest.raises(StorageError, match="not a directory this user may write to"):

@@ -125,7 +125,7 @@ def _found(url: str) -> list[str] | str:
 def test_what_is_no_source_is_refused(store):
     store.put("e/day=1/a.csv", b"n\n1\n")
     store.put("f/_x", b"")
-    for name, message in {"e": "directories named column=value", "f": "holds no data file"}.items():
+    for name, message in {"e": "directories named column=value", "f": "has no data files"}.items():
         with pytest.raises(InputError, match=message):
             open_source(store.url(name))
 
@@ -366,7 +366,7 @@ def test_an_occupied_output_is_refused_and_left_as_it_is(store):
             publish(store.url("staging"), store.url(name))
     publish(store.url("staging"), store.url("out"))
     store.put("out/notes.txt", b"keep me")
-    with pytest.raises(StorageError, match=r"out/notes\.txt is no part of a release"):
+    with pytest.raises(StorageError, match=r"out/notes\.txt is not part of a release"):
         check_output(store.url("in"), store.url("out"))
     assert store.fetch("taken/thesis.txt") == b"ten years of work"
 

@@ -165,7 +165,7 @@ def test_a_part_that_the_manifest_names_and_that_is_gone_is_an_error(s3_folder):
 def test_what_a_bucket_does_not_allow_or_have_is_said(s3_folder, monkeypatch):
     with pytest.raises(InputError, match="no such file or directory"):
         open_source("s3://no-such-bucket/in")
-    with pytest.raises(StorageError, match="cannot be made"):
+    with pytest.raises(StorageError, match="cannot be created"):
         WorkDir(work_path("s3://no-such-bucket/out", "run")).create()
     with pytest.raises(FileNotFoundError):
         write_file("s3://no-such-bucket/f", b"")

@@ -99,7 +99,9 @@ def test_a_missing_connection_is_named(url):
     with pytest.raises(InputError, match="no Airflow connection 'nobody', which the URL names"):
         storage.open_source(url)
     storage.look_up_with(None)
-    with pytest.raises(InputError, match="an Airflow connection, which only Airflow knows"):
+    with pytest.raises(
+        InputError, match="an Airflow connection, but this process runs outside Airflow"
+    ):
         storage.open_source(url)
 
 

@@ -30,7 +30,7 @@ class Case:
 
     def entry(self, people: Any = OTHERS, sure: bool = True, **keys: Any) -> dict[str, Any]:
         """Note a release of others, as published and sure."""
-        number = len(self.ledger.noted().entries)
+        number = len(self.ledger.read().entries)
         entry = {
             "id": f"e{number}",
             "run": f"r{number}",
@@ -46,12 +46,12 @@ class Case:
         }
         self.ledger.write(entry)
         if sure:
-            self.ledger.make_sure(entry)
+            self.ledger.mark_published(entry)
         return {**entry, "sure": sure}
 
     def pending(self, people: Any = OTHERS, **keys: Any) -> dict[str, Any]:
         """Note a release that waits in its working files."""
-        number = len(self.ledger.noted().entries)
+        number = len(self.ledger.read().entries)
         other = Run(str(self.here), f"pending{number}", [])
         held = {"token": other.work.token, "work": other.work.root, "output": other.output}
         return self.entry(people, sure=False, **held, **keys)
@@ -67,11 +67,11 @@ class Case:
         with pytest.raises(PrivacyError, match=text) as caught:
             ledger.note(self.run.job, self.run.work, report)
         assert caught.value.report is report
-        before = self.ledger.noted()
+        before = self.ledger.read()
         with pytest.raises(PrivacyError, match=text):
             self.publish()
         assert not self.run.is_published
-        assert len(self.ledger.noted().entries) == len(before.entries)
+        assert len(self.ledger.read().entries) == len(before.entries)
 
     def notes(self) -> list[str]:
         """The notes of the report where the job only warns."""
@@ -94,7 +94,7 @@ def test_others_are_in_nobodys_way(case):
     assert case.notes() == []
     ledger.refuse(case.run.job, case.run.work)
     case.publish()
-    (own,) = (each for each in case.ledger.noted().entries if each["output"] == case.run.output)
+    (own,) = (each for each in case.ledger.read().entries if each["output"] == case.run.output)
     assert own["sure"]
     assert own["token"] == storage.current_token(case.run.output)
     assert own["time"] > "2025"
@@ -116,7 +116,7 @@ def test_the_same_drop_comes_first_then_the_largest_share_then_the_latest(case):
         case.entry(people)
     (note,) = case.notes()
     assert note.startswith("the same drop was released as people on 2025-01-03 (and in 3 more); ")
-    compared = ledger._compared(case.run.work, case.ledger.noted().entries)
+    compared = ledger._compared(case.run.work, case.ledger.read().entries)
     assert [each.time[-2:] for each in compared.overlaps] == ["03", "04", "02", "01"]
     assert [each.same for each in compared.overlaps] == [True, False, False, False]
 
@@ -168,7 +168,7 @@ def test_what_may_be_published_at_any_moment_holds_up_who_may_share_somebody(cas
         ):
             case.publish()
         assert not case.run.is_published
-        assert case.ledger.noted().entries == [entry]
+        assert case.ledger.read().entries == [entry]
     storage.WorkDir(entry["work"]).remove()
     case.publish()
     assert case.run.is_published
@@ -265,7 +265,7 @@ def test_an_entry_counts_as_published_where_that_is_so_or_cannot_be_found_out(ca
     entry = case.pending(OWN)
     storage.publish(f"{entry['work']}/release", entry["output"], entry["token"])
     case.refused("same drop")
-    assert case.ledger.noted().entries == [{**entry, "sure": True}]
+    assert case.ledger.read().entries == [{**entry, "sure": True}]
     (case.here / "ledger" / "releases" / "e0.sure").unlink()
     case.ledger.write({**entry, "output": "s3://no-connection@bucket/out"})
     case.refused("same drop")
@@ -286,7 +286,7 @@ def test_a_run_is_not_in_its_own_way(case):
     own = ledger._entry(case.run.job, case.run.work, {"rows": {}, "achieved": {}})
     for at in ("sure", "unsure"):
         case.ledger.write({**own, "id": at})
-    case.ledger.make_sure({**own, "id": "sure"})
+    case.ledger.mark_published({**own, "id": "sure"})
     ledger.refuse(case.run.job, case.run.work)
     case.publish()
     assert case.run.is_published
@@ -300,7 +300,7 @@ def test_a_key_that_was_replaced_since_stops_the_publication(case):
         with pytest.raises(StorageError, match="changed since this run began"):
             case.publish()
     assert not case.run.is_published
-    assert case.ledger.noted() == ([], [])
+    assert case.ledger.read() == ([], [])
 
 
 @pytest.mark.parametrize("kind", [StorageError, OSError])
@@ -309,10 +309,10 @@ def test_an_entry_is_taken_back_where_the_release_is_refused_for_good(case, kind
         pytest.raises(kind, match="no"),
         ledger.recorded(case.run.job, case.run.work, {"rows": {}, "achieved": {}}),
     ):
-        (entry,) = case.ledger.noted().entries
+        (entry,) = case.ledger.read().entries
         assert entry["sure"] is False
         raise kind("no")
-    assert len(case.ledger.noted().entries) == (kind is OSError)  # a retry may publish it
+    assert len(case.ledger.read().entries) == (kind is OSError)  # a retry may publish it
 
 
 def test_an_entry_that_cannot_be_taken_back_does_not_hide_why(case, monkeypatch):
@@ -331,7 +331,7 @@ def test_only_the_releases_own_entry_is_made_sure(case):
     for token in ("", own["token"], "~"):
         case.ledger.write({**own, "id": f"own{token}", "token": token})
     ledger.confirm(case.run.job, case.run.work)
-    sure = [each["token"] for each in case.ledger.noted().entries if each["sure"]]
+    sure = [each["token"] for each in case.ledger.read().entries if each["sure"]]
     assert sure == [own["token"]]
 
 
@@ -347,7 +347,7 @@ def test_an_entry_names_its_output_wherever_it_is_looked_at_from(case, monkeypat
 @pytest.mark.parametrize("size", [0, 31, 33])
 def test_a_key_of_another_size_is_none(case, size):
     storage.write_file(str(case.here / "ledger" / "key"), bytes(size))
-    with pytest.raises(StorageError, match=r"^ledger: .*/key is no key of 32 bytes; restore it"):
+    with pytest.raises(StorageError, match=r"^ledger: .*/key is not a key of 32 bytes; restore it"):
         case.publish()
 
 
@@ -362,4 +362,4 @@ def test_an_entry_is_a_json_file_that_is_not_hidden(case):
     entry = case.entry(OWN)
     for name in (".e0.json", "e0.json.tmp", "e0.txt"):
         (place / name).write_text(json.dumps(entry) if name[0] == "." else "damaged")
-    assert case.ledger.noted() == ([entry], [])
+    assert case.ledger.read() == ([entry], [])

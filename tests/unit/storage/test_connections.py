@@ -51,7 +51,7 @@ def test_the_address_in_a_webhdfs_url_is_where_it_goes(monkeypatch):
 
 def test_personal_data_does_not_go_to_another_cluster_than_the_url_names():
     look_up_with(lambda kind, name: CLUSTER)
-    with pytest.raises(InputError, match="nn9 is none of the NameNodes that are known here"):
+    with pytest.raises(InputError, match="nn9 is not one of the known NameNodes"):
         options_of(["hdfs://nn9:8020/a"])
     assert options_of(["hdfs://nameservice/a", "hdfs://c@nn9:8020/a"]).keys() == {
         "hdfs://nameservice",

@@ -110,7 +110,7 @@ def test_csv_other_encodings_name_file_and_line(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,a\n1,2,3\n", "line 1: columns 1 and 3 have one name"),
+        ("a,b,a\n1,2,3\n", "line 1: columns 1 and 3 have the same name"),
         ("", "first line is empty"),
         ("a,b\n", "there are no rows"),
         ('a,b\n"never closed,1\n', r"p\.csv"),

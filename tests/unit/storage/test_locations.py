@@ -63,7 +63,7 @@ def test_only_s3_is_an_object_store(url, is_s3):
 
 LONG = "x" * 256
 NO_PATHS = {
-    "a\0b.csv": "the path holds a NUL byte, which no file name may; remove it",
+    "a\0b.csv": "the path holds a NUL byte, which no file name may contain; remove it",
     "file:///tmp/a%00b.csv": "the path holds a NUL byte",
     "s3://bucket/a\0b": "the path holds a NUL byte",
     "a\ud800b.csv": "the path holds half of a surrogate pair; correct it",

@@ -136,7 +136,7 @@ def test_a_release_that_a_link_in_the_input_leads_to_is_refused(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "place").mkdir()
     (tmp_path / "in" / "link").symlink_to("../place")
-    with pytest.raises(StorageError, match="lies in the input"):
+    with pytest.raises(StorageError, match="lies inside the input"):
         check_output(str(tmp_path / "in"), str(tmp_path / "place" / "out"))
     check_output(str(tmp_path / "in"), str(tmp_path / "elsewhere"))
 
@@ -209,7 +209,7 @@ def test_a_stranger_s_file_in_a_release_is_not_removed_with_it(tmp_path):
     output = tmp_path / "out"
     publish(str(stage(tmp_path / "staging", 1)), str(output))
     (output / "notes.txt").write_text("keep me")
-    with pytest.raises(StorageError, match=r"notes\.txt is no part of a release"):
+    with pytest.raises(StorageError, match=r"notes\.txt is not part of a release"):
         publish(str(stage(tmp_path / "staging", 2)), str(output))
     assert (output / "notes.txt").read_text() == "keep me"
     (output / "notes.txt").unlink()

@@ -57,9 +57,9 @@ def test_entries_come_newest_first_and_the_latest_of_an_id_counts(tmp_path):
 @pytest.mark.parametrize("bad", ["", "..", "A" * 32, id_of(1) + "/x", "../" + id_of(1), "x" * 32])
 def test_an_id_that_is_none_is_refused(tmp_path, bad):
     archive = Archive(str(tmp_path))
-    with pytest.raises(StorageError, match="it cannot hold such a file"):
+    with pytest.raises(StorageError, match="this is not the name of a file in it"):
         archive.file(bad, "a")
-    with pytest.raises(StorageError, match="it cannot hold such a file"):
+    with pytest.raises(StorageError, match="this is not the name of a file in it"):
         archive.keep({**entry(1), "id": bad}, {"a": b""})
     assert list(tmp_path.iterdir()) == []
 
@@ -67,9 +67,9 @@ def test_an_id_that_is_none_is_refused(tmp_path, bad):
 @pytest.mark.parametrize("bad", ["", "..", ".a", "a/b", "../a", "/etc/passwd", "a\x00", "a" * 101])
 def test_a_name_that_leaves_the_archive_is_refused(tmp_path, bad):
     archive = Archive(str(tmp_path))
-    with pytest.raises(StorageError, match="it cannot hold such a file"):
+    with pytest.raises(StorageError, match="this is not the name of a file in it"):
         archive.file(id_of(1), bad)
-    with pytest.raises(StorageError, match="it cannot hold such a file"):
+    with pytest.raises(StorageError, match="this is not the name of a file in it"):
         archive.keep(entry(1), {bad: b""})
 
 
@@ -191,7 +191,7 @@ def test_who_may_keep_entries_may_read_the_key_of_ids_and_nobody_else(tmp_path, 
 @pytest.mark.parametrize("content", [b"", b"short", bytes(33)])
 def test_what_is_no_key_of_ids_is_not_used(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
-    with pytest.raises(StorageError, match=r"key is no key of 32 bytes; remove it"):
+    with pytest.raises(StorageError, match=r"key is not a key of 32 bytes; remove it"):
         Archive(str(tmp_path)).id_of("a run")
     assert (tmp_path / "key").read_bytes() == content
 

@@ -72,7 +72,7 @@ def test_missing_empty_and_damaged_sources_are_refused(tmp_path):
         open_source(str(tmp_path / "absent.parquet"))
     with pytest.raises(InputError, match="no file matches"):
         open_source(str(tmp_path / "*.parquet"))
-    with pytest.raises(InputError, match="holds no data file"):
+    with pytest.raises(InputError, match="has no data files"):
         open_source(str(tmp_path))
     pq.write_table(PEOPLE.slice(0, 0), tmp_path / "empty.parquet")
     with pytest.raises(InputError, match="there are no rows"):

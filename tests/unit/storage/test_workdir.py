@@ -76,7 +76,7 @@ def test_remove_takes_along_what_somebody_late_puts_there_meanwhile(work, monkey
 
 def test_create_says_where_it_cannot_write(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot be made"):
+    with pytest.raises(StorageError, match="cannot be created"):
         WorkDir(str(tmp_path / "file" / ".w")).create()
 
 
