@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -11,22 +12,24 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from mondrian_ops.core.errors import InputError, StorageError, did_you_mean
-from mondrian_ops.datasets.people import people_batches
-from mondrian_ops.datasets.poker import poker_batches
+from mondrian_ops.datasets import blocks
+from mondrian_ops.datasets.people import block as people_block
+from mondrian_ops.datasets.poker import block as poker_block
 
 __all__ = ["generate"]
 
-_KINDS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
-    "people": people_batches,
-    "poker": poker_batches,
+_WRITERS: dict[str, Callable[[Path, pa.Schema], pq.ParquetWriter | csv.CSVWriter]] = {
+    ".parquet": partial(pq.ParquetWriter, compression="zstd"),
+    ".csv": csv.CSVWriter,
 }
+_KINDS: dict[str, blocks.Block] = {"people": people_block, "poker": poker_block}
 
 
 def generate(kind: str, *, rows: int, seed: int, output: str) -> None:
     """Write ``rows`` rows of the data set ``kind`` to ``output``, a ``.parquet`` or ``.csv`` file.
 
     The file appears whole or not at all and replaces an earlier one. Memory does not grow with
-    the rows. Raises InputError on an unknown kind or no rows, StorageError on an output that
+    the rows. Raises InputError for an unknown kind or no rows, StorageError for an output that
     cannot be written.
     """
     if kind not in _KINDS:
@@ -37,10 +40,7 @@ def generate(kind: str, *, rows: int, seed: int, output: str) -> None:
         raise StorageError(f"output: {output!r} must end in {' or '.join(_WRITERS)}")
     if path.is_dir():
         raise StorageError(f"output: {output!r} is a directory; name a file")
-    _write(path, _KINDS[kind](rows, seed))
-
-
-def _write(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    batches = blocks.batches(_KINDS[kind], rows, seed)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(path, batches)
@@ -59,17 +59,3 @@ def _write_whole(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    return pq.ParquetWriter(path, schema, compression="zstd")
-
-
-def _csv(path: Path, schema: pa.Schema) -> csv.CSVWriter:
-    return csv.CSVWriter(path, schema)
-
-
-_WRITERS: dict[str, Callable[[Path, pa.Schema], pq.ParquetWriter | csv.CSVWriter]] = {
-    ".parquet": _parquet,
-    ".csv": _csv,
-}

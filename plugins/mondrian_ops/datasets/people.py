@@ -1,4 +1,4 @@
-"""A synthetic population: every kind of column an anonymization meets, and missing values.
+"""A synthetic population: every kind of column that an anonymization meets, and missing values.
 
 Its countries, occupations and diagnoses are leaves of the hierarchies in ``include/hierarchies/``.
 Names are put together from syllables; nobody bears them on purpose.
@@ -6,7 +6,7 @@ Names are put together from syllables; nobody bears them on purpose.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.datasets import blocks
 
-__all__ = ["people", "people_batches"]
+__all__ = ["block", "people"]
 
 Codes = NDArray[np.int64]
 
@@ -73,17 +73,11 @@ def people(rows: int, seed: int) -> pa.Table:
     digits), ``country`` (text, of birth), ``occupation`` (text), ``visit_date`` (date32),
     ``income`` (int32, yearly), ``diagnosis`` (text). Raises InputError on no rows.
     """
-    return blocks.table(_block, rows, seed)
+    return blocks.table(block, rows, seed)
 
 
-def people_batches(
-    rows: int, seed: int, batch_rows: int = blocks.BATCH_ROWS
-) -> Iterator[pa.RecordBatch]:
-    """The rows of :func:`people`, streamed in bounded memory."""
-    return blocks.batches(_block, rows, seed, batch_rows)
-
-
-def _block(generator: np.random.Generator, rows: int) -> pa.RecordBatch:
+def block(generator: np.random.Generator, rows: int) -> pa.RecordBatch:
+    """The rows of one block of :func:`people`."""
     age = _ages(generator, rows)
     occupation = _weighted(generator, [share for share, _ in _OCCUPATIONS.values()], rows)
     columns: dict[str, pa.Array[Any]] = {

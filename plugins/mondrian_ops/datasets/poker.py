@@ -6,15 +6,13 @@ random have its distribution, in any number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.datasets import blocks
 
-__all__ = ["classify", "poker", "poker_batches"]
+__all__ = ["block", "classify", "poker"]
 
 Cards = NDArray[np.int8]
 
@@ -30,14 +28,7 @@ def poker(rows: int, seed: int) -> pa.Table:
     ``s1``, ``r1``, ..., ``s5``, ``r5``: suit 1-4 and rank 1 (ace) to 13 (king) of each card;
     ``hand``: what they make, as in :func:`classify`. Raises InputError on no rows.
     """
-    return blocks.table(_block, rows, seed)
-
-
-def poker_batches(
-    rows: int, seed: int, batch_rows: int = blocks.BATCH_ROWS
-) -> Iterator[pa.RecordBatch]:
-    """The rows of :func:`poker`, streamed in bounded memory."""
-    return blocks.batches(_block, rows, seed, batch_rows)
+    return blocks.table(block, rows, seed)
 
 
 def classify(suits: Cards, ranks: Cards) -> Cards:
@@ -67,8 +58,9 @@ def classify(suits: Cards, ranks: Cards) -> Cards:
     return hand
 
 
-def _block(generator: np.random.Generator, rows: int) -> pa.RecordBatch:
-    cards = _drawn(generator, rows)
+def block(generator: np.random.Generator, rows: int) -> pa.RecordBatch:
+    """The rows of one block of :func:`poker`."""
+    cards = _deal(generator, rows)
     suits = cards // _RANKS + np.int8(1)
     ranks = cards % _RANKS + np.int8(1)
     columns = [part[card] for card in range(_CARDS) for part in (suits, ranks)]
@@ -77,15 +69,15 @@ def _block(generator: np.random.Generator, rows: int) -> pa.RecordBatch:
     )
 
 
-def _drawn(generator: np.random.Generator, rows: int) -> Cards:
+def _deal(generator: np.random.Generator, rows: int) -> Cards:
     """(5, rows) cards 0-51, distinct in each hand, every order equally likely."""
     cards = np.empty((_CARDS, rows), dtype=np.int8)
     before: list[Cards] = []
     for at in range(_CARDS):
         card = generator.integers(0, _SUITS * _RANKS - at, size=rows, dtype=np.int8)
-        # The n-th of the cards still in the deck: step over those drawn, lowest first.
-        for drawn in before:
-            card += card >= drawn
+        # The n-th of the cards still in the deck: step over those dealt before, lowest first.
+        for dealt in before:
+            card += card >= dealt
         cards[at] = card
         before = _inserted(before, card)
     return cards
@@ -100,7 +92,7 @@ def _sorted(ranks: Cards) -> list[Cards]:
 
 
 def _inserted(ordered: list[Cards], card: Cards) -> list[Cards]:
-    """Five bytes per hand sort faster by whole columns, each compared at once, than by row."""
+    """The sorted columns with one more; whole columns sort faster than five bytes per hand."""
     columns = []
     for lower in ordered:
         columns.append(np.minimum(lower, card))

@@ -14,7 +14,7 @@ class TestGenerate:
     def test_parquet(self, tmp_path: Path) -> None:
         output = tmp_path / "new" / "poker.parquet"
         generate("poker", rows=300_000, seed=9, output=str(output))
-        assert pq.read_table(output).combine_chunks() == poker(300_000, 9).combine_chunks()
+        assert pq.read_table(output).combine_chunks() == poker(300_000, 9)
         assert [path.name for path in output.parent.iterdir()] == ["poker.parquet"]
 
     def test_csv(self, tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ class TestGenerate:
                 column_types=people(1, 0).schema, strings_can_be_null=True
             ),
         )
-        assert read.combine_chunks() == people(500, 9).combine_chunks()
+        assert read.combine_chunks() == people(500, 9)
 
     def test_an_earlier_file_is_replaced(self, tmp_path: Path) -> None:
         output = tmp_path / "poker.parquet"
