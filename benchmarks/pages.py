@@ -1,6 +1,6 @@
 """How long it takes to list ten thousand releases, kept on disk and on S3.
 
-The index is as :meth:`Archive.keep` leaves it, one release after the other. On S3 it is the same
+The index is as :meth:`ReportArchive.keep` leaves it, one release after the other. On S3 it is the same
 files, behind the S3 server of the tests, which runs in this process and answers from memory.
 """
 
@@ -29,10 +29,10 @@ _FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 
 def listed(context: Context) -> Iterator[Table]:
     """Seconds to list every release, for a process that has read none of them, and one that has."""
-    from mondrian_ops.storage import Archive
+    from mondrian_ops.storage import ReportArchive
 
     count = min(RELEASES, context.rows)
-    local = Archive(str(context.scratch / "reports"))
+    local = ReportArchive(str(context.scratch / "reports"))
     context.say(f"keeping {count:,} releases")
     for number in range(count):
         local.keep(_entry(number), {})
@@ -53,14 +53,14 @@ def listed(context: Context) -> Iterator[Table]:
 
 
 def _row(place: str, url: str, count: int, context: Context) -> tuple[str, ...]:
-    from mondrian_ops.storage import Archive
+    from mondrian_ops.storage import ReportArchive
 
     def anew() -> None:
-        listed = len(Archive(url).entries())
+        listed = len(ReportArchive(url).entries())
         if listed != count:
             raise RuntimeError(f"{listed} of {count} releases are listed")
 
-    known = Archive(url)
+    known = ReportArchive(url)
     known.entries()
     taken = median_seconds(anew, context.rounds)
     again = median_seconds(known.entries, context.rounds)
@@ -78,11 +78,11 @@ def _client(url: str) -> Iterator[TestClient]:
     from airflow.api_fastapi.core_api.security import get_user
     from fastapi.testclient import TestClient
 
-    from mondrian_ops.storage import Archive
+    from mondrian_ops.storage import ReportArchive
     from mondrian_ops.web import reader
     from mondrian_ops.web.app import create
 
-    app = create(Archive(url))
+    app = create(ReportArchive(url))
     app.dependency_overrides[get_user] = lambda: None
     logging.disable(logging.INFO)  # a line for each request
     with mock.patch.object(reader, "readable_dags", lambda _user, dag_ids: set(dag_ids)):

@@ -42,11 +42,11 @@ def _made_once() -> FastAPI:
 def _pages() -> FastAPI:
     from mondrian_ops.hooks import settings
     from mondrian_ops.hooks.connections import use_connections
-    from mondrian_ops.storage import Archive
+    from mondrian_ops.storage import ReportArchive
     from mondrian_ops.web.app import create
 
     use_connections()
-    return create(Archive(settings.reports()), settings.drift())
+    return create(ReportArchive(settings.reports()), settings.drift())
 
 
 class MondrianOpsPlugin(AirflowPlugin):

@@ -32,7 +32,7 @@ GROUPS = {
     "tests/unit/native/test_splitting.py": PROBES,
     "tests/unit/native/test_validity.py": PROBES,
     "tests/unit/operators/test_engines.py": SPARK,
-    "tests/unit/storage/test_report_store.py": SPARK,
+    "tests/unit/storage/test_report_archive.py": SPARK,
     "tests/unit/test_landing.py": SPARK,
     "tests/soak/test_nights.py": AIRFLOW,
 }

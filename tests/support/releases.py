@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mondrian_ops import report as reports
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from report_samples import make
 
 __all__ = ["entry", "entry_id", "keep", "night", "report_of"]
@@ -51,7 +51,7 @@ def entry(number: int, report: dict[str, Any] | None = None, **changed: Any) -> 
     }
 
 
-def keep(archive: Archive, number: int, **changed: Any) -> str:
+def keep(archive: ReportArchive, number: int, **changed: Any) -> str:
     """Keep a published release with its report; returns its id."""
     report = changed.pop("report", None) or report_of()
     files = {"_report.json": json.dumps(report).encode()}

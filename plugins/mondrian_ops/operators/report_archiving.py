@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
-    from mondrian_ops.storage import Archive
+    from mondrian_ops.storage import ReportArchive
 
 __all__ = ["record", "record_frontier", "release_id", "release_url"]
 
@@ -98,7 +98,7 @@ def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> 
         _archive().keep(entry, {reports.FRONTIER_NAME: content})
 
 
-def _put_aside(archive: Archive, entry_id: str) -> None:
+def _put_aside(archive: ReportArchive, entry_id: str) -> None:
     """Give the published release of a cleared run an entry of its own: it is still there."""
     from mondrian_ops import report as reports
 
@@ -125,12 +125,12 @@ def _failure_as_warning() -> Iterator[None]:
         )
 
 
-def _archive() -> Archive:
+def _archive() -> ReportArchive:
     from mondrian_ops.hooks.connections import use_connections
-    from mondrian_ops.storage import Archive
+    from mondrian_ops.storage import ReportArchive
 
     use_connections()  # a task that resumes after an approval has read no job yet
-    return Archive(settings.reports())
+    return ReportArchive(settings.reports())
 
 
 def _entry(context: Context, job: Job, map_index: int | None = None) -> dict[str, Any]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
     from mondrian_ops.storage.jobs import load_job, read_job
     from mondrian_ops.storage.ledger import Ledger, check_ledger
-    from mondrian_ops.storage.pandas_index import index_columns, without_index
+    from mondrian_ops.storage.parquet_files import index_columns, without_index
     from mondrian_ops.storage.release import (
         check_output,
         current_token,
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
         read_release,
         write_part,
     )
-    from mondrian_ops.storage.report_store import Archive
+    from mondrian_ops.storage.report_archive import ReportArchive
     from mondrian_ops.storage.source import Source, Split, open_source
 
 __all__ = [
     "FREQUENCIES",
     "AccessPolicy",
-    "Archive",
     "FragmentWriter",
     "Ledger",
+    "ReportArchive",
     "Source",
     "Split",
     "WorkDir",
@@ -103,7 +103,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
             "hierarchies": ("find_hierarchy", "read_hierarchy"),
             "jobs": ("load_job", "read_job"),
             "ledger": ("Ledger", "check_ledger"),
-            "pandas_index": ("index_columns", "without_index"),
+            "parquet_files": ("index_columns", "without_index"),
             "release": (
                 "check_output",
                 "current_token",
@@ -113,7 +113,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
                 "read_release",
                 "write_part",
             ),
-            "report_store": ("Archive",),
+            "report_archive": ("ReportArchive",),
             "source": ("Source", "Split", "open_source"),
         },
     )

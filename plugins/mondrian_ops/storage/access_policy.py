@@ -19,13 +19,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.storage.locations import check_path, is_local, local_path, remote_parts, shown
+from mondrian_ops.storage.locations import (
+    before_wildcard,
+    check_path,
+    is_local,
+    local_path,
+    remote_parts,
+    shown,
+)
 
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
@@ -48,7 +54,6 @@ OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_
 
 _VARIABLE = "AIRFLOW__MONDRIAN_OPS__"
 _SEPARATOR = re.compile(r"[/\\]")
-_WILDCARD = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,7 @@ def check_location(
         raise JobError(f"{option}: {shown(url)} contains '..'; give the location without it")
     kind = "allowed_outputs" if writing else "allowed_inputs"
     roots = policy.outputs if writing else policy.inputs + policy.outputs
-    base = url if writing or exact else _before_wildcard(url)
+    base = url if writing or exact else before_wildcard(url)
     # The whole location too: names after a wildcard may be hidden, and a file may be named by one.
     below = None if _below(base, roots) is None else _below(url, roots)
     if below is None:
@@ -220,17 +225,6 @@ def _is_hidden(names: Iterable[str]) -> bool:
 
 def _climbs(url: str) -> bool:
     return any(".." in _SEPARATOR.split(text) for text in (url, unquote(url)))
-
-
-def _before_wildcard(pattern: str) -> str:
-    """The directory that all matches lie below; all of a location without a wildcard."""
-    base, parts = ("", Path(local_path(pattern)).parts) if is_local(pattern) else _split(pattern)
-    return base + str(PurePosixPath(*takewhile(lambda part: not _WILDCARD.search(part), parts)))
-
-
-def _split(url: str) -> tuple[str, tuple[str, ...]]:
-    base, path = remote_parts(url)
-    return base, PurePosixPath(path).parts
 
 
 def _below(url: str, roots: Iterable[str]) -> tuple[str, ...] | None:

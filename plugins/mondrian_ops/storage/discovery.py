@@ -1,27 +1,29 @@
-"""Which files a source has, in a fixed order, and their format."""
+"""Which files a source has, in a fixed order, their format, and what would be read with them."""
 
 from __future__ import annotations
 
 import fnmatch
 import glob
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage import connections
 from mondrian_ops.storage.access_policy import check_found, check_reading
 from mondrian_ops.storage.files import (
-    Entry,
-    entries,
-    entry,
+    FileInfo,
     exists,
+    file_info,
     input_errors,
+    list_directory,
     open_stream,
 )
 from mondrian_ops.storage.locations import (
+    before_wildcard,
     check_path,
+    has_wildcard,
     is_local,
     joined,
     local_path,
@@ -34,13 +36,13 @@ __all__ = [
     "data_file",
     "data_files",
     "file_format",
-    "linked_directories",
+    "lies_in",
     "source_root",
+    "would_be_read",
 ]
 
 Format = Literal["parquet", "csv"]
 
-_WILDCARD = re.compile(r"[*?[]")
 _PARQUET_MAGIC = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
@@ -49,24 +51,13 @@ _CSV_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 def source_root(pattern: str) -> str:
     """The part of a location before its first wildcard: what matches is it or lies below it."""
-    if is_local(pattern):
-        path = local_path(pattern)
-        if not _WILDCARD.search(path) or exists(path):
-            return path
-        parts = Path(path).parts
-        return str(Path(*parts[: _first_wildcard(parts)]))
-    base, path = remote_parts(pattern)
-    if not _WILDCARD.search(path) or entry(pattern):
-        return base + path
-    names = path.split("/")
-    return base + ("/".join(names[: _first_wildcard(names)]) or "/")
+    path = local_path(pattern) if is_local(pattern) else "".join(remote_parts(pattern))
+    if not has_wildcard(path) or (exists(path) if is_local(path) else file_info(path)):
+        return path
+    return before_wildcard(path)
 
 
-def _first_wildcard(names: Sequence[str]) -> int:
-    return next(i for i, name in enumerate(names) if _WILDCARD.search(name))
-
-
-def data_files(url: str) -> list[Entry]:
+def data_files(url: str) -> list[FileInfo]:
     """The data files of a file, directory (with its subdirectories) or glob, sorted by path.
 
     Names that start with ``_`` or ``.`` are left out, as dataset readers do.
@@ -97,11 +88,11 @@ def data_files(url: str) -> list[Entry]:
     return sorted(files, key=lambda file: file.url)
 
 
-def data_file(url: str) -> Entry:
+def data_file(url: str) -> FileInfo:
     """One data file as it is now; raises FileNotFoundError."""
     if is_local(url):
         return _local_file(local_path(url))
-    file = entry(url)
+    file = file_info(url)
     if file is None:
         raise FileNotFoundError(shown(url))
     return file
@@ -139,15 +130,15 @@ def _refuse_partitioned(directory: str, name: str) -> None:
         )
 
 
-def _no_match(url: str, path: str) -> InputError:
-    what = "no file matches the pattern" if _WILDCARD.search(path) else "no such file or directory"
+def _no_match(url: str) -> InputError:
+    what = "no file matches the pattern" if has_wildcard(url) else "no such file or directory"
     return InputError(f"{shown(url)}: {what}; check the path of `input`")
 
 
 # On the local file system
 
 
-def _local_files(url: str) -> list[Entry]:
+def _local_files(url: str) -> list[FileInfo]:
     path = local_path(url)
     if Path(path).is_dir():
         paths = list(_walk(Path(path)))
@@ -158,19 +149,19 @@ def _local_files(url: str) -> list[Entry]:
     return [_local_file(path) for path in paths]
 
 
-def _local_file(path: str) -> Entry:
+def _local_file(path: str) -> FileInfo:
     status = Path(path).stat()
     # A program can set the time of modification (mtime), but not that of the last change (ctime).
     stamp = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}"
-    return Entry(path, False, status.st_size, stamp)
+    return FileInfo(path, False, status.st_size, stamp)
 
 
 def _glob(url: str, pattern: str) -> list[str]:
     # Unlike pathlib's glob, this one skips names that start with a dot.
-    paths = map(Path, glob.glob(pattern, recursive=True) if _WILDCARD.search(pattern) else [])
+    paths = map(Path, glob.glob(pattern, recursive=True) if has_wildcard(pattern) else [])
     matches = [match for match in paths if not _hidden(match.name)]
     if not matches:
-        raise _no_match(url, pattern)
+        raise _no_match(url)
     files: set[str] = set()
     for match in matches:
         files.update(_walk(match) if match.is_dir() else [str(match)])
@@ -192,7 +183,116 @@ def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str
         yield from _walk(path, above | {real})
 
 
-def linked_directories(url: str) -> Iterator[Path]:
+# On a remote store
+
+
+def _remote_files(url: str) -> list[FileInfo]:
+    location = "".join(remote_parts(url))
+    named = file_info(location)
+    matches = [named] if named else list(_matches(location))
+    if not matches:
+        raise _no_match(url)
+    files: dict[str, FileInfo] = {}
+    for match in matches:
+        inside = _files_in(match) if match.is_directory else [match]
+        files.update((file.url, file) for file in inside)
+    return list(files.values())
+
+
+def _files_in(directory: FileInfo) -> Iterator[FileInfo]:
+    for item in list_directory(directory.url):
+        if _hidden(item.name):
+            continue
+        if not item.is_directory:
+            yield item
+            continue
+        _refuse_partitioned(item.url, item.name)
+        yield from _files_in(item)
+
+
+def _matches(url: str) -> Iterator[FileInfo]:
+    """What matches a pattern, by the rules of the local glob."""
+    if not has_wildcard(url):
+        return
+    root = file_info(before_wildcard(url))
+    if root is not None and root.is_directory:
+        names = url.removeprefix(root.url).lstrip("/").split("/")
+        yield from (item for item in _below(root, names) if not _hidden(item.name))
+
+
+def _below(directory: FileInfo, names: list[str]) -> Iterator[FileInfo]:
+    """What lies below a directory under ``names``, which may hold wildcards."""
+    name, rest = names[0], names[1:]
+    if name == "**":
+        if rest:
+            yield from _below(directory, rest)
+        for item in _visible(directory):
+            if not rest:
+                yield item
+            if item.is_directory:
+                yield from _below(item, names)
+        return
+    for item in _named(directory, name):
+        if not rest:
+            yield item
+        elif item.is_directory:
+            yield from _below(item, rest)
+
+
+def _named(directory: FileInfo, name: str) -> list[FileInfo]:
+    if has_wildcard(name):
+        return [item for item in _visible(directory) if fnmatch.fnmatchcase(item.name, name)]
+    item = file_info(joined(directory.url, name))
+    return [item] if item else []
+
+
+def _visible(directory: FileInfo) -> list[FileInfo]:
+    return [item for item in list_directory(directory.url) if not item.name.startswith(".")]
+
+
+# Whether a location lies in another, or in an input; symbolic links are followed
+
+
+def lies_in(url: str, other: str) -> bool:
+    """Whether a location is the other one or lies below it.
+
+    Two remote locations are on one store if they have a server or the bucket in common.
+    """
+    return _on_one_store(url, other) and _path(url).is_relative_to(_path(other))
+
+
+def would_be_read(file: str, input_url: str) -> bool:
+    """Whether a file lies in an input (a file, a directory or a glob).
+
+    That includes files below the target of a symbolic link in the input.
+    """
+    if is_local(file) and is_local(input_url):
+        path = _path(file)
+        if any(path.is_relative_to(directory) for directory in _linked_directories(input_url)):
+            return True
+    root = source_root(input_url)
+    if not lies_in(file, root):
+        return False
+    names, patterns = _path(file).parts, _path(input_url).parts
+    if _path(root) == _path(input_url) or "**" in patterns:
+        return True
+    return len(patterns) <= len(names) and all(map(fnmatch.fnmatchcase, names, patterns))
+
+
+def _path(url: str) -> PurePath:
+    if is_local(url):
+        return Path(local_path(url)).resolve()
+    return PurePosixPath(remote_parts(url)[1])
+
+
+def _on_one_store(one: str, other: str) -> bool:
+    if is_local(one) or is_local(other):
+        return is_local(one) and is_local(other)
+    one_base, other_base = remote_parts(one)[0], remote_parts(other)[0]
+    return not connections.servers_of(one_base).isdisjoint(connections.servers_of(other_base))
+
+
+def _linked_directories(url: str) -> Iterator[Path]:
     """The targets of symbolic links to directories, in a local directory or what a glob matches."""
     path = local_path(url)
     starts = [path] if exists(path) else glob.glob(path, recursive=True)
@@ -213,71 +313,3 @@ def _links_below(directory: Path, above: frozenset[Path] = frozenset()) -> Itera
             if path.is_symlink():
                 yield path.resolve()
             yield from _links_below(path, above | {real})
-
-
-# On a remote store
-
-
-def _remote_files(url: str) -> list[Entry]:
-    base, path = remote_parts(url)
-    named = entry(base + path)
-    matches = [named] if named else list(_matches(base, path))
-    if not matches:
-        raise _no_match(url, path)
-    files: dict[str, Entry] = {}
-    for match in matches:
-        inside = _files_in(match) if match.is_directory else [match]
-        files.update((file.url, file) for file in inside)
-    return list(files.values())
-
-
-def _files_in(directory: Entry) -> Iterator[Entry]:
-    for item in entries(directory.url):
-        if _hidden(item.name):
-            continue
-        if not item.is_directory:
-            yield item
-            continue
-        _refuse_partitioned(item.url, item.name)
-        yield from _files_in(item)
-
-
-def _matches(base: str, pattern: str) -> Iterator[Entry]:
-    """What matches a pattern, by the rules of the local glob."""
-    if not _WILDCARD.search(pattern):
-        return
-    names = pattern.split("/")
-    first = _first_wildcard(names)
-    root = entry(base + ("/".join(names[:first]) or "/"))
-    if root is not None and root.is_directory:
-        yield from (item for item in _below(root, names[first:]) if not _hidden(item.name))
-
-
-def _below(directory: Entry, names: list[str]) -> Iterator[Entry]:
-    """What lies below a directory under ``names``, which may hold wildcards."""
-    name, rest = names[0], names[1:]
-    if name == "**":
-        if rest:
-            yield from _below(directory, rest)
-        for item in _visible(directory):
-            if not rest:
-                yield item
-            if item.is_directory:
-                yield from _below(item, names)
-        return
-    for item in _named(directory, name):
-        if not rest:
-            yield item
-        elif item.is_directory:
-            yield from _below(item, rest)
-
-
-def _named(directory: Entry, name: str) -> list[Entry]:
-    if _WILDCARD.search(name):
-        return [item for item in _visible(directory) if fnmatch.fnmatchcase(item.name, name)]
-    item = entry(joined(directory.url, name))
-    return [item] if item else []
-
-
-def _visible(directory: Entry) -> list[Entry]:
-    return [item for item in entries(directory.url) if not item.name.startswith(".")]

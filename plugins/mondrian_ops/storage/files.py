@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from mondrian_ops.storage.hdfs import Hdfs
 
 __all__ = [
-    "Entry",
+    "FileInfo",
     "NewFile",
     "content_within",
-    "entries",
-    "entry",
     "exists",
+    "file_info",
     "hdfs_client",
     "input_errors",
+    "list_directory",
     "make_parent",
     "make_private",
     "names_in",
@@ -120,7 +120,7 @@ def own_error(error: OSError, url: str) -> OSError | None:
 
 
 @dataclass(frozen=True)
-class Entry:
+class FileInfo:
     """A file or directory on a store.
 
     Attributes:
@@ -157,35 +157,35 @@ def exists(path: str | Path) -> bool:
     return True
 
 
-def entry(url: str) -> Entry | None:
+def file_info(url: str) -> FileInfo | None:
     """What a remote location is; None where nothing is there."""
     import pyarrow.fs as pa_fs
 
     store, path = filesystem(url)
     with store_errors(url):
         info = store.get_file_info(path)
-    return None if info.type == pa_fs.FileType.NotFound else _entry_of(url, info)
+    return None if info.type == pa_fs.FileType.NotFound else _info_of(url, info)
 
 
-def entries(url: str) -> list[Entry]:
+def list_directory(url: str) -> list[FileInfo]:
     """What a remote directory holds, by name; raises FileNotFoundError where there is none."""
     import pyarrow.fs as pa_fs
 
     store, path = filesystem(url)
     with store_errors(url):
         infos = store.get_file_info(pa_fs.FileSelector(path))
-    items = [_entry_of(joined(url, info.base_name), info) for info in infos]
-    return sorted(items, key=lambda entry: entry.url)
+    items = [_info_of(joined(url, info.base_name), info) for info in infos]
+    return sorted(items, key=lambda item: item.url)
 
 
-def _entry_of(url: str, info: pa_fs.FileInfo) -> Entry:
+def _info_of(url: str, info: pa_fs.FileInfo) -> FileInfo:
     import pyarrow.fs as pa_fs
 
     modified = info.mtime_ns
     if modified is not None and is_s3(url):
         modified //= 10**9  # a listing may be more precise than the answer about one object
     is_directory = info.type == pa_fs.FileType.Directory
-    return Entry(url, is_directory, info.size or 0, f"{info.size}-{modified}")
+    return FileInfo(url, is_directory, info.size or 0, f"{info.size}-{modified}")
 
 
 def names_in(directory: str) -> dict[str, bool]:
@@ -193,7 +193,7 @@ def names_in(directory: str) -> dict[str, bool]:
     if is_local(directory):
         with os.scandir(local_path(directory)) as scanned:
             return {item.name: item.is_dir() for item in scanned}
-    return {item.name: item.is_directory for item in entries(directory)}
+    return {item.name: item.is_directory for item in list_directory(directory)}
 
 
 # Reading

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import entries, entry, hdfs_client, remove_tree
+from mondrian_ops.storage.files import file_info, hdfs_client, list_directory, remove_tree
 from mondrian_ops.storage.locations import filesystem, joined, name_of, parent_of, shown
 
 __all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
@@ -26,7 +26,7 @@ def publication_lock(target: str) -> Iterator[None]:
 def recover(target: str) -> None:
     """Put back a release that stepped aside for one that never came."""
     aside = _aside(target)
-    if entry(aside) is None:
+    if file_info(aside) is None:
         return
     if _is_free(target):
         _rename(aside, target)
@@ -37,7 +37,7 @@ def recover(target: str) -> None:
 def refuse_unwritable(target: str) -> None:
     """Raise StorageError if this user cannot make the release."""
     ancestor = parent_of(target)
-    while (directory := entry(ancestor)) is None:
+    while (directory := file_info(ancestor)) is None:
         ancestor = parent_of(ancestor)
     if not directory.is_directory or not hdfs_client(ancestor).may_write(filesystem(ancestor)[1]):
         raise StorageError(
@@ -62,7 +62,7 @@ def place(staging: str, target: str) -> None:
 
 
 def _is_free(target: str) -> bool:
-    return entry(target) is None or not entries(target)
+    return file_info(target) is None or not list_directory(target)
 
 
 def _rename(source: str, target: str) -> None:

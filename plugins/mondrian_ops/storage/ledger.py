@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.storage.access_policy import check_location
+from mondrian_ops.storage.discovery import lies_in, would_be_read
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
     make_parent,
@@ -34,7 +35,6 @@ from mondrian_ops.storage.files import (
     write_once,
 )
 from mondrian_ops.storage.locations import joined, shown
-from mondrian_ops.storage.path_containment import lies_in, would_be_read
 
 __all__ = ["Ledger", "Noted", "check_ledger"]
 

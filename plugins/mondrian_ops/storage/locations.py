@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
 __all__ = [
+    "before_wildcard",
     "check_path",
     "filesystem",
+    "has_wildcard",
     "is_local",
     "is_s3",
     "joined",
@@ -40,6 +43,7 @@ __all__ = [
 ]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
+_WILDCARD = re.compile(r"[*?[]")
 _MAX_NAME_BYTES = 255  # of the file systems of Linux, and of HDFS
 _MAX_PATH_BYTES = 4095
 _MAX_KEY_BYTES = 1024  # of S3, where a name has no limit of its own
@@ -103,6 +107,18 @@ def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
     most = (_MAX_KEY_BYTES if is_s3(url) else _MAX_PATH_BYTES) - suffix_bytes
     if len(encoded) > most:
         raise JobError(f"{option}: the path is longer than {most:,} bytes; choose a shorter one")
+
+
+def has_wildcard(path: str) -> bool:
+    """Whether a path, or a name in one, may be a pattern."""
+    return _WILDCARD.search(path) is not None
+
+
+def before_wildcard(pattern: str) -> str:
+    """The directory that all matches lie below; all of a location without a wildcard."""
+    base, path = ("", local_path(pattern)) if is_local(pattern) else remote_parts(pattern)
+    names = takewhile(lambda name: not has_wildcard(name), PurePosixPath(path).parts)
+    return base + str(PurePosixPath(*names))
 
 
 def shown(url: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,17 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import input_errors, open_file
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
-from mondrian_ops.storage.pandas_index import index_columns
 from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["batches", "parquet_file", "rows_in_reach", "survey"]
+__all__ = ["batches", "index_columns", "parquet_file", "rows_in_reach", "survey", "without_index"]
 
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _SMALL_DICTIONARY_BYTES = 1 << 16
 """As written; little beside what a column of a row group has."""
 
@@ -276,3 +278,44 @@ def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -
                 f"{shown(path)}: column {field.name!r} is {kind}, in {beside} {field.type}; "
                 "give files of one schema"
             )
+
+
+# The index of a pandas frame. The frame does not show it among its columns, so people forget it,
+# although it often identifies a person.
+
+
+def index_columns(schema: pa.Schema) -> set[str]:
+    """The columns of ``schema`` that pandas wrote for an index.
+
+    The schema's metadata lists them; if other software has dropped it, an index without a name is
+    recognized by ``__index_level_0__``.
+    """
+    listed = _listed_index((schema.metadata or {}).get(b"pandas", b"{}"))
+    return {name for name in schema.names if name in listed or _UNNAMED_INDEX.fullmatch(name)}
+
+
+def without_index(
+    names: Iterable[str], index: Iterable[str], named: Iterable[str]
+) -> tuple[list[str], list[str]]:
+    """The columns of the data, and the index columns that are left out, both in order.
+
+    ``index``: those of ``names`` that are a pandas index. An index column is part of the data if it
+    is among ``named``, the columns that the job names.
+    """
+    left_out = {*index} - {*named}
+    data: list[str] = []
+    others: list[str] = []
+    for name in names:
+        (others if name in left_out else data).append(name)
+    return data, others
+
+
+def _listed_index(metadata: bytes) -> set[str]:
+    try:
+        columns = json_value(metadata)["index_columns"]
+    except (ValueError, LookupError, TypeError):  # other software may write anything there
+        return set()
+    if not isinstance(columns, list):
+        return set()
+    # A range index is no column: pandas describes it by a mapping.
+    return {name for name in columns if isinstance(name, str)}

@@ -23,11 +23,18 @@ import pyarrow.parquet as pq
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import hdfs_publication, local_publication, manifest, s3_publication
 from mondrian_ops.storage.access_policy import check_writing
-from mondrian_ops.storage.discovery import data_file, data_files, file_format, source_root
+from mondrian_ops.storage.discovery import (
+    data_file,
+    data_files,
+    file_format,
+    lies_in,
+    source_root,
+    would_be_read,
+)
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
-    entry,
     exists,
+    file_info,
     names_in,
     new_file,
     read_file,
@@ -46,7 +53,6 @@ from mondrian_ops.storage.locations import (
     shown,
 )
 from mondrian_ops.storage.parquet_files import parquet_file
-from mondrian_ops.storage.path_containment import lies_in, would_be_read
 
 __all__ = [
     "check_output",
@@ -306,7 +312,7 @@ def _names_in(target: str) -> list[str] | None:
             return None
         is_directory = Path(target).is_dir()
     else:
-        existing = entry(target)
+        existing = file_info(target)
         if existing is None:
             return None
         is_directory = existing.is_directory

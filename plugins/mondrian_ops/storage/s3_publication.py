@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 from mondrian_ops.storage import manifest
 from mondrian_ops.storage.files import (
-    Entry,
-    entries,
-    entry,
+    FileInfo,
+    file_info,
+    list_directory,
     remove_file,
     remove_tree,
     store_errors,
@@ -37,7 +37,7 @@ def publication_lock(target: str) -> Iterator[None]:
 
 def recover(target: str) -> None:
     """Remove what a killed publication left beside a release, or in place of one."""
-    if entry(joined(target, _MARKER)) is not None:
+    if file_info(joined(target, _MARKER)) is not None:
         _remove_unlisted(target)
 
 
@@ -52,7 +52,7 @@ def place(staging: str, target: str) -> None:
         OSError: copied parts are missing, because a run that began meanwhile took them for the
             leftovers of a killed process. Nothing was published; a retry may succeed.
     """
-    staged = sorted(entries(staging), key=_copy_order)
+    staged = sorted(list_directory(staging), key=_copy_order)
     write_file(joined(target, _MARKER), b"")
     for file in staged:
         if file.name == manifest.NAME:
@@ -64,9 +64,9 @@ def place(staging: str, target: str) -> None:
     remove_tree(staging)
 
 
-def _refuse_gaps(staged: Sequence[Entry], target: str) -> None:
+def _refuse_gaps(staged: Sequence[FileInfo], target: str) -> None:
     """Raise OSError unless everything that the manifest, copied next, names is there."""
-    copied = {file.name for file in entries(target)}
+    copied = {file.name for file in list_directory(target)}
     missing = [file.name for file in staged if file.name not in copied | {manifest.NAME}]
     if missing:
         raise OSError(
@@ -75,7 +75,7 @@ def _refuse_gaps(staged: Sequence[Entry], target: str) -> None:
         )
 
 
-def _copy_order(staged: Entry) -> int:
+def _copy_order(staged: FileInfo) -> int:
     """Parts first, then the report, then the manifest."""
     if staged.name == manifest.NAME:
         return 2
@@ -86,7 +86,7 @@ def _remove_unlisted(target: str) -> None:
     """Delete the parts that the manifest does not list, last the marker; all without a manifest."""
     listed = manifest.read(target)
     marker = joined(target, _MARKER)
-    for file in entries(target):
+    for file in list_directory(target):
         stays = listed is not None and (file.name in listed.names or file.name.startswith("_"))
         if not stays and file.url != marker:
             remove_file(file.url)

@@ -15,7 +15,6 @@ from mondrian_ops.storage import csv_files, parquet_files
 from mondrian_ops.storage.access_policy import check_reading
 from mondrian_ops.storage.discovery import Format, data_file, data_files, file_format
 from mondrian_ops.storage.locations import name_of, shown
-from mondrian_ops.storage.pandas_index import index_columns, without_index
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -259,8 +258,8 @@ def open_source(url: str, named: Sequence[str] = ()) -> Source:
         schema, groups, index = parquet_files.survey(files)
     else:
         schema, groups = csv_files.survey(files)
-        index = index_columns(schema)
-    data, left_out = without_index(schema.names, index, named)
+        index = parquet_files.index_columns(schema)
+    data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])
     size = sum(file.bytes for file in entries)
     stamps = [file.stamp for file in entries]

@@ -31,7 +31,7 @@ from mondrian_ops.report.charts import Spark, Spot
 from mondrian_ops.report.frontier import DAMAGE, frontier_section
 from mondrian_ops.report.page import STYLE, environment
 from mondrian_ops.report.sections import Section, Table, sections
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import comparison
 from mondrian_ops.web.reader import Listing, Reader
 from mondrian_ops.web.releases import Choice, Release, drifts_of, nights_of, page_of
@@ -63,7 +63,7 @@ SPARK_POINTS = 60
 _log = logging.getLogger(__name__)
 
 
-def create(archive: Archive, drift: float = 0.2) -> FastAPI:
+def create(archive: ReportArchive, drift: float = 0.2) -> FastAPI:
     """The application over an archive of reports.
 
     :param drift: the relative change of loss or rows from one night to the next that is marked.

@@ -14,7 +14,7 @@ from fastapi import HTTPException
 from mondrian_ops import report as reports
 from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web.releases import Release
 
 __all__ = ["Listing", "Reader"]
@@ -39,7 +39,7 @@ def readable_dags(user: BaseUser, dag_ids: Collection[str]) -> set[str]:
 class Listing:
     """The entries of the archive as releases; each is parsed once."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: ReportArchive) -> None:
         self.archive = archive
         self._parsed: dict[tuple[str, str], Release] = {}
 

@@ -19,7 +19,7 @@ import pytest
 
 from mondrian_ops import storage
 from mondrian_ops.operators import report_archiving
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from report_samples import make
 
 DAG, RUN, GROUP, MAPPED = "mondrian_nightly", "scheduled__2025-06-01T02:30:00+00:00", "night", 0
@@ -42,7 +42,7 @@ def released(tmp_path, monkeypatch):
         instance = SimpleNamespace(task_id=f"{GROUP}.wrap_up", map_index=MAPPED)
         for state in ("published", "refused"):  # the first is kept as an entry of its own
             report_archiving.record({"dag_run": run, "ti": instance}, job, state, make())
-        return [entry["id"] for entry in Archive(location).entries()]
+        return [entry["id"] for entry in ReportArchive(location).entries()]
 
     return release
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from dag_runs import nested, published, states, tries
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from projects import FAILING_DAGS, Project, airflow_of, copied, opened
 
 pytestmark = pytest.mark.airflow
@@ -39,7 +39,7 @@ class Watched(Project):
 
     def entry(self, run_id, map_index=-1):
         """What the archive of reports says of a release."""
-        entries = Archive(str(self.root / "airflow" / "mondrian_ops" / "reports")).entries()
+        entries = ReportArchive(str(self.root / "airflow" / "mondrian_ops" / "reports")).entries()
         (found,) = [
             each for each in entries if (each["run_id"], each["map_index"]) == (run_id, map_index)
         ]

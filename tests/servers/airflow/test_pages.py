@@ -18,7 +18,7 @@ import pytest
 
 from dag_runs import nested, parked, published, states
 from mondrian_ops.report import figures
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from projects import FAILING_DAGS, Project, airflow_of, copied
 from releases import entry, entry_id, keep, night, report_of
 from servers.needs import needs
@@ -58,9 +58,9 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
 
 
 @pytest.fixture(scope="module")
-def archive(project) -> Archive:
+def archive(project) -> ReportArchive:
     """Forty nights of a made-up dataset, the last with drift, and a refused release."""
-    archive = Archive(str(project.root / "reports"))
+    archive = ReportArchive(str(project.root / "reports"))
     for number in range(40):
         keep(archive, number, report=night(number))
     archive.keep(entry(40, state="refused", reason=REASON, dataset="out/visits"), {})
@@ -214,7 +214,7 @@ def waiting(project) -> dict[str, str]:
 
 def entry_of(project: Project, run_id: str) -> dict[str, Any]:
     """What the archive says of the release of a run."""
-    entries = Archive(str(project.root / "reports")).entries()
+    entries = ReportArchive(str(project.root / "reports")).entries()
     (found,) = [each for each in entries if each["run_id"] == run_id]
     return found
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from mondrian_ops import storage
 from mondrian_ops.airflow_plugin import _pages
 from mondrian_ops.operators.report_archiving import release_id
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import reader
 from releases import entry_id, keep
 
@@ -48,7 +48,7 @@ def on_s3(s3_folder, monkeypatch) -> None:
 
 @pytest.mark.s3
 def test_the_archive_may_be_on_s3(plugin, s3_folder, request):
-    keep(Archive(s3_folder.url("reports")), 1)
+    keep(ReportArchive(s3_folder.url("reports")), 1)
     request.getfixturevalue("on_s3")
     client = plugin()
     assert "1 release." in client.get("/releases").text
@@ -70,7 +70,7 @@ def test_the_drift_that_is_marked_is_an_option(plugin, monkeypatch, tmp_path):
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", str(tmp_path))
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__DRIFT", "0.5")
     for number, loss in enumerate((0.10, 0.14)):
-        keep(Archive(str(tmp_path)), number, GCP=loss)
+        keep(ReportArchive(str(tmp_path)), number, GCP=loss)
     assert "+40 %" not in plugin().get("/releases").text
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__DRIFT", "0.3")
     assert "+40 %" in plugin().get("/releases").text

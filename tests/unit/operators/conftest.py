@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import DAG
 
 from mondrian_ops import storage
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 
 NAMED = "a_spark, nowhere, spark_connect_default"
 
@@ -94,4 +94,4 @@ def tds_job(job):
 @pytest.fixture
 def kept(reports):
     """The entries that the archive holds."""
-    return lambda: Archive(reports).entries()
+    return lambda: ReportArchive(reports).entries()

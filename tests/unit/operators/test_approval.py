@@ -30,7 +30,7 @@ from mondrian_ops.operators import (
 from mondrian_ops.operators import wrap_up as wrapping_up
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.pipeline import Approval
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from recording_notifier import RecordingNotifier
 from report_samples import make
 
@@ -225,7 +225,7 @@ class Release:
     def __init__(self, context, job, asked, reports):
         self.context, self.asked, self.job = context, asked, job
         self.output = job["output"]
-        self.archive = Archive(reports)
+        self.archive = ReportArchive(reports)
         self.done = []
         self.notifier = RecordingNotifier()
         self.work = storage.WorkDir(work_of(read_job(job), self.task, context))

@@ -23,7 +23,7 @@ from mondrian_ops.operators.report_archiving import (
     release_id,
     release_url,
 )
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from report_samples import make
 
 FIGURES = {
@@ -50,7 +50,7 @@ def test_a_release_is_kept_with_its_figures_and_its_report(context, job, reports
     assert (entry["state"], entry["reason"], entry["k"]) == ("published", None, 2)
     assert entry.items() >= FIGURES.items()
     assert entry["GCP"] == pytest.approx(0.2)
-    assert json.loads(Archive(reports).file(entry["id"], "_report.json")) == report
+    assert json.loads(ReportArchive(reports).file(entry["id"], "_report.json")) == report
 
 
 def test_of_several_sensitive_columns_the_weakest_counts(context, job, kept):
@@ -107,7 +107,7 @@ def test_what_a_cleared_run_has_published_stays(context, job, reports, kept):
     refused, stands = kept()
     assert (refused["id"], refused["state"]) == (before["id"], "refused")
     assert {**stands, "id": before["id"]} == before
-    assert json.loads(Archive(reports).file(stands["id"], "_report.json")) == published
+    assert json.loads(ReportArchive(reports).file(stands["id"], "_report.json")) == published
     record(context, job, "published", published)
     assert [each["state"] for each in kept()] == ["published", "published"]
 
@@ -141,7 +141,7 @@ def test_a_frontier_is_kept(context, job, reports, kept):
     record_frontier(context, read_job(job), {"points": [{"k": 5, "GCP": 0.1}]})
     (entry,) = kept()
     assert entry["state"] == "frontier"
-    frontier = json.loads(Archive(reports).file(entry["id"], "frontier.json"))
+    frontier = json.loads(ReportArchive(reports).file(entry["id"], "frontier.json"))
     assert frontier["points"] == [{"k": 5, "GCP": 0.1}]
 
 

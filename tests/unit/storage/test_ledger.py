@@ -56,7 +56,7 @@ def test_of_two_who_make_the_key_at_once_both_get_the_first_ones(tmp_path, monke
     ],
 )
 def test_remote_places_are_compared_too(monkeypatch, ledger, refused):
-    monkeypatch.setattr("mondrian_ops.storage.discovery.entry", lambda _: None)
+    monkeypatch.setattr("mondrian_ops.storage.discovery.file_info", lambda _: None)
     if not refused:
         storage.check_ledger(ledger, "s3://b/in", "s3://b/out/")
         return

@@ -9,15 +9,15 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import reader
 from mondrian_ops.web.app import create
 
 
 @pytest.fixture
-def archive(tmp_path) -> Archive:
+def archive(tmp_path) -> ReportArchive:
     """An archive without releases."""
-    return Archive(str(tmp_path / "reports"))
+    return ReportArchive(str(tmp_path / "reports"))
 
 
 @pytest.fixture

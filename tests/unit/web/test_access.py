@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web.app import create
 from releases import entry, entry_id, keep
 
@@ -61,7 +61,7 @@ def airflow(tmp_path_factory) -> Iterator[Visitor]:
         patch.setenv(
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(root / "passwords.json")
         )
-        archive = Archive(reports)
+        archive = ReportArchive(reports)
         keep(archive, 1, dag_id="blue_dag", run_id="r")
         keep(archive, 2, dag_id="red_dag", run_id="r")
         app = _airflow_app(patch)
@@ -123,7 +123,7 @@ def test_without_a_user_every_path_is_refused(airflow, path):
 def test_every_route_requires_a_user(tmp_path):
     from airflow.api_fastapi.core_api.security import get_user
 
-    app = create(Archive(str(tmp_path)))
+    app = create(ReportArchive(str(tmp_path)))
     assert len(app.routes) == 9
     for route in app.routes:
         assert get_user in [each.call for each in route.dependant.dependencies], route.path
@@ -234,7 +234,7 @@ def test_a_path_that_does_not_exist_is_not_found(vera, path):
 def test_a_report_that_leads_out_of_the_archive_is_not_shown(airflow, vera, tmp_path):
     from mondrian_ops.hooks import settings
 
-    archive = Archive(settings.reports())
+    archive = ReportArchive(settings.reports())
     archive.keep(entry(7, dag_id="blue_dag", files=["_report.json"]), {"_report.json": b"{}"})
     secret = tmp_path / "secret.json"
     secret.write_text('{"secret": 1}')

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from html_page import page_at
-from mondrian_ops.storage import Archive
+from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import reader
 from releases import entry, entry_id, keep, report_of
 
@@ -66,13 +66,13 @@ def test_a_page_looks_into_the_archive_once(client, archive, monkeypatch, path):
     keep(archive, 3, dag_id="d", run_id="r")
     keep(archive, 4, dag_id="d", run_id="r")
     looks = []
-    entries = Archive.entries
+    entries = ReportArchive.entries
 
     def counted(self):
         looks.append(self)
         return entries(self)
 
-    monkeypatch.setattr(Archive, "entries", counted)
+    monkeypatch.setattr(ReportArchive, "entries", counted)
     page_at(client, path)
     assert len(looks) == 1
 
@@ -98,7 +98,11 @@ def test_a_hidden_release_takes_the_same_steps_as_one_that_does_not_exist(
 
         return step
 
-    for owner, name in ((Archive, "entries"), (Archive, "file"), (reader, "readable_dags")):
+    for owner, name in (
+        (ReportArchive, "entries"),
+        (ReportArchive, "file"),
+        (reader, "readable_dags"),
+    ):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
     taken = []
     for its, dag_id in ((entry_id(2), "hidden"), (entry_id(3), "absent")):
@@ -113,7 +117,7 @@ def test_an_archive_that_cannot_be_read_says_so_and_no_more(client, tmp_path, mo
     def fail(*_):
         raise PermissionError(13, "Permission denied", "/secret/place")
 
-    monkeypatch.setattr("mondrian_ops.storage.report_store.names_in", fail)
+    monkeypatch.setattr("mondrian_ops.storage.report_archive.names_in", fail)
     page = page_at(client, "releases", 503)
     assert "[mondrian_ops] reports" in page.text
     assert "secret" not in page.text

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import report_store as archive_module
-from mondrian_ops.storage.report_store import LOOSE, Archive
+from mondrian_ops.storage import report_archive as archive_module
+from mondrian_ops.storage.report_archive import LOOSE, ReportArchive
 
 STEPS = ("write_file", "remove_file", "names_in")
 
@@ -38,16 +38,16 @@ def index(root: Path) -> list[str]:
 
 
 def test_an_empty_archive_has_no_entries(tmp_path):
-    assert Archive(str(tmp_path / "absent")).entries() == []
+    assert ReportArchive(str(tmp_path / "absent")).entries() == []
 
 
 def test_entries_come_newest_first_and_the_latest_of_an_id_counts(tmp_path):
-    archive = Archive(str(tmp_path / "deep" / "reports"))
+    archive = ReportArchive(str(tmp_path / "deep" / "reports"))
     archive.keep(entry(1, 1, state="waiting"), {"a.json": b"1"})
     archive.keep(entry(2, 2), {})
     archive.keep(entry(1, 3, state="published"), {"a.json": b"2", "b": b""})
     assert [each["id"] for each in archive.entries()] == [id_of(1), id_of(2)]
-    found = Archive(archive.url).entries()[0]
+    found = ReportArchive(archive.url).entries()[0]
     assert (found["state"], found["files"]) == ("published", ["a.json", "b"])
     assert archive.file(id_of(1), "a.json") == b"2"
     archive.keep(entry(1, 2, state="late to arrive"), {})
@@ -56,7 +56,7 @@ def test_entries_come_newest_first_and_the_latest_of_an_id_counts(tmp_path):
 
 @pytest.mark.parametrize("bad", ["", "..", "A" * 32, id_of(1) + "/x", "../" + id_of(1), "x" * 32])
 def test_an_id_that_is_none_is_refused(tmp_path, bad):
-    archive = Archive(str(tmp_path))
+    archive = ReportArchive(str(tmp_path))
     with pytest.raises(StorageError, match="this is not the name of a file in it"):
         archive.file(bad, "a")
     with pytest.raises(StorageError, match="this is not the name of a file in it"):
@@ -66,7 +66,7 @@ def test_an_id_that_is_none_is_refused(tmp_path, bad):
 
 @pytest.mark.parametrize("bad", ["", "..", ".a", "a/b", "../a", "/etc/passwd", "a\x00", "a" * 101])
 def test_a_name_that_leaves_the_archive_is_refused(tmp_path, bad):
-    archive = Archive(str(tmp_path))
+    archive = ReportArchive(str(tmp_path))
     with pytest.raises(StorageError, match="this is not the name of a file in it"):
         archive.file(id_of(1), bad)
     with pytest.raises(StorageError, match="this is not the name of a file in it"):
@@ -75,7 +75,7 @@ def test_a_name_that_leaves_the_archive_is_refused(tmp_path, bad):
 
 def test_a_link_that_leaves_the_archive_is_refused(tmp_path):
     (tmp_path / "secret").write_text("x")
-    archive = Archive(str(tmp_path / "reports"))
+    archive = ReportArchive(str(tmp_path / "reports"))
     archive.keep(entry(1), {"a": b"1"})
     (tmp_path / "reports" / "reports" / id_of(1) / "b").symlink_to(tmp_path / "secret")
     with pytest.raises(StorageError, match="leads out of the archive"):
@@ -83,7 +83,7 @@ def test_a_link_that_leaves_the_archive_is_refused(tmp_path):
 
 
 def test_files_of_others_and_damaged_ones_are_passed_over(tmp_path, caplog):
-    archive = Archive(str(tmp_path))
+    archive = ReportArchive(str(tmp_path))
     archive.keep(entry(1), {})
     for name, content in {
         "README": "x",
@@ -94,7 +94,7 @@ def test_files_of_others_and_damaged_ones_are_passed_over(tmp_path, caplog):
         f"0000001-{'3' * 32}.jsonl": "\xff\n",
     }.items():
         (tmp_path / "index" / name).write_bytes(content.encode("latin-1"))
-    assert [each["id"] for each in Archive(archive.url).entries()] == [id_of(1)]
+    assert [each["id"] for each in ReportArchive(archive.url).entries()] == [id_of(1)]
     assert "damaged" in caplog.text
     for number in range(2, 2 * LOOSE):
         archive.keep(entry(number), {})
@@ -103,7 +103,7 @@ def test_files_of_others_and_damaged_ones_are_passed_over(tmp_path, caplog):
 
 
 def test_a_damaged_file_is_read_and_told_of_once(tmp_path, caplog, monkeypatch):
-    archive = Archive(str(tmp_path))
+    archive = ReportArchive(str(tmp_path))
     archive.keep(entry(1), {})
     damaged = tmp_path / "index" / f"0000001-{'0' * 32}.jsonl"
     damaged.write_text("[" * 50_000)
@@ -120,19 +120,19 @@ def test_a_damaged_file_is_read_and_told_of_once(tmp_path, caplog, monkeypatch):
 
 
 def test_many_entries_lie_in_few_files(tmp_path):
-    archive = Archive(str(tmp_path))
+    archive = ReportArchive(str(tmp_path))
     number = 40 * LOOSE
     for each in range(number):
         archive.keep(entry(each, each), {})
     names = index(tmp_path)
     assert len(names) < LOOSE + math.log2(number)
     assert sum(int(name.partition("-")[0]) for name in names) == number
-    found = Archive(archive.url).entries()
+    found = ReportArchive(archive.url).entries()
     assert [each["rows"] for each in found] == list(reversed(range(number)))
 
 
 def test_what_changes_often_is_rewritten_as_one(tmp_path):
-    archive = Archive(str(tmp_path))
+    archive = ReportArchive(str(tmp_path))
     for time in range(LOOSE):
         archive.keep(entry(1, time), {})
     assert len(index(tmp_path)) == 1
@@ -141,11 +141,11 @@ def test_what_changes_often_is_rewritten_as_one(tmp_path):
 
 def test_an_archive_on_a_remote_store(store, monkeypatch):
     monkeypatch.setattr(archive_module, "LOOSE", 4)
-    archive = Archive(store.url("deep/reports"))
+    archive = ReportArchive(store.url("deep/reports"))
     assert archive.entries() == []
     for number in range(9):
         archive.keep(entry(number, number), {"a.json": b"%d" % number})
-    found = Archive(archive.url)
+    found = ReportArchive(archive.url)
     assert [each["rows"] for each in found.entries()] == list(reversed(range(9)))
     assert found.file(id_of(7), "a.json") == b"7"
     assert len(store.names("deep/reports/index")) < 5
@@ -155,25 +155,25 @@ def test_an_archive_on_a_remote_store(store, monkeypatch):
 
 def test_an_id_is_the_same_for_the_same_names_alone(tmp_path):
     root = str(tmp_path / "deep" / "reports")
-    first = Archive(root).id_of("dag", "run", "", -1)
+    first = ReportArchive(root).id_of("dag", "run", "", -1)
     assert re.fullmatch("[0-9a-f]{32}", first)
-    assert Archive(root).id_of("dag", "run", "", -1) == first
+    assert ReportArchive(root).id_of("dag", "run", "", -1) == first
     others = [
         ("dag", "run", "", 0),
         ("dagrun", "", "", -1),
         ("dag", "run", "g", -1),
         ("dag", "run"),
     ]
-    ids = {Archive(root).id_of(*names) for names in others}
+    ids = {ReportArchive(root).id_of(*names) for names in others}
     assert len(ids | {first}) == 5
-    Archive(root).keep({**entry(1), "id": first}, {"a": b"1"})
-    assert Archive(root).file(first, "a") == b"1"
+    ReportArchive(root).keep({**entry(1), "id": first}, {"a": b"1"})
+    assert ReportArchive(root).file(first, "a") == b"1"
 
 
 def test_the_key_of_ids_is_made_once_and_is_no_entry(tmp_path):
-    archive = Archive(str(tmp_path))
+    archive = ReportArchive(str(tmp_path))
     with ThreadPoolExecutor(8) as tasks:
-        ids = set(tasks.map(lambda _: Archive(archive.url).id_of("a run"), range(40)))
+        ids = set(tasks.map(lambda _: ReportArchive(archive.url).id_of("a run"), range(40)))
     assert len(ids) == 1
     assert [each.name for each in tmp_path.iterdir()] == ["key"]
     assert archive.entries() == []
@@ -184,7 +184,7 @@ def test_the_key_of_ids_is_made_once_and_is_no_entry(tmp_path):
 )
 def test_who_may_keep_entries_may_read_the_key_of_ids_and_nobody_else(tmp_path, directory, key):
     tmp_path.chmod(directory)
-    Archive(str(tmp_path)).id_of("a run")
+    ReportArchive(str(tmp_path)).id_of("a run")
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == key
 
 
@@ -192,7 +192,7 @@ def test_who_may_keep_entries_may_read_the_key_of_ids_and_nobody_else(tmp_path, 
 def test_what_is_no_key_of_ids_is_not_used(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
     with pytest.raises(StorageError, match=r"key is not a key of 32 bytes; remove it"):
-        Archive(str(tmp_path)).id_of("a run")
+        ReportArchive(str(tmp_path)).id_of("a run")
     assert (tmp_path / "key").read_bytes() == content
 
 
@@ -201,23 +201,23 @@ def test_a_key_of_ids_that_lies_elsewhere_is_not_used(tmp_path):
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "key").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StorageError, match="leads out of the archive"):
-        Archive(str(tmp_path / "reports")).id_of("a run")
+        ReportArchive(str(tmp_path / "reports")).id_of("a run")
 
 
 def test_ids_of_an_archive_on_a_remote_store(store):
     url = store.url("deep/reports")
-    assert Archive(url).id_of("a run") == Archive(url).id_of("a run")
-    assert Archive(url).id_of("a run") != Archive(store.url("other")).id_of("a run")
+    assert ReportArchive(url).id_of("a run") == ReportArchive(url).id_of("a run")
+    assert ReportArchive(url).id_of("a run") != ReportArchive(store.url("other")).id_of("a run")
 
 
 @pytest.mark.s3
 def test_a_listing_costs_few_requests_and_a_second_one_fewer(s3_folder):
-    archive = Archive(s3_folder.url("reports"))
-    Archive(archive.url)._add([entry(number, number) for number in range(10_000)])
+    archive = ReportArchive(s3_folder.url("reports"))
+    ReportArchive(archive.url)._add([entry(number, number) for number in range(10_000)])
     archive.keep(entry(10_000, 10_000), {})
     requests = s3_folder.server.requests
     del requests[:]
-    reader = Archive(archive.url)
+    reader = ReportArchive(archive.url)
     assert len(reader.entries()) == 10_001
     assert len(requests) <= 8
     del requests[:]
@@ -305,7 +305,7 @@ class InterruptedWriter:
     tried: set[str] = field(default_factory=set)
 
     def write(self, writer: int) -> None:
-        archive = Archive(self.root)
+        archive = ReportArchive(self.root)
         for time in range(1, 4):
             for each in (writer, 10 + time * 10 + writer):
                 self.tried.add(id_of(each))
@@ -313,11 +313,11 @@ class InterruptedWriter:
                 self.kept[id_of(each)] = max(self.kept.get(id_of(each), 0), time * 10 + writer)
 
     def look(self) -> None:
-        archive = Archive(self.root)
+        archive = ReportArchive(self.root)
         for _ in range(4):
             self.check(archive, dict(self.kept))
 
-    def check(self, archive: Archive, kept: dict[str, int]) -> None:
+    def check(self, archive: ReportArchive, kept: dict[str, int]) -> None:
         entries = archive.entries()
         found = {each["id"]: each["time"] for each in entries}
         assert len(entries) == len(found)
@@ -353,8 +353,8 @@ def test_whoever_writes_compacts_reads_or_is_killed_nothing_kept_is_lost_or_doub
     with tempfile.TemporaryDirectory() as root, step_by_step():
         writing = InterruptedWriter(root)
         for each in range(2):
-            Archive(root).keep(entry(each), {})
+            ReportArchive(root).keep(entry(each), {})
             writing.kept[id_of(each)] = 0
         actors = [Actor(partial(writing.write, at)) for at in range(writers)]
         play([*actors, Actor(writing.look)], turns, kills)
-        writing.check(Archive(root), writing.kept)
+        writing.check(ReportArchive(root), writing.kept)

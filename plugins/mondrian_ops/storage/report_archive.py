@@ -28,6 +28,7 @@ from threading import Lock
 from typing import Any
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.discovery import lies_in
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
     make_parent,
@@ -38,9 +39,8 @@ from mondrian_ops.storage.files import (
     write_once,
 )
 from mondrian_ops.storage.locations import is_local, joined, local_path, shown
-from mondrian_ops.storage.path_containment import lies_in
 
-__all__ = ["Archive", "Entry"]
+__all__ = ["Entry", "ReportArchive"]
 
 Entry = Mapping[str, Any]
 """A small flat JSON value; ``id`` and ``time`` (ISO 8601, UTC) are required."""
@@ -59,7 +59,7 @@ _MAX_LISTINGS = 10
 _log = logging.getLogger(__name__)
 
 
-class Archive:
+class ReportArchive:
     """The archive of reports at a location: a path or URL of any store.
 
     Threads may share it. It caches the files of the index, which never change.
