@@ -22,7 +22,7 @@ RELEASES = 100  # the same rows in so many releases, side by side
 class Costs:
     """What a row was measured to cost in a run of ``rows`` rows, the start of tasks left out.
 
-    CPU seconds of a row in ``partition`` (survey, count and scatter) and ``anonymize_fragment``,
+    CPU seconds of a row in ``partition`` (profile, count and scatter) and ``anonymize_fragment``,
     wall seconds in ``wrap_up``. ``…_start_mib``: of a task of that phase before it has rows; beside
     that ``anonymize_bytes`` per row of a fragment and ``wrap_up_bytes`` per row of the release.
     Bytes of a row in the source, in the working files and in the release.
@@ -107,8 +107,8 @@ def phases(costs: Costs, cluster: Cluster, rows: int = ROWS) -> list[Phase]:
     apart = 1 - 1 / cluster.machines  # what a shuffle sends to another machine
     of_fragment = costs.anonymize_start_mib + costs.anonymize_bytes * cluster.max_rows / 2**20
     return [
-        # Read to survey, to count and, with `application`, once more to route.
-        Phase("survey, count and route", spread, rows * costs.partition_s / spread,
+        # Read to profile, to count and, with `application`, once more to route.
+        Phase("profile, count and route", spread, rows * costs.partition_s / spread,
               cluster.disk_s(3 * source + moved), cluster.network_s(apart * moved),
               costs.partition_start_mib),
         Phase(f"anonymize {fragments:,} fragments", spread,

@@ -1,6 +1,6 @@
 """CSV files of a source: a header, UTF-8, separated by comma, semicolon or tab; '' is missing.
 
-A column has one type in all rows of all files: :func:`survey` reads everything once and keeps the
+A column has one type in all rows of all files: ``inspect`` reads everything once and keeps the
 types that fit every value. So no value far down can break the reading, and text that only looks
 like a number (a leading zero, more digits than fit) stays text.
 """
@@ -25,7 +25,7 @@ from mondrian_ops.storage.locations import filesystem, is_local, local_path, nam
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["batches", "survey"]
+__all__ = ["batches", "inspect"]
 
 DELIMITERS = (",", ";", "\t")
 _READ_BYTES = 8 << 20
@@ -59,7 +59,7 @@ _KINDS = (
 _MIXED_TIMES = _Kind(f"{_DATE}({_TIME}{_ZONE}?)?", pa.timestamp("us"))
 
 
-def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
+def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
     """The columns and types that all files share, and the rows of each; reads every file once.
 
     Raises:

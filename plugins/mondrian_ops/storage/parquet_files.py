@@ -21,7 +21,7 @@ from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["batches", "index_columns", "parquet_file", "rows_in_reach", "survey", "without_index"]
+__all__ = ["batches", "index_columns", "inspect", "parquet_file", "rows_in_reach", "without_index"]
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _SMALL_DICTIONARY_BYTES = 1 << 16
@@ -68,7 +68,7 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
                 yield file
 
 
-def survey(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set[str]]:
+def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set[str]]:
     """What the footers say of a source.
 
     Returns the schema that all files share, for each file the rows of its row groups, and the

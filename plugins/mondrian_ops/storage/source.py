@@ -173,7 +173,7 @@ class Source:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON value from which another process opens the source without a second survey."""
+        """A JSON value from which another process opens the source without inspecting its files."""
         return {
             "url": self.url,
             "files": self.files,
@@ -239,7 +239,7 @@ class Source:
 
 
 def open_source(url: str, named: Sequence[str] = ()) -> Source:
-    """Survey every file of a source: schema, rows, size. CSV files are read once for it.
+    """Inspect every file of a source for schema, rows and size; a CSV file is read once for it.
 
     Args:
         url: a file, a directory or a glob.
@@ -255,9 +255,9 @@ def open_source(url: str, named: Sequence[str] = ()) -> Source:
     files = [file.url for file in entries]
     kind = _one_format(files)
     if kind == "parquet":
-        schema, groups, index = parquet_files.survey(files)
+        schema, groups, index = parquet_files.inspect(files)
     else:
-        schema, groups = csv_files.survey(files)
+        schema, groups = csv_files.inspect(files)
         index = parquet_files.index_columns(schema)
     data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])

@@ -103,7 +103,7 @@ def test_a_range_is_that_of_the_present_values(column):
 
 @examples(100)
 @given(columns())
-def test_a_survey_survives_its_file(column):
+def test_a_profile_survives_its_file(column):
     kind, values, _ = column
     array = pa.array(values, kind.type)
     found = profiled(a_job("q", sensitive=["s"]), pa.table({"q": array, "s": array}))
@@ -117,7 +117,7 @@ def test_a_survey_survives_its_file(column):
 
 @examples(150)
 @given(columns(), st.data())
-def test_surveys_of_parts_are_the_survey_of_the_whole(column, data):
+def test_profiles_of_parts_are_the_profile_of_the_whole(column, data):
     """However the rows are divided among profilers, and those among batches."""
     kind, values, size = column
     array = pa.array(values, kind.type)

@@ -132,12 +132,12 @@ def test_splits_never_cut_a_row_group_or_a_csv_file(tmp_path):
     assert pa.Table.from_batches(source.batches(split=Split(1, 2, 1)))["n"].to_pylist() == [3]
 
 
-def test_a_source_travels_as_json_and_is_not_surveyed_again(tmp_path, monkeypatch):
+def test_a_source_travels_as_json_and_is_not_inspected_again(tmp_path, monkeypatch):
     csv_file(tmp_path / "a.csv", "n,f\n1,2\n")
     csv_file(tmp_path / "b.csv", "n,f\nx,2.5\n")
     source = open_source(str(tmp_path))
     text = json.dumps(source.to_json())
-    monkeypatch.setattr("mondrian_ops.storage.csv_files.survey", None)
+    monkeypatch.setattr("mondrian_ops.storage.csv_files.inspect", None)
     there = Source.from_json(json.loads(text))
     assert there == source
     assert read(there).equals(read(source))
