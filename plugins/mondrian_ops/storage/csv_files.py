@@ -1,16 +1,15 @@
 """CSV files of a source: a header, UTF-8, separated by comma, semicolon or tab; '' is missing.
 
-A column has one type in all rows of all files: ``inspect`` reads everything once and keeps the
-types that fit every value. So no value far down can break the reading, and text that only looks
-like a number (a leading zero, more digits than fit) stays text.
+A column has one type in all rows of all files: :func:`inspect` reads every file once and keeps the
+types that fit every value. So a value in the last row cannot fail a later read, and text that only
+looks like a number (a leading zero, more digits than fit) stays text.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -19,7 +18,7 @@ import pyarrow as pa
 
 from mondrian_ops.core import limits
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage.files import input_errors, open_stream, store_errors
+from mondrian_ops.storage.files import input_errors, store_errors
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ __all__ = ["batches", "inspect"]
 
 DELIMITERS = (",", ";", "\t")
 _READ_BYTES = 8 << 20
+_HEADER_BYTES = 1 << 20
 _LINE = "csv_line"
 _MAX_BLOCK_BYTES = 2**31 - 1  # of Arrow
 
@@ -86,7 +86,13 @@ def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
         for name in names:
             if name in filled and kinds[name] == [_MIXED_TIMES]:
                 mixed.setdefault(name, path)
-    _refuse_mixed_times({name: path for name, path in mixed.items() if kinds[name]})
+    for name, path in mixed.items():
+        if kinds[name]:  # no later value has made the column text
+            raise InputError(
+                f"{shown(path)}: column {name!r} holds times with a zone and times without one, "
+                "which cannot be compared; write all with a zone, such as a Z at the end, or all "
+                "without one"
+            )
     fields = [
         pa.field(name, kinds[name][0].type if kinds[name] and name in filled else pa.string())
         for name in names
@@ -113,14 +119,6 @@ def batches(
         if keep is not None:
             table = table.filter(keep).select(columns)
         yield from table.to_batches(max_chunksize=batch_rows)
-
-
-def _refuse_mixed_times(mixed: Mapping[str, str]) -> None:
-    for name, path in mixed.items():
-        raise InputError(
-            f"{shown(path)}: column {name!r} holds times with a zone and times without one, which "
-            "cannot be compared; write all with a zone, such as a Z at the end, or all without one"
-        )
 
 
 def _fitting(column: pa.Array[Any], kinds: list[_Kind]) -> list[_Kind]:
@@ -162,27 +160,34 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
     # Arrow reads every row of at most one block, and no row of more than two.
     read = pa_csv.ReadOptions(block_size=min(limits.limit(_LINE), _MAX_BLOCK_BYTES))
     try:
-        with store_errors(path), _stream(path) as stream:
+        with _gzip_errors(path), store_errors(path), _stream(path, _READ_BYTES) as stream:
             yield from pa_csv.open_csv(cast(IO[bytes], stream), read, parse, convert)
     except pa.ArrowInvalid:
         # Arrow's message quotes the row: it must not reach a log.
-        raise _complaint(path, delimiter) from None
+        raise _first_error(path, delimiter) from None
+
+
+def _stream(path: str, buffer_bytes: int) -> pa.NativeFile:
+    """The file's text, decompressed if its name ends in ``.gz``."""
+    if is_local(path):
+        return pa.input_stream(local_path(path), compression="detect")
+    store, there = filesystem(path)
+    return store.open_input_stream(there, compression="detect", buffer_size=buffer_bytes)
+
+
+@contextmanager
+def _gzip_errors(path: str) -> Iterator[None]:
+    """Raise InputError for Arrow's error about compressed data, which has no error number."""
+    try:
+        yield
     except OSError as error:
         if error.errno is not None:  # the machine's own error: a retry may cure it
             raise
         raise InputError(f"{shown(path)}: damaged gzip file; write it again") from None
 
 
-def _stream(path: str) -> pa.NativeFile:
-    """The file's text, unpacked where it is packed."""
-    if is_local(path):
-        return pa.input_stream(local_path(path), compression="detect")
-    store, there = filesystem(path)
-    return store.open_input_stream(there, compression="detect", buffer_size=_READ_BYTES)
-
-
-def _complaint(path: str, delimiter: str) -> InputError:
-    """The first error in a file, found by reading it once more."""
+def _first_error(path: str, delimiter: str) -> InputError:
+    """The first error in a file that Arrow cannot parse, located by reading it once more."""
     try:
         with suppress(csv.Error):  # a value is longer than Python's reader takes
             _refuse_ragged_row(path, delimiter)
@@ -313,7 +318,7 @@ def _refuse_other_header(path: str, like: str, names: list[str]) -> None:
 def _text(path: str) -> Iterator[IO[str]]:
     """The file opened as text; its errors are raised as InputError."""
     try:
-        with input_errors(path), _open_text(path) as file:
+        with _gzip_errors(path), input_errors(path), _open_text(path) as file:
             yield file
     except csv.Error:
         raise InputError(
@@ -321,19 +326,9 @@ def _text(path: str) -> Iterator[IO[str]]:
             "characters; check that the file is CSV and that every quote in its first line is "
             "closed"
         ) from None
-    except (gzip.BadGzipFile, EOFError):
-        raise InputError(f"{shown(path)}: damaged gzip file; write it again") from None
 
 
 def _open_text(path: str) -> IO[str]:
     """The file as text, in which bytes that are not UTF-8 are surrogates."""
-    content = _open_binary(path)
+    content = cast(IO[bytes], _stream(path, _HEADER_BYTES))
     return io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-def _open_binary(path: str) -> IO[bytes]:
-    packed = path.lower().endswith(".gz")
-    if is_local(path):
-        return cast(IO[bytes], gzip.open(local_path(path))) if packed else open_stream(path)
-    stream = io.BufferedReader(cast(io.RawIOBase, open_stream(path)))
-    return cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream

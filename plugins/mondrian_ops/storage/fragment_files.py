@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["FragmentWriter", "read_fragment"]
 
 FLUSH_BYTES = 1 << 20
-# Arrow takes longer to count the bytes of a table than to gather it: one table stands for some.
+# Counting the bytes of a table takes Arrow longer than gathering it, so one in so many is measured.
 _MEASURED_ONE_IN = 16
 
 
@@ -47,14 +47,14 @@ class FragmentWriter:
             stream.append(table)
 
     def close(self) -> None:
-        """Write what is gathered and put the files under their names; on failure, leave nothing."""
+        """Write the gathered tables and name the files; on failure, leave nothing."""
         try:
             with self._work.vanished_as_error(), self._lock:
                 for stream in self._streams.values():
                     stream.close()
                 self._work.check_attempt()
                 for stream in self._streams.values():
-                    stream.commit()
+                    stream.file.commit()
                 self._streams.clear()
         except BaseException:
             self.abandon()
@@ -63,7 +63,7 @@ class FragmentWriter:
     def abandon(self) -> None:
         """Drop what was written."""
         for stream in self._streams.values():
-            stream.abandon()
+            stream.file.abandon()
 
     def __enter__(self) -> FragmentWriter:
         return self
@@ -81,13 +81,13 @@ class FragmentWriter:
 
 
 class _Stream:
-    """An Arrow IPC stream while it is written, under a temporary name."""
+    """An Arrow IPC stream that is being written, under a temporary name."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         import pyarrow.ipc as ipc
 
-        self._file = NewFile(path)
-        self._writer = ipc.new_stream(self._file.sink, schema)
+        self.file = NewFile(path)
+        self._writer = ipc.new_stream(self.file.sink, schema)
         self._gathered: list[pa.Table] = []
         self._bytes = 0.0
         self._row_bytes = 0.0
@@ -103,12 +103,6 @@ class _Stream:
     def close(self) -> None:
         self._flush()
         self._writer.close()
-
-    def commit(self) -> None:
-        self._file.commit()
-
-    def abandon(self) -> None:
-        self._file.abandon()
 
     def _flush(self) -> None:
         if self._gathered:

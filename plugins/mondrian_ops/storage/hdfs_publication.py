@@ -7,20 +7,11 @@ between the two finds nothing; so does one after a kill between the two, until t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import file_info, hdfs_client, list_directory, remove_tree
 from mondrian_ops.storage.locations import filesystem, joined, name_of, parent_of, shown
 
-__all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
-
-
-@contextmanager
-def publication_lock(target: str) -> Iterator[None]:
-    """No lock, as HDFS has none: of two concurrent publications to ``target`` both may succeed."""
-    yield
+__all__ = ["place", "recover", "refuse_unwritable"]
 
 
 def recover(target: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -143,22 +143,24 @@ def check_output(input_url: str, output: str) -> None:
     check_path("output", output)
     target = _target(output)
     publication = _publication_on(target)
-    with publication.publication_lock(target):
+    with _locked(target):
         publication.recover(target)
     _refuse_overlap(input_url, output, target)
     _refuse_occupied(target)
     publication.refuse_unwritable(target)
 
 
-@contextmanager
-def publication_lock(output: str) -> Iterator[None]:
-    """Keep other processes from publishing to ``output`` (on a local file system).
+def publication_lock(output: str) -> AbstractContextManager[None]:
+    """Keep other processes from publishing to ``output``.
 
-    Raises TimeoutError, which a retry may cure, if another process publishes for too long.
+    HDFS and S3 have no locks: of two concurrent publications there both may succeed. Raises
+    TimeoutError, which a retry may cure, if another process publishes for too long.
     """
-    target = _target(output)
-    with _publication_on(target).publication_lock(target):
-        yield
+    return _locked(_target(output))
+
+
+def _locked(target: str) -> AbstractContextManager[None]:
+    return local_publication.publication_lock(target) if is_local(target) else nullcontext()
 
 
 def _publication_on(target: str) -> ModuleType:
@@ -188,7 +190,7 @@ def publish(
     """
     target = _target(output)
     publication = _publication_on(target)
-    with publication.publication_lock(target):
+    with _locked(target):
         publication.recover(target)
         if token and published(output, token):
             remove_tree(staging)

@@ -9,8 +9,7 @@ it. Then the old parts are deleted. A marker object exists meanwhile, by which t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from mondrian_ops.storage import manifest
 from mondrian_ops.storage.files import (
@@ -24,15 +23,9 @@ from mondrian_ops.storage.files import (
 )
 from mondrian_ops.storage.locations import filesystem, joined, shown
 
-__all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
+__all__ = ["place", "recover", "refuse_unwritable"]
 
 _MARKER = "_mondrian_ops-publishing"
-
-
-@contextmanager
-def publication_lock(target: str) -> Iterator[None]:
-    """No lock, as S3 has none: of two concurrent publications to ``target`` both may succeed."""
-    yield
 
 
 def recover(target: str) -> None:
