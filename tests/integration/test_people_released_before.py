@@ -72,7 +72,7 @@ class Nights:
         return pipeline.run(self.job(night, table, **keys))
 
     def entries(self) -> list[dict]:
-        return storage.Ledger(str(self.ledger)).noted().entries
+        return storage.Ledger(str(self.ledger)).read().entries
 
     def unsure(self) -> Path:
         """The one entry, whose run did not come to say that it published."""
@@ -447,16 +447,16 @@ def test_an_entry_that_lacks_something_is_damaged(nights, damage):
     sketch = core_sketch.Sketch.nothing().to_json()
     whole = {**dict.fromkeys(TEXTS, "x"), "by": ["name"], "sketch": sketch}
     ledger.write(whole)
-    assert ledger.noted() == ([{**whole, "sure": False}], [])
+    assert ledger.read() == ([{**whole, "sure": False}], [])
     for broken in ({**whole, **damage}, {key: whole[key] for key in whole.keys() - damage.keys()}):
         (nights.ledger / "releases" / "x.json").write_text(json.dumps(broken))
-        assert ledger.noted() == ([], [f"{nights.ledger}/releases/x.json"])
+        assert ledger.read() == ([], [f"{nights.ledger}/releases/x.json"])
 
 
 def test_an_entry_that_goes_while_the_ledger_is_read_is_none(nights, monkeypatch):
     nights.run(1, drop(0, 1000))
     monkeypatch.setattr("mondrian_ops.storage.ledger.names_in", lambda _: {"gone.json": False})
-    assert storage.Ledger(str(nights.ledger)).noted() == ([], [])
+    assert storage.Ledger(str(nights.ledger)).read() == ([], [])
 
 
 @pytest.mark.parametrize("overlap", ["warn", "refuse"])

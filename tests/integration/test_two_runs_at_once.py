@@ -107,7 +107,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
         return step
 
-    for name in ("write", "noted", "make_sure"):
+    for name in ("write", "read", "mark_published"):
         monkeypatch.setattr(storage.Ledger, name, as_step(getattr(storage.Ledger, name)))
     impatient(monkeypatch)
     monkeypatch.setattr(storage, "publish", as_step(storage.publish))
@@ -128,7 +128,7 @@ def never_both(turns: Turns, place: str, order: Sequence[str]) -> None:
         published = {name for name, run in runs.items() if run.is_published}
         assert len(published) < 2
         assert {name for name, error in outcomes.items() if error is None} == published
-        noted = storage.Ledger(f"{place}/ledger").noted()
+        noted = storage.Ledger(f"{place}/ledger").read()
         assert [(entry["output"], entry["sure"]) for entry in noted.entries] == [
             (runs[name].output, True) for name in published
         ]

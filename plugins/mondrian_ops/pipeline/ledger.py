@@ -241,7 +241,7 @@ def _compared_with_others(job: Job, work: storage.WorkDir) -> tuple[Compared, li
     Several attempts at a release may have written an entry each: it counts once.
     """
     ledger = storage.Ledger(str(job.ledger))
-    noted, own = ledger.noted(), _run_of(work)
+    noted, own = ledger.read(), _run_of(work)
     by_state: dict[_State, dict[str, Entry]] = {state: {} for state in _State}
     for entry in noted.entries:
         if entry["run"] != own:
@@ -291,7 +291,7 @@ def _state_of(ledger: storage.Ledger, entry: Entry) -> _State:
         may_publish = storage.may_publish(entry["work"], entry["token"])
         if not storage.published(entry["output"], entry["token"]):
             return _State.PENDING if may_publish else _State.GONE
-        ledger.make_sure(entry)
+        ledger.mark_published(entry)
     except (MondrianOpsError, OSError) as error:
         _log.warning(
             "ledger: entry %s: cannot tell whether it was published (%s); it is treated as "
@@ -339,7 +339,7 @@ def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
         if _state_of(ledger, entry) is not _State.RELEASED:
             _remove(ledger, entry)
         raise
-    ledger.make_sure(entry)
+    ledger.mark_published(entry)
 
 
 def _give_way(job: Job, work: storage.WorkDir, own: Entry) -> None:
@@ -385,9 +385,9 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
     if job.ledger is None:
         return
     ledger = storage.Ledger(job.ledger)
-    for entry in ledger.noted().entries:
+    for entry in ledger.read().entries:
         if entry["token"] == work.token and not entry["sure"]:
-            ledger.make_sure(entry)
+            ledger.mark_published(entry)
 
 
 def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:

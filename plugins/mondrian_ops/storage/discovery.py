@@ -19,6 +19,7 @@ from mondrian_ops.storage.files import (
     input_errors,
     list_directory,
     open_stream,
+    unreadable,
 )
 from mondrian_ops.storage.locations import (
     before_wildcard,
@@ -27,6 +28,7 @@ from mondrian_ops.storage.locations import (
     is_local,
     joined,
     local_path,
+    name_of,
     remote_parts,
     shown,
 )
@@ -63,21 +65,16 @@ def data_files(url: str) -> list[FileInfo]:
     Names that start with ``_`` or ``.`` are left out, as dataset readers do.
 
     Raises:
-        InputError: nothing is there, or a directory is Hive-partitioned (its columns would be
+        InputError: there is no file, or a directory is Hive-partitioned (its columns would be
             lost without notice).
-        JobError: no file can have the path, or a symbolic link leads to a hidden name or to where
-            the access policy lets nobody read.
+        JobError: no file can have the path, or a symbolic link leads to a hidden name or to a
+            location that the access policy does not let jobs read.
     """
     check_path("input", url)
     try:
         files = _local_files(url) if is_local(url) else _remote_files(url)
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{error.filename}: the file vanished; run again when nothing writes to `input` any "
-            "more"
-        ) from None
-    except PermissionError as error:
-        raise InputError(f"{error.filename}: permission denied; let this process read it") from None
+    except (FileNotFoundError, PermissionError) as error:
+        raise unreadable(error.filename, error) from None
     if not files:
         raise InputError(
             f"{shown(url)}: the directory has no data files; give one with Parquet or CSV files"
@@ -99,7 +96,7 @@ def data_file(url: str) -> FileInfo:
 
 
 def file_format(path: str) -> Format:
-    """Parquet or CSV: by the file's ending, or by its content if the ending says neither.
+    """Parquet or CSV: by the end of the file's name, or else by its content.
 
     Raises:
         InputError: the file cannot be read, or is neither.
@@ -122,8 +119,8 @@ def _hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def _refuse_partitioned(directory: str, name: str) -> None:
-    if "=" in name:
+def _refuse_partitioned(directory: str) -> None:
+    if "=" in name_of(directory):
         raise InputError(
             f"{shown(directory)}: holds directories named column=value, which are not read as "
             "columns; give one of them as `input`, or write the column into the files"
@@ -179,7 +176,7 @@ def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str
         if not path.is_dir():
             yield str(path)
             continue
-        _refuse_partitioned(str(path), path.name)
+        _refuse_partitioned(str(path))
         yield from _walk(path, above | {real})
 
 
@@ -206,12 +203,12 @@ def _files_in(directory: FileInfo) -> Iterator[FileInfo]:
         if not item.is_directory:
             yield item
             continue
-        _refuse_partitioned(item.url, item.name)
+        _refuse_partitioned(item.url)
         yield from _files_in(item)
 
 
 def _matches(url: str) -> Iterator[FileInfo]:
-    """What matches a pattern, by the rules of the local glob."""
+    """The files and directories that match a pattern, by the rules of the local glob."""
     if not has_wildcard(url):
         return
     root = file_info(before_wildcard(url))
@@ -221,7 +218,7 @@ def _matches(url: str) -> Iterator[FileInfo]:
 
 
 def _below(directory: FileInfo, names: list[str]) -> Iterator[FileInfo]:
-    """What lies below a directory under ``names``, which may hold wildcards."""
+    """The files and directories below a directory whose names match ``names`` one by one."""
     name, rest = names[0], names[1:]
     if name == "**":
         if rest:

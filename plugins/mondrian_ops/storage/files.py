@@ -1,7 +1,7 @@
-"""Single files and directories on any store: listed, read, written whole, made private, removed.
+"""Files and directories on any store: list, read, write as a whole, make private, remove.
 
-Errors are Python's own: what a remote store reports in its text only is raised as the OSError that
-it is.
+Errors are Python's own: an error that S3 describes by text alone is raised as the OSError with the
+number.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ __all__ = [
     "new_file",
     "open_file",
     "open_stream",
-    "own_error",
     "read_file",
     "remove_file",
     "remove_tree",
     "store_errors",
     "sync",
+    "unreadable",
     "write_file",
     "write_once",
 ]
@@ -78,11 +78,14 @@ _S3_MISSING = (
 
 @contextmanager
 def store_errors(url: str) -> Iterator[None]:
-    """Raise a store's error that has no error number as the OSError that it is."""
+    """Raise an error of S3, which has no number, as the OSError that its text describes.
+
+    An error without a number that passes is one of Arrow about the file's content.
+    """
     try:
         yield
     except OSError as error:
-        raise own_error(error, url) or error from None
+        raise _numbered(error, url) from None
 
 
 @contextmanager
@@ -91,19 +94,20 @@ def input_errors(url: str) -> Iterator[None]:
     try:
         with store_errors(url):
             yield
-    except FileNotFoundError:
-        raise InputError(
-            f"{shown(url)}: the file vanished; run again when nothing writes to `input` any more"
-        ) from None
-    except PermissionError:
-        raise InputError(f"{shown(url)}: permission denied; let this process read it") from None
+    except (FileNotFoundError, PermissionError) as error:
+        raise unreadable(url, error) from None
 
 
-def own_error(error: OSError, url: str) -> OSError | None:
-    """The error if the machine or the store raised it; None if the file's content is at fault.
+def unreadable(url: str, error: OSError) -> InputError:
+    """The InputError for a FileNotFoundError or PermissionError of a source's file."""
+    if isinstance(error, FileNotFoundError):
+        reason = "the file vanished; run again when nothing writes to `input` any more"
+    else:
+        reason = "permission denied; let this process read it"
+    return InputError(f"{shown(url)}: {reason}")
 
-    S3's errors have no number: what they are is in their text.
-    """
+
+def _numbered(error: OSError, url: str) -> OSError:
     if error.errno is not None:
         return error
     text = str(error)
@@ -113,7 +117,7 @@ def own_error(error: OSError, url: str) -> OSError | None:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(url))
     if "AWS Error" in text:
         return OSError(errno.EIO, text, shown(url))
-    return None
+    return error
 
 
 # Looking
@@ -142,10 +146,7 @@ class FileInfo:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether a local path exists, be it as a broken link.
-
-    An error of the machine is raised rather than taken for an answer.
-    """
+    """Whether a local path exists, if only as a broken link; raises an error of the machine."""
     try:
         os.lstat(path)
     except OSError as error:
@@ -158,7 +159,7 @@ def exists(path: str | Path) -> bool:
 
 
 def file_info(url: str) -> FileInfo | None:
-    """What a remote location is; None where nothing is there."""
+    """The file or directory at a remote location; None if there is nothing."""
     import pyarrow.fs as pa_fs
 
     store, path = filesystem(url)
@@ -168,7 +169,7 @@ def file_info(url: str) -> FileInfo | None:
 
 
 def list_directory(url: str) -> list[FileInfo]:
-    """What a remote directory holds, by name; raises FileNotFoundError where there is none."""
+    """The content of a remote directory, sorted by name; raises FileNotFoundError if missing."""
     import pyarrow.fs as pa_fs
 
     store, path = filesystem(url)
@@ -217,15 +218,15 @@ def open_stream(url: str) -> IO[bytes]:
 
 
 def read_file(url: str) -> bytes:
-    """The content of a file; raises FileNotFoundError where there is none."""
+    """The content of a file; raises FileNotFoundError."""
     with store_errors(url), open_stream(url) as file:
         return bytes(file.read())
 
 
 def content_within(path: str, limit: str, name: str, error: type[MondrianOpsError]) -> bytes:
-    """The bytes of a local file, if they are within a ``limit``.
+    """The content of a local file that is no larger than a ``limit``.
 
-    Raises ``error``, which names the file as ``name``, if they are not, and OSError if the file is
+    Raises ``error``, which names the file as ``name``, if it is larger; OSError if it is
     unreadable.
     """
     most = limits.limit(limit)
@@ -243,8 +244,8 @@ def content_within(path: str, limit: str, name: str, error: type[MondrianOpsErro
 def write_file(url: str, content: bytes, grows_in: str | None = None) -> None:
     """Write a file as a whole or not at all, replacing one that exists.
 
-    ``grows_in``: as for :class:`NewFile`. Raises FileNotFoundError where its directory is missing
-    (S3 has no directories).
+    ``grows_in``: as for :class:`NewFile`. Raises FileNotFoundError if its directory is missing (S3
+    has no directories).
     """
     with new_file(url, grows_in=grows_in) as sink:
         sink.write(content)
@@ -254,7 +255,7 @@ def write_once(url: str, content: bytes, mode: int = 0o600) -> None:
     """Write a file whole, unless it exists; ``mode`` is that of a local one.
 
     On a remote store the last of several concurrent writers wins (S3 has no other way), so read the
-    file back. Raises FileNotFoundError where its directory is missing.
+    file back. Raises FileNotFoundError if its directory is missing.
     """
     if not is_local(url):
         write_file(url, content)
@@ -293,10 +294,10 @@ def new_file(
 
 
 class NewFile:
-    """A file while it is written; it appears under its name only with :meth:`commit`.
+    """A file that is being written; it appears under its name only with :meth:`commit`.
 
     A local file grows beside its place, or in the directory ``grows_in`` of the same file system,
-    under a hidden name of its own: a stale attempt may still write while its retry does. A remote
+    under a hidden name of its own: a stale attempt may still write when its retry does. A remote
     file is gathered in a nameless temporary file, which vanishes with this process.
 
     Attributes:
@@ -386,9 +387,9 @@ def sync(path: Path) -> None:
 
 
 def make_private(url: str) -> None:
-    """Make a directory that only this user may look into, and the directories above it.
+    """Make a directory that only this user may read, and the directories above it.
 
-    S3 has no such permission: who may read the bucket may read the directory.
+    S3 has no such permission: whoever may read the bucket may read the directory.
 
     Raises FileExistsError, PermissionError, NotADirectoryError.
     """
@@ -412,7 +413,7 @@ def make_parent(url: str) -> None:
 
 
 def remove_tree(url: str) -> None:
-    """Remove a directory; what is missing, or vanishes meanwhile, is no error.
+    """Remove a directory; it is no error if it is missing or something vanishes meanwhile.
 
     Files that a stale process adds meanwhile, such as an abandoned Spark task, are removed too.
     """

@@ -1,4 +1,4 @@
-"""The ledger of releases: which drops were published, to find people who are in several of them.
+"""The ledger of releases: records published releases, to find people who are in several of them.
 
 ::
 
@@ -36,7 +36,7 @@ from mondrian_ops.storage.files import (
 )
 from mondrian_ops.storage.locations import joined, shown
 
-__all__ = ["Ledger", "Noted", "check_ledger"]
+__all__ = ["Ledger", "LedgerContent", "check_ledger"]
 
 Entry = Mapping[str, Any]
 """A JSON value; ``id`` names its file."""
@@ -49,17 +49,17 @@ _TEXTS = ("id", "run", "token", "work", "output", "time", "dataset", "key")
 _OTHERS = ("by", "sketch")
 
 
-class Noted(NamedTuple):
-    """What a ledger holds: its entries, in no order, and its damaged files."""
+class LedgerContent(NamedTuple):
+    """The entries of a ledger, in no order, and its damaged files."""
 
     entries: list[Entry]
     damaged: list[str]
 
 
 def check_ledger(ledger: str | None, input_url: str, output: str) -> None:
-    """Raise JobError if a ledger is not allowed, or lies where it cannot be.
+    """Raise JobError if the access policy does not allow a ledger, or its place is impossible.
 
-    It can be neither the output, nor in it or around it, nor in the input.
+    It must lie neither in the output, nor around it, nor in the input.
     """
     if ledger is None:
         return
@@ -123,7 +123,7 @@ class Ledger:
         return hashlib.blake2b(b"id", key=key, digest_size=8).hexdigest()
 
     def write(self, entry: Entry) -> None:
-        """Keep an entry before its release is published."""
+        """Write an entry; do so before its release is published."""
         path = self._path(entry)
         content = json.dumps(entry, allow_nan=False).encode()
         try:
@@ -132,10 +132,10 @@ class Ledger:
             make_parent(path)
             write_file(path, content)
 
-    def make_sure(self, entry: Entry) -> None:
-        """Note that the release of an entry was published.
+    def mark_published(self, entry: Entry) -> None:
+        """Record that the release of an entry was published.
 
-        In a second file: a concurrent listing may miss a file that is being replaced.
+        This is a second file, because a concurrent listing may miss a file that is being replaced.
         """
         write_file(self._path(entry, _SURE), b"published\n")
 
@@ -150,15 +150,15 @@ class Ledger:
     def _path(self, entry: Entry, ending: str = _ENTRY) -> str:
         return joined(self.url, _RELEASES, entry["id"] + ending)
 
-    def noted(self) -> Noted:
+    def read(self) -> LedgerContent:
         """All entries, each with whether its release was published (``sure``)."""
         names = self._names()
         with ThreadPoolExecutor(_READERS) as readers:
-            read = list(readers.map(self._read, filter(_is_entry, names)))
-        entries = [entry for noted in read for entry in noted.entries]
-        return Noted(
+            contents = list(readers.map(self._read_file, filter(_is_entry, names)))
+        entries = [entry for content in contents for entry in content.entries]
+        return LedgerContent(
             [{**entry, "sure": entry["id"] + _SURE in names} for entry in entries],
-            sorted(file for noted in read for file in noted.damaged),
+            sorted(file for content in contents for file in content.damaged),
         )
 
     def _names(self) -> set[str]:
@@ -167,19 +167,21 @@ class Ledger:
         except FileNotFoundError:
             return set()
 
-    def _read(self, name: str) -> Noted:
+    def _read_file(self, name: str) -> LedgerContent:
         path = joined(self.url, _RELEASES, name)
         try:
             entry = json_value(read_file(path))
         except FileNotFoundError:  # its release was refused meanwhile
-            return Noted([], [])
+            return LedgerContent([], [])
         except ValueError:
             entry = None
-        return Noted([entry], []) if _is_complete(entry) else Noted([], [shown(path)])
+        if not _is_complete(entry):
+            return LedgerContent([], [shown(path)])
+        return LedgerContent([entry], [])
 
 
 def _is_complete(entry: Any) -> bool:
-    """Whether it has what every entry has."""
+    """Whether a value has all fields of an entry, of the right types."""
     if not isinstance(entry, dict) or not entry.keys() >= {*_TEXTS, *_OTHERS}:
         return False
     try:

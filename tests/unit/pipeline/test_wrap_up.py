@@ -400,16 +400,16 @@ def test_an_attempt_after_publication_tidies_up_and_confirms(tmp_path, monkeypat
     def killed(*_args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.Ledger, "make_sure", killed)
+    monkeypatch.setattr(storage.Ledger, "mark_published", killed)
     with pytest.raises(KeyboardInterrupt):
         wrapping.wrap_up()
     monkeypatch.undo()
-    (entry,) = storage.Ledger(str(ledger)).noted().entries
+    (entry,) = storage.Ledger(str(ledger)).read().entries
     assert not entry["sure"]
     staging = Path(wrapping.work.staging)
     staging.mkdir(exist_ok=True)  # the release that was replaced, and not yet removed
     assert wrapping.wrap_up()["rows"]["published"] == ROWS
-    (entry,) = storage.Ledger(str(ledger)).noted().entries
+    (entry,) = storage.Ledger(str(ledger)).read().entries
     assert entry["sure"]
     assert not staging.exists()
 

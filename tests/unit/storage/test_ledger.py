@@ -68,5 +68,5 @@ def test_remote_places_are_compared_too(monkeypatch, ledger, refused):
 def test_an_entry_nested_without_end_is_damaged(tmp_path):
     (tmp_path / "releases").mkdir()
     (tmp_path / "releases" / "a.json").write_text("[" * 50_000)
-    noted = storage.Ledger(str(tmp_path)).noted()
+    noted = storage.Ledger(str(tmp_path)).read()
     assert noted == ([], [str(tmp_path / "releases" / "a.json")])
