@@ -1,14 +1,15 @@
 """Which locations and connections a job may name.
 
-Inside Airflow a job runs with the rights of a worker, whoever filled in the trigger form. So a job
-may name only what the section ``[mondrian_ops]`` of Airflow's configuration allows; the operators
-put that policy to use by :func:`use_policy`. On a command line a job runs with the rights of its
-user: there is no policy, unless the environment variables that Airflow reads its section from are
-set.
+Inside Airflow a job runs with the rights of a worker, whoever filled in the trigger form. A job may
+therefore name only what the section ``[mondrian_ops]`` of Airflow's configuration allows; the
+operators apply this policy with :func:`use_policy`. On a command line a job runs with the rights of
+its user, so there is no policy unless the environment variables from which Airflow reads the
+section are set.
 
-A location is allowed if it is or lies below an allowed one, after all symbolic links are followed.
-On a remote store the scheme, the connection before the ``@`` and the authority have to be equal, so
-an allowed location allows its connection too. ``..`` is refused everywhere, percent-encoded too.
+A location is allowed if it is an allowed location or lies below one, after all symbolic links are
+followed. On a remote store the scheme, the connection before the ``@`` and the authority must be
+equal, so an allowed location also allows its connection. ``..`` is always refused, even
+percent-encoded.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
 __all__ = [
     "OPTIONS",
     "AccessPolicy",
-    "check_found",
     "check_job",
     "check_location",
     "check_reading",
+    "check_source_file",
     "check_writing",
     "current_policy",
     "may_write",
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_spark_conf")
-"""Of the section; each a list, separated by commas or lines. One that is not set allows nothing."""
+"""The section's options: lists, separated by commas or lines. An unset option allows nothing."""
 
 _VARIABLE = "AIRFLOW__MONDRIAN_OPS__"
 _SEPARATOR = re.compile(r"[/\\]")
@@ -58,7 +59,7 @@ _SEPARATOR = re.compile(r"[/\\]")
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """What jobs may name.
+    """The locations, connections and Spark properties that jobs may name.
 
     Attributes:
         inputs: paths and URLs that may be read, and everything below them.
@@ -74,7 +75,7 @@ class AccessPolicy:
 
     @classmethod
     def of(cls, options: Mapping[str, str | None], home: str) -> AccessPolicy:
-        """The policy in the texts of :data:`OPTIONS`; relative paths start at ``home``."""
+        """The policy that the section's options describe; relative paths start at ``home``."""
         inputs, outputs, *others = (_listed(options.get(name) or "") for name in OPTIONS)
         return cls(_absolute(inputs, home), _absolute(outputs, home), *others)
 
@@ -89,23 +90,25 @@ class AccessPolicy:
 
     def may_read(self, url: str) -> bool:
         """Whether a location may be read."""
-        return not _climbs(url) and _below(url, self.inputs + self.outputs) is not None
+        return not _goes_up(url) and _below(url, self.inputs + self.outputs) is not None
 
     def hides(self, url: str) -> bool:
         """Whether a name between the allowed location and this one below it is hidden."""
         return _is_hidden(_below(url, self.inputs + self.outputs) or ())
 
     def may_write(self, url: str) -> bool:
-        """Whether a location may be written: an allowed one itself not, for working files lie
-        beside it."""
-        return not _climbs(url) and bool(_below(url, self.outputs))
+        """Whether a location may be written.
+
+        An allowed location itself may not: its working files would lie beside it.
+        """
+        return not _goes_up(url) and bool(_below(url, self.outputs))
 
 
 _in_use: AccessPolicy | None = None
 
 
 def use_policy(policy: AccessPolicy | None) -> None:
-    """Let this policy apply in this process; None: that of the environment, if it has one."""
+    """Apply a policy in this process; None: that of the environment, if it has one."""
     global _in_use
     _in_use = policy
 
@@ -118,7 +121,7 @@ def current_policy() -> AccessPolicy | None:
 def check_job(job: Job) -> None:
     """Raise JobError if the job names a location, connection or property that is not allowed.
 
-    Of the locations, only symbolic links are looked at.
+    Symbolic links are followed; no file is opened.
     """
     check_location("input", job.input)
     check_location("output", job.output, writing=True)
@@ -140,8 +143,8 @@ def check_location(
 ) -> None:
     """Raise JobError if ``option`` names a location that is impossible, not allowed, or hidden.
 
-    Working files and archives of reports have hidden names: they are nobody's input or output.
-    A location to read is a pattern, unless it is ``exact``; one to write never is.
+    Working files and archives of reports have hidden names, so that no job reads or writes them.
+    A location to read is a pattern, unless it is ``exact``; a location to write never is.
     """
     if url is None:
         return
@@ -149,12 +152,13 @@ def check_location(
     policy = current_policy()
     if policy is None:
         return
-    if _climbs(url):
+    if _goes_up(url):
         raise JobError(f"{option}: {shown(url)} contains '..'; give the location without it")
     kind = "allowed_outputs" if writing else "allowed_inputs"
     roots = policy.outputs if writing else policy.inputs + policy.outputs
     base = url if writing or exact else before_wildcard(url)
-    # The whole location too: names after a wildcard may be hidden, and a file may be named by one.
+    # Check the whole location too: a name after a wildcard may be hidden, and a file's name may
+    # contain a wildcard character.
     below = None if _below(base, roots) is None else _below(url, roots)
     if below is None:
         raise _refused(f"{option}: {shown(url)}", kind)
@@ -168,16 +172,16 @@ def check_location(
 
 
 def check_reading(url: str) -> None:
-    """Raise JobError if a file or directory that was found may not be read."""
+    """Raise JobError if a file or directory of a source may not be read."""
     policy = current_policy()
     if policy is not None and not policy.may_read(url):
         raise _outside("input", url, "allowed_inputs")
 
 
-def check_found(url: str, root: str) -> None:
-    """Raise JobError if what was found in ``root`` may not be read, or is hidden there.
+def check_source_file(url: str, root: str) -> None:
+    """Raise JobError if a file of the source in ``root`` may not be read, or is hidden there.
 
-    A hidden ``root`` is one of our own, for no job may name it: what it holds may be read.
+    A hidden ``root`` belongs to this package, as no job may name it: its files may be read.
     """
     check_reading(url)
     policy = current_policy()
@@ -223,7 +227,7 @@ def _is_hidden(names: Iterable[str]) -> bool:
     return any(name.startswith(".") and not name.startswith("..") for name in names)
 
 
-def _climbs(url: str) -> bool:
+def _goes_up(url: str) -> bool:
     return any(".." in _SEPARATOR.split(text) for text in (url, unquote(url)))
 
 

@@ -1,9 +1,9 @@
-"""How a remote store is reached: by its URL, an Airflow connection or the environment.
+"""How to reach a remote store: by its URL, an Airflow connection or the environment.
 
 Inside Airflow, the function given to :func:`look_up_with` looks up connections. Outside, the AWS
 environment variables apply to S3, and to HDFS ``MONDRIAN_OPS_WEBHDFS`` (the NameNodes' HTTP
-addresses, separated by commas) and ``HADOOP_USER_NAME``. A Spark executor has neither:
-:func:`use_options` takes there what :func:`options_of` found where the work was handed out.
+addresses, separated by commas) and ``HADOOP_USER_NAME``. A Spark executor has neither: there,
+:func:`use_options` takes the options that :func:`options_of` returned in the driver.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _given: dict[str, Options] = {}
 
 
 def look_up_with(lookup: LookUp | None) -> None:
-    """Let this function look up connections; None: there are none."""
+    """Look up connections with this function; None: there are no connections."""
     global _look_up
     _look_up = lookup
     _cache.clear()
 
 
 def options_of(urls: Iterable[str]) -> dict[str, Any]:
-    """How these locations are reached, as a JSON value for :func:`use_options`.
+    """The options that reach these locations, as a JSON value for :func:`use_options`.
 
-    It may hold secrets, so it must be sent like one.
+    They may contain secrets: send them as such.
     """
     bases = set()
     for url in urls:
@@ -75,7 +75,7 @@ def options_of(urls: Iterable[str]) -> dict[str, Any]:
 
 
 def use_options(options: Mapping[str, Any]) -> None:
-    """Reach locations as :func:`options_of` said in another process."""
+    """Use the options that :func:`options_of` returned in another process."""
     _given.update(options)
 
 
@@ -83,7 +83,7 @@ def connected(base: str) -> pa_fs.FileSystem:
     """The file system of a remote URL's scheme and authority.
 
     Raises:
-        InputError: nothing says how to reach it.
+        InputError: the URL, the connections and the environment do not tell how to reach it.
     """
     scheme = base.partition(":")[0]
     options = json.dumps(_options(base), sort_keys=True)
@@ -91,7 +91,7 @@ def connected(base: str) -> pa_fs.FileSystem:
 
 
 def servers_of(base: str) -> set[str]:
-    """The servers or the bucket; two remote URLs are on one store if they have one in common."""
+    """The servers or the bucket; two remote URLs with one in common are on the same store."""
     scheme, _, authority = _split(base)
     return {f"s3://{authority}"} if scheme == "s3" else {*_options(base)["servers"]}
 

@@ -55,7 +55,7 @@ _KINDS = (
     _Kind(f"{_DATE}({_TIME})?", pa.timestamp("us")),
     _Kind(f"{_DATE}{_TIME}{_ZONE}", pa.timestamp("us", tz="UTC")),
 )
-# Fits, and no other does, where some of the times have a zone and others have none.
+# The only type that fits a column in which some times have a zone and others have none.
 _MIXED_TIMES = _Kind(f"{_DATE}({_TIME}{_ZONE}?)?", pa.timestamp("us"))
 
 
@@ -237,7 +237,7 @@ class _Lines:
 
     def __next__(self) -> str:
         """The next line."""
-        # Counted in characters, of which a line has no more than bytes.
+        # Counts characters; a line has at least as many bytes.
         line = self._file.readline(self._most + len("\r\n"))
         if not line:
             raise StopIteration
@@ -275,7 +275,7 @@ def _delimiter(path: str) -> str:
 def _names(header: str, delimiter: str) -> int:
     try:
         return len(next(csv.reader([header], delimiter=delimiter), []))
-    except csv.Error:  # a value is longer than Python's reader takes: a wrong separator's is all
+    except csv.Error:  # a value is too long for Python's reader: a wrong separator leaves one
         return 0
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import connections
-from mondrian_ops.storage.access_policy import check_found, check_reading
+from mondrian_ops.storage.access_policy import check_reading, check_source_file
 from mondrian_ops.storage.files import (
     FileInfo,
     exists,
@@ -81,7 +81,7 @@ def data_files(url: str) -> list[FileInfo]:
         )
     root = source_root(url)
     for file in files:
-        check_found(file.url, root)
+        check_source_file(file.url, root)
     return sorted(files, key=lambda file: file.url)
 
 

@@ -120,7 +120,7 @@ def _numbered(error: OSError, url: str) -> OSError:
     return error
 
 
-# Looking
+# Listing
 
 
 @dataclass(frozen=True)

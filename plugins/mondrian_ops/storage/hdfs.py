@@ -33,12 +33,12 @@ T = TypeVar("T")
 _Excluding = dict[str, Any]
 
 TIMEOUT = (10.0, 60.0)
-"""Seconds to connect in, and to wait for the next bytes of an answer."""
+"""Seconds to wait for a connection, and for the next bytes of an answer."""
 WRITE_TIMEOUT = (60.0, 300.0)
 """The same for a write: a DataNode is silent while it replaces another in its pipeline."""
 
 _PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""Seconds before each round of attempts; together, what a failover takes."""
+"""Seconds before each round of attempts; together they outlast a failover."""
 _OTHER_NAME_NODE = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
 _UNAVAILABLE = frozenset({502, 503, 504})
 _ERRORS: Mapping[str, int] = {
@@ -151,7 +151,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     def _answer_of(
         self, method: str, url: str, parameters: Mapping[str, Any], data: Any
     ) -> requests.Response | None:
-        """A NameNode's answer; None if another one should be asked, or this one later."""
+        """A NameNode's answer; None if the caller should ask another one, or this one later."""
         try:
             answer: requests.Response = self.session.request(
                 method, url, params=parameters, data=data, allow_redirects=False, timeout=TIMEOUT
@@ -171,7 +171,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     # DataNodes
 
     def _on_data_nodes(self, path: str, attempt: Callable[[_Excluding], T]) -> T:
-        """Attempt something on a file, again on other DataNodes if one fails."""
+        """Attempt an operation on a file; if a DataNode fails, repeat it on others."""
         lost: dict[str, None] = {}
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)
@@ -183,14 +183,14 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
             except (FileNotFoundError, PermissionError):
                 raise
             except OSError as error:
-                if not lost:  # the NameNode's own error, not that of having no further DataNode
+                if not lost:  # the NameNode's own error, not its complaint that no DataNode is left
                     raise
                 failure = error
                 lost.clear()
         raise failure
 
     def _addresses(self, host: str, path: str) -> Iterator[str]:
-        """The addresses by which ``excludedatanodes`` takes a file's DataNode of this name."""
+        """The addresses, for ``excludedatanodes``, of a file's DataNode with this host name."""
         with suppress(OSError):
             yield socket.gethostbyname(host)
         with suppress(OSError, ValueError, KeyError):
@@ -258,7 +258,7 @@ class Hdfs(WebHDFS):  # type: ignore[misc]
     def _put(self, path: str, content: IO[bytes], excluding: _Excluding) -> None:
         size = content.seek(0, os.SEEK_END)
         content.seek(0)
-        # Otherwise a writer that outlives its run would make the run's private directory again.
+        # No parents: a writer that outlives its run must not make its private directory again.
         parameters = {"overwrite": "true", "createparent": "false", **excluding}
         answer = self._call("CREATE", "PUT", path, **parameters)
         location = answer.headers["Location"]

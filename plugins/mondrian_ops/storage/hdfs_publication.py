@@ -1,8 +1,8 @@
 """Publication on HDFS, which renames directories but cannot exchange two.
 
-The old release steps aside by one rename before the new one takes its place by another. A reader
-between the two finds nothing; so does one after a kill between the two, until the next
-:func:`recover` puts the old release back.
+One rename moves the old release aside, another puts the new one in its place. A reader between the
+two finds nothing, and so does a reader after a kill between the two, until the next :func:`recover`
+puts the old release back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["place", "recover", "refuse_unwritable"]
 
 
 def recover(target: str) -> None:
-    """Put back a release that stepped aside for one that never came."""
+    """Put back a release that an unfinished publication moved aside."""
     aside = _aside(target)
     if file_info(aside) is None:
         return

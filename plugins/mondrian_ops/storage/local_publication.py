@@ -3,12 +3,12 @@
 Everything of the new release is flushed to disk before the step that makes it visible: a rename
 onto nothing, or the atomic exchange of two directories (``renameat2`` with ``RENAME_EXCHANGE``).
 Killed before this step, a process leaves the old release in place; killed after it, the new one,
-and the old one's files in the hidden working directory, to be removed. Where the file system cannot
-exchange, the old release steps aside by one rename before the new one takes its place by another;
-after a kill between the two, the next :func:`recover` puts it back.
+and the old one's files in the hidden working directory, to be removed. If the file system cannot
+exchange, one rename moves the old release aside and another puts the new one in its place; after a
+kill between the two, the next :func:`recover` puts the old release back.
 
-Whoever publishes holds a lock (``flock``) on the directory in which the output lies. The end of the
-process, however it comes, releases it.
+A publication holds a lock (``flock``) on the directory that contains the output. The end of the
+process releases it, even a kill.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def publication_lock(target: str) -> Iterator[None]:
     """
     try:
         directory = os.open(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # missing or forbidden: publishing will say so
+    except OSError:  # missing or forbidden: the publication will report it
         yield
         return
     try:
@@ -77,7 +77,7 @@ def _lock(directory: int, target: str) -> None:
 
 
 def recover(target: str) -> None:
-    """Put back a release that stepped aside for one that never came."""
+    """Put back a release that an unfinished publication moved aside."""
     path = Path(target)
     aside = _aside(path)
     if not exists(aside):

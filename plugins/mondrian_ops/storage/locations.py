@@ -84,7 +84,7 @@ def local_path(url: str) -> str:
 
 
 def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
-    """Raise JobError where no file can have this path, whatever store it is on.
+    """Raise JobError if no file can have this path on its store.
 
     ``suffix_bytes`` is what the names of working files add to the last name.
     """
@@ -130,7 +130,7 @@ def shown(url: str) -> str:
 
 
 def joined(url: str, *names: str) -> str:
-    """The location of what has these names below another location."""
+    """The location with these names below another location."""
     if is_local(url):
         return str(Path(local_path(url), *names))
     return "/".join([url.rstrip("/"), *names])

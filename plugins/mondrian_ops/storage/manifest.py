@@ -1,4 +1,4 @@
-"""What a release consists of: its parts, ``_SUCCESS``, which lists them, and their digests.
+"""The content of a release: its parts, ``_SUCCESS``, which lists them, and their digests.
 
 ``_SUCCESS`` marks a complete release. It is a JSON value, ``{"token": …, "files": [{"name": …,
 "rows": …, "bytes": …}, …]}``. Where a release cannot appear in one step (S3), its files are those
@@ -36,7 +36,7 @@ _READERS = 4
 
 
 class Manifest(NamedTuple):
-    """What ``_SUCCESS`` says: the token of the attempt that published, and the files' names."""
+    """``_SUCCESS``: the token of the attempt that published, and the names of the files."""
 
     token: str
     names: frozenset[str]
@@ -66,7 +66,7 @@ def parts_among(names: Iterable[str]) -> list[str]:
 def digest_of_parts(directory: str) -> str:
     """A digest of the names and contents of a release's parts.
 
-    Nothing is decoded, so a change in a column that no check counts shows too. Raises
+    Nothing is decoded, so a change in a column that no check counts changes the digest. Raises
     FileNotFoundError if the directory, or a part listed in it, is missing.
     """
     names = parts_among(names_in(directory))
@@ -90,7 +90,7 @@ class _Sink(Protocol):
 
 
 class DigestingSink:
-    """Passes what is written on to ``sink``, and knows its digest; the owner closes ``sink``."""
+    """Writes to ``sink`` and computes the digest of the content; the owner closes ``sink``."""
 
     closed = False
 

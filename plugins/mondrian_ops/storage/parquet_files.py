@@ -69,10 +69,8 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
 
 
 def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set[str]]:
-    """What the footers say of a source.
-
-    Returns the schema that all files share, for each file the rows of its row groups, and the
-    columns that are a pandas index in any of them.
+    """The schema that all files share, for each file the rows of its row groups, and the columns
+    that are a pandas index in any file; reads the footers only.
 
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
@@ -118,7 +116,7 @@ def batches(
     """The rows of a file, or of some of its row groups, as ``columns`` with ``schema``'s types.
 
     ``keep``: only the rows for which it is true. ``stamp``: of the file's version, for caching.
-    ``dictionaries``: leave text in the file's dictionaries where these are small; not together with
+    ``dictionaries``: leave text as dictionaries if those of the file are small; not together with
     ``keep``.
     """
     target = pa.schema([schema.field(name) for name in columns])
@@ -200,7 +198,7 @@ def _filtered_rows(
 
 
 def rows_in_reach(files: Sequence[str], keep: pc.Expression) -> int:
-    """Rows of the row groups of which ``keep`` may take some, by their statistics."""
+    """The rows of all row groups that ``keep`` cannot exclude by their statistics."""
     import pyarrow.dataset as ds
 
     rows = 0

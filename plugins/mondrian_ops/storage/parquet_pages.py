@@ -1,10 +1,10 @@
-"""How large a Parquet file is unpacked, found out before it is unpacked.
+"""The memory that rows of a Parquet file take, computed before a page is decompressed.
 
-A page of a few kilobytes may unpack to a gigabyte, and any number of rows may repeat a value of a
-dictionary. A decoder allocates for a page what the page's own header says, so the headers of local
-files are read. The footer gives the sum of each column chunk's pages, and may lie: it is trusted
-where the chunk's codec rules out larger pages, and on a remote store, where each header would cost
-a request.
+A page of a few kilobytes may decompress to a gigabyte, and any number of rows may repeat a value of
+a dictionary. A decoder allocates the size in a page's header, so this module reads the headers of
+local files. The footer gives the sum of each column chunk's pages, and may lie: it is trusted if
+the chunk's codec rules out larger pages, and on a remote store, where each header would cost a
+request.
 
 The format is that of parquet.thrift in apache/parquet-format, in Thrift's compact protocol.
 """
@@ -29,7 +29,7 @@ __all__ = ["BATCH_BYTES", "DamagedPageError", "rows_at_once"]
 BATCH_BYTES = 128 << 20
 """The most that the rows of one batch take, unless a single row takes more."""
 
-# The most bytes that a codec makes of one; for the other codecs no bound is known.
+# The most bytes to which a codec decompresses one; other codecs have no known bound.
 _MAX_RATIO = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 255, "GZIP": 1032}
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
 _DELTA_BYTE_ARRAY = 7  # an encoding in which a value omits the prefix it shares with the one before
@@ -59,7 +59,7 @@ class _Page(NamedTuple):
 
 @dataclass(frozen=True)
 class _Chunk:
-    """What a column chunk may take in memory.
+    """The memory that a column chunk may take.
 
     Attributes:
         column: the Arrow column that it belongs to.
@@ -78,7 +78,7 @@ class _Chunk:
     values: int
 
     def bytes_of_row(self, longest: Mapping[str, int]) -> int:
-        """The most bytes of a row, given the longest dictionary values known by column."""
+        """The most bytes of a row, given the longest dictionary value of some columns."""
         return self.times * self.bytes_of_value(longest)
 
     def bytes_of_value(self, longest: Mapping[str, int]) -> int:
@@ -210,7 +210,7 @@ def _rows(path: str, stream: pa.NativeFile, group: int, chunks: list[_Chunk], wa
 
 
 def _longest(stream: pa.NativeFile, group: int, chunks: list[_Chunk]) -> dict[str, int]:
-    """By column, the bytes of the longest dictionary value, as far as a few rows tell."""
+    """By column, the bytes of the longest dictionary value, if reading a few rows shows it."""
     affordable = BATCH_BYTES // max(1, sum(chunk.times * chunk.row for chunk in chunks))
     names = {chunk.column: None for chunk in chunks}
     paths = [chunk.path for chunk in chunks]

@@ -2,8 +2,8 @@
 
 How a release replaces the one before depends on what the store can do in one step: see
 :mod:`local_publication`, :mod:`hdfs_publication` and :mod:`s3_publication`. In all of them the old
-release stands until the new one does, and a process killed at any moment leaves what the next
-:func:`check_output` or :func:`publish` puts in order.
+release stays until the new one is complete, and the next :func:`check_output` or :func:`publish`
+repairs what a killed process left behind.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ __all__ = [
 ]
 
 _REPORT = "_report.json"
-_REPORT_KEYS = frozenset({"job", "equivalence_classes"})  # what tells our reports from others'
+_REPORT_KEYS = frozenset(
+    {"job", "equivalence_classes"}
+)  # keys by which a report of this package is recognized
 _BATCH_ROWS = 1 << 17  # small enough that the next batch reuses its memory, still in the caches
 
 
@@ -132,12 +134,12 @@ def _compact_chunk(chunk: Any) -> Any:
 
 
 def check_output(input_url: str, output: str) -> None:
-    """Refuse an output that could not be published, or whose publication would do harm.
+    """Refuse an output that cannot be published, or whose publication would do harm.
 
     Raises:
         StorageError: the output would be read as part of the input, the input lies in it, it holds
-            something else than a release, or its directory is not writable.
-        JobError: the access policy lets nobody write there, or no file can have one of the paths.
+            something that is not a release, or its directory is not writable.
+        JobError: the access policy does not let jobs write there, or no file can have a path.
     """
     check_path("input", input_url)
     check_path("output", output)

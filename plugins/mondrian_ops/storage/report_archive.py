@@ -9,8 +9,8 @@
 
 Every change of state is a new file of the index; no file is written twice, or by two writers. When
 many have gathered, the process that keeps an entry rewrites them as one segment, and only then
-removes them. So an entry may be there twice, but is never lost, whichever process is killed or
-compacts at the same time. Of the entries with one id the latest counts.
+removes them. So an entry may occur twice, but is never lost, even if a process is killed or two
+compact the index at once. Of several entries with the same id the latest counts.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class ReportArchive:
     def id_of(self, *names: str | int) -> str:
         """The id that this archive gives to these names, always the same.
 
-        Nobody can compute it, or find an id's names, without the archive's key, which is made when
-        it is first read (:func:`~mondrian_ops.storage.files.write_once`).
+        Only the archive's key, which is made when it is first read, allows computing an id, or
+        finding its names.
 
-        Raises StorageError if the file of the key is none; OSError if the key can neither be read
-        nor made.
+        Raises StorageError if the file of the key is invalid; OSError if the key can neither be
+        read nor made.
         """
         named = json.dumps(names).encode()
         return hashlib.blake2b(named, key=self._key(), digest_size=_ID_BYTES).hexdigest()
@@ -141,7 +141,7 @@ class ReportArchive:
         return path
 
     def _all_entries(self) -> list[Entry]:
-        """Every entry of the index, some of them twice.
+        """Every entry of the index, perhaps several times.
 
         A listing may miss both a file and the segment that replaces it meanwhile; so the index is
         listed until it stays the same.
@@ -166,7 +166,7 @@ class ReportArchive:
         return sorted(filter(_INDEX_NAME.fullmatch, names), key=_count)
 
     def _entries_of(self, names: Iterable[str]) -> dict[str, list[Entry]]:
-        """What files of the index hold: a damaged one nothing; files that vanished are left out."""
+        """The entries by file of the index: none of a damaged one; a vanished file is left out."""
         known = {name: self._read[name] for name in names if name in self._read}
         missing = [name for name in names if name not in known]
         with ThreadPoolExecutor(_READERS) as readers:
@@ -239,7 +239,7 @@ def _is_entry(value: object) -> bool:
 
 
 def _key_mode(path: str) -> int:
-    """The mode of a local key: readable by whoever may write entries beside it, and nobody else."""
+    """The mode of a local key: only users who may write entries beside it may read it."""
     if not is_local(path):
         return 0o600
     directory = Path(local_path(path)).parent.stat().st_mode
@@ -251,7 +251,7 @@ def _write(url: str, content: bytes) -> None:
 
 
 def _in_directory(url: str, write: Callable[[], None]) -> None:
-    """Write something at a location; if its directory is missing, make that first."""
+    """Call ``write``; if the directory of the location is missing, make it first."""
     try:
         write()
     except FileNotFoundError:

@@ -100,16 +100,16 @@ class Source:
             columns: names to read, in this order; all of them when None.
             filter: rows to keep; Parquet row groups that cannot hold any are not read.
             batch_rows: the most rows of a batch.
-            exact: a further filter, on `columns` as they were read, for what statistics, which
-                ignore NaN, cannot decide.
+            exact: a further filter, applied to the columns that were read, for conditions on NaN,
+                which the statistics of row groups ignore.
             split: read only this part of the source.
-            dictionaries: text may come as dictionaries where it is stored so, in some files and
-                not in others: several times as fast for a caller that looks at each value once.
+            dictionaries: text may come as dictionaries from files that store it so: several times
+                as fast for a caller that looks at each value once.
 
         Raises:
             InputError: a column is unknown, a file is damaged, the source changed meanwhile, or
                 a value is beyond one of the limits ``parquet_page``, ``text`` and ``inflation``.
-            JobError: a file lies where the access policy lets nobody read.
+            JobError: the access policy does not let jobs read a file.
         """
         schema = self.schema if columns is None else self._select(columns)
         read: Callable[..., Iterator[pa.RecordBatch]] = csv_files.batches
@@ -131,7 +131,7 @@ class Source:
                         batch = batch.filter(exact)
                     if batch.num_rows:
                         yield batch
-        except JobError:  # forbidden, whether it changed or not
+        except JobError:  # forbidden, even if the source changed too
             raise
         except Exception:
             self.refuse_change(split)  # a change explains the error
@@ -163,7 +163,7 @@ class Source:
     def refuse_change(self, split: Split | None = None) -> None:
         """Raise InputError, which names it, if a file was added, removed or changed.
 
-        One task after the other reads the source, long after it was opened.
+        Several tasks read the source one after the other, long after it was opened.
         """
         changed = self._changed(split)
         if changed is not None:
@@ -249,7 +249,7 @@ def open_source(url: str, named: Sequence[str] = ()) -> Source:
         InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
             file is named), or a CSV file has a ragged row or is not UTF-8 (file and line are
             named).
-        JobError: no file can have the path, or the access policy lets nobody read there.
+        JobError: no file can have the path, or the access policy does not let jobs read there.
     """
     entries = data_files(url)
     files = [file.url for file in entries]

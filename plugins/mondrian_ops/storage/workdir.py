@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["FRAGMENTS", "FREQUENCIES", "WorkDir", "is_work_path", "may_publish", "work_path"]
 
 FREQUENCIES = "frequencies.arrow"
-"""The combinations of codes that rows have, and their counts, for the tasks that recode."""
+"""The combinations of codes in the rows, with counts, for the tasks that recode."""
 FRAGMENTS = "fragments"
 """The directory of the scattered rows (:mod:`fragment_files`)."""
 
@@ -66,7 +66,7 @@ def work_path(output: str, run_id: str) -> str:
 
 
 def is_work_path(path: str, run_id: str) -> bool:
-    """Whether :func:`work_path` may have returned it, for some output of the run."""
+    """Whether :func:`work_path` may have returned ``path`` for some output of the run."""
     name = name_of(path)
     return name.startswith(".") and name.endswith(_suffix(run_id))
 
@@ -96,11 +96,11 @@ def _suffix(run_id: str) -> str:
 class WorkDir:
     """The working directory of one run, which its tasks share.
 
-    Raises JobError if the access policy lets nobody write at ``path``. Every method that reads or
-    writes a file raises :class:`StorageError` if the directory has vanished.
+    Raises JobError if the access policy does not let jobs write at ``path``. Every method that
+    reads or writes a file raises :class:`StorageError` if the directory has vanished.
 
-    With a known ``attempt`` at the run it writes only into that attempt's files: a stale task that
-    goes on would mix its files with its successor's.
+    With an ``attempt`` at the run it writes only while the directory belongs to that attempt, so
+    that a stale task does not mix its files with those of its successor.
     """
 
     def __init__(self, path: str, attempt: str | None = None) -> None:
@@ -151,7 +151,7 @@ class WorkDir:
     def remove_fragments(self) -> None:
         """Remove the scattered rows and the counts, which nobody needs after the check.
 
-        Whose rows they are (:meth:`write_persons`) stays: the check may be repeated.
+        The files of :meth:`write_persons` stay, because the check may be repeated.
         """
         remove_tree(self.path(FRAGMENTS))
         remove_file(self.path(FREQUENCIES))
@@ -194,7 +194,7 @@ class WorkDir:
         return token
 
     def check_attempt(self) -> None:
-        """Raise StorageError if the directory belongs to another attempt than the known one."""
+        """Raise StorageError if the directory belongs to another attempt than this one."""
         if self._attempt is not None:
             self.token  # noqa: B018 - raises
 
@@ -217,17 +217,17 @@ class WorkDir:
         return joined(self.staging, f"part-{name}.parquet")
 
     def write_persons(self, digest: str, persons: pa.ChunkedArray) -> None:
-        """Keep, for the check and unpublished, whose row each row of a part is.
+        """Write the person of each row of a part, for the check; the file is not published.
 
-        ``digest`` is the part's: each try at a fragment writes its rows in another order, so a
-        stale try must not put its persons beside another's rows.
+        ``digest`` is that of the part. Each try at a fragment writes its rows in another order, so
+        the persons of a stale try must not be read with the rows of another.
         """
         import pyarrow as pa
 
         self.write_arrow(f"{_PERSONS}{digest}.arrow", pa.table({"person": persons}))
 
     def read_persons(self, digest: str) -> pa.ChunkedArray:
-        """What :meth:`write_persons` wrote."""
+        """The persons that :meth:`write_persons` wrote."""
         return self.read_arrow(f"{_PERSONS}{digest}.arrow")["person"]
 
     def write_json(self, name: str, value: object) -> None:
@@ -246,7 +246,7 @@ class WorkDir:
             write_file(self.path(name), content)
 
     def read_bytes(self, name: str) -> bytes:
-        """What :meth:`write_bytes` wrote."""
+        """The content that :meth:`write_bytes` wrote."""
         with self.vanished_as_error():
             return read_file(self.path(name))
 

@@ -14,7 +14,7 @@ from mondrian_ops import landing, pipeline, storage
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.storage import load_job, read_job
-from mondrian_ops.storage.access_policy import AccessPolicy, check_found, check_reading
+from mondrian_ops.storage.access_policy import AccessPolicy, check_reading, check_source_file
 from mondrian_ops.storage.discovery import data_files
 
 INPUTS = "in, hdfs://namenode/data, s3://a_conn@bucket/raw"
@@ -244,9 +244,9 @@ def test_nothing_hidden_is_found_on_a_remote_store(home):
     root = "hdfs://namenode/releases"
     for hidden in (f"{root}/.w/release", f"{root}/a/.w/part.csv"):
         with pytest.raises(JobError, match=r"^input: .* hidden, because"):
-            check_found(f"{hidden}/part.csv", root)
-        check_found(f"{hidden}/part.csv", hidden)
-    check_found(f"{root}/a/part.csv", root)
+            check_source_file(f"{hidden}/part.csv", root)
+        check_source_file(f"{hidden}/part.csv", hidden)
+    check_source_file(f"{root}/a/part.csv", root)
 
 
 def test_our_own_working_files_are_read(home, staged):
