@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mondrian_ops.storage.files import NewFile, names_in
@@ -68,13 +67,8 @@ class FragmentWriter:
     def __enter__(self) -> FragmentWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
             self.close()
         else:
             self.abandon()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,7 @@ __all__ = ["Source", "Split", "open_source"]
 
 BATCH_ROWS = 131_072
 _SHORT_BYTES = 64  # a value this short may be repeated without being counted
-_TEXTS = (
-    pa.types.is_string,
-    pa.types.is_binary,
-    pa.types.is_large_string,
-    pa.types.is_large_binary,
-)
+_TEXTS = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 
 @dataclass(frozen=True)
@@ -174,50 +170,35 @@ class Source:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value from which another process opens the source without inspecting its files."""
-        return {
-            "url": self.url,
-            "files": self.files,
-            "format": self.format,
-            "schema": self.schema.serialize().to_pybytes().hex(),
-            "bytes": self.bytes,
-            "groups": self._groups,
-            "stamps": self._stamps,
-            "index": list(self.index),
-        }
+        value = {each.name: getattr(self, each.name) for each in fields(self)}
+        return value | {"schema": self.schema.serialize().to_pybytes().hex()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Source:
         """The source of :meth:`to_json`; a change since then is noticed when it is read."""
-        return cls(
-            value["url"],
-            list(value["files"]),
-            value["format"],
-            pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(value["schema"]))),
-            value["bytes"],
-            [tuple(groups) for groups in value["groups"]],
-            list(value["stamps"]),
-            tuple(value["index"]),
-        )
+        decoded = {
+            "schema": pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(value["schema"]))),
+            "_groups": [tuple(groups) for groups in value["_groups"]],
+            "index": tuple(value["index"]),
+        }
+        return cls(**{**value, **decoded})
 
     def _changed(self, split: Split | None) -> str | None:
         """The first file that changed since the source was opened."""
         if split is not None:
-            return self._changed_file(self.files[split.file], self._stamps[split.file])
+            url = self.files[split.file]
+            with suppress(FileNotFoundError):
+                if data_file(url).stamp == self._stamps[split.file]:
+                    return None
+            return url
         try:
             current = {file.url: file.stamp for file in data_files(self.url)}
         except InputError:
             return self.url
-        known = dict(zip(self.files, self._stamps, strict=True))
+        before = dict(zip(self.files, self._stamps, strict=True))
         return next(
-            (url for url in sorted(known | current) if known.get(url) != current.get(url)), None
+            (url for url in sorted(before | current) if before.get(url) != current.get(url)), None
         )
-
-    @staticmethod
-    def _changed_file(url: str, stamp: str) -> str | None:
-        try:
-            return None if data_file(url).stamp == stamp else url
-        except FileNotFoundError:
-            return url
 
     def _inflated(self) -> str:
         return limits.exceeded(
@@ -279,7 +260,7 @@ def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:
         taken += column.nbytes
         is_encoded = isinstance(column, pa.DictionaryArray)
         values = column.dictionary if is_encoded else column
-        if not _is_text(values.type) or (values.nbytes <= most and not is_encoded):
+        if values.type not in _TEXTS or (values.nbytes <= most and not is_encoded):
             continue
         lengths = pc.binary_length(values)
         longest = pc.max(lengths).as_py() or 0
@@ -287,10 +268,6 @@ def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:
         if is_encoded and longest > _SHORT_BYTES:
             taken += pc.sum(lengths.take(column.indices)).as_py() or 0
     return taken
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(is_one(kind) for is_one in _TEXTS)
 
 
 def _runs(sizes: Sequence[int], wanted: int) -> Iterator[tuple[int, int]]:

@@ -108,7 +108,9 @@ def test_a_missing_connection_is_named(url):
 def test_without_any_connection_hdfs_says_what_may_be_done(monkeypatch):
     monkeypatch.delenv(storage_connections.WEBHDFS_VARIABLE, raising=False)
     use_connections()
-    with pytest.raises(InputError, match=r"make the connection webhdfs_default, set MONDRIAN_OPS"):
+    with pytest.raises(
+        InputError, match=r"create the connection webhdfs_default, set MONDRIAN_OPS"
+    ):
         storage.open_source("hdfs://nn/x")
 
 

@@ -87,65 +87,45 @@ def test_the_default_place_is_include_hierarchies(monkeypatch):
         find_hierarchy("absent.csv", None)
 
 
-def test_a_file_at_the_limit_is_read_and_a_byte_more_is_not(tmp_path):
-    (tmp_path / "c.csv").write_text("Italy;*\nFrance;*\n")
-    size = (tmp_path / "c.csv").stat().st_size
-    with limits.changed(hierarchy_file=size):
-        assert len(read_hierarchy(str(tmp_path / "c.csv")).leaves) == 2
-    with (
-        limits.changed(hierarchy_file=size - 1),
-        pytest.raises(
-            HierarchyError, match=r"^c\.csv: has 17 bytes; the limit 'hierarchy_file' is"
-        ),
-    ):
-        read_hierarchy(str(tmp_path / "c.csv"))
-
-
-@pytest.mark.parametrize("name", ["c.csv", "c.json"])
-def test_leaves_have_a_limit(tmp_path, name):
-    tree = {"*": [str(at) for at in range(5)]}
-    text = json.dumps(tree) if name == "c.json" else "".join(f"{at};*\n" for at in range(5))
-    (tmp_path / name).write_text(text)
-    with limits.changed(hierarchy_rows=5):
-        assert len(read_hierarchy(str(tmp_path / name)).leaves) == 5
-    with (
-        limits.changed(hierarchy_rows=4),
-        pytest.raises(HierarchyError, match="has more leaves; the limit 'hierarchy_rows' is 4: "),
-    ):
-        read_hierarchy(str(tmp_path / name))
+FIVE = [str(at) for at in range(5)]
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("limit", "most", "name", "text", "message"),
     [
-        ("c.csv", "a;b;c;d\ne;d\n"),
-        ("c.json", json.dumps({"d": {"c": {"b": ["a"]}, "e": None}})),
+        ("hierarchy_file", 17, "c.csv", "Italy;*\nFrance;*\n", r"^c\.csv: has 17 bytes; the limit"),
+        ("hierarchy_rows", 5, "c.csv", ";*\n".join([*FIVE, ""]), "has more leaves; the limit"),
+        ("hierarchy_rows", 5, "c.json", json.dumps({"*": FIVE}), "has more leaves; the limit"),
+        ("hierarchy_levels", 4, "c.csv", "a;b;c;d\ne;d\n", "levels; the limit"),
         (
+            "hierarchy_levels",
+            4,
+            "c.json",
+            json.dumps({"d": {"c": {"b": ["a"]}, "e": None}}),
+            "levels; the limit",
+        ),
+        (
+            "hierarchy_levels",
+            4,
             "c.json",
             json.dumps({"name": "d", "children": [{"name": "c", "children": [{"b": "a"}]}]}),
+            "levels; the limit",
         ),
+        ("hierarchy_cells", 6, "c.csv", "a;b;c\nd;c\n", "3 levels over 2 values; the limit"),
     ],
 )
-def test_levels_have_a_limit(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
-    with limits.changed(hierarchy_levels=4):
-        assert read_hierarchy(str(tmp_path / name)).depth == 4
+def test_a_file_at_a_limit_is_read_and_one_beyond_is_not(
+    tmp_path, limit, most, name, text, message
+):
+    path = tmp_path / name
+    path.write_text(text)
+    with limits.changed(**{limit: most}):
+        read_hierarchy(str(path))
     with (
-        limits.changed(hierarchy_levels=3),
-        pytest.raises(HierarchyError, match="levels; the limit 'hierarchy_levels' is 3: "),
+        limits.changed(**{limit: most - 1}),
+        pytest.raises(HierarchyError, match=f"{message} '{limit}' is {most - 1}"),
     ):
-        read_hierarchy(str(tmp_path / name))
-
-
-def test_levels_times_leaves_have_a_limit(tmp_path):
-    (tmp_path / "c.csv").write_text("a;b;c\nd;c\n")
-    with limits.changed(hierarchy_cells=6):
-        assert read_hierarchy(str(tmp_path / "c.csv")).depth == 3
-    with (
-        limits.changed(hierarchy_cells=5),
-        pytest.raises(HierarchyError, match="3 levels over 2 values; the limit 'hierarchy_cells'"),
-    ):
-        read_hierarchy(str(tmp_path / "c.csv"))
+        read_hierarchy(str(path))
 
 
 def test_a_line_that_is_no_csv_is_named(tmp_path):
