@@ -1,1 +1,1 @@
-"""How the tasks reach what lies outside Airflow, as its connections describe it."""
+"""Airflow's connections and settings, as the tasks use them."""

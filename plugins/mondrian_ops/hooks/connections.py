@@ -21,7 +21,7 @@ _PORT = {"http": 9870, "https": 9871}
 
 
 def use_connections() -> None:
-    """Let storage look up in Airflow's connections how a URL is reached."""
+    """Let storage look up Airflow's connections."""
     storage.look_up_with(connection_options)
 
 
@@ -69,7 +69,7 @@ def _hdfs_options(connection: Connection) -> dict[str, Any]:
 
 
 def _in_kerberos_mode() -> bool:
-    """As the provider's hook decides it for all of Airflow; its import needs the client, too."""
+    """Whether Airflow uses Kerberos, as the provider's hook decides on import."""
     try:
         from airflow.providers.apache.hdfs.hooks import webhdfs
     except ImportError as error:

@@ -24,9 +24,9 @@ schemes = ["hdfs", "webhdfs"]
 
 
 def get_fs(conn_id: str | None, storage_options: Mapping[str, Any] | None = None) -> Hdfs:
-    """The HDFS of a connection; of ``webhdfs_default``, or the environment, without one.
+    """The HDFS of a connection; without one, that of ``webhdfs_default`` or of the environment.
 
-    Raises InputError if there is no such connection, or nothing says where HDFS is.
+    Raises InputError if there is no such connection, or the address of HDFS is unknown.
     """
     from mondrian_ops import storage
     from mondrian_ops.hooks.connections import use_connections
@@ -40,7 +40,7 @@ def get_fs(conn_id: str | None, storage_options: Mapping[str, Any] | None = None
 def attach_hdfs(conn_id: str = "webhdfs_default") -> ObjectStore:
     """Let ``ObjectStoragePath`` reach HDFS through a connection, in this process.
 
-    The path must name the connection: without one, it asks fsspec for a filesystem, not Airflow. ::
+    The path must name the connection, or it asks fsspec, not Airflow, for a filesystem. ::
 
         attach_hdfs("webhdfs_default")
         path = ObjectStoragePath("hdfs://webhdfs_default@namenode/data/people.parquet")

@@ -1,8 +1,8 @@
-"""How a task reaches Spark: through the Airflow connection that the job names.
+"""Spark through the Airflow connection that the job names.
 
-The connection's type decides. ``spark_connect`` is a Spark Connect server, on which a task has a
-session of its own. ``spark`` is a cluster for spark-submit, where a task's work is an application
-of its own (:mod:`mondrian_ops.hooks.spark_submit`).
+The type of the connection decides. ``spark_connect`` is a Spark Connect server, on which each task
+has a session. ``spark`` is a cluster for spark-submit, to which each task submits an application
+(:mod:`mondrian_ops.hooks.spark_submit`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPENING_RETRIES = 4  # about five seconds
 def spark_connection(job: Job) -> Connection:
     """The connection that the job names.
 
-    Raises JobError where there is none, or one of another type.
+    Raises JobError if there is none, or it is of another type.
     """
     name = job.spark.connection
     try:
@@ -59,7 +59,7 @@ def spark_connection(job: Job) -> Connection:
 def connect_session(job: Job) -> Iterator[SparkSession]:
     """A session on the job's Spark Connect server, stopped in the end.
 
-    Raises ConnectionError, which a retry may cure, where the server does not answer, or refuses.
+    Raises ConnectionError, which a retry may cure, if the server does not answer or refuses.
     """
     from mondrian_ops.engines.spark import session_of
 
@@ -72,24 +72,24 @@ def connect_session(job: Job) -> Iterator[SparkSession]:
 
 
 def _reach(session: Any, job: Job) -> None:
-    """Ask the server something; ConnectionError where it does not answer, or refuses."""
+    """Ask the server for its version; ConnectionError if it does not answer or refuses."""
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    patience = session.client.get_retry_policies()
+    policies = session.client.get_retry_policies()
     session.client.set_retry_policies([DefaultPolicy(max_retries=_OPENING_RETRIES)])
     try:
-        session.version  # noqa: B018 - it is the server that knows
+        session.version  # noqa: B018 - asks the server
     except (PySparkException, OSError) as error:
         raise ConnectionError(
             f"spark.connection: the Spark Connect server of {job.spark.connection!r} cannot be "
             f"reached, or refuses: {_reason(error)}"
         ) from None
-    session.client.set_retry_policies(patience)
+    session.client.set_retry_policies(policies)
 
 
 def submission(job: Job, operator: BaseOperator, context: Context) -> SparkSubmission:
-    """What submits applications for a task."""
+    """The submission of applications for a task."""
     with _provider():
         from mondrian_ops.hooks.spark_submit import SparkSubmission
     return SparkSubmission(job, operator, context)
@@ -103,7 +103,7 @@ def _url(job: Job) -> str:
 
 @contextmanager
 def _provider() -> Iterator[None]:
-    """Say what to install where the import of Airflow's Spark provider fails."""
+    """Raise JobError with what to install if Airflow's Spark provider is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -116,6 +116,6 @@ def _provider() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What gRPC gives as the reason, or the first line of another error."""
+    """The reason that gRPC gives, or the first line of another error."""
     details = re.search(r'details = "(.*)"', str(error))
     return details[1] if details else str(error).strip().partition("\n")[0]

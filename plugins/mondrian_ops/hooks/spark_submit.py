@@ -1,9 +1,8 @@
-"""Applications for spark-submit, by the Spark provider.
+"""Applications for spark-submit, submitted by Airflow's Spark provider.
 
-The provider knows how to submit, to follow and to kill an application on each kind of cluster, and
-how a retry finds the driver again that an attempt before it has started (cluster mode: by the
-master of a standalone cluster, YARN's resource manager or Kubernetes). What it runs is
-:mod:`mondrian_ops.spark_app`.
+The provider submits, follows and kills applications on each kind of cluster. In cluster mode it
+lets a retry find the driver that an earlier try started: it asks the master of a standalone
+cluster, YARN's resource manager or Kubernetes. The application is :mod:`mondrian_ops.spark_app`.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkSubmission"]
 
-# The master of a standalone cluster starts no Python program in cluster mode, but any class: this
-# one runs a Python program, and here that is the very zip that the driver's machine has fetched.
+# In cluster mode the master of a standalone cluster starts Java classes, not Python programs. This
+# class runs a Python program: the zip of this package, which the driver's machine has fetched.
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
 _FETCHED = "{{USER_JAR}}"
-# Spark gives these to every JVM of its own but to a driver that a standalone cluster starts.
+# Spark gives these to all its JVMs but the driver that a standalone cluster starts.
 _OPENED = (
     *("java.io", "java.lang", "java.lang.invoke", "java.lang.reflect", "java.net", "java.nio"),
     *("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref"),
@@ -59,7 +58,7 @@ class SparkSubmission:
         self._submitting: _Submitting | None = None
 
     def run(self, step: str, request: Callable[[], Request], is_done: Callable[[], bool]) -> None:
-        """Wait for an application that an earlier try has submitted; without one, submit it."""
+        """Wait for the application that an earlier try submitted; without one, submit it."""
         self._submitting = _Submitting(
             task_id=self._operator.task_id,
             conn_id=self._job.spark.connection,
@@ -72,11 +71,11 @@ class SparkSubmission:
             self._submitting.run(self._context)
         except FileNotFoundError as error:
             raise JobError(
-                f"spark.connection: spark-submit needs {error.filename!r}, which this worker has "
-                "not on its PATH; install it there (PySpark brings spark-submit)"
+                f"spark.connection: spark-submit needs {error.filename!r}, which is not on the "
+                "PATH of this worker; install it there (PySpark brings spark-submit)"
             ) from None
         if is_done() and (states := self._context.get("task_state_store")) is not None:
-            states.clear()  # cleared by hand, the task shall do it all again
+            states.clear()  # if a person clears the task, it must start over
 
     def kill(self) -> None:
         """Kill the driver."""
@@ -96,13 +95,13 @@ class _Submitting(SparkSubmitOperator):
         self._is_done = is_done
 
     def run(self, context: Context) -> None:
-        """Execute it as the task runner would, within the task of another operator."""
+        """Execute this operator within the task of another one, as the task runner would."""
         running = contextvars.copy_context()
         running.run(ExecutorSafeguard.tracker.set, self)
         running.run(self.execute, context)
 
     def is_job_succeeded(self, status: str) -> bool:
-        """Whether there is no need to do it again: working files may be gone meanwhile."""
+        """Whether no retry is needed; the working files may have vanished meanwhile."""
         return super().is_job_succeeded(status) and self._is_done()
 
     def _get_hook(self) -> SparkSubmitHook:
@@ -130,33 +129,33 @@ class _Hook(SparkSubmitHook):
         self._track_driver_via_k8s_api = in_cluster and self._is_kubernetes
 
     def submit(self, application: str = "", **options: Any) -> str | None:
-        """Submit it; the request is never seen on a command line."""
+        """Submit the application; its request never appears on a command line."""
         request = self._request()
         shared = self._should_track_driver_status
         application = self._shared_package(request) if shared else str(_PROGRAM)
-        # The whole environment goes to the cluster, whose business is not what Airflow knows.
-        # A session with a Connect server has left SPARK_CONNECT_MODE_ENABLED: for itself alone.
+        # Spark sends the whole environment to the cluster: withhold Airflow's, which has secrets.
+        # A session with a Connect server leaves SPARK_CONNECT_MODE_ENABLED, which is for it alone.
         withheld = ("AIRFLOW", "_AIRFLOW", "SPARK_REMOTE", "SPARK_CONNECT_MODE")
-        known = {k: v for k, v in os.environ.items() if not k.startswith(withheld)}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(withheld)}
         if not self._takes_files:
-            known[spark_app.REQUEST_VARIABLE] = request.to_json()
-            return super().submit(application, env=known, **options)
+            environment[spark_app.REQUEST_VARIABLE] = request.to_json()
+            return super().submit(application, env=environment, **options)
         with TemporaryDirectory() as folder:
             self._files = str(Path(folder, spark_app.REQUEST_FILE))
             Path(self._files).write_text(request.to_json(), encoding="utf-8")
-            return super().submit(application, env=known, **options)
+            return super().submit(application, env=environment, **options)
 
     def _shared_package(self, request: Request) -> str:
-        """The URL of the package among the working files, where a worker of the cluster sees it."""
+        """The URL of the package among the working files, where the cluster can read it."""
         package = Path(shipping.packed())
-        name = f"{package.stem}.jar"  # Spark takes no other
+        name = f"{package.stem}.jar"  # the only ending that Spark accepts
         work = storage.WorkDir(request.location.work, request.location.attempt)
         work.write_bytes(name, package.read_bytes())
         return _spark_url(work.path(name))
 
 
 def _spark_url(location: str) -> str:
-    """A location as Spark's own clients of file systems name it."""
+    """A location as Spark's file system clients name it."""
     scheme, separator, rest = location.partition("://")
     if not separator:
         return Path(location).absolute().as_uri()
