@@ -122,8 +122,8 @@ def _hidden(name: str) -> bool:
 def _refuse_partitioned(directory: str) -> None:
     if "=" in name_of(directory):
         raise InputError(
-            f"{shown(directory)}: holds directories named column=value, which are not read as "
-            "columns; give one of them as `input`, or write the column into the files"
+            f"{shown(directory)}: the name of a directory is not read as a column; give one such "
+            "directory as `input`, or write the column into the files"
         )
 
 

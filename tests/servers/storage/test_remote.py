@@ -125,7 +125,10 @@ def _found(url: str) -> list[str] | str:
 def test_what_is_no_source_is_refused(store):
     store.put("e/day=1/a.csv", b"n\n1\n")
     store.put("f/_x", b"")
-    for name, message in {"e": "directories named column=value", "f": "has no data files"}.items():
+    for name, message in {
+        "e": "the name of a directory is not read as a column",
+        "f": "has no data files",
+    }.items():
         with pytest.raises(InputError, match=message):
             open_source(store.url(name))
 

@@ -176,7 +176,7 @@ def test_what_a_source_unpacks_to_has_a_limit(tmp_path, ending):
         with (
             limits.changed(inflation=1),
             pytest.raises(
-                InputError, match=r"unpack to more than 25\d MiB; .* 'inflation' is 1: look"
+                InputError, match=r"unpack to more than 25\d MiB; .* 'inflation' is 1: check"
             ),
         ):
             for _ in source.batches(dictionaries=dictionaries):
