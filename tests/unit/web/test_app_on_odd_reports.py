@@ -69,7 +69,9 @@ def look(client: TestClient, number: int) -> None:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(edited(REPORTS))
-def test_pages_show_a_report_with_any_values(client: TestClient, archive: ReportArchive, report: Any):
+def test_pages_show_a_report_with_any_values(
+    client: TestClient, archive: ReportArchive, report: Any
+):
     archive.keep(entry(0, REPORTS[0]), {"_report.json": json.dumps(REPORTS[0]).encode()})
     archive.keep(entry(1, REPORTS[0]), {"_report.json": json.dumps(report).encode()})
     look(client, 1)
@@ -79,7 +81,9 @@ def test_pages_show_a_report_with_any_values(client: TestClient, archive: Report
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(edited([{k: v for k, v in entry(1, REPORTS[0]).items() if k not in ("id", "time")}]))
-def test_pages_show_an_entry_with_any_values(client: TestClient, archive: ReportArchive, changed: Any):
+def test_pages_show_an_entry_with_any_values(
+    client: TestClient, archive: ReportArchive, changed: Any
+):
     archive.keep(entry(0, REPORTS[0]), {"_report.json": json.dumps(REPORTS[0]).encode()})
     kept = {"id": entry_id(1), "time": entry(1)["time"], **changed}
     archive.keep(kept, {"_report.json": json.dumps(REPORTS[1]).encode()})
