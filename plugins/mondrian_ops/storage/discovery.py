@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
@@ -28,7 +29,6 @@ from mondrian_ops.storage.locations import (
     is_local,
     joined,
     local_path,
-    name_of,
     remote_parts,
     shown,
 )
@@ -72,7 +72,7 @@ def data_files(url: str) -> list[FileInfo]:
     """
     check_path("input", url)
     try:
-        files = _local_files(url) if is_local(url) else _remote_files(url)
+        files = _files(url)
     except (FileNotFoundError, PermissionError) as error:
         raise unreadable(error.filename, error) from None
     if not files:
@@ -88,7 +88,7 @@ def data_files(url: str) -> list[FileInfo]:
 def data_file(url: str) -> FileInfo:
     """One data file as it is now; raises FileNotFoundError."""
     if is_local(url):
-        return _local_file(local_path(url))
+        return _local_info(local_path(url))
     file = file_info(url)
     if file is None:
         raise FileNotFoundError(shown(url))
@@ -119,102 +119,79 @@ def _hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def _refuse_partitioned(directory: str) -> None:
-    if "=" in name_of(directory):
+def _refuse_partitioned(directory: FileInfo) -> None:
+    if "=" in directory.name:
         raise InputError(
-            f"{shown(directory)}: the name of a directory is not read as a column; give one such "
-            "directory as `input`, or write the column into the files"
+            f"{shown(directory.url)}: the name of a directory is not read as a column; give one "
+            "such directory as `input`, or write the column into the files"
         )
 
 
-def _no_match(url: str) -> InputError:
-    what = "no file matches the pattern" if has_wildcard(url) else "no such file or directory"
-    return InputError(f"{shown(url)}: {what}; check the path of `input`")
+def _files(url: str) -> list[FileInfo]:
+    location = local_path(url) if is_local(url) else "".join(remote_parts(url))
+    named = _named(location)
+    matches = [named] if named else list(_matches(location))
+    if not matches:
+        what = "no file matches the pattern" if has_wildcard(url) else "no such file or directory"
+        raise InputError(f"{shown(url)}: {what}; check the path of `input`")
+    files = (file for match in matches for file in _files_in(match))
+    return list({file.url: file for file in files}.values())
 
 
-# On the local file system
+def _named(location: str) -> FileInfo | None:
+    if not is_local(location):
+        return file_info(location)
+    return _local_info(location) if Path(location).is_dir() or exists(location) else None
 
 
-def _local_files(url: str) -> list[FileInfo]:
-    path = local_path(url)
-    if Path(path).is_dir():
-        paths = list(_walk(Path(path)))
-    elif exists(path):
-        paths = [path]
-    else:
-        paths = _glob(url, path)
-    return [_local_file(path) for path in paths]
-
-
-def _local_file(path: str) -> FileInfo:
+def _local_info(path: str) -> FileInfo:
     status = Path(path).stat()
     # A program can set the time of modification (mtime), but not that of the last change (ctime).
     stamp = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}"
-    return FileInfo(path, False, status.st_size, stamp)
+    return FileInfo(path, stat.S_ISDIR(status.st_mode), status.st_size, stamp)
 
 
-def _glob(url: str, pattern: str) -> list[str]:
-    # Unlike pathlib's glob, this one skips names that start with a dot.
-    paths = map(Path, glob.glob(pattern, recursive=True) if has_wildcard(pattern) else [])
-    matches = [match for match in paths if not _hidden(match.name)]
-    if not matches:
-        raise _no_match(url)
-    files: set[str] = set()
-    for match in matches:
-        files.update(_walk(match) if match.is_dir() else [str(match)])
-    return list(files)
-
-
-def _walk(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[str]:
-    real = directory.resolve()
-    if real in above:  # a symbolic link that leads back up
+def _files_in(item: FileInfo, above: frozenset[PurePath] = frozenset()) -> Iterator[FileInfo]:
+    """The file itself, or the files in a directory and its subdirectories."""
+    if not item.is_directory:
+        yield item
         return
-    check_reading(str(directory))
-    for path in sorted(directory.iterdir()):
-        if _hidden(path.name):
-            continue
-        if not path.is_dir():
-            yield str(path)
-            continue
-        _refuse_partitioned(str(path))
-        yield from _walk(path, above | {real})
-
-
-# On a remote store
-
-
-def _remote_files(url: str) -> list[FileInfo]:
-    location = "".join(remote_parts(url))
-    named = file_info(location)
-    matches = [named] if named else list(_matches(location))
-    if not matches:
-        raise _no_match(url)
-    files: dict[str, FileInfo] = {}
-    for match in matches:
-        inside = _files_in(match) if match.is_directory else [match]
-        files.update((file.url, file) for file in inside)
-    return list(files.values())
-
-
-def _files_in(directory: FileInfo) -> Iterator[FileInfo]:
-    for item in list_directory(directory.url):
-        if _hidden(item.name):
-            continue
-        if not item.is_directory:
-            yield item
-            continue
-        _refuse_partitioned(item.url)
-        yield from _files_in(item)
-
-
-def _matches(url: str) -> Iterator[FileInfo]:
-    """The files and directories that match a pattern, by the rules of the local glob."""
-    if not has_wildcard(url):
+    path = _path(item.url)
+    if path in above:  # a symbolic link that leads back up
         return
-    root = file_info(before_wildcard(url))
+    check_reading(item.url)
+    for inner in _content(item.url):
+        if inner.is_directory:
+            _refuse_partitioned(inner)
+        yield from _files_in(inner, above | {path})
+
+
+def _content(directory: str) -> Iterator[FileInfo]:
+    """The files and directories in a directory, without hidden ones."""
+    if not is_local(directory):
+        yield from (item for item in list_directory(directory) if not _hidden(item.name))
+        return
+    for path in sorted(Path(directory).iterdir()):
+        if not _hidden(path.name):
+            yield _local_info(str(path))
+
+
+def _matches(location: str) -> Iterator[FileInfo]:
+    """The files and directories that match a pattern, without hidden ones."""
+    if not has_wildcard(location):
+        return
+    if is_local(location):
+        # Unlike pathlib's glob, this one skips names that start with a dot.
+        paths = map(Path, glob.glob(location, recursive=True))
+        yield from (_local_info(str(path)) for path in paths if not _hidden(path.name))
+        return
+    root = file_info(before_wildcard(location))
     if root is not None and root.is_directory:
-        names = url.removeprefix(root.url).lstrip("/").split("/")
+        names = location.removeprefix(root.url).lstrip("/").split("/")
         yield from (item for item in _below(root, names) if not _hidden(item.name))
+
+
+# A glob on a remote store, by the rules of the local one
 
 
 def _below(directory: FileInfo, names: list[str]) -> Iterator[FileInfo]:
@@ -229,14 +206,14 @@ def _below(directory: FileInfo, names: list[str]) -> Iterator[FileInfo]:
             if item.is_directory:
                 yield from _below(item, names)
         return
-    for item in _named(directory, name):
+    for item in _inside(directory, name):
         if not rest:
             yield item
         elif item.is_directory:
             yield from _below(item, rest)
 
 
-def _named(directory: FileInfo, name: str) -> list[FileInfo]:
+def _inside(directory: FileInfo, name: str) -> list[FileInfo]:
     if has_wildcard(name):
         return [item for item in _visible(directory) if fnmatch.fnmatchcase(item.name, name)]
     item = file_info(joined(directory.url, name))
