@@ -1,7 +1,7 @@
 """How long it takes to list ten thousand releases, kept on disk and on S3.
 
-The index is as :meth:`ReportArchive.keep` leaves it, one release after the other. On S3 it is the same
-files, behind the S3 server of the tests, which runs in this process and answers from memory.
+The index is as :meth:`ReportArchive.keep` leaves it, one release after the other. On S3 it is the
+same files, behind the S3 server of the tests, which runs in this process and answers from memory.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from examples import examples
+from hypothesis_profiles import examples
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import connections, look_up_with, open_source
 from mondrian_ops.storage.discovery import data_files, lies_in, would_be_read
