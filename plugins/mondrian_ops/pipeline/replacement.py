@@ -16,7 +16,7 @@ from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
-__all__ = ["refuse_replacing", "replaced_by", "standing_report", "weaknesses"]
+__all__ = ["current_report", "refuse_replacing", "replaced_by", "weaknesses"]
 
 # How a column is published, in ascending order of detail.
 _HIDDEN, _GENERALIZED, _SENSITIVE, _RAW = range(4)
@@ -32,17 +32,17 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
 
     Raises StorageError, which names its maker and what is weaker.
     """
-    standing = None if job.replace == "any" else standing_report(str(job.output))
-    if standing is None:
+    current = None if job.replace == "any" else current_report(str(job.output))
+    if current is None:
         return
-    reasons = weaknesses(job, standing)
-    if standing.get("made_by", made_by) != made_by:
+    reasons = weaknesses(job, current)
+    if current.get("made_by", made_by) != made_by:
         reasons.insert(0, "the two have different makers")
     if reasons:
-        whose = f"of {maker(standing['made_by'])} " if "made_by" in standing else ""
+        whose = f"of {maker(current['made_by'])} " if "made_by" in current else ""
         raise StorageError(
             f"output: {storage.shown(str(job.output))} holds a release {whose}with "
-            f"{promise(_job_of(standing))}, which one of {maker(made_by)} with "
+            f"{promise(_job_of(current))}, which one of {maker(made_by)} with "
             f"{promise(job.to_dict())} may not replace: {'; '.join(reasons)}; choose another "
             "`output`, or set replace: any"
         )
@@ -50,15 +50,15 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
 
 def replaced_by(job: Job) -> dict[str, Any]:
     """The release that this one would replace, for its approver; empty where there is none."""
-    standing = standing_report(str(job.output))
-    if standing is None:
+    current = current_report(str(job.output))
+    if current is None:
         return {}
-    job_before = _job_of(standing)
+    job_before = _job_of(current)
     promised = {key: job_before[key] for key in ("k", "l", "t") if job_before.get(key) is not None}
-    return {key: standing[key] for key in ("made_by", "created") if key in standing} | promised
+    return {key: current[key] for key in ("made_by", "created") if key in current} | promised
 
 
-def standing_report(output: str) -> Report | None:
+def current_report(output: str) -> Report | None:
     """The report of the release at ``output``; None where there is none."""
     try:
         report = reports.parsed(storage.read_file(storage.joined(output, reports.JSON_NAME)))
@@ -67,13 +67,13 @@ def standing_report(output: str) -> Report | None:
     return report if isinstance(report, dict) else None
 
 
-def weaknesses(job: Job, standing: Report) -> list[str]:
+def weaknesses(job: Job, current: Report) -> list[str]:
     """How a release of ``job`` protects less than the one of this report; empty if it does not.
 
     Compares k and what it counts, l, t, and how the columns of the other release are published. How
     a quasi-identifier is generalized does not count: classes are as large either way.
     """
-    before, columns = _job_of(standing), _mapping(standing.get("columns"))
+    before, columns = _job_of(current), _mapping(current.get("columns"))
     checks = (
         _smaller_k(job, before),
         _less_diverse(job, before),
@@ -180,8 +180,8 @@ def _of(names: Iterable[str], what: str) -> str:
     return f"{', '.join(map(repr, in_order[:MAX_NAMES]))}{more}: {what}"
 
 
-def _job_of(standing: Report) -> Report:
-    return _mapping(standing.get("job"))
+def _job_of(current: Report) -> Report:
+    return _mapping(current.get("job"))
 
 
 # Others may write where a report lies: entries of other types are ignored.

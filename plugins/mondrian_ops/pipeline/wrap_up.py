@@ -27,7 +27,7 @@ from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.pipeline import ledger
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
-from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by, standing_report
+from mondrian_ops.pipeline.replacement import current_report, refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled
 from mondrian_ops.progress import Display, Progress
 
@@ -220,8 +220,8 @@ def _refuse_another(job: Job, directory: storage.WorkDir) -> None:
 
 def _refuse_older(job: Job, report: Report) -> None:
     """Refuse a release that waited while one that was checked later was published."""
-    standing = standing_report(str(job.output))
-    if standing is not None and str(standing.get("created", "")) > report["created"]:
+    current = current_report(str(job.output))
+    if current is not None and str(current.get("created", "")) > report["created"]:
         raise StorageError(
             f"output: a newer release of {storage.shown(str(job.output))} was published while this "
             "one waited; nothing is published; trigger a new run if its data should replace it"
