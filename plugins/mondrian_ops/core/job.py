@@ -8,7 +8,7 @@ of its description. DAG files import this module, so it needs the standard libra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -613,31 +613,28 @@ class Job(Options):
         _check_publication(self)
 
 
-def _columns(job: Job) -> Iterator[tuple[str, str, str]]:
-    """(path, name, role) of every column that the job names."""
-    for at, name in enumerate(job.identifiers):
-        is_added = name == job.entity_id and at == len(job.identifiers) - 1
-        yield "entity_id" if is_added else f"identifiers[{at}]", name, "identifier"
-    for at, attribute in enumerate(job.quasi_identifiers):
-        yield f"quasi_identifiers[{at}]", attribute.name, "quasi-identifier"
-    for at, name in enumerate(job.sensitive):
-        yield f"sensitive[{at}]", name, "sensitive"
-
-
 def _check_columns(job: Job) -> None:
     """Refuse a column that is named twice."""
+    roles = {
+        "identifiers": job.identifiers,
+        "quasi_identifiers": job.quasi_identifier_names,
+        "sensitive": job.sensitive,
+    }
     seen: dict[str, tuple[str, str]] = {}
-    for path, name, role in _columns(job):
-        earlier, earlier_role = seen.setdefault(name, (path, role))
-        if earlier == path:
-            continue
-        if earlier_role == role:
-            raise wrong(path, f"column {name!r} is listed twice; remove one")
-        raise wrong(
-            path,
-            f"column {name!r} is listed already, at {earlier}; a column is either an "
-            "identifier, a quasi-identifier or sensitive, remove it from one of them",
-        )
+    for role, names in roles.items():
+        for at, name in enumerate(names):
+            is_entity = role == "identifiers" and name == job.entity_id and at == len(names) - 1
+            path = "entity_id" if is_entity else f"{role}[{at}]"
+            earlier, earlier_role = seen.setdefault(name, (path, role))
+            if earlier == path:
+                continue
+            if earlier_role == role:
+                raise wrong(path, f"column {name!r} is listed twice; remove one")
+            raise wrong(
+                path,
+                f"column {name!r} is listed already, at {earlier}; a column is either an "
+                "identifier, a quasi-identifier or sensitive, remove it from one of them",
+            )
 
 
 def _check_diversity(job: Job) -> None:

@@ -350,8 +350,10 @@ class _Tally:
 
 
 def profiled_columns(job: Job) -> list[str]:
-    """The columns to read for a profile and a sample: quasi-identifiers, sensitive columns and the
-    ``entity_id``."""
+    """The columns to read for a profile and a sample.
+
+    They are the quasi-identifiers, the sensitive columns and the ``entity_id``.
+    """
     persons = [] if job.entity_id is None else [job.entity_id]
     return [*job.quasi_identifier_names, *job.sensitive, *persons]
 
@@ -422,17 +424,19 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     Raises JobError where the type cannot be generalized so.
     """
     type_ = value_type(type_)
-    decimal = pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_)
-    number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or decimal
-    moment = pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
-    ordered = number or moment
-    text = (
-        pa.types.is_string(type_)
-        or pa.types.is_large_string(type_)
-        or pa.types.is_string_view(type_)
+    binary = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    number = binary or pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_)
+    has_days = pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+    ordered = number or has_days or pa.types.is_time(type_)
+    unordered = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_boolean,
+        pa.types.is_null,
     )
     where = f"quasi_identifiers: column {quasi.name!r} of type {type_}"
-    if not (ordered or text or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+    if not (ordered or any(is_type(type_) for is_type in unordered)):
         raise JobError(
             f"{where} cannot be generalized; flatten it, or make it text, a number or a decimal128"
         )
@@ -441,22 +445,19 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
         raise JobError(
             f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy"
         )
-    if quasi.grid is not None:
-        _check_grid(quasi, number, where, pa.types.is_date(type_) or pa.types.is_timestamp(type_))
-    if quasi.ladder is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+    if quasi.ladder is not None and not binary:
         raise JobError(
             f"{where} cannot use a ladder; a ladder needs whole or floating-point numbers"
         )
-    return how
-
-
-def _check_grid(quasi: QuasiIdentifier, is_number: bool, where: str, has_days: bool) -> None:
-    if not (is_number or has_days):
+    if quasi.grid is None:
+        return how
+    if not (number or has_days):
         raise JobError(f"{where} cannot use a grid; a grid needs numbers, dates or timestamps")
-    if has_days and not (float(quasi.grid or 0).is_integer() and float(quasi.origin).is_integer()):
+    if has_days and not (float(quasi.grid).is_integer() and float(quasi.origin).is_integer()):
         raise JobError(
             f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
         )
+    return how
 
 
 def _texts(domain: pa.Array) -> list[str]:

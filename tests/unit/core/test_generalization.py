@@ -92,7 +92,7 @@ def test_every_class_is_covered_tightly_and_its_loss_is_that_of_its_text(column)
             assert found.exact[at] == (single and not found.star[at])
 
 
-def test_the_texts_of_the_seed():
+def test_the_texts_of_the_paper():
     zips = pa.array([10010, 10020, 10030, 10010])
     assert texts(zips, "prefix", 3, 1) == ["100**", "10010"]
     countries = pa.array(["Italy", "Italy", "France", "France"])

@@ -38,7 +38,7 @@ COUNTRIES = Order(
 )
 ORDERS = {"age": AGES, "country": COUNTRIES}
 
-# Section 4.2 of the seed: Age <= 38, then the country; Age > 38, then Age <= 42.
+# The example of the paper's section 4.2: Age <= 38, then the country; Age > 38, then Age <= 42.
 PLAN = Plan(
     (
         Branch("age", 38, 1, 2),
