@@ -50,9 +50,9 @@ class Hierarchy:
     leaf_count
         (nodes,) int32, leaves under each node; 1 for a leaf.
     ancestors
-        (depth, L) int32, C-contiguous: row 0 holds the leaves, each next row their parents, the
-        last row the root. The leaf of a shorter branch is repeated from below, so that all other
-        nodes of a row are equally far from the root.
+        (depth, L) int32, C-contiguous; ``depth`` counts the nodes on the longest path. Row 0 holds
+        the leaves, each next row their parents, the last row the root. The leaf of a shorter branch
+        is repeated from below, so that all other nodes of a row are equally far from the root.
     tree_order
         (L,) int32, position of each leaf in a depth-first walk that takes children in the order
         of their first leaf. It differs from 0..L-1 where branches interleave. The lowest common
@@ -70,11 +70,6 @@ class Hierarchy:
     ancestors: Nodes
     tree_order: Nodes
     share: Floats | None = None
-
-    @property
-    def depth(self) -> int:
-        """Nodes on the longest path from a leaf to the root, both included."""
-        return int(self.ancestors.shape[0])
 
     @property
     def root(self) -> int:
@@ -387,8 +382,8 @@ def _tree_rows(tree: object, name: str) -> Iterator[list[str]]:
         label, children = _named(node, name)
         if children:
             stack.append((children, (label, *above)))
-            continue
-        yield [label, *above]
+        else:
+            yield [label, *above]
 
 
 def _is_named(node: Mapping[Any, Any]) -> bool:

@@ -57,7 +57,7 @@ class TestFigure1:
             [10] * 9,
         ]
         assert tree.tree_order.tolist() == list(range(9))
-        assert (tree.depth, tree.root) == (3, 10)
+        assert (len(tree.ancestors), tree.root) == (3, 10)
 
     def test_types(self) -> None:
         arrays = (
@@ -143,7 +143,7 @@ def test_a_leaf_may_bear_the_name_of_an_inner_node() -> None:
 
 def test_blank_rows_and_a_single_leaf() -> None:
     tree = of("", ";;", "a;*", "")
-    assert (tree.leaves, tree.root, tree.depth) == (["a"], 1, 2)
+    assert (tree.leaves, tree.root, len(tree.ancestors)) == (["a"], 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_deep_json_tree_needs_no_recursion() -> None:
     for level in range(3000):
         tree = {"name": f"level {level}", "children": [tree]}
     with limits.changed(hierarchy_levels=3001):
-        assert Hierarchy.from_tree(tree, "deep.json").depth == 3001
+        assert len(Hierarchy.from_tree(tree, "deep.json").ancestors) == 3001
 
 
 class TestLadder:
@@ -284,7 +284,7 @@ class TestLadder:
             width *= factor
             widths.append(width / unit if unit > 1 else width)
         tree = Hierarchy.from_ladder(values, widths, origin, "x")
-        assert tree.depth == len(widths) + 2
+        assert len(tree.ancestors) == len(widths) + 2
         for level, step in zip(tree.ancestors[1:-1], widths, strict=True):
             for value, node in zip(values.tolist(), level, strict=True):
                 label = tree.labels[node]
@@ -316,11 +316,11 @@ def test_arrays_against_the_rows(table: list[list[str]]) -> None:
     tree = Hierarchy.from_rows(table, "x")
     paths = [[label for label in row if label] for row in table]
     assert tree.leaves == [path[0] for path in paths]
-    assert tree.depth == max(map(len, paths))
+    assert len(tree.ancestors) == max(map(len, paths))
     assert sorted(tree.tree_order.tolist()) == list(range(len(paths)))
     for leaf, path in enumerate(paths):
         column = [tree.labels[node] for node in tree.ancestors[:, leaf]]
-        assert column == [path[0]] * (tree.depth - len(path)) + path
+        assert column == [path[0]] * (len(tree.ancestors) - len(path)) + path
     for node, label in enumerate(tree.labels):
         assert tree.leaf_count[node] == sum(label in path for path in paths)
 
