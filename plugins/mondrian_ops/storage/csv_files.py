@@ -106,13 +106,8 @@ def batches(
     columns: Sequence[str],
     keep: pc.Expression | None,
     batch_rows: int,
-    row_groups: Sequence[int] | None = None,
-    stamp: str = "",
 ) -> Iterator[pa.RecordBatch]:
-    """The file's rows as batches of ``columns`` with the types of ``schema``.
-
-    ``row_groups`` and ``stamp`` are unused: the signature is that of Parquet's reader.
-    """
+    """The file's rows as batches of ``columns`` with the types of ``schema``."""
     needed = list(columns) if keep is None else schema.names
     for block in _read(path, schema, needed):
         table = pa.Table.from_batches([block])

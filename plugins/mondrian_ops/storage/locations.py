@@ -53,16 +53,16 @@ def is_local(url: str) -> bool:
     """Whether it is a plain path or a ``file://`` URL.
 
     Raises:
-        InputError: the URL's scheme is not known.
+        InputError: the URL's scheme is not available.
     """
     match = _URL.match(url)
     if match is None or match[1].lower() == "file":
         return True
     if match[1].lower() not in connections.SCHEMES:
-        known = ", ".join(f"{scheme}://" for scheme in connections.SCHEMES)
+        remote = ", ".join(f"{scheme}://" for scheme in connections.SCHEMES)
         raise InputError(
             f"{shown(url)}: the scheme {match[1]!r} is not available; give a local path, or a URL "
-            f"that starts with file://, {known}"
+            f"that starts with file://, {remote}"
         )
     return False
 
@@ -157,7 +157,7 @@ def filesystem(url: str) -> tuple[pa_fs.FileSystem, str]:
     """The file system of a location, and its path there.
 
     Raises:
-        InputError: the scheme is not known, or nothing says how to reach the store.
+        InputError: the scheme is not available, or it is unknown how to reach the store.
     """
     if is_local(url):
         import pyarrow.fs as pa_fs

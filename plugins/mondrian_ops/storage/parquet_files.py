@@ -76,7 +76,7 @@ def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set
         InputError: a file is unreadable, or its columns or types differ from the first file's.
     """
     first, groups, index = _footer(files[0])
-    _refuse_twins(files[0], first)
+    _refuse_duplicates(files[0], first)
     _refuse_views(files[0], first)
     groups_of_files = [groups]
     plain = False
@@ -109,9 +109,9 @@ def batches(
     columns: Sequence[str],
     keep: pc.Expression | None,
     batch_rows: int,
-    row_groups: Sequence[int] | None = None,
-    stamp: str = "",
-    dictionaries: bool = False,
+    row_groups: Sequence[int] | None,
+    stamp: str,
+    dictionaries: bool,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file, or of some of its row groups, as ``columns`` with ``schema``'s types.
 
@@ -241,7 +241,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _refuse_twins(path: str, schema: pa.Schema) -> None:
+def _refuse_duplicates(path: str, schema: pa.Schema) -> None:
     for name, times in Counter(schema.names).items():
         if times > 1:
             raise InputError(f"{shown(path)}: duplicate column {name!r}; rename one of the two")
@@ -258,7 +258,7 @@ def _refuse_views(path: str, schema: pa.Schema) -> None:
 
 def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -> None:
     beside = name_of(like)
-    _refuse_twins(path, schema)
+    _refuse_duplicates(path, schema)
     for name in schema.names:
         if name not in first.names:
             raise InputError(

@@ -167,11 +167,11 @@ class ReportArchive:
 
     def _entries_of(self, names: Iterable[str]) -> dict[str, list[Entry]]:
         """The entries by file of the index: none of a damaged one; a vanished file is left out."""
-        known = {name: self._read[name] for name in names if name in self._read}
-        missing = [name for name in names if name not in known]
+        cached = {name: self._read[name] for name in names if name in self._read}
+        missing = [name for name in names if name not in cached]
         with ThreadPoolExecutor(_READERS) as readers:
             read = dict(zip(missing, readers.map(self._read_entries, missing), strict=True))
-        return known | {name: entries for name, entries in read.items() if entries is not None}
+        return cached | {name: entries for name, entries in read.items() if entries is not None}
 
     def _read_entries(self, name: str) -> list[Entry] | None:
         try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -108,18 +108,18 @@ class Source:
             JobError: the access policy does not let jobs read a file.
         """
         schema = self.schema if columns is None else self._select(columns)
-        read: Callable[..., Iterator[pa.RecordBatch]] = csv_files.batches
-        if self.format == "parquet":
-            read = partial(parquet_files.batches, dictionaries=dictionaries)
         groups = None if split is None or split.row_groups is None else range(*split.row_groups)
         unpacked, most = 0, limits.most_unpacked(self.bytes)
         try:
             for at in range(len(self.files)) if split is None else [split.file]:
                 path, stamp = self.files[at], self._stamps[at]
                 check_reading(path)
-                for batch in read(
-                    path, self.schema, schema.names, filter, batch_rows, groups, stamp
-                ):
+                common = (path, self.schema, schema.names, filter, batch_rows)
+                if self.format == "csv":
+                    batches = csv_files.batches(*common)
+                else:
+                    batches = parquet_files.batches(*common, groups, stamp, dictionaries)
+                for batch in batches:
                     unpacked += _checked_bytes(path, batch)
                     if unpacked > most:
                         raise InputError(self._inflated())
