@@ -74,8 +74,8 @@ FORM = {
         type="string",
         minLength=1,
         title="Output",
-        description_md="The directory for `frontier.csv`, `frontier.svg` and `frontier.html`, "
-        "which replace earlier ones.",
+        description_md="The directory for frontier.csv, frontier.svg and frontier.html, which "
+        "replace earlier ones.",
     ),
     **GRID,
 }

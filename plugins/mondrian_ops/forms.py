@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG, Context
 
 _NAMELESS = ("''", '""')
+_CODE = re.compile(r"`([^`]+)`")
 
 __all__ = ["Answer", "columns", "job_answers", "job_form"]
 
@@ -44,9 +46,13 @@ def job_answers(dag: DAG, names: Iterable[str]) -> dict[str, Any]:
 
 def columns(default: Iterable[str], text: str, **schema: Any) -> Param:
     """A field that holds a list of texts, one per line."""
-    return Param(
-        list(default), type="array", items={"type": "string"}, description_md=text, **schema
-    )
+    schema = {"type": "array", "items": {"type": "string"}, **schema}
+    return _param(list(default), text, **schema)
+
+
+def _param(default: Any, text: str, **schema: Any) -> Param:
+    """A field with its description, bold in place of code: Airflow's boxes hide the line above."""
+    return Param(default, description_md=_CODE.sub(r"**\1**", text), **schema)
 
 
 def _field(option: Option, default: Any) -> Param:
@@ -54,12 +60,13 @@ def _field(option: Option, default: Any) -> Param:
     if option.form:
         schema["section"] = option.form
     if option.shape != "one":
-        fewest = {"minItems": 1} if option.required else {}
-        return columns(default, f"{option.text} {_lines(option)}", **schema, **fewest)
+        # Airflow lets a list be emptied only if it may be null.
+        schema |= {"minItems": 1} if option.required else {"type": ["null", "array"]}
+        return columns(default, f"{option.text} {_lines(option)}", **schema)
     if option.kind is None:
         meanings = {word: f"{word}: {text}" for word, text in option.choices.items()}
         schema |= {"enum": list(option.words), "values_display": meanings}
-        return Param(default, type="string", description_md=option.text, **schema)
+        return _param(default, option.text, type="string", **schema)
     return _value_field(option, default, schema)
 
 
@@ -77,7 +84,7 @@ def _value_field(option: Option, default: Any, schema: dict[str, Any]) -> Param:
     elif option.kind is str:
         schema["minLength"] = 1
     schema |= limits_of(option)
-    return Param(default, type=kind, description_md=text, **schema)
+    return _param(default, text, type=kind, **schema)
 
 
 def _lines(option: Option) -> str:

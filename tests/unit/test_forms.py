@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import ParamValidationError
 
 from mondrian_ops.core.job import Job
 from mondrian_ops.forms import Answer, job_answers, job_form
@@ -35,6 +36,15 @@ def test_an_emptied_line_is_none_and_two_quotes_are_the_empty_name(lines, taken)
 @pytest.mark.parametrize("value", ["", "''", 5, None, {"a": [""]}])
 def test_what_is_no_list_stays(value):
     assert answer(value) == value
+
+
+def test_only_a_list_that_is_required_cannot_be_emptied():
+    form = job_form(identifiers=["name"], quasi_identifiers=["age"])
+    assert form["identifiers"].resolve(None) is None
+    with pytest.raises(ParamValidationError):
+        form["quasi_identifiers"].resolve(None)
+    emptied = {"input": "i", "output": "o", "k": 2, "quasi_identifiers": ["age"]}
+    assert Job.from_dict({**emptied, "identifiers": None}) == Job.from_dict(emptied)
 
 
 def test_a_form_has_the_fields_that_are_named_with_other_defaults():

@@ -33,7 +33,7 @@ _PRIVACY = "More on privacy"
 _APPROVAL = "Approval and limits"
 _ALGORITHM = "Algorithm"
 _PARTITIONING = "Partitioning"
-_SPARK = "Spark"
+_SPARK = "Engine and Spark"
 
 _SHARE: Mapping[str, Any] = {"noun": "a share", "minimum": 0, "maximum": 1}
 _ROWS_OR_SHARE: Mapping[str, Any] = {
@@ -546,7 +546,7 @@ class Job(Options):
         "local",
         text="Where the work runs. The classes are the same.",
         choices={"local": "in the task, or the command, itself", "spark": "on a Spark cluster"},
-        form=_ALGORITHM,
+        form=_SPARK,
         always=True,
     )
     spark: Spark = option(Spark(), text="How Spark is reached and used.")

@@ -93,6 +93,7 @@ def test_every_field_of_a_form_explains_itself(name):
         schema = param.schema
         assert schema["title"], field
         assert schema["description_md"].endswith("."), field
+        assert "`" not in schema["description_md"], field  # it would hide the line above
         assert {*schema.get("enum", ())} == {*schema.get("values_display", ())}, field
         assert schema["type"] != "object", field
 
