@@ -52,7 +52,14 @@ def columns(default: Iterable[str], text: str, **schema: Any) -> Param:
 
 def _param(default: Any, text: str, **schema: Any) -> Param:
     """A field with its description, bold in place of code: Airflow's boxes hide the line above."""
-    return Param(default, description_md=_CODE.sub(r"**\1**", text), **schema)
+    return Param(default, description_md=_CODE.sub(_bold, text), **schema)
+
+
+def _bold(code: re.Match[str]) -> str:
+    """Code in bold; the name of an option is its title, as the form shows it."""
+    name, colon, value = code[1].partition(":")
+    _path, option = flat_options(Job).get(name, ("", None))
+    return f"**{option.title if option else name}{colon}{value}**"
 
 
 def _field(option: Option, default: Any) -> Param:

@@ -68,6 +68,13 @@ def test_a_form_has_the_fields_that_are_named_with_other_defaults():
     assert form["cut"].schema["section"] == "Algorithm"
 
 
+def test_a_description_names_options_by_their_titles():
+    texts = {name: field.schema["description_md"] for name, field in job_form().items()}
+    assert "**Cut: auto**" in texts["cut_budget_s"]
+    assert "**Maximum risk**" in texts["on_exceeded"]
+    assert "**country=hierarchy:countries.csv**" in texts["quasi_identifiers"]
+
+
 def resolved(job, context):
     """A job with what the form says in place of its answers."""
     if isinstance(job, dict):
