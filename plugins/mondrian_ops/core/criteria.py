@@ -276,14 +276,7 @@ class Privacy:
             return False
         criteria = replace(self, persons=None).kernel(domains)
         return all(
-            satisfies(
-                counts[criteria.column[j]],
-                rows,
-                int(np.count_nonzero(counts[criteria.column[j]])),
-                criteria,
-                j,
-            )
-            for j in range(len(self.criteria))
+            satisfies(counts[column], criteria, j) for j, column in enumerate(criteria.column)
         )
 
     def kernel(self, domains: Sequence[SensitiveDomain]) -> class_criteria.Criteria:

@@ -8,14 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native.arrays import (
-    Floats,
-    Ints,
-    address,
-    check_below,
-    check_rows,
-    check_starts,
-)
+from mondrian_ops.native.arrays import Floats, Ints, address, check_below, check_rows, check_starts
 from mondrian_ops.native.library import function
 
 __all__ = [
@@ -134,20 +127,18 @@ _groups_satisfy = function(
 )
 
 
-def satisfies(counts: Ints, total: int, distinct: int, criteria: Criteria, j: int) -> bool:
-    """Whether ``total`` rows with these sensitive ``counts`` (codes,) satisfy criterion ``j``.
+def satisfies(counts: Ints, criteria: Criteria, j: int) -> bool:
+    """Whether rows with these sensitive ``counts`` (codes,) satisfy criterion ``j``.
 
-    ``distinct`` of the counts are not zero. Where the missing value is ``uncounted``, l-diversity
-    is required of the other rows by themselves.
+    Where the missing value is ``uncounted``, l-diversity is required of the other rows by
+    themselves.
     """
     made = CriteriaStruct.made(criteria, int(criteria.column.max(initial=0)) + 1)
     if not 0 <= j < len(criteria.kind):
         raise ValueError(f"j: must be from 0 to less than {len(criteria.kind)}, got {j}")
     where = address(counts, np.int64, int(criteria.codes[j]), what="counts")
-    if not 0 <= total < 1 << 62 or not 0 <= distinct <= len(counts):
-        raise ValueError(f"total, distinct: got {total} rows of {distinct} of {len(counts)} codes")
-    check_below(counts, total + 1, "counts")
-    return bool(_satisfies(where, total, distinct, made, j))
+    check_rows(counts)
+    return bool(_satisfies(where, int(counts.sum()), np.count_nonzero(counts), made, j))
 
 
 def groups_satisfy(

@@ -195,7 +195,7 @@ def holds(case: Case, rows: Counter[tuple[int, ...]]) -> bool:
         for row, count in rows.items():
             counts[row[len(case.sizes) + column]] += count
         some = np.array(counts, np.int64)
-        if not satisfies(some, rows.total(), np.count_nonzero(some), case.criteria, j):
+        if not satisfies(some, case.criteria, j):
             return False
     return True
 
