@@ -189,7 +189,7 @@ def _classes(drawn: Bytes) -> None:
     arguments = drawn.hostile((codes, index, starts, size))
     if not 1 << 24 < arguments[3] <= 1 << 32:  # so many codes only take memory and time
         classes.distinct_per_class(*arguments)
-    random = drawn.array("u8", 256, len(index)) << np.uint64(56)
+    random = drawn.array("u4", 256, len(index)) << np.uint32(24)
     classes.shuffle_classes(*drawn.hostile((index, starts, random)))
 
 
