@@ -46,13 +46,18 @@ def restrict(home, **changed):
 
 
 def job(home, **changed) -> Job:
-    told = {
+    options = {
         "input": str(home / "in" / "rows.csv"),
         "output": str(home / "out" / "release"),
         "k": 2,
         "quasi_identifiers": ["age"],
     }
-    return load_job({**told, **changed})
+    return load_job({**options, **changed})
+
+
+def assert_refused(home, message: str, **changed) -> None:
+    with pytest.raises(JobError, match=message):
+        storage.check_job(job(home, **changed))
 
 
 ALLOWED_INPUTS = [
@@ -121,8 +126,7 @@ def test_what_lies_in_an_allowed_input_or_output_may_be_read(home, url):
 
 @pytest.mark.parametrize("url", REFUSED_INPUTS)
 def test_nothing_else_may_be_read(home, url):
-    with pytest.raises(JobError, match=r"^input: .*(allowed_inputs in|without it)"):
-        storage.check_job(job(home, input=url.format(home=home)))
+    assert_refused(home, r"^input: .*(allowed_inputs in|without it)", input=url.format(home=home))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def test_what_lies_below_an_allowed_output_may_be_written(home, url):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("/srv/release", "allowed_outputs in"),
         ("{home}/in/release", "allowed_outputs in"),
@@ -147,9 +151,8 @@ def test_what_lies_below_an_allowed_output_may_be_written(home, url):
         ("{home}/out/x/.release", "hidden"),
     ],
 )
-def test_nothing_is_written_elsewhere_nor_beside_an_allowed_output(home, url, told):
-    with pytest.raises(JobError, match=rf"^output: .*{told}"):
-        storage.check_job(job(home, output=url.format(home=home)))
+def test_nothing_is_written_elsewhere_nor_beside_an_allowed_output(home, url, message):
+    assert_refused(home, rf"^output: .*{message}", output=url.format(home=home))
 
 
 def test_working_files_of_others_are_no_input(home):
@@ -158,8 +161,7 @@ def test_working_files_of_others_are_no_input(home):
     work.mkdir(parents=True)
     (home / "out" / "link").symlink_to(work)
     for url in (work, home / "out" / "link"):
-        with pytest.raises(JobError, match=r"^input: .* hidden, because"):
-            storage.check_job(job(home, input=str(url)))
+        assert_refused(home, r"^input: .* hidden, because", input=str(url))
 
 
 @pytest.fixture
@@ -189,8 +191,7 @@ HIDDEN_PATTERNS = [
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_no_pattern_finds_working_files(home, staged, pattern, scheme):
     url = f"{scheme}{home}/{pattern}"
-    with pytest.raises(JobError, match=r"^input: "):
-        storage.check_job(job(home, input=url))
+    assert_refused(home, r"^input: ", input=url)
     with pytest.raises((JobError, InputError)):
         data_files(url)
 
@@ -203,8 +204,7 @@ def test_a_hidden_name_after_a_wildcard_is_hidden(home, staged):
         with pytest.raises(JobError, match=r"^input: .* hidden, because"):
             refusing()
     for remote in ("hdfs://namenode/data/*/.x/release", "hdfs://namenode/data/a[b]/.x"):
-        with pytest.raises(JobError, match=r"^input: .* hidden, because"):
-            storage.check_job(job(home, input=remote))
+        assert_refused(home, r"^input: .* hidden, because", input=remote)
 
 
 def test_a_release_whose_name_looks_like_a_pattern_hides_its_working_files(home, staged):
@@ -212,8 +212,7 @@ def test_a_release_whose_name_looks_like_a_pattern_hides_its_working_files(home,
     staged.parent.parent.joinpath("seen").rename(odd)
     staged.parent.rename(odd / ".people")
     storage.check_job(job(home, input=str(odd)))
-    with pytest.raises(JobError, match=r"^input: .* hidden, because"):
-        storage.check_job(job(home, input=f"{odd}/.people/release"))
+    assert_refused(home, r"^input: .* hidden, because", input=f"{odd}/.people/release")
 
 
 @pytest.mark.parametrize("pattern", ["out/l*", "out/*/part-*", "out/**", "out", "out/**/*.csv"])
@@ -227,10 +226,8 @@ def test_a_link_to_hidden_files_is_refused_wherever_it_is_found(home, staged, pa
 def test_a_link_whose_name_looks_like_a_pattern_is_followed_before_it_is_judged(home, staged):
     (home / "in" / "o*").symlink_to(home / "other")
     (home / "in" / "h*").symlink_to(staged)
-    with pytest.raises(JobError, match=r"^input: .* is not allowed here"):
-        storage.check_job(job(home, input=f"{home}/in/o*"))
-    with pytest.raises(JobError, match=r"^input: .* hidden, because"):
-        storage.check_job(job(home, input=f"{home}/in/h*"))
+    assert_refused(home, r"^input: .* is not allowed here", input=f"{home}/in/o*")
+    assert_refused(home, r"^input: .* hidden, because", input=f"{home}/in/h*")
 
 
 def test_what_is_not_hidden_is_found_as_without_limits(home, staged):
@@ -279,12 +276,13 @@ def test_a_link_is_followed_before_it_is_judged(home):
     (home / "in" / "in.csv").symlink_to(home / "in" / "rows.csv")
     (home / "out" / "away").symlink_to(home / "other")
     storage.check_job(job(home, input=str(home / "in" / "in.csv")))
-    with pytest.raises(JobError, match=r"^input: .*out\.csv is not allowed"):
-        storage.check_job(job(home, input=str(home / "in" / "out.csv")))
-    with pytest.raises(JobError, match=r"^output: .*away/release is not allowed"):
-        storage.check_job(job(home, output=str(home / "out" / "away" / "release")))
-    with pytest.raises(JobError, match=r"^output: .*away is not allowed"):
-        storage.check_job(job(home, output=str(home / "out" / "away")))
+    assert_refused(home, r"^input: .*out\.csv is not allowed", input=str(home / "in" / "out.csv"))
+    assert_refused(
+        home,
+        r"^output: .*away/release is not allowed",
+        output=str(home / "out" / "away" / "release"),
+    )
+    assert_refused(home, r"^output: .*away is not allowed", output=str(home / "out" / "away"))
 
 
 def test_an_allowed_location_may_be_a_link_itself(home):
