@@ -262,11 +262,6 @@ WRONG = [
     ({"replace": "all"}, "replace: 'all' is not one of same, any", []),
     ({"algorithm": "datafly"}, "algorithm: 'datafly' is not one of", ["tds"]),
     (
-        {"algorithm": "samarati", "cut": "gain"},
-        "cut: applies only to algorithm: mondrian",
-        ["samarati"],
-    ),
-    (
         {"algorithm": "tds", "relaxed": True},
         "relaxed: applies only to algorithm: mondrian",
         ["tds"],
@@ -346,8 +341,8 @@ WRONG = [
         ["remove cut"],
     ),
     (
-        {"algorithm": "di_mondrian", "relaxed": True},
-        "relaxed: applies only to algorithm: mondrian, not di_mondrian",
+        {"cut": "gain", "relaxed": True},
+        "relaxed: applies only to cut: median or auto, not gain",
         ["remove relaxed"],
     ),
 ]
