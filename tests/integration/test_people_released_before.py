@@ -526,7 +526,7 @@ def test_a_ledger_that_nests_with_the_output_is_refused_before_any_work(nights, 
     job = nights.job(1, drop(0, 1000), ledger=os.path.join(nights.here, ledger))
     (nights.here / "out" / "2025-01-01").mkdir(parents=True)
     (nights.here / "link").symlink_to(nights.here / "out" / "2025-01-01")
-    with pytest.raises(JobError, match=r"^ledger: .* the output .*one lies in the other; name a"):
+    with pytest.raises(JobError, match=r"^ledger: .* the output .*one lies in the other; choose"):
         pipeline.run(job)
     assert list((nights.here / "out").rglob("*")) == [nights.here / "out" / "2025-01-01"]
 
