@@ -80,7 +80,7 @@ def _client(url: str) -> Iterator[TestClient]:
 
     from mondrian_ops.storage import ReportArchive
     from mondrian_ops.web import reader
-    from mondrian_ops.web.app import create
+    from mondrian_ops.web.pages import create
 
     app = create(ReportArchive(url))
     app.dependency_overrides[get_user] = lambda: None

@@ -42,7 +42,7 @@ def find_drops(
     data_interval_end: datetime | None = None,
 ) -> list[dict[str, Any]]:
     """The jobs of the drops of the data interval, or of the ``day`` in the form."""
-    from mondrian_ops import landing
+    from mondrian_ops import nightly_drops
     from mondrian_ops.hooks.settings import use_settings
 
     use_settings()
@@ -50,7 +50,7 @@ def find_drops(
     folder = place("landing")
     if folder == str(DEFAULTS["landing"]):
         DEFAULTS["landing"].mkdir(parents=True, exist_ok=True)
-    drops = landing.find_drops(folder, first, last)
+    drops = nightly_drops.find_drops(folder, first, last)
     if not drops:
         raise AirflowSkipException(f"{folder}: no drops from {first} to {last}")
     return [drop.job(Path(place("jobs")), place("releases")) for drop in drops]

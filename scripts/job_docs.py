@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.job_schema import job_schema, option_table
+from mondrian_ops.core.json_schema import job_schema, option_table
 from mondrian_ops.core.options import Options, options_of
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

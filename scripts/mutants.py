@@ -42,7 +42,7 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.pipeline.api": ("anonymize", "verify"),
     "mondrian_ops.pipeline.approval": (),
     "mondrian_ops.pipeline.checks": (),
-    "mondrian_ops.pipeline.ledger": (),
+    "mondrian_ops.pipeline.overlap_check": (),
     "mondrian_ops.pipeline.replacement": (),
     "mondrian_ops.pipeline.wrap_up": (),
     "mondrian_ops.storage.ledger": (
@@ -52,7 +52,7 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.storage.parquet_files": ("index_columns", "without_index", "_listed_index"),
     "mondrian_ops.storage.release": ("published", "current_token"),
     "mondrian_ops.storage.workdir": ("may_publish",),
-    "mondrian_ops.core.disclosure": (),
+    "mondrian_ops.core.fragment_condition": (),
     "mondrian_ops.core.release_classes": (),
     "mondrian_ops.core.release_count": (),
     "mondrian_ops.core.release_values": (),
@@ -62,9 +62,9 @@ DECIDING: dict[str, tuple[str, ...]] = {
 }
 
 TESTS = (
-    "tests/unit/storage/test_ledger.py",
+    "tests/unit/storage/test_overlap_check.py",
     "tests/unit/storage/test_parquet_files.py",
-    "tests/unit/core/test_disclosure.py",
+    "tests/unit/core/test_fragment_condition.py",
     "tests/unit/core/test_release_count.py",
     "tests/unit/core/test_release_values.py",
     "tests/unit/core/test_rounding.py",

@@ -15,7 +15,7 @@ import pytest
 
 from groups import group_of, in_order, tier_of
 from hypothesis_profiles import register_profiles
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -42,7 +42,7 @@ pytest_plugins = ["golden.fixtures", "servers.fixtures"]
 def limits_of_the_environment() -> Iterator[None]:
     """Whoever runs a task in this process lets other limits hold in it."""
     yield
-    limits.use(None)
+    resource_limits.use(None)
 
 
 @pytest.hookimpl(optionalhook=True)

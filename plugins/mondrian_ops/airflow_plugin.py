@@ -41,9 +41,9 @@ def _made_once() -> FastAPI:
 @cache
 def _pages() -> FastAPI:
     from mondrian_ops.hooks import settings
-    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.hooks.store_credentials import use_connections
     from mondrian_ops.storage import ReportArchive
-    from mondrian_ops.web.app import create
+    from mondrian_ops.web.pages import create
 
     use_connections()
     return create(ReportArchive(settings.reports()), settings.drift())

@@ -258,7 +258,7 @@ def _user() -> str:
 
 def _plan(options: argparse.Namespace) -> int:
     from mondrian_ops import pipeline
-    from mondrian_ops.report.figures import number, percent, printable
+    from mondrian_ops.report.number_format import number, percent, printable
 
     fragments = pipeline.plan(_allowed_job(options))
     if options.json:
@@ -276,7 +276,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from mondrian_ops import pipeline, storage
-    from mondrian_ops.report.figures import number, printable
+    from mondrian_ops.report.number_format import number, printable
 
     storage.check_location("release", options.release)
     job = storage.load_job(
@@ -324,7 +324,7 @@ def _frontier(options: argparse.Namespace) -> int:
 
 
 def _schema(_options: argparse.Namespace) -> int:
-    from mondrian_ops.core.job_schema import job_schema
+    from mondrian_ops.core.json_schema import job_schema
 
     _write_json(job_schema())
     return 0
@@ -358,7 +358,7 @@ def _write_json(value: Any) -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    from mondrian_ops.report.figures import printable
+    from mondrian_ops.report.number_format import printable
 
     sys.stderr.write(f"mondrian_ops: {printable(message)}\n")
     return status

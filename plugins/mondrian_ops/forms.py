@@ -10,7 +10,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import DagParam
 
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.job_schema import TYPES, limits_of, sentences
+from mondrian_ops.core.json_schema import TYPES, limits_of, sentences
 from mondrian_ops.core.options import Option, flat_options
 
 if TYPE_CHECKING:

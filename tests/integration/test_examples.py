@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import cli, pipeline
-from mondrian_ops.landing import find_drops
+from mondrian_ops.nightly_drops import find_drops
 from mondrian_ops.storage import load_job
 
 ROOT = Path(__file__).resolve().parents[2]

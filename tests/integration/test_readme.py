@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import yaml
 from jsonschema import Draft7Validator
 
-from mondrian_ops.core.job_schema import job_schema
+from mondrian_ops.core.json_schema import job_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -12,7 +12,7 @@ import pytest
 from ledger_runs import Run, impatient, make_ledger
 from mondrian_ops import storage
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.pipeline import ledger
+from mondrian_ops.pipeline import overlap_check
 from servers.stores import S3Folder
 
 ORDERS = sorted(set(itertools.permutations("AAAABBBB")))
@@ -186,7 +186,7 @@ def test_who_shares_nobody_or_is_only_warned_is_not_held_up(turns, tmp_path, ord
 def test_a_release_that_appears_while_it_is_looked_for_is_found(tmp_path, monkeypatch):
     """Its working files go and it appears between two looks: in one of them it is there."""
     runs = two_runs(str(tmp_path), overlap="warn")
-    entry = ledger._entry(runs["B"].job, runs["B"].work, {"rows": {}, "achieved": {}})
+    entry = overlap_check._entry(runs["B"].job, runs["B"].work, {"rows": {}, "achieved": {}})
     storage.Ledger(str(runs["B"].job.ledger)).write(entry)
     looks = {name: getattr(storage, name) for name in ("may_publish", "published")}
 

@@ -26,14 +26,14 @@ GROUPS = {
     "tests/servers/engines/test_disturbed_steps.py": FRAGILE,
     "tests/servers/engines/test_faults.py": FRAGILE,
     "tests/servers/": SPARK,
-    "tests/unit/hooks/test_connections.py": SPARK,
+    "tests/unit/hooks/test_store_credentials.py": SPARK,
     "tests/unit/native/test_local_search.py": PROBES,
     "tests/unit/native/test_mondrian.py": PROBES,
     "tests/unit/native/test_splitting.py": PROBES,
     "tests/unit/native/test_validity.py": PROBES,
     "tests/unit/operators/test_engines.py": SPARK,
     "tests/unit/storage/test_report_archive.py": SPARK,
-    "tests/unit/test_landing.py": SPARK,
+    "tests/unit/test_nightly_drops.py": SPARK,
     "tests/soak/test_nights.py": AIRFLOW,
 }
 

@@ -10,7 +10,7 @@ import pytest
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.sketch import Sketch
-from mondrian_ops.pipeline import ledger
+from mondrian_ops.pipeline import overlap_check
 
 KEY = bytes(range(32))
 REPORT = {"rows": {"published": 10}, "achieved": {"k": 2}}
@@ -22,8 +22,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(_seconds: float) -> None:
         raise AssertionError("waits")
 
-    monkeypatch.setattr(ledger, "PATIENCE_S", 0)
-    monkeypatch.setattr(ledger, "sleep", sleep)
+    monkeypatch.setattr(overlap_check, "PATIENCE_S", 0)
+    monkeypatch.setattr(overlap_check, "sleep", sleep)
 
 
 def make_ledger(url: str) -> None:
@@ -55,7 +55,7 @@ class Run:
         storage.write_file(f"{self.work.staging}/_report.json", b'{"job": 1}')
 
     def publish(self) -> None:
-        with ledger.recorded(self.job, self.work, REPORT):
+        with overlap_check.recorded(self.job, self.work, REPORT):
             storage.publish(self.work.staging, self.output, self.work.token)
 
     @property

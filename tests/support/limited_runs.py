@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.engines.run import Run
 
 __all__ = ["limited_run"]
@@ -27,4 +27,4 @@ def limited_run(folder: Path) -> Iterator[Run]:
     }
     yield pipeline.begin(storage.load_job(job), str(folder / "out" / ".work"))
     storage.use_policy(None)
-    limits.use(None)
+    resource_limits.use(None)

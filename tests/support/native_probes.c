@@ -101,7 +101,7 @@ MO_API void probe_mark_valid(probe *on, int32_t a, uint8_t *valid) {
   memcpy(valid, on->rows.work.valid, (size_t)(on->d - 1));
 }
 
-/* greedy.c, local_search.c */
+/* cut_greedy.c, local_search.c */
 
 MO_API int64_t probe_split_rows(probe *on, int32_t a, int64_t low, int64_t high) {
   return split_rows(on->here, (cut){a, low, high}, &on->rows.work);

@@ -8,7 +8,7 @@ import pytest
 
 from limited_runs import limited_run
 from mondrian_ops import spark_app, storage
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines.spark_submit import Request, Result
 
@@ -48,6 +48,8 @@ def test_a_driver_has_the_sizes_of_its_request(run, monkeypatch):
     text = requested(run, "partition", limits={"columns": 9})
     monkeypatch.setenv(spark_app.REQUEST_VARIABLE, text)
     seen = []
-    monkeypatch.setattr(spark_app, "_done", lambda *_: seen.append(limits.limit("columns")))
+    monkeypatch.setattr(
+        spark_app, "_done", lambda *_: seen.append(resource_limits.limit("columns"))
+    )
     spark_app.main()
     assert seen == [9]

@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.cut_policy import choose_policy, pilot_k, policy_of
 from mondrian_ops.algorithms.mondrian import CutPolicy, loss
-from mondrian_ops.algorithms.policy_selection import choose_policy, pilot_k, policy_of
 from mondrian_ops.core.criteria import KAnonymity, Privacy
-from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.core.fragment_condition import Disclosure
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import LeafPersons
-from mondrian_ops.core.plan import Plan, Router
+from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.profile import Profile
+from mondrian_ops.core.row_routing import Router
 
 __all__ = [
     "PILOT_ROWS",

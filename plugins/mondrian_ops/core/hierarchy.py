@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.exact_intervals import DecimalUnits
 
@@ -104,7 +104,7 @@ class Hierarchy:
         listed twice, a cell is empty, a leaf has no ancestor, a node has two parents, or there is a
         cycle or more than one root.
         """
-        most = limits.limit("hierarchy_rows")
+        most = resource_limits.limit("hierarchy_rows")
         leaves: dict[str, str] = {}  # each with the label of its parent
         inner: dict[str, str] = {}  # the same of inner nodes; of the root, its own label
         chains: set[tuple[str, ...]] = set()
@@ -118,7 +118,7 @@ class Hierarchy:
                     "for numbers"
                 )
                 raise HierarchyError(
-                    limits.exceeded("hierarchy_rows", f"{name}: has more leaves", remedy)
+                    resource_limits.exceeded("hierarchy_rows", f"{name}: has more leaves", remedy)
                 )
             leaves[leaf] = chain[0]
             root = root or chain[-1]
@@ -335,7 +335,7 @@ def _add_chain(
 
 def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The leaf and its ancestors, lowest first, of each row that is not blank."""
-    most = limits.limit("hierarchy_levels")
+    most = resource_limits.limit("hierarchy_levels")
     for at, row in enumerate(rows, start=1):
         length = len(row)
         while length and not row[length - 1]:
@@ -358,13 +358,13 @@ def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tupl
 
 
 def _too_deep(name: str, met: str) -> str:
-    return limits.exceeded("hierarchy_levels", f"{name}: {met}", "remove some levels")
+    return resource_limits.exceeded("hierarchy_levels", f"{name}: {met}", "remove some levels")
 
 
 def _tree_rows(tree: object, name: str) -> Iterator[list[str]]:
     """The rows of a JSON tree: each leaf with its ancestors."""
     # A stack, as a tree may be deeper than Python's recursion limit; reversed to keep the order.
-    most = limits.limit("hierarchy_levels")
+    most = resource_limits.limit("hierarchy_levels")
     stack: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while stack:
         node, above = stack.pop()
@@ -454,10 +454,10 @@ def _ancestors(parent: Nodes, leaves: int, name: str) -> Nodes:
         distance += below_root
         above = np.where(below_root, parent[above], np.int32(-1))
     longest = int(distance[:leaves].max())
-    if (longest + 1) * leaves > limits.limit("hierarchy_cells"):
+    if (longest + 1) * leaves > resource_limits.limit("hierarchy_cells"):
         met = f"{name}: {longest + 1:,} levels over {leaves:,} values"
         remedy = "make the values coarser, or use another generalization"
-        raise HierarchyError(limits.exceeded("hierarchy_cells", met, remedy))
+        raise HierarchyError(resource_limits.exceeded("hierarchy_cells", met, remedy))
     rows = [np.arange(leaves, dtype=np.int32)]
     for to_root in range(longest, 0, -1):
         below = rows[-1]

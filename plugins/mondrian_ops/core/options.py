@@ -1,7 +1,7 @@
 """Options, each described once, in a field of a frozen dataclass.
 
 A model is a subclass of :class:`Options` whose fields are made by :func:`option`. From the same
-description :meth:`Options.read` reads a mapping, :mod:`mondrian_ops.core.job_schema` writes the
+description :meth:`Options.read` reads a mapping, :mod:`mondrian_ops.core.json_schema` writes the
 JSON Schema and the tables of the documentation, and :mod:`mondrian_ops.forms` the trigger form.
 
 Values come from YAML, JSON, a Python dict, the trigger form or a rendered template. So a missing
@@ -21,7 +21,7 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError, did_you_mean
 
 __all__ = [
@@ -326,9 +326,9 @@ def _read(option: Option, value: object, path: str) -> Any:
 def _read_list(option: Option, value: object, path: str) -> tuple[Any, ...] | None:
     """A list; None where it is empty."""
     items = _items(value, path)
-    if option.limit and len(items) > limits.limit(option.limit):
+    if option.limit and len(items) > resource_limits.limit(option.limit):
         met = f"lists {len(items):,} entries"
-        raise wrong(path, limits.exceeded(option.limit, met, "list fewer"))
+        raise wrong(path, resource_limits.exceeded(option.limit, met, "list fewer"))
     return tuple(_read_one(option, item, f"{path}[{at}]") for at, item in enumerate(items)) or None
 
 
@@ -401,9 +401,9 @@ def _number(option: Option, value: object, path: str) -> int | float:
             path,
             f"must be {expected(option)}, not {shown(value)}" + (f"; {remedy}" if remedy else ""),
         )
-    if option.limit and option.shape == "one" and number > limits.limit(option.limit):
+    if option.limit and option.shape == "one" and number > resource_limits.limit(option.limit):
         met = f"asks for {number:,}"
-        raise wrong(path, limits.exceeded(option.limit, met, "ask for fewer"))
+        raise wrong(path, resource_limits.exceeded(option.limit, met, "ask for fewer"))
     return int(number) if _is_whole(option, number) else number
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.combinations import Combinations, CombinationTally
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import (
@@ -381,7 +381,7 @@ def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
 def _check_length(name: str, values: pa.Array) -> None:
     if pa.types.is_string(values.type) and len(values):
         longest = pc.max(pc.binary_length(values)).as_py() or 0
-        limits.check_text(f"quasi-identifier {name!r}", longest, "quasi_identifier_text")
+        resource_limits.check_text(f"quasi-identifier {name!r}", longest, "quasi_identifier_text")
 
 
 def _check_time_zone(name: str, type_: pa.DataType) -> None:

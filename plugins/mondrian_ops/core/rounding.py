@@ -2,8 +2,8 @@
 
 A value is round if it lies on a coarse grid: multiples of a power of ten, first days of centuries,
 decades, years and months, midnights, full hours, minutes and seconds. Every grid contains the
-coarser ones of its kind. `mondrian_ops.core.disclosure` relies on it: two different round values
-are at least the smaller of their steps apart.
+coarser ones of its kind. `mondrian_ops.core.fragment_condition` relies on it: two different round
+values are at least the smaller of their steps apart.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.planning import Draft, Slots
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.algorithms.tds import Level
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -192,7 +192,7 @@ class RunLocation:
             run.work.token,
             storage.options_of([run.dataset.source.url, run.work.root, *locations]),
             None if allowed is None else allowed.to_json(),
-            dict(limits.in_use()),
+            dict(resource_limits.in_use()),
         )
 
     def to_json(self) -> str:
@@ -208,7 +208,7 @@ class RunLocation:
         """The run. This process is bound to the policy and limits from here on."""
         storage.use_options(self.storage)
         storage.use_policy(storage.AccessPolicy.from_json(self.allowed))
-        limits.use(self.limits)
+        resource_limits.use(self.limits)
         return Run(storage.WorkDir(self.work, self.attempt))
 
 

@@ -14,8 +14,9 @@ from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.planning import LeafCounts, persons_met
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.plan import Plan, Router
+from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns
+from mondrian_ops.core.row_routing import Router
 from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.storage import FragmentWriter, Source, Split

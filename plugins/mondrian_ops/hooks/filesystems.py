@@ -29,7 +29,7 @@ def get_fs(conn_id: str | None, storage_options: Mapping[str, Any] | None = None
     Raises InputError if there is no such connection, or the address of HDFS is unknown.
     """
     from mondrian_ops import storage
-    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.hooks.store_credentials import use_connections
     from mondrian_ops.storage.hdfs import Hdfs
 
     use_connections()

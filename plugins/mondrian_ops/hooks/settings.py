@@ -120,9 +120,9 @@ def use_settings() -> None:
     from airflow.sdk import conf
 
     from mondrian_ops import storage
-    from mondrian_ops.core import limits
-    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.core import resource_limits
+    from mondrian_ops.hooks.store_credentials import use_connections
 
     use_connections()
     storage.use_policy(allowed())
-    limits.use(limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))
+    resource_limits.use(resource_limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))

@@ -174,7 +174,7 @@ uint64_t members_between(int32_t a, int64_t low, int64_t high, const workspace *
 int members_satisfy(uint64_t members, workspace *work);
 void cut_members(node here, uint8_t *class_starts, workspace *work);
 
-/* greedy.c */
+/* cut_greedy.c */
 int64_t split_rows(node here, cut by, workspace *work);
 void split_node(node here, cut by, node *left, node *right, workspace *work);
 int can_split_missing(node here, int32_t a, workspace *work);
@@ -186,7 +186,7 @@ double loss_of(node here, workspace *work);
 int64_t fill_group(node here, int64_t middle, workspace *work);
 int sort_by_all_codes(node here, workspace *work);
 
-/* lookahead.c */
+/* cut_lookahead.c */
 int64_t apply_cut(node here, cut by, workspace *work);
 cut chosen_cut(node here, workspace *work);
 

@@ -31,7 +31,7 @@ MO_API void mo_cut(mo_tree *tree, int64_t start, int64_t stop, int64_t *attribut
 MO_API int64_t mo_split(mo_tree *tree, int64_t start, int64_t stop, int64_t attribute,
                         int64_t code);
 
-/* DI-Mondrian (multiway.c): the same with cuts into several parts at once. A node is cut at
+/* DI-Mondrian (di_mondrian.c): the same with cuts into several parts at once. A node is cut at
  * several points only where the parts have room times k rows on average. places: rows whose
  * tables low and high hold where a value lies in the range, or in the order, of the whole
  * dataset, from 0 to 1. */

@@ -126,7 +126,7 @@ def _failure_as_warning() -> Iterator[None]:
 
 
 def _archive() -> ReportArchive:
-    from mondrian_ops.hooks.connections import use_connections
+    from mondrian_ops.hooks.store_credentials import use_connections
     from mondrian_ops.storage import ReportArchive
 
     use_connections()  # a task that resumes after an approval has read no job yet

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job, rows_of
 from mondrian_ops.pipeline.report_builder import Report
-from mondrian_ops.report.figures import number, percent
+from mondrian_ops.report.number_format import number, percent
 
 __all__ = ["Approval", "Approve", "approved", "approver", "asks", "exceeded", "judge", "now"]
 

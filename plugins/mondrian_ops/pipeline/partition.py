@@ -31,7 +31,7 @@ from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import available_cores
-from mondrian_ops.pipeline import ledger
+from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.checks import (
     check_columns,
     check_rows,
@@ -138,8 +138,8 @@ def divide(
     """
     started = time.perf_counter() if started is None else started
     job = run.dataset.job
-    ledger.sketch(job, run.dataset.source, run.work)
-    ledger.refuse(job, run.work)
+    overlap_check.sketch(job, run.dataset.source, run.work)
+    overlap_check.refuse(job, run.work)
     state = steps(run, engine, progress)
     if not recode:
         run.save_frequencies(run.frequencies)

@@ -24,7 +24,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import in_threads
-from mondrian_ops.pipeline import ledger
+from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
 from mondrian_ops.pipeline.replacement import current_report, refuse_replacing, replaced_by
@@ -98,7 +98,7 @@ def published_report(job: Job, work: str) -> Report | None:
     if not storage.published(str(job.output), directory.token):
         return None
     storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
-    ledger.confirm(job, directory)
+    overlap_check.confirm(job, directory)
     return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
 
 
@@ -137,7 +137,7 @@ def check(
     )
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # which the approver has to know
-    ledger.note(job, directory, report)
+    overlap_check.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")
 
@@ -204,7 +204,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
             _refuse_older(job, report)
         refuse_replacing(job, report.get("made_by"))
 
-    with ledger.recorded(job, directory, report):
+    with overlap_check.recorded(job, directory, report):
         storage.publish(directory.staging, str(job.output), directory.token, refuse)
     return report
 

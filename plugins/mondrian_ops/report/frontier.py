@@ -15,9 +15,9 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mondrian_ops.report import figures
+from mondrian_ops.report import number_format
 from mondrian_ops.report.charts import Line, Lines, Spot, decimals, ticks
-from mondrian_ops.report.figures import number, percent
+from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.sections import Section, Table
 
 __all__ = ["DAMAGE", "FRONTIER_NAME", "frontier_files", "frontier_section", "frontier_text"]
@@ -59,7 +59,7 @@ def frontier_text(frontier: Frontier, width: int = 100) -> str:
     ]
     refusals = [f"Not attainable: {points}. {reason}" for points, reason in _refused(frontier)]
     for note in (*refusals, *_notes(frontier)):
-        lines += ["", *textwrap.wrap(figures.printable(note), width)]
+        lines += ["", *textwrap.wrap(number_format.printable(note), width)]
     return "\n".join(lines)
 
 
@@ -95,11 +95,11 @@ def _table(frontier: Frontier) -> Table:
         ("lost (GCP)", _loss),
         ("LM", lambda p: percent(p["LM"])),
         ("C_avg", lambda p: number(p["C_avg"])),
-        ("DP", lambda p: figures.size(p["DP"])),
+        ("DP", lambda p: number_format.size(p["DP"])),
         ("risk avg", lambda p: percent(p["risk_avg"])),
         ("max", lambda p: percent(p["risk_max"])),
         ("suppressed", lambda p: number(p["suppressed"])),
-        ("time", lambda p: figures.seconds(p["seconds"])),
+        ("time", lambda p: number_format.seconds(p["seconds"])),
     ]
     hidden = set() if frontier["sensitive"] else {"l got"}
     if not any(point["suppressed"] for point in points):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mondrian_ops.report import statements
 from mondrian_ops.report.document import Report
-from mondrian_ops.report.figures import number, percent, printable
+from mondrian_ops.report.number_format import number, percent, printable
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>&:/@])")
 

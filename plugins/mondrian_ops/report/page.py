@@ -19,7 +19,7 @@ import jinja2
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from mondrian_ops.report import figures, statements
+from mondrian_ops.report import number_format, statements
 from mondrian_ops.report.document import HTML_NAME, JSON_NAME, Report, json_content
 from mondrian_ops.report.sections import achieved, generalization, sections
 
@@ -78,13 +78,13 @@ def environment(*folders: Path) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         # A control character could hide or reorder text on the page.
-        finalize=lambda value: figures.printable(value) if type(value) is str else value,
+        finalize=lambda value: number_format.printable(value) if type(value) is str else value,
     )
     templates.filters |= {
-        "number": figures.number,
-        "percent": _or_dash(figures.percent),
-        "seconds": _or_dash(figures.seconds),
-        "size": _or_dash(figures.size),
+        "number": number_format.number,
+        "percent": _or_dash(number_format.percent),
+        "seconds": _or_dash(number_format.seconds),
+        "size": _or_dash(number_format.size),
         "pct": lambda share: f"{100 * share:.5g}%",
         "px": lambda length: f"{length:.5g}",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mondrian_ops.report import figures
+from mondrian_ops.report import number_format
 from mondrian_ops.report.charts import (
     Bars,
     Column,
@@ -21,7 +21,7 @@ from mondrian_ops.report.charts import (
     treemap,
 )
 from mondrian_ops.report.document import Attribute, Fragment, Report
-from mondrian_ops.report.figures import number, percent, seconds, size
+from mondrian_ops.report.number_format import number, percent, seconds, size
 from mondrian_ops.report.statements import guarantees
 
 __all__ = ["Section", "Table", "achieved", "class_sizes", "losses", "sections"]
@@ -89,7 +89,7 @@ def _class_sizes(report: Report) -> Section | None:
     if not report.class_sizes:
         return None
     k = report.job.k
-    bins = figures.bins(report.class_sizes, k)
+    bins = number_format.bins(report.class_sizes, k)
     small = sum(each.classes for each in bins if each.low < k)
     total = sum(each.classes for each in bins) or 1
     below = (
@@ -114,7 +114,7 @@ def _class_sizes(report: Report) -> Section | None:
 
 def class_sizes(
     lead: str,
-    bins: Sequence[figures.Bin],
+    bins: Sequence[number_format.Bin],
     series: Mapping[str, Sequence[float]],
     table: Table,
     k: int,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.report.figures import number
+from mondrian_ops.report.number_format import number
 
 if TYPE_CHECKING:
     from mondrian_ops.report.document import Choice, Columns, Partitioning, Report

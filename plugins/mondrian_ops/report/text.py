@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mondrian_ops.report import figures, statements
+from mondrian_ops.report import number_format, statements
 from mondrian_ops.report.document import Report
-from mondrian_ops.report.figures import number, percent, printable
+from mondrian_ops.report.number_format import number, percent, printable
 
 MAX_FRAGMENTS = 16
 MAX_ATTRIBUTES = 40
@@ -78,7 +78,7 @@ def _figures(report: Report, width: int) -> list[str]:
         ("information lost", f"GCP {percent(metrics.GCP)}, LM {percent(metrics.LM)}, "
                              f"NCP {number(metrics.NCP, 1)}"),
         ("class size", f"DP {number(metrics.DP)}, C_avg {number(metrics.C_avg)}"),
-        ("time", ", ".join(f"{phase.replace('_', ' ')} {figures.seconds(taken)}"
+        ("time", ", ".join(f"{phase.replace('_', ' ')} {number_format.seconds(taken)}"
                            for phase, taken in report.timings_s.items())),
     )  # fmt: skip
     return _hanging(pairs, 18, width)
@@ -105,7 +105,7 @@ def _attributes(report: Report, width: int, paint: Paint) -> list[str]:
 def _classes(report: Report, width: int, paint: Paint) -> list[str]:
     if not report.class_sizes:
         return []
-    bins = figures.bins(report.class_sizes, report.job.k)
+    bins = number_format.bins(report.class_sizes, report.job.k)
     most = max(b.classes for b in bins) or 1
     lines = [paint("head", f"{'rows in a class':<16}  {'classes':>11}")]
     for b in filter(lambda b: b.classes, bins):

@@ -17,10 +17,10 @@ from mondrian_ops.storage.access_policy import (
     may_write,
     use_policy,
 )
-from mondrian_ops.storage.connections import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.files import names_in, read_file, write_file
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 from mondrian_ops.storage.manifest import digest_of, digest_of_parts
+from mondrian_ops.storage.store_access import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.workdir import (
     FREQUENCIES,
     FragmentWriter,

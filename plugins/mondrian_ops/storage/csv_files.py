@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.files import input_errors, store_errors
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
@@ -153,7 +153,7 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
     )
     parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     # Arrow reads every row of at most one block, and no row of more than two.
-    read = pa_csv.ReadOptions(block_size=min(limits.limit(_LINE), _MAX_BLOCK_BYTES))
+    read = pa_csv.ReadOptions(block_size=min(resource_limits.limit(_LINE), _MAX_BLOCK_BYTES))
     try:
         with _gzip_errors(path), store_errors(path), _stream(path, _READ_BYTES) as stream:
             yield from pa_csv.open_csv(cast(IO[bytes], stream), read, parse, convert)
@@ -189,7 +189,7 @@ def _first_error(path: str, delimiter: str) -> InputError:
     except InputError as error:
         return error
     return InputError(
-        limits.exceeded(
+        resource_limits.exceeded(
             _LINE,
             f"{shown(path)}: cannot be read as CSV with the separator {delimiter!r}: a quote is "
             "not closed, a row has more or fewer values than the header, or it is longer",
@@ -223,7 +223,7 @@ class _Lines:
     def __init__(self, path: str, file: IO[str]) -> None:
         self._path = path
         self._file = file
-        self._most = limits.limit(_LINE)
+        self._most = resource_limits.limit(_LINE)
         self._read = 0
         self._of_row = 0
 
@@ -240,7 +240,7 @@ class _Lines:
         self._of_row += len(line)
         if self._of_row > self._most + len(line) - len(line.rstrip("\r\n")):
             raise InputError(
-                limits.exceeded(
+                resource_limits.exceeded(
                     _LINE,
                     f"{shown(self._path)}, line {self._read}: a line, or a row of several lines, "
                     "is longer",
@@ -280,9 +280,11 @@ def _header(path: str) -> list[str]:
         names = next(csv.reader(_Lines(path, file), delimiter=delimiter), [])
     if not names:
         raise InputError(f"{shown(path)}: the first line is empty; it must name the columns")
-    if len(names) > limits.limit("columns"):
+    if len(names) > resource_limits.limit("columns"):
         met = f"{shown(path)}, line 1: names {len(names):,} columns"
-        raise InputError(limits.exceeded("columns", met, "leave out those that nobody needs"))
+        raise InputError(
+            resource_limits.exceeded("columns", met, "leave out those that nobody needs")
+        )
     first: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if first.setdefault(name, number) != number:

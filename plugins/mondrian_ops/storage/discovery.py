@@ -11,7 +11,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import connections
+from mondrian_ops.storage import store_access
 from mondrian_ops.storage.access_policy import check_reading, check_source_file
 from mondrian_ops.storage.files import (
     FileInfo,
@@ -263,7 +263,7 @@ def _on_one_store(one: str, other: str) -> bool:
     if is_local(one) or is_local(other):
         return is_local(one) and is_local(other)
     one_base, other_base = remote_parts(one)[0], remote_parts(other)[0]
-    return not connections.servers_of(one_base).isdisjoint(connections.servers_of(other_base))
+    return not store_access.servers_of(one_base).isdisjoint(store_access.servers_of(other_base))
 
 
 def _linked_directories(url: str) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError, MondrianOpsError
 from mondrian_ops.storage.locations import (
     filesystem,
@@ -229,13 +229,13 @@ def content_within(path: str, limit: str, name: str, error: type[MondrianOpsErro
     Raises ``error``, which names the file as ``name``, if it is larger; OSError if it is
     unreadable.
     """
-    most = limits.limit(limit)
+    most = resource_limits.limit(limit)
     with Path(path).open("rb") as file:
         content = file.read(most + 1)
         if len(content) <= most:
             return content
-        size = limits.size_text(max(len(content), os.fstat(file.fileno()).st_size))
-    raise error(limits.exceeded(limit, f"{name}: has {size}", "make it smaller"))
+        size = resource_limits.size_text(max(len(content), os.fstat(file.fileno()).st_size))
+    raise error(resource_limits.exceeded(limit, f"{name}: has {size}", "make it smaller"))
 
 
 # Writing

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from mondrian_ops.core.errors import InputError, JobError
-from mondrian_ops.storage import connections
+from mondrian_ops.storage import store_access
 
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
@@ -58,8 +58,8 @@ def is_local(url: str) -> bool:
     match = _URL.match(url)
     if match is None or match[1].lower() == "file":
         return True
-    if match[1].lower() not in connections.SCHEMES:
-        remote = ", ".join(f"{scheme}://" for scheme in connections.SCHEMES)
+    if match[1].lower() not in store_access.SCHEMES:
+        remote = ", ".join(f"{scheme}://" for scheme in store_access.SCHEMES)
         raise InputError(
             f"{shown(url)}: the scheme {match[1]!r} is not available; give a local path, or a URL "
             f"that starts with file://, {remote}"
@@ -165,4 +165,4 @@ def filesystem(url: str) -> tuple[pa_fs.FileSystem, str]:
         return pa_fs.LocalFileSystem(), local_path(url)
     base, path = remote_parts(url)
     bucket = base.rpartition("/")[2].rpartition("@")[2] if is_s3(url) else ""
-    return connections.connected(base), (bucket + path).rstrip("/") or "/"
+    return store_access.connected(base), (bucket + path).rstrip("/") or "/"

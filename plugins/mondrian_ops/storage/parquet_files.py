@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import input_errors, open_file
@@ -93,9 +93,11 @@ def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set
 def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...], set[str]]:
     with parquet_file(path) as file:
         metadata = file.metadata
-        if metadata.num_columns > limits.limit("columns"):
+        if metadata.num_columns > resource_limits.limit("columns"):
             met = f"{shown(path)}: has {metadata.num_columns:,} columns"
-            raise InputError(limits.exceeded("columns", met, "leave out those that nobody needs"))
+            raise InputError(
+                resource_limits.exceeded("columns", met, "leave out those that nobody needs")
+            )
         groups = tuple(
             metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)
         )

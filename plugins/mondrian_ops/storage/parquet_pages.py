@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.files import open_file
 from mondrian_ops.storage.locations import is_local, local_path, shown
@@ -97,7 +97,7 @@ def rows_at_once(
         InputError: a page or a value is beyond the limits ``parquet_page`` or ``text``.
         DamagedPageError: a page has no valid header.
     """
-    in_use = tuple(sorted(limits.in_use().items()))
+    in_use = tuple(sorted(resource_limits.in_use().items()))
     return _rows_at_once(path, stamp, columns, groups, wanted, in_use)
 
 
@@ -151,7 +151,7 @@ def _chunk(
     is_text = leaf.physical_type == "BYTE_ARRAY"
     row, dictionary = max(8, leaf.length or 0), 0
     page = _largest_page(path, chunk)
-    if page > limits.limit("parquet_page") or (is_text and is_local(path)):
+    if page > resource_limits.limit("parquet_page") or (is_text and is_local(path)):
         page = 0
         for header in _pages(stream, chunk):
             page = max(page, header.unpacked)
@@ -160,12 +160,12 @@ def _chunk(
             elif is_text:
                 several = header.values if header.encoding != _DELTA_BYTE_ARRAY else 1
                 row = max(row, -(-header.unpacked // max(1, several)))
-        if page > limits.limit("parquet_page"):
+        if page > resource_limits.limit("parquet_page"):
             raise InputError(
-                limits.exceeded(
+                resource_limits.exceeded(
                     "parquet_page",
                     f"{shown(path)}: a page of column {column!r} unpacks to "
-                    f"{limits.size_text(page)}",
+                    f"{resource_limits.size_text(page)}",
                     "write the file with smaller pages, or leave out that column",
                 )
             )
@@ -183,7 +183,7 @@ def _largest_page(path: str, chunk: pq.ColumnChunkMetaData) -> int:
     if not is_local(path):
         return int(chunk.total_uncompressed_size)
     ratio = _MAX_RATIO.get(chunk.compression)
-    beyond = limits.limit("parquet_page") + 1
+    beyond = resource_limits.limit("parquet_page") + 1
     return beyond if ratio is None else int(chunk.total_compressed_size * ratio)
 
 
@@ -193,18 +193,18 @@ def _rows(path: str, stream: pa.NativeFile, group: int, chunks: list[_Chunk], wa
     if sum(chunk.bytes_of_row(longest) for chunk in chunks) * wanted > BATCH_BYTES:
         longest = _longest(stream, group, [chunk for chunk in chunks if chunk.dictionary])
     for column, length in longest.items():
-        limits.check_text(f"{shown(path)}: column {column!r}", length)
+        resource_limits.check_text(f"{shown(path)}: column {column!r}", length)
     for chunk in chunks:
         taken, most = (
             chunk.values * chunk.bytes_of_value(longest),
-            limits.most_unpacked(stream.size()),
+            resource_limits.most_unpacked(stream.size()),
         )
         if taken > most:
             met = (
                 f"{shown(path)}: the {chunk.values:,} values of column {chunk.column!r} may take "
-                f"{limits.size_text(taken)}, more than {limits.size_text(most)}"
+                f"{resource_limits.size_text(taken)}, more than {resource_limits.size_text(most)}"
             )
-            raise InputError(limits.exceeded("inflation", met, "leave out that column"))
+            raise InputError(resource_limits.exceeded("inflation", met, "leave out that column"))
     row = sum(chunk.bytes_of_row(longest) for chunk in chunks)
     return max(1, min(wanted, BATCH_BYTES // max(1, row)))
 

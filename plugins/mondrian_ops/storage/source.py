@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.storage import csv_files, parquet_files
 from mondrian_ops.storage.access_policy import check_reading
@@ -109,7 +109,7 @@ class Source:
         """
         schema = self.schema if columns is None else self._select(columns)
         groups = None if split is None or split.row_groups is None else range(*split.row_groups)
-        unpacked, most = 0, limits.most_unpacked(self.bytes)
+        unpacked, most = 0, resource_limits.most_unpacked(self.bytes)
         try:
             for at in range(len(self.files)) if split is None else [split.file]:
                 path, stamp = self.files[at], self._stamps[at]
@@ -201,10 +201,10 @@ class Source:
         )
 
     def _inflated(self) -> str:
-        return limits.exceeded(
+        return resource_limits.exceeded(
             "inflation",
-            f"{shown(self.url)}: its {limits.size_text(self.bytes)} unpack to more than "
-            f"{limits.size_text(limits.most_unpacked(self.bytes))}",
+            f"{shown(self.url)}: its {resource_limits.size_text(self.bytes)} unpack to more than "
+            f"{resource_limits.size_text(resource_limits.most_unpacked(self.bytes))}",
             "check the file for endlessly repeated values",
         )
 
@@ -255,7 +255,7 @@ def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:
     import pyarrow.compute as pc
 
     taken = 0
-    most = limits.limit("text")
+    most = resource_limits.limit("text")
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         taken += column.nbytes
         is_encoded = isinstance(column, pa.DictionaryArray)
@@ -264,7 +264,7 @@ def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:
             continue
         lengths = pc.binary_length(values)
         longest = pc.max(lengths).as_py() or 0
-        limits.check_text(f"{shown(path)}: column {name!r}", longest)
+        resource_limits.check_text(f"{shown(path)}: column {name!r}", longest)
         if is_encoded and longest > _SHORT_BYTES:
             taken += pc.sum(lengths.take(column.indices)).as_py() or 0
     return taken

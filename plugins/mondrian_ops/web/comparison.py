@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mondrian_ops.report import figures
+from mondrian_ops.report import number_format
 from mondrian_ops.report.document import Report
-from mondrian_ops.report.figures import number, percent, seconds, size
+from mondrian_ops.report.number_format import number, percent, seconds, size
 from mondrian_ops.report.sections import Section, Table, class_sizes, losses
-from mondrian_ops.web.releases import Release
+from mondrian_ops.web.release_list import Release
 
 __all__ = ["compared", "figures_of_both"]
 
@@ -71,7 +71,7 @@ def _class_sizes(pair: Sequence[Report]) -> Section:
     classes_by_size: Counter[int] = Counter()
     for report in pair:
         classes_by_size.update(dict(report.class_sizes))
-    bins = figures.bins(list(classes_by_size.items()), k)
+    bins = number_format.bins(list(classes_by_size.items()), k)
     shares = [_shares(report.class_sizes, bins) for report in pair]
     rows = [(each.label, percent(a), percent(b)) for each, a, b in zip(bins, *shares, strict=True)]
     return class_sizes(
@@ -83,6 +83,6 @@ def _class_sizes(pair: Sequence[Report]) -> Section:
     )
 
 
-def _shares(sizes: Sequence[Sequence[int]], bins: Sequence[figures.Bin]) -> list[float]:
-    rows = [figures.bin_of(each.low, each.high, sizes).rows for each in bins]
+def _shares(sizes: Sequence[Sequence[int]], bins: Sequence[number_format.Bin]) -> list[float]:
+    rows = [number_format.bin_of(each.low, each.high, sizes).rows for each in bins]
     return [each / (sum(rows) or 1) for each in rows]

@@ -15,7 +15,7 @@ from mondrian_ops import report as reports
 from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage import ReportArchive
-from mondrian_ops.web.releases import Release
+from mondrian_ops.web.release_list import Release
 
 __all__ = ["Listing", "Reader"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dag_runs import nested, parked, published, states
-from mondrian_ops.report import figures
+from mondrian_ops.report import number_format
 from mondrian_ops.storage import ReportArchive
 from projects import FAILING_DAGS, Project, airflow_of, copied
 from releases import entry, entry_id, keep, night, report_of
@@ -174,7 +174,10 @@ def test_from_the_form_to_the_figures_of_the_release(project, visit, shots):
         achieved = report["achieved"][key]
         reached = min(achieved.values()) if isinstance(achieved, dict) else achieved
         assert cells[0] == name
-        assert cells[1:3] == [figures.number(report["job"][key]), figures.number(reached)]
+        assert cells[1:3] == [
+            number_format.number(report["job"][key]),
+            number_format.number(reached),
+        ]
         assert "met" in cells[3]
     seen = dict(
         zip(
@@ -183,11 +186,11 @@ def test_from_the_form_to_the_figures_of_the_release(project, visit, shots):
             strict=True,
         )
     )
-    assert seen["Rows published"] == figures.number(report["rows"]["published"])
-    assert seen["Classes"] == figures.number(report["equivalence_classes"])
-    assert seen["Information lost (GCP)"] == figures.percent(report["metrics"]["GCP"])
-    assert seen["Discernibility (DP)"] == figures.number(report["metrics"]["DP"])
-    assert seen["Highest risk"] == figures.percent(report["risk"]["prosecutor_max"])
+    assert seen["Rows published"] == number_format.number(report["rows"]["published"])
+    assert seen["Classes"] == number_format.number(report["equivalence_classes"])
+    assert seen["Information lost (GCP)"] == number_format.percent(report["metrics"]["GCP"])
+    assert seen["Discernibility (DP)"] == number_format.number(report["metrics"]["DP"])
+    assert seen["Highest risk"] == number_format.percent(report["risk"]["prosecutor_max"])
     drawn(release)
     names = set(report["attributes"])
     loss = release.locator("#information-lost-per-quasi-identifier tbody th")
@@ -233,9 +236,9 @@ def test_a_release_is_approved_under_required_actions(project, visit, shots, wai
         for row in page.get_by_role("row").all()
         if (cells := row.get_by_role("cell").all_inner_texts())
     }
-    assert asked["k-anonymity"] == ["5", figures.number(report["achieved"]["k"])]
+    assert asked["k-anonymity"] == ["5", number_format.number(report["achieved"]["k"])]
     assert asked["Rows"] == ["2,000 of 2,000, 0 suppressed"]
-    assert asked["Information lost (GCP)"] == [figures.percent(report["metrics"]["GCP"])]
+    assert asked["Information lost (GCP)"] == [number_format.percent(report["metrics"]["GCP"])]
     raw = page.get_by_text("columns are published raw").first.inner_text()
     assert raw.startswith("3 columns are published raw, as the job says (unlisted: publish): ")
     assert "occupation, visit_date" in raw
@@ -350,7 +353,7 @@ def test_a_chart_can_be_walked_through_by_keyboard(visit, archive):
     sizes = page.locator("#class-sizes svg.chart")
     sizes.focus()
     announced = page.locator("#announced")
-    bars = figures.bins(night(39)["class_sizes"], 5)
+    bars = number_format.bins(night(39)["class_sizes"], 5)
     for key, at in (("ArrowRight", 0), ("ArrowRight", 1), ("ArrowLeft", 0), ("ArrowLeft", -1)):
         sizes.press(key)
         bar = bars[at]
@@ -365,7 +368,7 @@ def test_a_chart_says_at_the_pointer_what_a_mark_stands_for(visit, archive):
     page = visit("ada").new_page()
     page.goto(f"/mondrian_ops/releases/{entry_id(39)}")
     page.locator("#class-sizes .mark").nth(2).hover()
-    bar = figures.bins(night(39)["class_sizes"], 5)[2]
+    bar = number_format.bins(night(39)["class_sizes"], 5)[2]
     assert page.locator("#tip").inner_text().startswith(f"{bar.label} rows in a class")
     page.locator("h1").hover()
     assert page.locator("#tip").is_hidden()

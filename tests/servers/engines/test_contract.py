@@ -17,8 +17,8 @@ from engines.samples import ROWS, Site, quasi_identifiers
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
-from mondrian_ops.core.plan import Router
 from mondrian_ops.core.profile import Profiler
+from mondrian_ops.core.row_routing import Router
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.run import Run
 from published_text import KINDS, Column, in_any_order

@@ -29,7 +29,7 @@ from mondrian_ops.storage import (
     write_file,
     write_part,
 )
-from mondrian_ops.storage import connections as connections_module
+from mondrian_ops.storage import store_access as connections_module
 from mondrian_ops.storage.discovery import data_files
 from servers.hdfs import BLOCK
 from staged_releases import stage, version_on

@@ -27,7 +27,7 @@ from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
 from mondrian_ops.algorithms.mondrian import CutPolicy
-from mondrian_ops.core.plan import Router
+from mondrian_ops.core.row_routing import Router
 
 
 def places_of(kind, column):
@@ -253,7 +253,7 @@ def test_blocks_of_small_nodes_change_nothing(cut_points):
 
 
 def test_the_job_decides():
-    from mondrian_ops.algorithms.policy_selection import choose_policy, policy_of
+    from mondrian_ops.algorithms.cut_policy import choose_policy, policy_of
     from mondrian_ops.core.job import Job
 
     anonymizer, data = anonymizer_of(["interval"], [list(range(64))], [], {"k": 2})

@@ -13,11 +13,12 @@ from mondrian_ops.algorithms import partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.mondrian import CutPolicy
 from mondrian_ops.core.criteria import KAnonymity, Privacy
-from mondrian_ops.core.disclosure import Disclosure
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.fragment_condition import Disclosure
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Plan, Router
+from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.profile import Profiler
+from mondrian_ops.core.row_routing import Router
 
 FIGURE_2_A = FIGURE_2.select(["Age", "Country"])  # as far as the text tells it
 PLAIN = Privacy(KAnonymity(1), ())

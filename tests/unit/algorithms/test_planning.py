@@ -21,8 +21,8 @@ from mondrian_ops.algorithms.planning import Draft
 from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Router
 from mondrian_ops.core.profile import Profiler
+from mondrian_ops.core.row_routing import Router
 from mondrian_ops.engines.scan import Counting
 from published_text import KINDS, TREE_FILE, is_missing
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.hierarchy import MISSING, CodedHierarchy, Hierarchy
 
@@ -209,7 +209,7 @@ def test_a_deep_json_tree_needs_no_recursion() -> None:
     tree: Any = "leaf"
     for level in range(3000):
         tree = {"name": f"level {level}", "children": [tree]}
-    with limits.changed(hierarchy_levels=3001):
+    with resource_limits.changed(hierarchy_levels=3001):
         assert len(Hierarchy.from_tree(tree, "deep.json").ancestors) == 3001
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs import minimal, with_sensitive
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import (
     DiMondrian,
@@ -156,7 +156,7 @@ def test_to_dict_leaves_out_what_was_not_asked_for() -> None:
     ],
 )
 def test_lists_have_a_limit(key: str, limit: str) -> None:
-    most = limits.LIMITS[limit].default
+    most = resource_limits.LIMITS[limit].default
     names = [f"c{at}" for at in range(most + 1)]
     assert Job.from_dict(minimal(**{key: names[:-1]}))
     for listed in (names, ",".join(names)):
@@ -164,7 +164,7 @@ def test_lists_have_a_limit(key: str, limit: str) -> None:
             JobError, match=f"^{key}: lists {most + 1:,} entries; the limit '{limit}' is {most:,}: "
         ):
             Job.from_dict(minimal(**{key: listed}))
-    with limits.changed(**{limit: most + 1}):
+    with resource_limits.changed(**{limit: most + 1}):
         assert Job.from_dict(minimal(**{key: names}))
 
 

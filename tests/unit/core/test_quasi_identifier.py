@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs import minimal, one
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job, QuasiIdentifier
 
@@ -63,7 +63,7 @@ def test_a_column_may_have_an_empty_name() -> None:
 
 
 def test_a_ladder_has_a_limit() -> None:
-    with limits.changed(hierarchy_levels=3):
+    with resource_limits.changed(hierarchy_levels=3):
         assert one({"name": "a", "ladder": [1, 2, 4]})
         with pytest.raises(
             JobError, match=r"ladder: lists 4 entries; the limit 'hierarchy_levels'"

@@ -13,7 +13,7 @@ from hypothesis_profiles import examples
 from limited_runs import limited_run
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import LeafCounts
-from mondrian_ops.core import errors, limits
+from mondrian_ops.core import errors, resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.engines import executor
@@ -173,15 +173,15 @@ def test_a_task_without_limits_leaves_none_to_its_executors(run):
 
 
 def test_executors_have_the_sizes_that_the_task_allows(run):
-    with limits.changed(csv_line=100, inflation=7):
+    with resource_limits.changed(csv_line=100, inflation=7):
         described = RunLocation.of(run).to_json()
     source = executor._run(described).dataset.source
-    assert limits.in_use() == {"csv_line": 100, "inflation": 7}
+    assert resource_limits.in_use() == {"csv_line": 100, "inflation": 7}
     assert next(source.batches()).num_rows > 0
-    limits.use(None)
+    resource_limits.use(None)
     executor._run.cache_clear()
     executor._run(RunLocation.of(run).to_json())
-    assert limits.in_use() == {}
+    assert resource_limits.in_use() == {}
 
 
 def test_of_an_unforeseen_error_an_executor_tells_kind_and_place_only(run):

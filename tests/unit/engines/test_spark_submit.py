@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mondrian_ops import pipeline, spark_app, storage
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.engines.local import LocalEngine
@@ -135,7 +135,7 @@ def test_a_driver_that_ends_without_a_result_may_be_tried_again(begun):
 def test_a_request_has_the_limits_of_the_task(begun):
     _, work = begun
     run = Run(WorkDir(work))
-    with limits.changed(columns=9):
+    with resource_limits.changed(columns=9):
         assert Request.of(run, "partition").location.limits == {"columns": 9}
     assert Request.of(run, "partition").location.limits == {}
 

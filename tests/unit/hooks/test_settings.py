@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from mondrian_ops import storage
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.hooks import settings
 from mondrian_ops.hooks.filesystems import get_provider_info
@@ -41,12 +41,12 @@ def test_the_limits_of_airflow_hold_in_the_process(monkeypatch):
     try:
         settings.use_settings()
         monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__LIMITS")
-        assert (limits.limit("columns"), limits.limit("text")) == (5, 1024)
+        assert (resource_limits.limit("columns"), resource_limits.limit("text")) == (5, 1024)
         settings.use_settings()
-        assert limits.in_use() == {}
+        assert resource_limits.in_use() == {}
         monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__LIMITS", "colums=5")
         with pytest.raises(JobError, match=r"no limit 'colums' \(did you mean 'columns'"):
             settings.use_settings()
     finally:
-        limits.use(None)
+        resource_limits.use(None)
         storage.use_policy(None)

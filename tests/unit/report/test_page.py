@@ -11,7 +11,7 @@ import pytest
 
 from html_page import Page
 from mondrian_ops import report as reports
-from mondrian_ops.report import figures, sections
+from mondrian_ops.report import number_format, sections
 from report_samples import HOSTILE, make
 
 
@@ -67,7 +67,7 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert name not in html or name == HOSTILE[-1]
     for text in (html, plain):
         assert "\x1b" not in text and "\u202e" not in text
-    assert all(line == figures.printable(line) for line in plain.split("\n"))
+    assert all(line == number_format.printable(line) for line in plain.split("\n"))
 
 
 def test_refused_report_says_so_and_why() -> None:

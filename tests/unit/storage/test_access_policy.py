@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops import landing, pipeline, storage
+from mondrian_ops import nightly_drops, pipeline, storage
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.storage import load_job, read_job
@@ -386,16 +386,16 @@ def test_a_job_files_name_is_no_pattern(home):
 def test_a_landing_folders_name_is_no_pattern(home):
     (home / "in" / "drops*").symlink_to(home / "other")
     with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
-        landing.find_drops(str(home / "in" / "drops*"), date.min, date.max)
+        nightly_drops.find_drops(str(home / "in" / "drops*"), date.min, date.max)
     (home / "odd[1]").mkdir()
     restrict(home, allowed_inputs=str(home / "odd[1]"))
-    assert landing.find_drops(str(home / "odd[1]"), date.min, date.max) == []
+    assert nightly_drops.find_drops(str(home / "odd[1]"), date.min, date.max) == []
 
 
 def test_a_landing_folder_lies_where_jobs_may_read(home):
-    assert landing.find_drops(str(home / "in"), date.min, date.max) == []
+    assert nightly_drops.find_drops(str(home / "in"), date.min, date.max) == []
     with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
-        landing.find_drops(str(home / "other"), date.min, date.max)
+        nightly_drops.find_drops(str(home / "other"), date.min, date.max)
 
 
 def test_connections_and_properties_of_spark_are_allowed_by_name(home):

@@ -8,7 +8,7 @@ import os
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import open_source
 from source_samples import csv_file, read
@@ -83,7 +83,7 @@ def test_csv_quoted_line_ends_wherever_a_block_ends(tmp_path):
     notes = [f"{'x' * (n % 7)}\n{n}" for n in range(200)]
     rows = "".join(f'{n},"{note}"\n' for n, note in enumerate(notes))
     path = csv_file(tmp_path / "p.csv", f"n,note\n{rows}")
-    with limits.changed(csv_line=100):  # which is a block, too
+    with resource_limits.changed(csv_line=100):  # which is a block, too
         assert read(open_source(path))["note"].to_pylist() == notes
 
 
@@ -128,7 +128,7 @@ def test_csv_a_line_at_the_limit_is_read(tmp_path, end, packed):
     text = end.join(lines).encode()
     path = tmp_path / ("p.csv.gz" if packed else "p.csv")
     path.write_bytes(gzip.compress(text) if packed else text)
-    with limits.changed(csv_line=1000):
+    with resource_limits.changed(csv_line=1000):
         assert read(open_source(str(path)))["b"].to_pylist() == [1, 2, 3, 4]
 
 
@@ -144,7 +144,7 @@ def test_csv_a_line_at_the_limit_is_read(tmp_path, end, packed):
 )
 def test_csv_a_line_or_row_beyond_the_limit_is_named(tmp_path, text, line):
     with (
-        limits.changed(csv_line=1000),
+        resource_limits.changed(csv_line=1000),
         pytest.raises(InputError, match=rf"p\.csv, line {line}") as caught,
     ):
         open_source(csv_file(tmp_path / "p.csv", text))
@@ -164,9 +164,12 @@ def test_csv_columns_have_a_limit_and_a_long_header_none(tmp_path):
 
 def test_values_of_csv_have_a_limit(tmp_path):
     path = csv_file(tmp_path / "p.csv", "a,b\n" + "x" * 1000 + ",1\n")
-    with limits.changed(text=1000):
+    with resource_limits.changed(text=1000):
         assert read(open_source(path)).num_rows == 1
-    with limits.changed(text=999), pytest.raises(InputError, match="'a' holds a value of 1,000 b"):
+    with (
+        resource_limits.changed(text=999),
+        pytest.raises(InputError, match="'a' holds a value of 1,000 b"),
+    ):
         read(open_source(path))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import connections, look_up_with, open_source
+from mondrian_ops.storage import look_up_with, open_source, store_access
 from mondrian_ops.storage.discovery import data_files, lies_in, would_be_read
 from source_samples import PEOPLE, csv_file, read
 
@@ -105,7 +105,7 @@ def test_remote_locations_lie_on_one_store_by_its_servers_or_bucket(
     monkeypatch, url, other, inside
 ):
     look_up_with(None)
-    monkeypatch.setattr(connections, "_given", {})
+    monkeypatch.setattr(store_access, "_given", {})
     monkeypatch.setenv("MONDRIAN_OPS_WEBHDFS", "http://nn1:9870, http://nn2:9870")
     assert lies_in(url, other) == inside
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.storage import find_hierarchy, read_hierarchy
 
@@ -119,10 +119,10 @@ def test_a_file_at_a_limit_is_read_and_one_beyond_is_not(
 ):
     path = tmp_path / name
     path.write_text(text)
-    with limits.changed(**{limit: most}):
+    with resource_limits.changed(**{limit: most}):
         read_hierarchy(str(path))
     with (
-        limits.changed(**{limit: most - 1}),
+        resource_limits.changed(**{limit: most - 1}),
         pytest.raises(HierarchyError, match=f"{message} '{limit}' is {most - 1}"),
     ):
         read_hierarchy(str(path))

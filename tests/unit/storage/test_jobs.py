@@ -9,7 +9,7 @@ import pytest
 
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Partitioning, QuasiIdentifier
-from mondrian_ops.core.limits import LIMITS
+from mondrian_ops.core.resource_limits import LIMITS
 from mondrian_ops.storage.jobs import load_job, read_job
 
 JOB = {"input": "in/ä.csv", "output": "out", "k": 5, "quasi_identifiers": ["naïve 💥"]}

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import index_columns, open_source, without_index
 from source_samples import PEOPLE, read
@@ -101,9 +101,12 @@ def test_metadata_of_the_writer_is_no_part_of_the_schema(tmp_path):
 
 def test_columns_of_parquet_have_a_limit(tmp_path):
     pq.write_table(pa.table({name: [1] for name in "abc"}), tmp_path / "p.parquet")
-    with limits.changed(columns=3):
+    with resource_limits.changed(columns=3):
         assert open_source(str(tmp_path / "p.parquet")).rows == 1
-    with limits.changed(columns=2), pytest.raises(InputError, match="has 3 columns; the limit"):
+    with (
+        resource_limits.changed(columns=2),
+        pytest.raises(InputError, match="has 3 columns; the limit"),
+    ):
         open_source(str(tmp_path / "p.parquet"))
 
 

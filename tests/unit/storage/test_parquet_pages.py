@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import forged_parquet as forged
 from forged_parquet import Column, Page, plain
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import open_source, parquet_pages
 from mondrian_ops.storage.parquet_pages import BATCH_BYTES, DamagedPageError, rows_at_once
@@ -62,10 +62,10 @@ def test_pages_are_those_that_were_written(tmp_path, codec, version, dictionary)
 
 def test_a_page_at_the_limit_is_read_and_one_beyond_is_not(tmp_path):
     forged.write(tmp_path / "p.parquet", 1, Column("a", [data(b"x" * 96)], "UNCOMPRESSED"))
-    with limits.changed(parquet_page=100):
+    with resource_limits.changed(parquet_page=100):
         assert rows(tmp_path / "p.parquet", "a") == MANY
     with (
-        limits.changed(parquet_page=99),
+        resource_limits.changed(parquet_page=99),
         pytest.raises(
             InputError, match="column 'a' unpacks to 100 bytes; the limit 'parquet_page'"
         ),
@@ -93,7 +93,10 @@ def test_numbers_are_looked_at_where_their_codec_leaves_it_open(tmp_path):
     options = {"use_dictionary": False, "data_page_size": 1 << 20}
     for codec in ("ZSTD", "SNAPPY"):
         pq.write_table(table, tmp_path / codec, compression=codec, **options)
-        with limits.changed(parquet_page=50_000), pytest.raises(InputError, match="column 'n'"):
+        with (
+            resource_limits.changed(parquet_page=50_000),
+            pytest.raises(InputError, match="column 'n'"),
+        ):
             rows(tmp_path / codec, "n")
 
 
@@ -149,7 +152,7 @@ def test_columns_are_told_by_their_place(tmp_path, column, dotted):
     path = tmp_path / "p.parquet"
     nested = [[{"x": "long" * 1000}]] * 10
     pq.write_table(pa.table({column: ["1"] * 10, dotted: nested, "n": [1] * 10}), path)
-    with limits.changed(parquet_page=3000):
+    with resource_limits.changed(parquet_page=3000):
         assert rows(path, column, "n") == MANY
         with pytest.raises(InputError, match=f"column '{dotted}' unpacks"):
             rows(path, dotted)
@@ -160,10 +163,10 @@ def test_text_at_the_limit_is_read_and_longer_text_is_not(tmp_path):
     for options in ({}, {"use_dictionary": False}):
         pq.write_table(pa.table({"a": ["x" * 1000, "yy"], "b": [1, 2]}), path, **options)
         source = open_source(str(path))
-        with limits.changed(text=1000):
+        with resource_limits.changed(text=1000):
             for dictionaries in (True, False):
                 assert len(list(source.batches(dictionaries=dictionaries))) == 1
-        with limits.changed(text=999):
+        with resource_limits.changed(text=999):
             assert len(list(source.batches(["b"]))) == 1
             for dictionaries in (True, False):
                 with pytest.raises(InputError, match="'a' holds a value of 1,000 bytes; the limit"):
@@ -233,7 +236,7 @@ def test_nested_text_is_looked_at_and_one_row_may_not_hold_all(tmp_path):
         InputError, match=r"the 300,000 values of column 'a' may take 2.* 'inflation'"
     ):
         rows_at_once(str(path), "3", ("a",), None, MANY)
-    with limits.changed(inflation=1 << 20):
+    with resource_limits.changed(inflation=1 << 20):
         assert rows_at_once(str(path), "3", ("a",), None, MANY) == 1
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import Source, Split, open_source
 from source_samples import PEOPLE, csv_file, read
@@ -174,7 +174,7 @@ def test_what_a_source_unpacks_to_has_a_limit(tmp_path, ending):
     assert source.bytes < 4 << 20
     for dictionaries in (True, False):
         with (
-            limits.changed(inflation=1),
+            resource_limits.changed(inflation=1),
             pytest.raises(
                 InputError, match=r"unpack to more than 25\d MiB; .* 'inflation' is 1: check"
             ),
@@ -182,7 +182,7 @@ def test_what_a_source_unpacks_to_has_a_limit(tmp_path, ending):
             for _ in source.batches(dictionaries=dictionaries):
                 pass
     assert sum(each.num_rows for each in source.batches(["b"])) == 80_000
-    with limits.changed(inflation=1_000_000):
+    with resource_limits.changed(inflation=1_000_000):
         assert sum(each.num_rows for each in source.batches()) == 80_000
 
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import reader
-from mondrian_ops.web.app import create
+from mondrian_ops.web.pages import create
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from mondrian_ops.storage import ReportArchive
-from mondrian_ops.web.app import create
+from mondrian_ops.web.pages import create
 from releases import entry, entry_id, keep
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"

@@ -26,7 +26,7 @@ from mondrian_ops import links
 from mondrian_ops import report as reports
 from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import MondrianOpsError
-from mondrian_ops.report import figures
+from mondrian_ops.report import number_format
 from mondrian_ops.report.charts import Spark, Spot
 from mondrian_ops.report.frontier import DAMAGE, frontier_section
 from mondrian_ops.report.page import STYLE, environment
@@ -34,7 +34,7 @@ from mondrian_ops.report.sections import Section, Table, sections
 from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import comparison
 from mondrian_ops.web.reader import Listing, Reader
-from mondrian_ops.web.releases import Choice, Release, drifts_of, nights_of, page_of
+from mondrian_ops.web.release_list import Choice, Release, drifts_of, nights_of, page_of
 
 __all__ = ["create"]
 
@@ -243,7 +243,7 @@ def _explained(error: Exception) -> tuple[int, str]:
 def _from_list(release: Release) -> Table:
     """Required and achieved k, l and t of a release without a report."""
     rows = [
-        (name, figures.number(required), figures.number(achieved))
+        (name, number_format.number(required), number_format.number(achieved))
         for name, required, achieved in (
             ("k-anonymity", release.k, release.achieved_k),
             ("l-diversity", release.l, release.achieved_l),
@@ -280,14 +280,14 @@ def _latest(
         Spot(
             at / (len(shown) - 1) if len(shown) > 1 else 0.5,
             (loss - low) / (high - low) if high > low else 0.5,
-            f"{release.when}: {figures.percent(loss)} lost",
+            f"{release.when}: {number_format.percent(loss)} lost",
             marked=bool(drifts[release.id]),
         )
         for at, (release, loss) in enumerate(zip(shown, losses, strict=True))
     )
     description = (
-        f"Information lost in {len(losses)} releases: {figures.percent(low)} to "
-        f"{figures.percent(high)}, now {figures.percent(losses[-1] if losses else 0.0)}"
+        f"Information lost in {len(losses)} releases: {number_format.percent(low)} to "
+        f"{number_format.percent(high)}, now {number_format.percent(losses[-1] if losses else 0.0)}"
     )
     return (shown[-1] if shown else None), Spark(description, spots)
 

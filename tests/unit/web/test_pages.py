@@ -7,7 +7,7 @@ import re
 import pytest
 
 from html_page import page_at
-from mondrian_ops.web.app import MEDIA_TYPES, STATIC
+from mondrian_ops.web.pages import MEDIA_TYPES, STATIC
 from releases import entry, entry_id, keep, report_of
 from report_samples import HOSTILE
 

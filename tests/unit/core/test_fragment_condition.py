@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from mondrian_ops.algorithms.planning import persons_met
-from mondrian_ops.core.disclosure import Disclosure
+from mondrian_ops.core.fragment_condition import Disclosure
 from mondrian_ops.core.persons import LeafPersons
-from mondrian_ops.core.plan import Branch, Leaf, Order, Plan, Router
+from mondrian_ops.core.plan import Branch, Leaf, Order, Plan
 from mondrian_ops.core.rounding import Round, round_between
+from mondrian_ops.core.row_routing import Router
 
 NUMBERS = Order(pa.int64())
 COUNTRIES = Order(

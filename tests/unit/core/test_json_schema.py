@@ -14,7 +14,7 @@ import job_docs
 from jobs import minimal, with_sensitive
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job, QuasiIdentifier
-from mondrian_ops.core.job_schema import job_schema
+from mondrian_ops.core.json_schema import job_schema
 from mondrian_ops.core.options import Option, Options, flat_options, options_of
 
 SCHEMA = Draft7Validator(job_schema())

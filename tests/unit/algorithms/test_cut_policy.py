@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mondrian_ops.algorithms.cut_policy import choose_policy, policy_of
 from mondrian_ops.algorithms.mondrian import CutPolicy
-from mondrian_ops.algorithms.policy_selection import choose_policy, policy_of
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
 from mondrian_ops.native.mondrian import BLOCK

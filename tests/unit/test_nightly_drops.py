@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.landing import Drop, find_drops
+from mondrian_ops.nightly_drops import Drop, find_drops
 from mondrian_ops.storage import load_job
 from mondrian_ops.storage.discovery import data_files
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import connections, look_up_with, options_of, use_options
+from mondrian_ops.storage import look_up_with, options_of, store_access, use_options
 
 CLUSTER = {"servers": ["http://nn1:9870", "http://nn2:9870"], "user": "alice"}
 
@@ -14,7 +14,7 @@ CLUSTER = {"servers": ["http://nn1:9870", "http://nn2:9870"], "user": "alice"}
 def afresh(monkeypatch):
     for name in ("MONDRIAN_OPS_WEBHDFS", "HADOOP_USER_NAME", "AWS_ENDPOINT_URL", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(connections, "_given", {})
+    monkeypatch.setattr(store_access, "_given", {})
     yield
     look_up_with(None)
 

@@ -7,8 +7,8 @@ import pytest
 
 from mondrian_ops import storage
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.hooks.connections import connection_options, use_connections
-from mondrian_ops.storage import connections as storage_connections
+from mondrian_ops.hooks.store_credentials import connection_options, use_connections
+from mondrian_ops.storage import store_access as storage_connections
 from servers.stores import HdfsFolder, S3Folder
 
 

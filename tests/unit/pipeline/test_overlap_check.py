@@ -12,7 +12,7 @@ import pytest
 from ledger_runs import KEY, Run, impatient, make_ledger, sketch_of
 from mondrian_ops import storage
 from mondrian_ops.core.errors import PrivacyError, StorageError
-from mondrian_ops.pipeline import ledger
+from mondrian_ops.pipeline import overlap_check
 
 OWN = range(100)
 OTHERS = range(100, 200)
@@ -62,10 +62,10 @@ class Case:
     def refused(self, text: str) -> None:
         """Each of the three comparisons refuses the drop; the second one with its report."""
         with pytest.raises(PrivacyError, match=text):
-            ledger.refuse(self.run.job, self.run.work)
+            overlap_check.refuse(self.run.job, self.run.work)
         report: dict[str, Any] = {"notes": []}
         with pytest.raises(PrivacyError, match=text) as caught:
-            ledger.note(self.run.job, self.run.work, report)
+            overlap_check.note(self.run.job, self.run.work, report)
         assert caught.value.report is report
         before = self.ledger.read()
         with pytest.raises(PrivacyError, match=text):
@@ -77,8 +77,8 @@ class Case:
         """The notes of the report where the job only warns."""
         report: dict[str, Any] = {"notes": []}
         warned = Run(str(self.here), "warned", OWN, "warn")
-        ledger.refuse(warned.job, warned.work)
-        ledger.note(warned.job, warned.work, report)
+        overlap_check.refuse(warned.job, warned.work)
+        overlap_check.note(warned.job, warned.work, report)
         return report["notes"]
 
 
@@ -92,7 +92,7 @@ def test_others_are_in_nobodys_way(case):
     case.entry()
     case.pending()
     assert case.notes() == []
-    ledger.refuse(case.run.job, case.run.work)
+    overlap_check.refuse(case.run.job, case.run.work)
     case.publish()
     (own,) = (each for each in case.ledger.read().entries if each["output"] == case.run.output)
     assert own["sure"]
@@ -116,7 +116,7 @@ def test_the_same_drop_comes_first_then_the_largest_share_then_the_latest(case):
         case.entry(people)
     (note,) = case.notes()
     assert note.startswith("the same drop was released as people on 2025-01-03 (and in 3 more); ")
-    compared = ledger._compared(case.run.work, case.ledger.read().entries)
+    compared = overlap_check._compared(case.run.work, case.ledger.read().entries)
     assert [each.time[-2:] for each in compared.overlaps] == ["03", "04", "02", "01"]
     assert [each.same for each in compared.overlaps] == [True, False, False, False]
 
@@ -133,7 +133,7 @@ def test_a_release_of_another_key_cannot_be_compared(case, key):
 def test_releases_by_other_columns_are_counted(case, by):
     case.entry(OWN, by=by)
     case.entry(OWN, by=by)
-    ledger.refuse(case.run.job, case.run.work)
+    overlap_check.refuse(case.run.job, case.run.work)
     (note,) = case.notes()
     assert note.startswith("2 release(s) in the ledger tell people apart by other columns")
 
@@ -141,7 +141,7 @@ def test_releases_by_other_columns_are_counted(case, by):
 def test_an_overlap_of_few_with_many_would_not_show(case):
     case.run = Run(str(case.here), "few", HASHES[:40])
     case.entry(HASHES[40:])
-    ledger.refuse(case.run.job, case.run.work)  # 33 of the 40 can be compared
+    overlap_check.refuse(case.run.job, case.run.work)  # 33 of the 40 can be compared
     case.entry(range(5000))
     case.refused(r"1 release\(s\) in the ledger are so much larger")
 
@@ -161,7 +161,7 @@ def test_a_damaged_file_is_named_and_more_are_counted(case):
 def test_what_may_be_published_at_any_moment_holds_up_who_may_share_somebody(case, people, keys):
     case.run = Run(str(case.here), "few", range(90, 100))
     entry = case.pending(people, **keys)
-    ledger.refuse(case.run.job, case.run.work)  # it is not there yet
+    overlap_check.refuse(case.run.job, case.run.work)  # it is not there yet
     for _ in range(2):
         with pytest.raises(
             OSError, match=f"^overlap: 1 other run.*: {case.ledger.file_of(entry)}$"
@@ -204,8 +204,8 @@ def test_the_least_of_those_who_publish_at_once_waits_for_the_others(case, monke
         else:
             storage.publish(f"{entry['work']}/release", entry["output"], entry["token"])
 
-    monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
-    monkeypatch.setattr(ledger, "sleep", sleep)
+    monkeypatch.setattr(overlap_check, "PATIENCE_S", 3600)
+    monkeypatch.setattr(overlap_check, "sleep", sleep)
     if becomes == "gone":
         case.publish()
         assert case.run.is_published
@@ -218,7 +218,7 @@ def test_the_least_of_those_who_publish_at_once_waits_for_the_others(case, monke
 def test_the_others_give_way_at_once(case, monkeypatch):
     for at in ("~", "!"):
         case.pending(OWN, id=at)
-    monkeypatch.setattr(ledger, "PATIENCE_S", 3600)
+    monkeypatch.setattr(overlap_check, "PATIENCE_S", 3600)
     with pytest.raises(OSError, match=r"overlap: 2 other run\(s\) may be publishing"):
         case.publish()
     assert not case.run.is_published
@@ -227,10 +227,10 @@ def test_the_others_give_way_at_once(case, monkeypatch):
 def test_who_waits_gives_up_after_a_while(case, monkeypatch):
     case.pending(OWN, id="~")
     times = iter([100.0, 150.0, 200.0])
-    monkeypatch.setattr(ledger, "PATIENCE_S", 100.0)
-    monkeypatch.setattr(ledger, "monotonic", lambda: next(times))
+    monkeypatch.setattr(overlap_check, "PATIENCE_S", 100.0)
+    monkeypatch.setattr(overlap_check, "monotonic", lambda: next(times))
     pauses = iter([None])
-    monkeypatch.setattr(ledger, "sleep", lambda _: next(pauses))
+    monkeypatch.setattr(overlap_check, "sleep", lambda _: next(pauses))
     with pytest.raises(OSError, match=r"overlap: 1 other run\(s\) may be publishing"):
         case.publish()
     assert next(times, None) is None
@@ -272,7 +272,7 @@ def test_an_entry_counts_as_published_where_that_is_so_or_cannot_be_found_out(ca
     assert "e0: cannot tell whether it was published" in caplog.text
     case.ledger.write({**entry, "output": str(case.here / "never")})
     caplog.clear()
-    ledger.refuse(case.run.job, case.run.work)  # neither there nor on its way
+    overlap_check.refuse(case.run.job, case.run.work)  # neither there nor on its way
     assert not caplog.records
 
 
@@ -283,11 +283,11 @@ def test_a_release_noted_by_several_attempts_is_one(case):
 
 
 def test_a_run_is_not_in_its_own_way(case):
-    own = ledger._entry(case.run.job, case.run.work, {"rows": {}, "achieved": {}})
+    own = overlap_check._entry(case.run.job, case.run.work, {"rows": {}, "achieved": {}})
     for at in ("sure", "unsure"):
         case.ledger.write({**own, "id": at})
     case.ledger.mark_published({**own, "id": "sure"})
-    ledger.refuse(case.run.job, case.run.work)
+    overlap_check.refuse(case.run.job, case.run.work)
     case.publish()
     assert case.run.is_published
 
@@ -307,7 +307,7 @@ def test_a_key_that_was_replaced_since_stops_the_publication(case):
 def test_an_entry_is_taken_back_where_the_release_is_refused_for_good(case, kind):
     with (
         pytest.raises(kind, match="no"),
-        ledger.recorded(case.run.job, case.run.work, {"rows": {}, "achieved": {}}),
+        overlap_check.recorded(case.run.job, case.run.work, {"rows": {}, "achieved": {}}),
     ):
         (entry,) = case.ledger.read().entries
         assert entry["sure"] is False
@@ -327,10 +327,10 @@ def test_an_entry_that_cannot_be_taken_back_does_not_hide_why(case, monkeypatch)
 
 def test_only_the_releases_own_entry_is_made_sure(case):
     case.pending()
-    own = ledger._entry(case.run.job, case.run.work, {"rows": {}, "achieved": {}})
+    own = overlap_check._entry(case.run.job, case.run.work, {"rows": {}, "achieved": {}})
     for token in ("", own["token"], "~"):
         case.ledger.write({**own, "id": f"own{token}", "token": token})
-    ledger.confirm(case.run.job, case.run.work)
+    overlap_check.confirm(case.run.job, case.run.work)
     sure = [each["token"] for each in case.ledger.read().entries if each["sure"]]
     assert sure == [own["token"]]
 
@@ -339,7 +339,7 @@ def test_an_entry_names_its_output_wherever_it_is_looked_at_from(case, monkeypat
     monkeypatch.chdir(case.here)
     relative = Run(".", "relative", OTHERS)
     for own, name in ((relative, "relative"), (case.run, "own")):
-        entry = ledger._entry(own.job, own.work, {"rows": {}, "achieved": {}})
+        entry = overlap_check._entry(own.job, own.work, {"rows": {}, "achieved": {}})
         assert entry["output"] == f"{case.here}/{name}"
         assert entry["work"].startswith(f"{case.here}/.{name}.")
 
@@ -353,8 +353,12 @@ def test_a_key_of_another_size_is_none(case, size):
 
 def test_how_sure_an_overlap_is_is_told():
     entry = {"dataset": "people", "time": "today", "same": False}
-    assert ledger.Overlap(share=0.3, error=0.01, **entry).text.startswith("30.0 % (± 2.0 %) of its")
-    assert ledger.Overlap(share=0.3, error=0, **entry).text.startswith("30.0 % of its people")
+    assert overlap_check.Overlap(share=0.3, error=0.01, **entry).text.startswith(
+        "30.0 % (± 2.0 %) of its"
+    )
+    assert overlap_check.Overlap(share=0.3, error=0, **entry).text.startswith(
+        "30.0 % of its people"
+    )
 
 
 def test_an_entry_is_a_json_file_that_is_not_hidden(case):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mondrian_ops.core import limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError, JobError
-from mondrian_ops.core.limits import LIMITS, VARIABLE
+from mondrian_ops.core.resource_limits import LIMITS, VARIABLE
 
 SECURITY = Path(__file__).parents[3] / "docs" / "security.md"
 
@@ -15,13 +15,13 @@ SECURITY = Path(__file__).parents[3] / "docs" / "security.md"
 def test_a_setting_changes_some_limits_and_leaves_the_others(monkeypatch):
     monkeypatch.setenv(VARIABLE, "columns = 20_000, csv_line=64MiB\n text=1kib,, page=")
     with pytest.raises(JobError, match="'page=' is not valid"):
-        limits.limit("columns")
+        resource_limits.limit("columns")
     monkeypatch.setenv(VARIABLE, "columns = 20_000, csv_line=64MiB\n text=1kib,,")
-    assert limits.limit("columns") == 20_000
-    assert limits.limit("csv_line") == 64 << 20
-    assert limits.limit("text") == 1024
-    assert limits.limit("sensitive") == LIMITS["sensitive"].default
-    assert limits.in_use() == {"columns": 20_000, "csv_line": 64 << 20, "text": 1024}
+    assert resource_limits.limit("columns") == 20_000
+    assert resource_limits.limit("csv_line") == 64 << 20
+    assert resource_limits.limit("text") == 1024
+    assert resource_limits.limit("sensitive") == LIMITS["sensitive"].default
+    assert resource_limits.in_use() == {"columns": 20_000, "csv_line": 64 << 20, "text": 1024}
 
 
 @pytest.mark.parametrize(
@@ -38,29 +38,29 @@ def test_a_setting_changes_some_limits_and_leaves_the_others(monkeypatch):
 )
 def test_what_a_setting_cannot_say(setting, message):
     with pytest.raises(JobError, match=f"^limits: .*{message}"):
-        limits.parsed(setting)
+        resource_limits.parsed(setting)
 
 
 def test_what_is_given_stands_above_the_environment(monkeypatch):
     monkeypatch.setenv(VARIABLE, "columns=5")
-    limits.use({"columns": 7})
+    resource_limits.use({"columns": 7})
     try:
-        assert limits.limit("columns") == 7
-        limits.use({})
-        assert limits.limit("columns") == LIMITS["columns"].default
+        assert resource_limits.limit("columns") == 7
+        resource_limits.use({})
+        assert resource_limits.limit("columns") == LIMITS["columns"].default
     finally:
-        limits.use(None)
-    assert limits.limit("columns") == 5
-    with limits.changed(text=3):
-        assert (limits.limit("columns"), limits.limit("text")) == (5, 3)
-    assert limits.limit("text") == LIMITS["text"].default
+        resource_limits.use(None)
+    assert resource_limits.limit("columns") == 5
+    with resource_limits.changed(text=3):
+        assert (resource_limits.limit("columns"), resource_limits.limit("text")) == (5, 3)
+    assert resource_limits.limit("text") == LIMITS["text"].default
 
 
 def test_an_error_says_the_limit_what_was_met_and_the_remedy():
-    with limits.changed(text=1000):
-        limits.check_text("column 'a'", 1000)
+    with resource_limits.changed(text=1000):
+        resource_limits.check_text("column 'a'", 1000)
         with pytest.raises(InputError) as caught:
-            limits.check_text("column 'a'", 1001)
+            resource_limits.check_text("column 'a'", 1001)
     assert str(caught.value) == (
         "column 'a' holds a value of 1,001 bytes; the limit 'text' is 1,000 bytes: shorten it, or "
         "leave out that column, or have an administrator raise 'text' in the setting limits of the "
@@ -74,13 +74,15 @@ def test_an_error_says_the_limit_what_was_met_and_the_remedy():
      ((150 << 20) + 1, "150 MiB"), (3 << 30, "3 GiB")],
 )  # fmt: skip
 def test_sizes_as_text(size, text):
-    assert limits.size_text(size) == text
+    assert resource_limits.size_text(size) == text
 
 
 def test_the_page_on_security_lists_every_limit_with_its_default():
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", SECURITY.read_text("utf-8"), re.MULTILINE)
     listed = {name: default for name, default in rows if name in LIMITS}
     assert listed == {
-        name: limits.size_text(each.default) if each.unit == "bytes" else f"{each.default:,}"
+        name: resource_limits.size_text(each.default)
+        if each.unit == "bytes"
+        else f"{each.default:,}"
         for name, each in LIMITS.items()
     }

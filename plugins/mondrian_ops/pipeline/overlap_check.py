@@ -33,7 +33,7 @@ from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.core.values import text_of
 from mondrian_ops.pipeline.approval import now
 from mondrian_ops.pipeline.report_builder import Report
-from mondrian_ops.report.figures import number, percent
+from mondrian_ops.report.number_format import number, percent
 
 __all__ = ["confirm", "note", "recorded", "refuse", "sketch"]
 

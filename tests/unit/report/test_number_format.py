@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mondrian_ops.report import figures
+from mondrian_ops.report import number_format
 
 
 class TestBins:
     def test_few_sizes_have_a_bar_each(self) -> None:
-        bars = figures.bins([(7, 2), (5, 10)], k=5)
+        bars = number_format.bins([(7, 2), (5, 10)], k=5)
         assert [(b.low, b.high, b.classes, b.rows) for b in bars] == [
             (5, 5, 10, 50), (6, 6, 0, 0), (7, 7, 2, 14),
         ]  # fmt: skip
@@ -26,14 +26,14 @@ class TestBins:
         ],
     )
     def test_no_class_is_lost_or_counted_twice(self, sizes: list[tuple[int, int]]) -> None:
-        bars = figures.bins(sizes, k=5)
+        bars = number_format.bins(sizes, k=5)
         assert sum(b.classes for b in bars) == sum(n for _, n in sizes)
         assert sum(b.rows for b in bars) == sum(s * n for s, n in sizes)
-        assert len(bars) <= figures.MAX_BARS + 9
+        assert len(bars) <= number_format.MAX_BARS + 9
         assert [b for b in bars if b.low < 5] == [b for b in bars if b.high and b.high < 5]
 
     def test_no_classes(self) -> None:
-        assert figures.bins([], k=5) == []
+        assert number_format.bins([], k=5) == []
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ class TestBins:
     [(0, "0 %"), (0.0001, "< 0.1 %"), (0.5, "50.0 %"), (0.99999, "> 99.9 %"), (1, "100.0 %")],
 )
 def test_percent(value: float, shown: str) -> None:
-    assert figures.percent(value) == shown
+    assert number_format.percent(value) == shown
 
 
 @pytest.mark.parametrize(
     ("value", "shown"), [(950, "950"), (12_345, "12.3 k"), (999_999, "1 M"), (1.8e6, "1.8 M")]
 )
 def test_size(value: float, shown: str) -> None:
-    assert figures.size(value) == shown
+    assert number_format.size(value) == shown

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mondrian_ops.web.releases import SORTS, Choice, Release, drifts_of, nights_of, page_of
+from mondrian_ops.web.release_list import SORTS, Choice, Release, drifts_of, nights_of, page_of
 from releases import entry
 
 
