@@ -62,7 +62,7 @@ DECIDING: dict[str, tuple[str, ...]] = {
 }
 
 TESTS = (
-    "tests/unit/storage/test_overlap_check.py",
+    "tests/unit/storage/test_ledger.py",
     "tests/unit/storage/test_parquet_files.py",
     "tests/unit/core/test_fragment_condition.py",
     "tests/unit/core/test_release_count.py",

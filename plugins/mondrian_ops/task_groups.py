@@ -88,7 +88,7 @@ def anonymize_tasks(
         one for each of ``tds.partitions``, so that several machines share it. Airflow skips them
         for any other job, and with Spark, which shares that phase out itself. The release is the
         same either way.
-    :param cores: the number of its worker's cores on which a task cuts its fragment.
+    :param cores: how many cores of its worker a task uses to cut its fragment.
     :param asset: gets an event when the release is published. Use an AssetAlias if the output is
         known only at run time: the release itself then becomes an Asset.
     :param stewards: ids of the users who may approve a release that needs it; by default every user

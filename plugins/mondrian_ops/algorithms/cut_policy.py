@@ -57,11 +57,11 @@ def choose_policy(
     lost = loss(coded, CutPolicy(greedy)) / coded.rows.codes.size
     many = _many(np.diff(coded.rows.first))
     cut, spent = _lookahead(job, profile, greedy, lost, many, max(levels, _LEAST_LEVELS))
-    why += f"; rollouts in nodes of up to {cut.rollout_rows:,} rows"
+    why += f"; it looks ahead in classes of up to {cut.rollout_rows:,} rows"
     if cut.group_rows:
-        why += f", groups of values tried in those of up to {cut.group_rows:,}"
+        why += f", tries groups of values in those of up to {cut.group_rows:,}"
     if cut.joined:
-        why += f", {cut.joined} neighbouring classes cut again together"
+        why += f", cuts {cut.joined} neighbouring classes again as one"
     seconds = level * spent
     why += f", estimated at {seconds:.1f} s of one core (cut_budget_s: {job.cut_budget_s:g})"
     return _described(job.cut, "lookahead", why, seconds, **asdict(cut))

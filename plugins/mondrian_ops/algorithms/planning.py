@@ -353,7 +353,7 @@ def _check_distinguishing(profile: Profile, job: Job) -> None:
         return
     listed = ", ".join(map(repr, profile.constant))
     raise InputError(
-        f"quasi_identifiers: all rows have the same value in every one ({listed}), so they "
+        f"quasi_identifiers: each of them ({listed}) has the same value in all rows, so they "
         "distinguish nobody and k protects nothing; name the columns that others may know about a "
         "person"
     )

@@ -102,7 +102,7 @@ class Partitioning(Options):
         title="Maximum rows of a fragment",
         text="A fragment of more rows is divided further, so that it fits into a worker's memory. "
         "Ten million rows of ten columns take about 1.5 GB.",
-        details="This holds for any number of fragments; the sample grows as far as it has to.",
+        details="It applies whatever `fragments` says; the sample grows if that needs more rows.",
         minimum=1,
         form=_PARTITIONING,
     )
@@ -126,7 +126,7 @@ class Spark(Options):
         title="Work of one application",
         text="What one Spark application (or session) anonymizes.",
         choices={
-            "fragments": "the fragment of one mapped task",
+            "fragments": "one fragment, for one mapped task",
             "application": "all fragments, in one task; for the largest data",
         },
         details="With `application`, Spark runs one task per fragment, and its shuffle brings each "
@@ -154,7 +154,7 @@ class DiMondrian(Options):
     cut_points: int = option(
         2,
         title="DI-Mondrian: cut points",
-        text="The maximum number of points at which `di_mondrian` cuts a node in one step.",
+        text="The maximum number of points at which `di_mondrian` cuts a class in one step.",
         minimum=1,
         maximum=100,
         form=_ALGORITHM,
@@ -175,7 +175,7 @@ class Samarati(Options):
     choice: Literal["first", "minimal", "optimal"] = option(
         "minimal",
         title="Samarati: choice of the generalization",
-        text="Which of the generalizations that meet the requirements `samarati` takes.",
+        text="Which generalization `samarati` takes of those that meet the requirements.",
         choices={
             "first": "the first one found at the minimum height of the lattice",
             "minimal": "the one with the least loss at the minimum height",
@@ -244,7 +244,7 @@ class Job(Options):
         examples=("out/people",),
     )
     k: int = option(
-        text="k-anonymity: the minimum number of rows per equivalence class, that is, of rows that "
+        text="k-anonymity: the minimum number of rows per equivalence class, all rows of which "
         "are published with the same quasi-identifiers.",
         minimum=2,
         hint="a class of one row hides nobody",
@@ -296,7 +296,7 @@ class Job(Options):
     l: float | None = option(  # noqa: E741 - the name of the parameter in every paper
         None,
         text="l-diversity: the minimum number of different values of each sensitive column in an "
-        "equivalence class. `diversity` has stricter measures than their number.",
+        "equivalence class. `diversity` can select a stricter measure.",
         unset="no requirement",
         minimum=2,
         needs="sensitive",
@@ -508,7 +508,7 @@ class Job(Options):
     cut_budget_s: float = option(
         5.0,
         title="Time budget (s)",
-        text="The time of one core that `cut: auto` may plan to spend.",
+        text="The time that `cut: auto` may take on one core, by its own estimate.",
         noun="seconds",
         above=0,
         form=_ALGORITHM,
@@ -538,7 +538,7 @@ class Job(Options):
             "pushdown": "each task reads them from the input, with a filter",
             "scatter": "one pass over the input writes a private file per fragment",
         },
-        details="Where one Spark application has all fragments, Spark's shuffle brings the rows.",
+        details="With `spark.shape: application` Spark's shuffle brings the rows instead.",
         form=_PARTITIONING,
         always=True,
     )
@@ -550,9 +550,9 @@ class Job(Options):
         always=True,
     )
     spark: Spark = option(Spark(), text="How Spark is reached and used.")
-    samarati: Samarati = option(Samarati(), text="Options of that algorithm.")
-    tds: Tds = option(Tds(), text="Options of that algorithm.")
-    di_mondrian: DiMondrian = option(DiMondrian(), text="Options of that algorithm.")
+    samarati: Samarati = option(Samarati(), text="Options of `algorithm: samarati`.")
+    tds: Tds = option(Tds(), text="Options of `algorithm: tds`.")
+    di_mondrian: DiMondrian = option(DiMondrian(), text="Options of `algorithm: di_mondrian`.")
     base_dir: str | None = field(default=None, compare=False)
 
     @property
@@ -633,7 +633,7 @@ def _check_columns(job: Job) -> None:
             raise wrong(
                 path,
                 f"column {name!r} is listed already, at {earlier}; a column is either an "
-                "identifier, a quasi-identifier or sensitive, remove it from one of them",
+                "identifier, a quasi-identifier or sensitive; remove it from one of the two",
             )
 
 

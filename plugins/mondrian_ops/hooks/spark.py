@@ -83,7 +83,7 @@ def _reach(session: Any, job: Job) -> None:
     except (PySparkException, OSError) as error:
         raise ConnectionError(
             f"spark.connection: the Spark Connect server of {job.spark.connection!r} cannot be "
-            f"reached, or refuses: {_reason(error)}"
+            f"reached, or refuses the connection: {_reason(error)}"
         ) from None
     session.client.set_retry_policies(policies)
 

@@ -26,7 +26,7 @@ class CleanUpOperator(MondrianOperator):
     looks where the tasks before it have announced working files, too. A release that waits for an
     approval, and is neither published nor discarded, is recorded as failed.
 
-    The task removes nothing where jobs may no longer write; it fails for good then.
+    Where jobs may no longer write, the task removes nothing and fails for good.
     """
 
     def execute(self, context: Context) -> None:
@@ -51,7 +51,7 @@ class CleanUpOperator(MondrianOperator):
                 works.add(work_of(read_job(given), self, context))
             except MondrianOpsError:
                 self.log.info(
-                    "a job cannot be read: its working files are where its tasks announced them"
+                    "a job cannot be read; its working files are where its tasks announced them"
                 )
         return works
 

@@ -115,8 +115,8 @@ class GatherFragmentsOperator(MondrianOperator):
 
     :param job: the list of jobs that the partition task is mapped over (templated).
     :param partitions: what those :class:`PartitionOperator` tasks returned (templated). A job whose
-        task failed is missing, so positions do not tell whose a fragment is: its working
-        directory does.
+        task failed is missing, so a fragment belongs to the job of its working directory, not of
+        its position.
     """
 
     template_fields: Sequence[str] = ("job", "partitions")

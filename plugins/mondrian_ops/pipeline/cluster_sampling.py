@@ -94,7 +94,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
         summaries.append(summary)
     if counter is None:
         raise PrivacyError(
-            "the sampled fragments together do not meet the requirements; relax them"
+            "the sampled fragments together do not meet the requirements; lower k or l, or raise t"
         )
     count = counter.result()
     verdict = verification.check(count, job)

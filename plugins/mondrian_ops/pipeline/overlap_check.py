@@ -94,7 +94,7 @@ class Compared(NamedTuple):
             others = f" (and in {len(more)} more)" if more else ""
             yield (
                 f"{first.text}{others}; releases of overlapping people can be intersected",
-                "remove the people who were released before",
+                "remove from this drop the people who are in an earlier release",
             )
         if self.damaged:
             file, *more_files = self.damaged
@@ -151,8 +151,8 @@ def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
     columns = sorted(name for name in wanted if _has_text(schema.field(name).type))
     if not columns:
         raise JobError(
-            f"ledger: {', '.join(wanted)}: no column here has text, numbers or times, which tell "
-            "people apart; list one that has under identifiers"
+            f"ledger: {', '.join(wanted)}: none of these columns has text, numbers or times, by "
+            "which people can be told apart; list one that has under identifiers"
         )
     return columns
 

@@ -42,7 +42,7 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
         whose = f"of {maker(current['made_by'])} " if "made_by" in current else ""
         raise StorageError(
             f"output: {storage.shown(str(job.output))} holds a release {whose}with "
-            f"{promise(_job_of(current))}, which one of {maker(made_by)} with "
+            f"{promise(_job_of(current))}, which a release of {maker(made_by)} with "
             f"{promise(job.to_dict())} may not replace: {'; '.join(reasons)}; choose another "
             "`output`, or set replace: any"
         )
@@ -100,7 +100,7 @@ def _less_diverse(job: Job, before: Report) -> str:
     if job.l < l:
         return f"l is {job.l:g}, and was {l:g}"
     if job.missing_sensitive == "value" and before.get("missing_sensitive") != "value":
-        return "missing sensitive values count towards l, and did not"
+        return "missing sensitive values count towards l, and did not before"
     if kind not in ("distinct", job.diversity):
         return f"diversity is {job.diversity}, and was {kind}"
     limit = _number(c)

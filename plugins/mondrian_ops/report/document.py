@@ -53,6 +53,7 @@ class ReportedJob:
     l: float | None = None  # noqa: E741 - as every paper calls it
     t: float | None = None
     diversity: str = "distinct"
+    c: float | None = None
     missing_sensitive: str | None = None
     entity_id: Any = None
     algorithm: str = "mondrian"

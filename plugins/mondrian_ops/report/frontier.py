@@ -72,7 +72,7 @@ def _notes(frontier: Frontier) -> list[str]:
         basis = (
             f"Measured on {measured} of {rows} rows: the dataset was divided into "
             f"{number(frontier['fragments'])} fragments, and {number(frontier['drawn'])} of them, "
-            "drawn by lot, were anonymized. ± is one standard error. Classes, NCP and DP are "
+            "sampled evenly, were anonymized. ± is one standard error. Classes, NCP and DP are "
             "scaled to all rows. The k and l achieved and the highest risk are those of the drawn "
             "fragments: on all rows k and l may be as low, and the risk as high, as required."
         )
@@ -89,8 +89,8 @@ def _table(frontier: Frontier) -> Table:
     columns: list[tuple[str, Callable[[Point], str]]] = [
         ("k", lambda p: number(p["k"])),
         ("l", lambda p: number(p["l"])),
-        ("k got", lambda p: number(p["achieved"].get("k"))),
-        ("l got", lambda p: number(p["achieved"].get("l"))),
+        ("k achieved", lambda p: number(p["achieved"].get("k"))),
+        ("l achieved", lambda p: number(p["achieved"].get("l"))),
         ("classes", lambda p: number(p["equivalence_classes"])),
         ("lost (GCP)", _loss),
         ("LM", lambda p: percent(p["LM"])),
@@ -101,7 +101,7 @@ def _table(frontier: Frontier) -> Table:
         ("suppressed", lambda p: number(p["suppressed"])),
         ("time", lambda p: number_format.seconds(p["seconds"])),
     ]
-    hidden = set() if frontier["sensitive"] else {"l got"}
+    hidden = set() if frontier["sensitive"] else {"l achieved"}
     if not any(point["suppressed"] for point in points):
         hidden.add("suppressed")
     columns = [column for column in columns if column[0] not in hidden]
@@ -200,7 +200,7 @@ def _charts(frontier: Frontier) -> list[tuple[str, str, Lines]]:
     return [
         (
             "Information lost (GCP)",
-            "How much of the quasi-identifiers' information is gone. Look for the k from which on "
+            "How much of the quasi-identifiers' information is gone. Look for the k after which "
             "the line climbs fast.",
             _loss_chart(frontier, {}),
         ),

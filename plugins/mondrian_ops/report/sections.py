@@ -243,9 +243,9 @@ _RISKS = (
      "who is known to be in the data, in the smallest class."),
     ("prosecutor_avg", "Prosecutor, average", "The same, averaged over all rows."),
     ("journalist_max", "Journalist, at most", "The chance for a person who may be in the data or "
-     "not. It is lower where the population has more people in a class than the data has; how many "
-     "the population has, the data does not tell."),
-    ("marketer", "Marketer", "The share of the rows that somebody names rightly who matches "
+     "not. It is lower where the population has more people in a class than the data, but the data "
+     "does not tell how many."),
+    ("marketer", "Marketer", "The share of rows re-identified correctly by somebody who matches "
      "everybody."),
 )  # fmt: skip
 

@@ -62,7 +62,7 @@ class Guarantee:
 def guarantees(report: Report) -> list[Guarantee]:
     """k and, where the job requires them, l and t."""
     job = report.job
-    sensitive = ", ".join(report.columns.sensitive) or "the sensitive value"
+    sensitive = " and of ".join(report.columns.sensitive) or "the sensitive value"
     meaning = (
         "Each person shares the published values of all quasi-identifiers with at least "
         f"{number(job.k - 1)} others."
@@ -75,10 +75,11 @@ def guarantees(report: Report) -> list[Guarantee]:
         meaning = {
             "distinct": f"Each class holds at least {number(job.l)} different values of "
             f"{sensitive}.",
-            "entropy": f"In each class the values of {sensitive} are as uncertain as "
+            "entropy": f"In each class the values of {sensitive} are at least as diverse as "
             f"{number(job.l)} equally frequent ones.",
-            "recursive": f"In each class the most frequent value of {sensitive} does not outweigh "
-            f"the values of rank {number(job.l)} and below together.",
+            "recursive": f"In each class the most frequent value of {sensitive} is less than "
+            f"{number(job.c)} times as frequent as the value of rank {number(job.l)} and all rarer "
+            "ones together.",
         }.get(job.diversity, "")
         if job.missing_sensitive == "value":
             meaning += " A missing value counts as a value."
@@ -231,7 +232,9 @@ _SPLIT_CLASSES = (
     "partitioning.max_rows."
 )
 _ROWS_OF_A_PERSON = "A person who has several rows counts as several persons."
-_PERSONS_IN_CLASSES = "The values that all rows of a person in a class share are published."
+_PERSONS_IN_CLASSES = (
+    "If most rows of a class are one person's, so are most of its sensitive values."
+)
 
 
 def _limits_of_sensitive(job: Mapping[str, Any]) -> str:

@@ -164,10 +164,15 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.R
 
 def _stream(path: str, buffer_bytes: int) -> pa.NativeFile:
     """The file's text, decompressed if its name ends in ``.gz``."""
+    compression = "gzip" if _is_gzip(path) else None
     if is_local(path):
-        return pa.input_stream(local_path(path), compression="detect")
+        return pa.input_stream(local_path(path), compression=compression)
     store, there = filesystem(path)
-    return store.open_input_stream(there, compression="detect", buffer_size=buffer_bytes)
+    return store.open_input_stream(there, compression=compression, buffer_size=buffer_bytes)
+
+
+def _is_gzip(path: str) -> bool:
+    return path.lower().endswith(".gz")
 
 
 @contextmanager
@@ -176,7 +181,7 @@ def _gzip_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is not None:  # the machine's own error: a retry may cure it
+        if error.errno is not None or not _is_gzip(path):  # a retry may cure it
             raise
         raise InputError(f"{shown(path)}: damaged gzip file; write it again") from None
 

@@ -74,7 +74,7 @@ def data_files(url: str) -> list[FileInfo]:
     try:
         files = _files(url)
     except (FileNotFoundError, PermissionError) as error:
-        raise unreadable(error.filename, error) from None
+        raise unreadable(error.filename or url, error) from None
     if not files:
         raise InputError(
             f"{shown(url)}: the directory has no data files; give one with Parquet or CSV files"
@@ -122,7 +122,7 @@ def _hidden(name: str) -> bool:
 def _refuse_partitioned(directory: FileInfo) -> None:
     if "=" in directory.name:
         raise InputError(
-            f"{shown(directory.url)}: the name of a directory is not read as a column; give one "
+            f"{shown(directory.url)}: a directory NAME=VALUE is not read as a column; give one "
             "such directory as `input`, or write the column into the files"
         )
 

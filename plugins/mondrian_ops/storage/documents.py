@@ -82,7 +82,7 @@ def _without_surrogates(value: Any) -> Any:
             try:
                 item.encode()
             except UnicodeEncodeError:
-                raise DocumentError(": a text has half of a surrogate pair") from None
+                raise DocumentError(": a text has an unpaired surrogate") from None
         elif isinstance(item, dict | list) and id(item) not in seen:
             seen.add(id(item))
             stack += [*item, *item.values()] if isinstance(item, dict) else item

@@ -2,7 +2,7 @@
 
 ::
 
-    LOCATION/key                 32 random bytes, the secret key of the hashes of entities
+    LOCATION/key                 32 random bytes, the secret key of the hashes of persons
     LOCATION/releases/ID.json    one entry: counts and hashes, no value
     LOCATION/releases/ID.sure    marks the entry of a release that was published
 

@@ -92,7 +92,7 @@ def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
-        raise JobError(f"{option}: the path holds half of a surrogate pair; correct it") from None
+        raise JobError(f"{option}: the path holds an unpaired surrogate; correct it") from None
     if b"\0" in encoded:
         raise JobError(
             f"{option}: the path holds a NUL byte, which no file name may contain; remove it"

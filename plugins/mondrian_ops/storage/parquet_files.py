@@ -253,8 +253,8 @@ def _refuse_views(path: str, schema: pa.Schema) -> None:
     for field in schema:
         if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
             raise InputError(
-                f"{shown(path)}: column {field.name!r} is of type {field.type}, which Arrow can "
-                "hardly compute with; write it as plain text"
+                f"{shown(path)}: column {field.name!r} is of type {field.type}, for which Arrow "
+                "has few functions; write it as plain text"
             )
 
 

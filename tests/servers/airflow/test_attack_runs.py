@@ -11,7 +11,7 @@ pytestmark = pytest.mark.airflow
 ODD = "{{ 7 * 7 }} {{ var.value.get('secret') }}{% if 1 %}"
 REFUSED = {
     "reads_elsewhere": ({"input": "/etc/passwd"}, "input: /etc/passwd is not allowed here"),
-    "finds_a_link": ({"input": "{root}/data/*.csv"}, "outside of what is allowed here"),
+    "finds_a_link": ({"input": "{root}/data/*.csv"}, "lies outside the allowed locations"),
     "writes_elsewhere": (
         {"output": "{root}/include/hierarchies/x"},
         "is not allowed here; choose another, or have an administrator add it to allowed_outputs",

@@ -29,7 +29,7 @@ from mondrian_ops import anonymize
 table = pa.table({"x": range(400), "s": [at % 3 for at in range(400)]})
 job = {"k": 5, "l": 2, "quasi_identifiers": ["x"], "sensitive": ["s"], "cut": "gain"}
 anonymize(table, job)
-print(executor.planning.__file__)
+print(executor.fragment.__file__)
 print(*{line.split()[-1] for line in open("/proc/self/maps") if "kernels-" in line})
 """
 
@@ -127,8 +127,8 @@ def test_an_executor_of_another_machine_says_what_is_missing(tmp_path: Path) -> 
     _, complaints = task.communicate()
     assert task.returncode != 0
     assert re.search(
-        rf"KernelsError: .*/{build.path().name}: missing; there are kernels-plan9-mips.so; .* for "
-        r"Spark executors .* `python -m mondrian_ops.native.build --target ",
+        rf"KernelsError: .*/{build.path().name}: missing; its folder has kernels-plan9-mips.so; "
+        r".* for Spark executors .* `python -m mondrian_ops.native.build --target ",
         complaints,
     )
 
@@ -139,7 +139,7 @@ def test_executors_unpack_it_at_once_and_compile_nothing(archive: Path, tmp_path
     home = place / archive.stem
     for task in tasks:
         where, kernels = said(task)
-        assert Path(where) == home / "mondrian_ops" / "algorithms" / "planning.py"
+        assert Path(where) == home / "mondrian_ops" / "engines" / "fragment.py"
         assert Path(kernels) == home / "mondrian_ops" / "native" / build.path().name
     assert list(place.iterdir()) == [home]
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
@@ -168,7 +168,7 @@ def test_executors_that_have_nothing_installed_have_it(spark_engine: SparkEngine
         from mondrian_ops.engines import executor
 
         for _ in batches:
-            found = {"came": [executor.__file__], "settled": [executor.planning.__file__]}
+            found = {"came": [executor.__file__], "settled": [executor.fragment.__file__]}
             yield pa.RecordBatch.from_pydict(found)
 
     frame = spark_engine._session.range(1).mapInArrow(look, "came string, settled string")

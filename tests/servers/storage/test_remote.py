@@ -126,7 +126,7 @@ def test_what_is_no_source_is_refused(store):
     store.put("e/day=1/a.csv", b"n\n1\n")
     store.put("f/_x", b"")
     for name, message in {
-        "e": "the name of a directory is not read as a column",
+        "e": "a directory NAME=VALUE is not read as a column",
         "f": "has no data files",
     }.items():
         with pytest.raises(InputError, match=message):

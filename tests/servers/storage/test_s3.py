@@ -146,7 +146,7 @@ def test_a_run_that_begins_during_a_publication_cannot_make_it_a_damaged_one(
         check_output("/in", s3_folder.url("out"))
         refuse_gaps(*arguments)
 
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="2 of the parts"):
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="2 of the copied parts"):
         patched.setattr(s3_publication, "_refuse_gaps", begun_meanwhile)
         publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
     assert versions(read_release(s3_folder.url("out"))) == {1}

@@ -103,7 +103,7 @@ WEAKER = [
     ({"l": 3}, {"l": 2}, "l is 2, and was 3"),
     ({"l": 3}, {"l": 2.5, "diversity": "entropy"}, "l is 2.5, and was 3"),
     ({"l": 2}, {"l": 2, "missing_sensitive": "value"},
-     "missing sensitive values count towards l, and did not"),
+     "missing sensitive values count towards l, and did not before"),
     (RECURSIVE, {"l": 2}, "diversity is distinct, and was recursive"),
     (RECURSIVE, {"l": 2, "diversity": "entropy"}, "diversity is entropy, and was recursive"),
     (RECURSIVE, {**RECURSIVE, "c": 3.5}, "c is 3.5, and was 3"),
@@ -201,9 +201,9 @@ def test_its_maker_may_replace_it_by_one_that_promises_no_less(output):
     refuse_replacing(a_job(output=str(output), l=2), "a_dag")
     text = refusal(output, "a_dag", k=4)
     assert text == (
-        f"output: {output} holds a release of the DAG 'a_dag' with k = 5, l = 2, which one of the "
-        "DAG 'a_dag' with k = 4, no l may not replace: k is 4, and was 5; l is not set, and was "
-        "2; choose another `output`, or set replace: any"
+        f"output: {output} holds a release of the DAG 'a_dag' with k = 5, l = 2, which a release "
+        "of the DAG 'a_dag' with k = 4, no l may not replace: k is 4, and was 5; l is not set, and "
+        "was 2; choose another `output`, or set replace: any"
     )
 
 

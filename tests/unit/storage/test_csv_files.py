@@ -71,11 +71,12 @@ def test_csv_type_is_seen_in_later_blocks_and_files(tmp_path, monkeypatch):
     assert table["n"].to_pylist()[-1] == "seven"
 
 
-def test_csv_quotes_line_ends_and_compression(tmp_path):
+@pytest.mark.parametrize("name", ["p.csv.gz", "p.CSV.GZ"])
+def test_csv_quotes_line_ends_and_compression(tmp_path, name):
     text = 'a,b\r\n"x, ""y""\nz",1\r\n\r\n"",2\r\n'
-    with gzip.open(tmp_path / "p.csv.gz", "wb") as file:
+    with gzip.open(tmp_path / name, "wb") as file:
         file.write(text.encode())
-    table = read(open_source(str(tmp_path / "p.csv.gz")))
+    table = read(open_source(str(tmp_path / name)))
     assert table.to_pydict() == {"a": ['x, "y"\nz', None], "b": [1, 2]}
 
 

@@ -51,7 +51,7 @@ def test_format_is_seen_in_the_content_when_the_name_does_not_tell(tmp_path):
 def test_hive_directories_are_refused_not_read_without_their_column(tmp_path):
     (tmp_path / "day=1").mkdir()
     pq.write_table(PEOPLE, tmp_path / "day=1" / "a.parquet")
-    with pytest.raises(InputError, match="day=1: the name of a directory is not read as a column"):
+    with pytest.raises(InputError, match="day=1: a directory NAME=VALUE is not read as a column"):
         open_source(str(tmp_path))
     assert open_source(str(tmp_path / "day=1")).rows == 4
 

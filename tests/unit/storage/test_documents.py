@@ -30,7 +30,7 @@ def test_both_are_read(text, value):
         ("k: 2025-02-30\n", ": not valid YAML"),
         ("k: 5\nl: {a: 1,\n  a: 2}\n", ", line 2: duplicate key"),
         ('{"k": 5, "k": 6}', ": duplicate key"),
-        ('{"a": "\\ud83d"}', ": a text has half of a surrogate pair"),
+        ('{"a": "\\ud83d"}', ": a text has an unpaired surrogate"),
         ("[" * 100_000, ": nested too deeply"),
         ("!!python/object/apply:os.getcwd []", ", line 1: not valid YAML"),
     ],

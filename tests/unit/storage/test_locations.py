@@ -66,7 +66,7 @@ NO_PATHS = {
     "a\0b.csv": "the path holds a NUL byte, which no file name may contain; remove it",
     "file:///tmp/a%00b.csv": "the path holds a NUL byte",
     "s3://bucket/a\0b": "the path holds a NUL byte",
-    "a\ud800b.csv": "the path holds half of a surrogate pair; correct it",
+    "a\ud800b.csv": "the path holds an unpaired surrogate; correct it",
     LONG: "a name in the path is longer than 255 bytes; choose a shorter one",
     f"{LONG}/*.csv": "a name in the path is longer than 255 bytes",
     f"hdfs://namenode/{LONG}": "a name in the path is longer than 255 bytes",

@@ -26,6 +26,13 @@ def test_two_releases_are_compared(client, archive):
         assert sum(shares) == pytest.approx(100, abs=0.1)
 
 
+def test_two_releases_without_classes_are_compared(client, archive):
+    for number in (1, 2):
+        keep(archive, number, report={**report_of(), "class_sizes": []})
+    page = page_at(client, f"compare?id={entry_id(2)}&id={entry_id(1)}")
+    assert page.charts[1].says == []
+
+
 @pytest.mark.parametrize("query", ["", "?id=x", f"?id={entry_id(1)}", "?id=a&id=b&id=c"])
 def test_other_than_two_cannot_be_compared(client, archive, query):
     keep(archive, 1)
