@@ -137,7 +137,7 @@ static inline int64_t next_class_start(const uint8_t *class_starts, int64_t star
   return stop;
 }
 
-/* cutter.c */
+/* workspace.c */
 int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
                    const mo_criteria *criteria, const mo_policy *policy);
 void close_workspace(workspace *work);
@@ -182,7 +182,7 @@ double rate_attributes(node here, int64_t greedy, int groups, int32_t *missing, 
 cut greedy_cut(node here, int64_t greedy, int groups, double *loss, workspace *work);
 double loss_of(node here, workspace *work);
 
-/* grouping.c */
+/* group_filling.c */
 int64_t fill_group(node here, int64_t middle, workspace *work);
 int sort_by_all_codes(node here, workspace *work);
 
