@@ -350,7 +350,7 @@ def test_a_published_release_is_verified_by_rows_and_says_so(parted, tmp_path, c
 def test_the_report_tells_of_persons(parted):
     report = parted.wrap_up()
     for page in (" ".join(render_text(report).split()), render_html(report)):
-        assert "If most rows of a class are one person's" in page
+        assert "If most rows of a class are one person" in page
         assert "A person who has several rows" not in page
     assert "Persons are counted, not rows." in render_html(report)
 

@@ -23,12 +23,13 @@ ROWS = 600
 @pytest.mark.parametrize(
     "changed",
     [
-        {"retrieval": "scatter"},
-        {"retrieval": "pushdown"},
-        {"spark": {"shape": "application"}},
-        {"retrieval": "scatter", "algorithm": "tds", "tds": {"partitions": 2}},
+        pytest.param({"retrieval": "scatter"}, id="scatter"),
+        pytest.param({"retrieval": "pushdown"}, id="pushdown", marks=pytest.mark.soak),
+        pytest.param({"spark": {"shape": "application"}}, id="application", marks=pytest.mark.soak),
+        pytest.param(
+            {"retrieval": "scatter", "algorithm": "tds", "tds": {"partitions": 2}}, id="tds"
+        ),
     ],
-    ids=["scatter", "pushdown", "application", "tds"],
 )
 def test_the_release_is_that_of_local_files(
     store: Store, spark_engine: SparkEngine, tmp_path: Path, changed: dict[str, Any]
