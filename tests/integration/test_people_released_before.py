@@ -385,7 +385,7 @@ def test_without_identifiers_whole_rows_are_compared(nights):
 
 def test_columns_by_which_nobody_can_be_told_apart_are_refused(nights):
     listed = drop(0, 1000).set_column(0, "name", pa.array([[at] for at in range(1000)]))
-    with pytest.raises(JobError, match="ledger: name: no column here has text, numbers or times"):
+    with pytest.raises(JobError, match="ledger: name: none of these columns has text, numbers"):
         nights.run(1, listed)
 
 

@@ -79,7 +79,7 @@ def test_names_and_diagnoses_do_not_take_the_place_of_a_release(site):
            "sensitive": ["name", "diagnosis"]}  # fmt: skip
     told = refusal(site, None, **raw)
     assert "of the DAG 'hospital_nightly' with k = 5, l = 2" in told
-    assert "one of the command line or Python with k = 2, no l" in told
+    assert "a release of the command line or Python with k = 2, no l" in told
     assert "'name'" in told and "replace: any" in told
     for value in (PEOPLE["name"][0].as_py(), PEOPLE["diagnosis"][0].as_py()):
         assert value not in told

@@ -61,7 +61,7 @@ def test_the_estimate_keeps_within_the_budget(rows, budget):
     seconds = float(re.search(r"estimated at ([\d.]+) s", resolved["reason"]).group(1))
     assert seconds <= budget + 0.05  # printed with one digit
     assert cut.group_rows <= min(cut.rollout_rows, BLOCK, rows // 4)
-    assert ("cut again together" in resolved["reason"]) == (cut.joined > 0)
+    assert ("again as one" in resolved["reason"]) == (cut.joined > 0)
     if cut.joined:
         assert cut.group_rows > 0
     if cut.joined > 2:
