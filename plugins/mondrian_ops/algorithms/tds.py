@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.integer[Any]]
-Floats = NDArray[Any]  # to NumPy's stubs a bincount is of integers, whatever its weights
+Floats = NDArray[Any]  # NumPy's stubs give np.bincount integers even if its weights are floats
 
 Cuts = tuple[Nodes, ...]
 """The source's anonymization level (definition 1): one (codes,) int32 array per attribute, the node

@@ -100,9 +100,9 @@ class Partitioning(Options):
     max_rows: int = option(
         10_000_000,
         title="Maximum rows of a fragment",
-        text="A fragment of more rows is divided further, so that it fits into a worker's memory. "
+        text="A fragment with more rows is divided, because it must fit into a worker's memory. "
         "Ten million rows of ten columns take about 1.5 GB.",
-        details="It applies whatever `fragments` says; the sample grows if that needs more rows.",
+        details="It limits every number of `fragments`; the sample grows if that needs more rows.",
         minimum=1,
         form=_PARTITIONING,
     )

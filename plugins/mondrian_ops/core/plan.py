@@ -304,8 +304,9 @@ def scalar_of(value: Any, order: Order) -> pa.Scalar:
 def edges_of(plan: Plan, name: str, order: Order) -> pa.Array:
     """The values of a cut column between which rows are counted, in order.
 
-    The counts decide what may be shown. The values are the cut values, their round values with a
-    step on either side and, of a hierarchy from a file, all leaves.
+    The counts decide which values a condition may show. The edges are the cut values and, for a cut
+    with a round value, that value and those one step below and above it. For a hierarchy from a
+    file the edges are all its leaves.
     """
     if order.leaves is not None and order.named:
         return order.leaves
