@@ -70,8 +70,8 @@ def search(
 ) -> SearchResult:
     """The levels to generalize to: ``choice`` is first, minimal or optimal.
 
-    At least one row is published, even if ``max_suppressed`` allows to suppress all. Of nodes of equal loss the one with
-    the fewest suppressed rows wins, then the one with the least levels.
+    At least one row is published, even if ``max_suppressed`` allows to suppress all. Of the nodes
+    of equal loss, the one with the fewest suppressed rows wins, then the one with the least levels.
 
     Raises PrivacyError when no node is good, JobError when the lattice is too large to search.
     """
