@@ -7,6 +7,7 @@ this machine then runs a job, installed where nothing of the checkout is.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -35,6 +36,7 @@ unlisted: drop
 
 def main() -> None:
     """Raises SystemExit where a wheel is not as it has to be."""
+    digests = []
     for target, tag in WHEELS.items():
         wheel = built(target)
         if not wheel.name.endswith(f"-py3-none-{tag}.whl"):
@@ -43,6 +45,8 @@ def main() -> None:
         if target.startswith(f"{platform.machine()}-{platform.system().lower()}-"):
             run(wheel)
             print("  installed by itself, and a job with a hierarchy run", flush=True)
+        digests.append(f"{hashlib.sha256(wheel.read_bytes()).hexdigest()}  {wheel.name}\n")
+    (DIST / "SHA256SUMS").write_text("".join(digests))
 
 
 def built(target: str) -> Path:

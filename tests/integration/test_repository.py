@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,22 @@ def test_the_hosted_ci_tests_each_python_that_the_package_names() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     named = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
     assert JOBS["test"]["strategy"]["matrix"]["python"] == named
+
+
+def test_nothing_suggests_to_install_the_package_by_name() -> None:
+    """Until the name is ours on the index, who claims it there would own who follows."""
+    by_name = re.compile(
+        r"install [^\n@]*\bmondrian[-_]ops\b[^\n@]*$|\bmondrian[-_]ops\[.*\](?! @)", re.M
+    )
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
+    text = {".md", ".py", ".toml", ".yaml", ".txt", ".sh", ".html", ""}
+    suggesting = [
+        f"{name}: {match[0]}"
+        for name in listed
+        if Path(name).suffix in text and not name.startswith("tests/") and (ROOT / name).is_file()
+        for match in by_name.finditer((ROOT / name).read_text("utf-8"))
+    ]
+    assert suggesting == []
 
 
 def test_actions_are_pinned_by_commit() -> None:

@@ -57,7 +57,8 @@ def session_of(remote: str | None = None, conf: Mapping[str, str] | None = None)
         from pyspark.sql import SparkSession
     except ImportError:
         raise JobError(
-            "engine: spark needs PySpark, which is not installed here; install mondrian_ops[spark]"
+            "engine: spark needs PySpark, which is not installed here; install the extra 'spark' "
+            "of this project's wheel"
         ) from None
     if remote is not None:
         return _connected(SparkSession.builder.remote(remote).create())

@@ -111,7 +111,7 @@ def _provider() -> Iterator[None]:
             raise
         raise JobError(
             "engine: spark needs Airflow's provider apache-airflow-providers-apache-spark, which "
-            "this worker does not have; install mondrian_ops[spark] there"
+            "this worker does not have; install the extra 'spark' of this project's wheel there"
         ) from None
 
 

@@ -106,7 +106,8 @@ def _connected(kind: str, options: str, _process: int) -> pa_fs.FileSystem:
         from mondrian_ops.storage import hdfs
     except ModuleNotFoundError as error:
         raise InputError(
-            f"hdfs: the module {error.name!r} is not installed; install mondrian-ops[hdfs]"
+            f"hdfs: the module {error.name!r} is not installed; install the extra 'hdfs' of this "
+            "project's wheel"
         ) from None
     return hdfs.arrow_filesystem(json.loads(options))
 
