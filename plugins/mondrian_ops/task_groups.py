@@ -36,7 +36,6 @@ from mondrian_ops.operators import (
     SpecializePartOperator,
     WrapUpOperator,
 )
-from mondrian_ops.operators.base import RETRIES, RETRY_DELAY
 from mondrian_ops.operators.notify import Notifiers, OneOrMore
 
 if TYPE_CHECKING:
@@ -60,7 +59,8 @@ def anonymize_group(
         task.
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
     :param options: those of :func:`anonymize_tasks`: ``map_first_phase``, ``cores``, ``asset``,
-        ``stewards``, ``on_refusal``, ``on_waiting``, ``retries``, ``retry_delay``.
+        ``stewards``, ``on_refusal``, ``on_waiting``, ``retries``, ``retry_delay``,
+        ``partition_args``, ``fragment_args``, ``wrap_up_args``.
     """
     # Inside a group that has default arguments, Airflow does not accept None.
     arguments: Any = default_args or {}
@@ -78,8 +78,11 @@ def anonymize_tasks(
     stewards: Sequence[str] = (),
     on_refusal: OneOrMore = (),
     on_waiting: OneOrMore = (),
-    retries: int = RETRIES,
-    retry_delay: timedelta = RETRY_DELAY,
+    retries: int | None = None,
+    retry_delay: timedelta | None = None,
+    partition_args: Mapping[str, Any] | None = None,
+    fragment_args: Mapping[str, Any] | None = None,
+    wrap_up_args: Mapping[str, Any] | None = None,
 ) -> WrapUpOperator:
     """The tasks of :func:`anonymize_group`, without a group of their own.
 
@@ -96,22 +99,26 @@ def anonymize_tasks(
     :param on_refusal: notifiers to call when a release is refused, rejected or not approved in
         time; see :mod:`mondrian_ops.notifications`.
     :param on_waiting: notifiers to call when a release waits for an approval.
-    :param retries: attempts of each task after its first; a job, input or release that is refused
-        is never tried again.
+    :param retries: attempts of each task after its first; by default those of ``default_args``, or
+        2. A job, input or release that is refused is never tried again.
+    :param partition_args: arguments of the operator for the tasks up to the fragments, such as
+        ``queue``, ``pool``, ``executor_config`` or ``execution_timeout``; ``fragment_args``: for
+        ``anonymize_fragment``; ``wrap_up_args``: for ``wrap_up``.
 
     Returns ``wrap_up``, the task that the release's readers follow.
     """
-    again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
+    again = _given(retries=retries, retry_delay=retry_delay)
+    first = {**again, **(partition_args or {})}
     if map_first_phase:
-        dividing = _first_phase_mapped(job, on_refusal, again)
+        dividing = _first_phase_mapped(job, on_refusal, first)
     else:
-        dividing = [PartitionOperator(task_id="partition", job=job, on_refusal=on_refusal, **again)]
+        dividing = [PartitionOperator(task_id="partition", job=job, on_refusal=on_refusal, **first)]
     anonymize = AnonymizeFragmentOperator.partial(
         task_id="anonymize_fragment",
         job=job,
         cores=cores,
         map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
-        **again,
+        **{**again, **(fragment_args or {})},
     ).expand(fragment=dividing[-1].output)
     wrap_up = WrapUpOperator(
         task_id="wrap_up",
@@ -121,7 +128,7 @@ def anonymize_tasks(
         stewards=stewards,
         on_refusal=on_refusal,
         on_waiting=on_waiting,
-        **again,
+        **{**again, **(wrap_up_args or {})},
     )
     clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
     [*dividing, anonymize, wrap_up] >> clean_up
@@ -162,8 +169,11 @@ def anonymize_each(
     stewards: Sequence[str] = (),
     on_refusal: OneOrMore = (),
     on_waiting: OneOrMore = (),
-    retries: int = RETRIES,
-    retry_delay: timedelta = RETRY_DELAY,
+    retries: int | None = None,
+    retry_delay: timedelta | None = None,
+    partition_args: Mapping[str, Any] | None = None,
+    fragment_args: Mapping[str, Any] | None = None,
+    wrap_up_args: Mapping[str, Any] | None = None,
 ) -> MappedOperator:
     """Anonymize every dataset of a list that is known only at run time, each on its own.
 
@@ -178,12 +188,13 @@ def anonymize_each(
 
     The other parameters are those of :func:`anonymize_tasks`. Returns ``wrap_up``.
     """
-    again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
+    again = _given(retries=retries, retry_delay=retry_delay)
+    first = {**again, **(partition_args or {})}
     partition = PartitionOperator.partial(
         task_id="partition",
         map_index_template="{{ task.release_name }}",
         on_refusal=Notifiers.of(on_refusal),
-        **again,
+        **first,
     ).expand(job=jobs)
     fragments = GatherFragmentsOperator(
         task_id="fragments",
@@ -191,13 +202,13 @@ def anonymize_each(
         partitions=partition.output,
         # One success is enough: a job that failed in `partition` has no fragments.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
-        **again,
+        **first,
     )
     anonymize = AnonymizeFragmentOperator.partial(
         task_id="anonymize_fragment",
         cores=cores,
         map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
-        **again,
+        **{**again, **(fragment_args or {})},
     ).expand(fragment=fragments.output)
     wrap_up = WrapUpOperator.partial(
         task_id="wrap_up",
@@ -209,7 +220,7 @@ def anonymize_each(
         on_waiting=Notifiers.of(on_waiting),
         # A job is published if its own fragments succeeded, even if others failed.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
-        **again,
+        **{**again, **(wrap_up_args or {})},
     ).expand(job=jobs)
     clean_up = CleanUpOperator(task_id="clean_up", job=jobs, **again).as_teardown()
     [partition, fragments, anonymize, wrap_up] >> clean_up
@@ -224,8 +235,8 @@ def frontier_tasks(
     rows: Any = None,
     sample: Any = None,
     folder: Any = None,
-    retries: int = RETRIES,
-    retry_delay: timedelta = RETRY_DELAY,
+    retries: int | None = None,
+    retry_delay: timedelta | None = None,
 ) -> FrontierOperator:
     """Measure loss and risk of a job over a grid of k and l: one mapped task per point.
 
@@ -241,7 +252,7 @@ def frontier_tasks(
 
     Returns ``frontier``.
     """
-    again: dict[str, Any] = {"retries": retries, "retry_delay": retry_delay}
+    again = _given(retries=retries, retry_delay=retry_delay)
     draw = FrontierSampleOperator(
         task_id="sample", job=job, k=k, l=l, rows=rows, sample=sample, **again
     )
@@ -262,3 +273,8 @@ def frontier_tasks(
     clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
     [draw, points, frontier] >> clean_up
     return frontier
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    """The arguments without None: for those the ``default_args`` of group and DAG decide."""
+    return {name: value for name, value in arguments.items() if value is not None}
