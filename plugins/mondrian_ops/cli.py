@@ -215,13 +215,15 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _allowed_job(options: argparse.Namespace) -> Job:
-    """The job. Raises JobError if it names anything that the environment does not allow."""
+def _allowed_job(options: argparse.Namespace, publishes: bool = True) -> Job:
+    """The job, held to the policies; ``publishes``: whether rows or their conditions are shown.
+
+    Raises JobError if it names anything that the environment does not allow, or asks too little.
+    """
     from mondrian_ops import storage
 
     job = storage.load_job(options.job, options.overrides)
-    storage.check_job(job)
-    return job
+    return storage.check_job(job, publishes=publishes)
 
 
 def _check_can_ask(options: argparse.Namespace) -> None:
@@ -303,7 +305,7 @@ def _frontier(options: argparse.Namespace) -> int:
     from mondrian_ops.progress import display
     from mondrian_ops.report import frontier_text
 
-    job = _allowed_job(options)
+    job = _allowed_job(options, publishes=False)
     grid = frontier.points(options.k, options.l)
     folder = frontier.folder_of(job, options.output)
     with display(sys.stderr, options.quiet) as progress:

@@ -71,6 +71,12 @@ CONFIG: dict[str, Any] = {
                 "spark.executor.memoryOverhead, spark.sql.adaptive.coalescePartitions.*, "
                 "spark.sql.adaptive.enabled, spark.sql.shuffle.partitions, spark.task.*",
             ),
+            "policies": _option(
+                "The file, YAML or JSON, with what jobs must ask at least: a path on the workers "
+                "that only the deployment can write. While it cannot be read, no job runs. "
+                "docs/security.md lists its keys. If not set, there is no floor.",
+                example="/etc/mondrian_ops/policies.yaml",
+            ),
             "limits": _option(
                 "Limits on jobs and their files that differ from the defaults: `NAME=NUMBER`, "
                 "separated by commas or lines. docs/security.md lists them.",
@@ -116,7 +122,7 @@ def allowed() -> AccessPolicy:
 
 
 def use_settings() -> None:
-    """Apply this Airflow's connections, access policy and limits in this process."""
+    """Apply this Airflow's connections, access policy, policies and limits in this process."""
     from airflow.sdk import conf
 
     from mondrian_ops import storage
@@ -125,4 +131,5 @@ def use_settings() -> None:
 
     use_connections()
     storage.use_policy(allowed())
+    storage.use_policies(conf.get(SECTION, "policies", fallback=None))
     resource_limits.use(resource_limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))

@@ -145,11 +145,12 @@ def release_name(job: object) -> str:
     return str(job.get("name") or PurePath(*output.parts[-2:]))
 
 
-def read_job(job: Any) -> Job:
-    """The job that a rendered ``job`` argument describes.
+def read_job(job: Any, *, publishes: bool = True) -> Job:
+    """The job that a rendered ``job`` argument describes, held to this Airflow's policies.
 
-    From here on this process reaches locations as Airflow's settings and connections say. Raises
-    JobError if the job is invalid or names a location that this Airflow does not allow.
+    ``publishes``: whether it is to publish rows. From here on this process reaches locations as
+    Airflow's settings and connections say. Raises JobError if the job is invalid, names a location
+    that this Airflow does not allow, or asks less than a policy requires.
     """
     from mondrian_ops import storage
     from mondrian_ops.hooks.settings import use_settings
@@ -159,8 +160,7 @@ def read_job(job: Any) -> Job:
         loaded = storage.load_job(job["file"], job.get("set", ()))
     else:
         loaded = storage.load_job(job)
-    storage.check_job(loaded)
-    return loaded
+    return storage.check_job(loaded, publishes=publishes)
 
 
 def work_of(job: Job, operator: BaseOperator, context: Context) -> str:

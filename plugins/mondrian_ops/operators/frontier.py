@@ -60,7 +60,7 @@ class FrontierSampleOperator(MondrianOperator):
         from mondrian_ops.pipeline import frontier
 
         with final_errors():
-            job = read_job(self.job)
+            job = read_job(self.job, publishes=False)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
             check_map_length(len(grid), "k, l")
             work = work_of(job, self, context)
@@ -108,7 +108,9 @@ class FrontierPointOperator(MondrianOperator):
             check_is_mapped("point", self.point, "sample")
             point = dict(self.point)
             drawn = Sample.from_dict(point.pop("drawn"))
-            figures = frontier.measure(read_job(self.job), point, drawn, Lines(self.log.info))
+            figures = frontier.measure(
+                read_job(self.job, publishes=False), point, drawn, Lines(self.log.info)
+            )
         self.log.info("%s: %s", self.point_name, figures.get("reason", "measured"))
         return figures
 
@@ -140,7 +142,7 @@ class FrontierOperator(MondrianOperator):
         from mondrian_ops.report import frontier_text
 
         with final_errors():
-            job = read_job(self.job)
+            job = read_job(self.job, publishes=False)
             folder = frontier.folder_of(job, self.folder)
             drawn = Sample.from_dict(self.sample[0]["drawn"])
             gathered = frontier.gather(job, drawn, self.points[:])

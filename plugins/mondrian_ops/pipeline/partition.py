@@ -350,6 +350,7 @@ def _to_map(run: Run) -> list[Fragment]:
 def _opened(job: Job, slots: int | None = None) -> Dataset:
     """The dataset of a job that fits it."""
     source = storage.open_source(str(job.input), job.named_columns)
+    storage.check_source(job, source)
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
     return Dataset(job, source, hierarchies_of(job), _room(job, slots))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from mondrian_ops.late_names import late_names
 from mondrian_ops.storage.access_policy import (
     AccessPolicy,
-    check_job,
     check_location,
     current_policy,
     may_write,
@@ -20,6 +19,13 @@ from mondrian_ops.storage.access_policy import (
 from mondrian_ops.storage.files import names_in, read_file, write_file
 from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
 from mondrian_ops.storage.manifest import digest_of, digest_of_parts
+from mondrian_ops.storage.policies import (
+    check_job,
+    check_source,
+    output_rules,
+    required,
+    use_policies,
+)
 from mondrian_ops.storage.store_access import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.workdir import (
     FREQUENCIES,
@@ -61,6 +67,7 @@ __all__ = [
     "check_ledger",
     "check_location",
     "check_output",
+    "check_source",
     "current_policy",
     "current_token",
     "digest_of",
@@ -79,6 +86,7 @@ __all__ = [
     "names_in",
     "open_source",
     "options_of",
+    "output_rules",
     "publication_lock",
     "publish",
     "published",
@@ -87,9 +95,11 @@ __all__ = [
     "read_hierarchy",
     "read_job",
     "read_release",
+    "required",
     "s3_endpoint",
     "shown",
     "use_options",
+    "use_policies",
     "use_policy",
     "without_index",
     "work_path",

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
 __all__ = [
     "OPTIONS",
     "AccessPolicy",
+    "below",
     "check_job",
     "check_location",
     "check_reading",
     "check_source_file",
     "check_writing",
     "current_policy",
+    "is_same",
     "may_write",
     "use_policy",
 ]
@@ -90,18 +92,18 @@ class AccessPolicy:
 
     def may_read(self, url: str) -> bool:
         """Whether a location may be read."""
-        return not _goes_up(url) and _below(url, self.inputs + self.outputs) is not None
+        return not _goes_up(url) and below(url, self.inputs + self.outputs) is not None
 
     def hides(self, url: str) -> bool:
         """Whether a name between the allowed location and this one below it is hidden."""
-        return _is_hidden(_below(url, self.inputs + self.outputs) or ())
+        return _is_hidden(below(url, self.inputs + self.outputs) or ())
 
     def may_write(self, url: str) -> bool:
         """Whether a location may be written.
 
         An allowed location itself may not: its working files would lie beside it.
         """
-        return not _goes_up(url) and bool(_below(url, self.outputs))
+        return not _goes_up(url) and bool(below(url, self.outputs))
 
 
 _in_use: AccessPolicy | None = None
@@ -159,15 +161,15 @@ def check_location(
     base = url if writing or exact else before_wildcard(url)
     # Check the whole location too: a name after a wildcard may be hidden, and a file's name may
     # contain a wildcard character.
-    below = None if _below(base, roots) is None else _below(url, roots)
-    if below is None:
+    names = None if below(base, roots) is None else below(url, roots)
+    if names is None:
         raise _refused(f"{option}: {shown(url)}", kind)
-    if writing and not below:
+    if writing and not names:
         raise JobError(
             f"{option}: {shown(url)} is itself an allowed location, and working files, which are "
             "written beside the output, would lie outside it; give a directory in it"
         )
-    if _is_hidden(below):
+    if _is_hidden(names):
         raise _hidden(option, url)
 
 
@@ -231,7 +233,7 @@ def _goes_up(url: str) -> bool:
     return any(".." in _SEPARATOR.split(text) for text in (url, unquote(url)))
 
 
-def _below(url: str, roots: Iterable[str]) -> tuple[str, ...] | None:
+def below(url: str, roots: Iterable[str]) -> tuple[str, ...] | None:
     """The names that lead from one of the roots to the location; None if it lies in none."""
     store, path = _store_and_path(url)
     for root in roots:
@@ -239,6 +241,11 @@ def _below(url: str, roots: Iterable[str]) -> tuple[str, ...] | None:
         if store == root_store and path.is_relative_to(root_path):
             return path.relative_to(root_path).parts
     return None
+
+
+def is_same(url: str, other: str) -> bool:
+    """Whether two locations are the same."""
+    return _store_and_path(url) == _store_and_path(other)
 
 
 def _store_and_path(url: str) -> tuple[str, PurePosixPath]:

@@ -1,0 +1,235 @@
+"""What a policy requires, and which jobs ask less."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import minimal, with_sensitive
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.policy import Policies, Policy, Required, misused, shortfalls
+
+
+def policy(**keys) -> Policy:
+    return Policy.read({"name": "people", "inputs": ["/in"], **keys})
+
+
+def short(floor: dict, job: dict) -> str:
+    """The options in which a job falls short of a policy."""
+    sentences = list(shortfalls(policy(**floor), Job.from_dict(job)))
+    assert all("the policy 'people' requires" in each for each in sentences)
+    return " ".join(each.partition(":")[0] for each in sentences)
+
+
+ENTROPY = {"min_l": 2, "diversity": "entropy"}
+RECURSIVE = {"min_l": 2, "diversity": "recursive", "max_c": 3}
+
+
+@pytest.mark.parametrize(
+    ("floor", "job", "options"),
+    [
+        ({"min_k": 5}, minimal(), ""),
+        ({"min_k": 6}, minimal(), "k"),
+        # k counts persons: never fewer rows
+        ({"min_k": 5}, minimal(entity_id="id"), ""),
+        ({"min_l": 2}, minimal(), "l"),
+        ({"min_l": 2}, with_sensitive(), "l"),
+        ({"min_l": 3}, with_sensitive(l=2), "l"),
+        ({"min_l": 2}, with_sensitive(l=2), ""),
+        ({"min_l": 2}, with_sensitive(l=2, diversity="entropy"), ""),
+        ({"min_l": 2}, with_sensitive(l=2, diversity="recursive", c=9), ""),
+        ({"min_l": 2}, with_sensitive(l=2, missing_sensitive="value"), "missing_sensitive"),
+        (ENTROPY, with_sensitive(l=9), "diversity"),
+        (ENTROPY, with_sensitive(l=9, diversity="recursive", c=1), "diversity"),
+        (ENTROPY, with_sensitive(l=2, diversity="entropy"), ""),
+        (RECURSIVE, with_sensitive(l=2, diversity="recursive", c=3), ""),
+        (RECURSIVE, with_sensitive(l=2, diversity="recursive", c=3.1), "c"),
+        (RECURSIVE, with_sensitive(l=2, diversity="entropy"), "diversity"),
+        ({"max_t": 0.2}, with_sensitive(), "t"),
+        ({"max_t": 0.2}, with_sensitive(t=0.3), "t"),
+        ({"max_t": 0.2}, with_sensitive(t=0.2), ""),
+        ({"max_t": 0.2}, with_sensitive(t=0.2, t_distance="ordered"), "t_distance"),
+        (
+            {"max_t": 0.2, "t_distance": "ordered"},
+            with_sensitive(t=0.2, t_distance="ordered"),
+            "",
+        ),
+        ({"max_t": 0.2, "t_distance": "ordered"}, with_sensitive(t=0.2), ""),
+        ({"max_gcp": 0.3}, minimal(), "max_gcp"),
+        ({"max_gcp": 0.3}, minimal(max_gcp=0.4), "max_gcp"),
+        ({"max_gcp": 0.3}, minimal(max_gcp=0.3), ""),
+        ({"max_gcp": 0.3}, minimal(max_gcp=0.3, on_exceeded="ask"), "on_exceeded"),
+        ({"max_risk": 0.1}, minimal(max_gcp=0.1), "max_risk"),
+        ({"max_suppressed": 20}, minimal(max_suppressed=20), ""),
+        ({"max_suppressed": 20}, minimal(max_suppressed=0), ""),
+        ({"max_suppressed": 20}, minimal(max_suppressed=0.01), "max_suppressed"),
+        ({"max_suppressed": 0.01}, minimal(max_suppressed=1), "max_suppressed"),
+        ({"entity_id": "id"}, minimal(), "entity_id"),
+        ({"entity_id": "id"}, minimal(entity_id="row"), "entity_id"),
+        ({"entity_id": "id"}, minimal(entity_id="ID"), ""),
+        ({"unlisted": "drop"}, minimal(unlisted="publish"), "unlisted"),
+        ({"unlisted": "drop"}, minimal(), ""),
+        ({"ledger": "/l", "overlap": "refuse"}, minimal(ledger="/l"), "overlap"),
+        ({"engines": ["local"]}, minimal(engine="spark"), "engine"),
+        ({"engines": ["local", "spark"]}, minimal(engine="spark"), ""),
+        ({"min_k": 9, "max_t": 0.1}, minimal(), "k t"),
+    ],
+)
+def test_a_job_may_ask_for_more_and_never_for_less(floor, job, options):
+    assert short(floor, job) == options
+
+
+ROLES = {"ssn": "identifier", "zip*": "quasi_identifier", "income": "sensitive"}
+
+
+@pytest.mark.parametrize(
+    ("job", "option"),
+    [
+        (minimal(), ""),
+        (minimal(identifiers=["ssn", "zip", "income"]), ""),
+        (minimal(identifiers=["ssn"], identifier_policy="redact"), ""),
+        (minimal(quasi_identifiers=["zip=prefix"], sensitive=["income"]), ""),
+        (minimal(quasi_identifiers=["ssn"]), "quasi_identifiers"),
+        (minimal(sensitive=["ssn"]), "sensitive"),
+        # The same column by other letters, and blanks that nobody sees.
+        (minimal(sensitive=["SSN"]), "sensitive"),
+        (minimal(sensitive=["\uff33\uff33\uff2e "]), "sensitive"),
+        (minimal(sensitive=["zip"]), "sensitive"),
+        (minimal(sensitive=["Zip_of_birth"]), "sensitive"),
+        # Neither l nor t protects a quasi-identifier.
+        (minimal(quasi_identifiers=["income"]), "quasi_identifiers"),
+    ],
+)
+def test_a_column_is_published_by_its_role_or_not_at_all(job, option):
+    assert short({"roles": ROLES}, job) == option
+
+
+@pytest.mark.parametrize("column", ["ssn", "SSN", "zip2", "income"])
+def test_a_column_that_the_job_does_not_name_may_have_a_role_too(column):
+    floor = policy(roles=ROLES)
+    dropping, publishing = (Job.from_dict(minimal(unlisted=how)) for how in ("drop", "publish"))
+    assert list(misused(floor, dropping, column)) == []
+    (sentence,) = misused(floor, publishing, column)
+    assert sentence.startswith("unlisted: ")
+    assert list(misused(floor, publishing, "colour")) == []
+
+
+def test_a_field_has_a_role_inside_a_column_too():
+    floor = policy(roles=ROLES)
+    job = Job.from_dict(minimal(sensitive=["person"]))
+    (sentence,) = misused(floor, job, "ssn", within="person")
+    assert sentence.startswith("sensitive: has 'person'")
+
+
+def test_of_two_roles_both_hold():
+    both = {"*_id": "identifier", "patient_id": "quasi_identifier"}
+    assert short({"roles": both}, minimal(quasi_identifiers=["patient_id"])) == "quasi_identifiers"
+    assert short({"roles": both}, minimal(identifiers=["patient_id"])) == ""
+
+
+def test_a_name_with_the_characters_of_a_pattern_is_a_name_too():
+    roles = {"income [EUR]": "identifier"}
+    assert short({"roles": roles}, minimal(sensitive=["income [EUR]"])) == "sensitive"
+
+
+def test_a_shortfall_names_policy_key_value_and_remedy():
+    (sentence,) = shortfalls(policy(min_k=10), Job.from_dict(minimal()))
+    assert sentence == "k: is 5, and the policy 'people' requires min_k: 10; set 10 or more"
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ([{"inputs": ["/in"]}], r"policies\[0\].name: is required"),
+        ([{"name": "a"}], r"policies\[0\].inputs: is required"),
+        ([{"name": "a", "inputs": ["/in"], "min_k": 1}], r"policies\[0\].min_k: .*at least 2"),
+        ([{"name": "a", "inputs": ["/in"], "mink": 3}], r"policies\[0\].mink: unknown .*'min_k'"),
+        ([{"name": "a", "inputs": ["/in"], "diversity": "entropy"}], "diversity: needs min_l"),
+        (
+            [{"name": "a", "inputs": ["/in"], "min_l": 2, "diversity": "recursive"}],
+            r"policies\[0\].max_c: is required",
+        ),
+        (
+            [{"name": "a", "inputs": ["/in"], "roles": {"ssn": "identifiers"}}],
+            r"policies\[0\].roles.ssn: 'identifiers' is not one of",
+        ),
+        ([{"name": "a", "inputs": ["/in"], "engines": ["dask"]}], r"engines\[0\]: 'dask'"),
+        (
+            [{"name": "a", "inputs": ["/in"]}, {"name": "a", "inputs": ["/more"]}],
+            r"policies\[1\].name: 'a' is the name of two policies",
+        ),
+    ],
+)
+def test_a_wrong_policy_is_named(policies, message):
+    with pytest.raises(JobError, match=message):
+        Policies.read({"policies": policies})
+
+
+def approval(**keys) -> Policy:
+    return policy(approval=keys)
+
+
+def test_who_approves_is_who_all_policies_let():
+    nobody_named = Required.by([approval(required=True), policy()])
+    assert (nobody_named.approval, nobody_named.approvers) == (True, None)
+    both = Required.by(
+        [approval(approvers=["ada", "7=grace"]), approval(approvers=["7"], four_eyes=True)]
+    )
+    assert (both.approval, both.approvers, both.four_eyes) == (False, {"7": "grace"}, True)
+    none = Required.by([approval(approvers=["ada"]), approval(approvers=["grace"])])
+    assert none.approvers == {}
+
+
+def test_what_one_policy_refuses_is_refused():
+    assert Required.by([policy(), policy(dependencies="refuse")]).dependencies == "refuse"
+    assert Required.by([]).dependencies == "warn"
+
+
+FLOORS = st.fixed_dictionaries(
+    {},
+    optional={
+        "min_k": st.integers(2, 9),
+        "min_l": st.sampled_from([2, 2.5, 3]),
+        "max_t": st.sampled_from([0.1, 0.2, 0.4]),
+        "max_gcp": st.sampled_from([0, 0.2, 0.5]),
+        "unlisted": st.sampled_from(["drop", "publish"]),
+        "roles": st.dictionaries(
+            st.sampled_from(["age", "income", "a*", "*"]),
+            st.sampled_from(["identifier", "quasi_identifier", "sensitive"]),
+            max_size=2,
+        ),
+    },
+)
+JOBS = st.fixed_dictionaries(
+    {
+        "k": st.integers(2, 9),
+        "l": st.sampled_from([None, 2, 3]),
+        "diversity": st.sampled_from(["distinct", "entropy"]),
+        "t": st.sampled_from([None, 0.1, 0.3]),
+        "max_gcp": st.sampled_from([None, 0.1, 0.5]),
+        "unlisted": st.sampled_from(["drop", "publish"]),
+    }
+)
+
+
+@given(floors=st.lists(FLOORS, min_size=1, max_size=3), asked=JOBS)
+def test_a_job_that_passes_is_nowhere_below_the_strictest_policy(floors, asked):
+    if asked["l"] is None:
+        asked = {**asked, "diversity": "distinct"}
+    job = Job.from_dict(with_sensitive(**asked))
+    if any(list(shortfalls(policy(**floor), job)) for floor in floors):
+        return
+    assert job.k >= max(floor.get("min_k", 2) for floor in floors)
+    assert (job.l or 1) >= max(floor.get("min_l", 1) for floor in floors)
+    assert (job.t or 1) <= min(floor.get("max_t", 1) for floor in floors)
+    assert (1 if job.max_gcp is None else job.max_gcp) <= min(
+        floor.get("max_gcp", 1) for floor in floors
+    )
+    assert job.unlisted == "drop" or all(floor.get("unlisted") != "drop" for floor in floors)
+    roles = {pair for floor in floors for pair in floor.get("roles", {}).items()}
+    assert roles.isdisjoint(product(["age", "a*", "*"], ["identifier", "sensitive"]))
+    assert roles.isdisjoint(product(["income", "*"], ["identifier", "quasi_identifier"]))

@@ -1,0 +1,265 @@
+"""Which policies hold for a job, and the other names of an input that do not get around them."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.policy import Required
+from mondrian_ops.storage import load_job
+
+PATIENTS = {"name": "patients", "min_k": 4}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Two landing folders, with a policy for the first."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("patients", "visitors"):
+        (tmp_path / "landing" / name).mkdir(parents=True)
+        (tmp_path / "landing" / name / "day.csv").write_text("age\n1\n2\n3\n4\n")
+    (tmp_path / "link").symlink_to(tmp_path / "landing" / "patients")
+    (tmp_path / "landing" / "visitors" / "more").symlink_to(tmp_path / "landing" / "patients")
+    decree(tmp_path, [{**PATIENTS, "inputs": [f"{tmp_path}/landing/patients"]}])
+    yield tmp_path
+    storage.use_policies(None)
+
+
+def decree(home, policies, **more):
+    file = home / "policies.yaml"
+    file.write_text(yaml.safe_dump({"unmatched": "allow", "policies": policies, **more}))
+    storage.use_policies(str(file))
+
+
+def job(home, **changed):
+    options = {
+        "input": f"{home}/landing/patients",
+        "output": f"{home}/out/release",
+        "k": 2,
+        "quasi_identifiers": ["age"],
+    }
+    return load_job({**options, **changed})
+
+
+def names(home, url):
+    return storage.required(job(home, input=url.format(home=home))).policies
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "{home}/landing/patients",
+        "{home}/landing/patients/",
+        "{home}/landing/patients/day.csv",
+        "{home}/landing/patients/*.csv",
+        "{home}/landing",
+        "{home}/landing/*/day.csv",
+        "{home}/landing/p*/day.csv",
+        "{home}/landing/*s",
+        "{home}/landing/[p]atients/day.csv",
+        "{home}/**/day.csv",
+        "{home}/landing//patients/day.csv",
+        "//{home}/landing/patients",
+        "{home}/landing/./patients",
+        "{home}/landing/visitors/../patients/day.csv",
+        "{home}/landing/*/../patients/day.csv",
+        "{home}/Landing/PATIENTS/day.csv",
+        "file://{home}/landing/p%61tients/day.csv",
+        "landing/patients",
+        "{home}/link/day.csv",
+        "{home}/link/*.csv",
+        "{home}/landing/visitors/more/*.csv",
+        "/",
+    ],
+)
+def test_another_name_of_an_input_meets_the_same_policy(home, url):
+    assert names(home, url) == ("patients",)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "{home}/landing/visitors",
+        "{home}/landing/visitors/*.csv",
+        "{home}/landing/v*/day.csv",
+        "{home}/landing/patients_of_old",
+        "{home}/landing/patient*s_of_old/x.csv",
+        "s3://landing/patients",
+    ],
+)
+def test_another_input_does_not(home, url):
+    assert names(home, url) == ()
+
+
+@pytest.mark.parametrize(
+    ("location", "url", "meets"),
+    [
+        ("s3://raw/patients-*", "s3://raw/patients-2025/x.parquet", True),
+        ("s3://raw/patients-*", "s3://a_conn@raw/patients-2025", True),
+        ("s3://raw/patients-*", "S3://raw//patients-1", True),
+        ("s3://raw/patients-*", "s3://raw/p%61tients-1", True),
+        ("s3://raw/patients-*", "s3://raw/x/../patients-1", True),
+        ("s3://raw/patients-*", "s3://raw/*-2025/x", True),
+        ("s3://raw/patients-*", "s3://raw", True),
+        ("s3://raw/patients-*", "s3://other/patients-1", False),
+        ("s3://raw/patients-*", "s3://raw/staff-*", False),
+        ("hdfs://namenode/patients", "hdfs://namenode:8020/patients", True),
+        ("hdfs://namenode/patients", "webhdfs://namenode:9870/patients/day.csv", True),
+        ("hdfs://namenode/patients", "hdfs://a_conn@namenode/patients", True),
+        ("hdfs://namenode/patients", "webhdfs://other:9870/patients", False),
+    ],
+)
+def test_a_store_is_the_same_by_any_connection(home, location, url, meets):
+    decree(home, [{**PATIENTS, "inputs": [location]}])
+    assert bool(names(home, url)) is meets
+
+
+def test_a_policy_holds_where_links_that_its_pattern_matches_lead(home):
+    (home / "shares").mkdir()
+    (home / "shares" / "patients").symlink_to(home / "landing" / "patients")
+    decree(home, [{**PATIENTS, "inputs": [f"{home}/shares/*"]}])
+    assert names(home, "{home}/landing/patients/day.csv") == ("patients",)
+    assert names(home, "{home}/shares/patients/day.csv") == ("patients",)
+
+
+def test_each_policy_that_an_input_may_meet_holds(home):
+    decree(
+        home,
+        [
+            {"name": "all", "inputs": [f"{home}/landing"], "unlisted": "drop"},
+            {**PATIENTS, "inputs": [f"{home}/landing/patients"]},
+            {"name": "visitors", "inputs": [f"{home}/landing/visitors"], "min_k": 3},
+        ],
+    )
+    weak = job(home, input=f"{home}/landing/*/day.csv", unlisted="publish", k=3)
+    with pytest.raises(JobError) as caught:
+        storage.check_job(weak)
+    first, second = str(caught.value).split(". ")
+    assert first.startswith("unlisted: is publish, and the policy 'all' requires")
+    assert second == "k: is 3, and the policy 'patients' requires min_k: 4; set 4 or more"
+    assert storage.check_job(job(home, input=f"{home}/landing/visitors", k=3)).k == 3
+
+
+def test_an_input_without_a_policy_may_be_refused(home):
+    storage.check_job(job(home, input=f"{home}/landing/visitors"))
+    decree(home, [{**PATIENTS, "inputs": [f"{home}/landing/patients"]}], unmatched="refuse")
+    with pytest.raises(JobError, match=r"input: no policy matches .*/landing/visitors"):
+        storage.check_job(job(home, input=f"{home}/landing/visitors"))
+
+
+def test_figures_need_no_floor_but_a_policy(home):
+    assert storage.check_job(job(home), publishes=False).k == 2
+    decree(home, [], unmatched="refuse")
+    with pytest.raises(JobError, match="no policy matches"):
+        storage.check_job(job(home), publishes=False)
+
+
+def test_a_policy_s_approval_is_the_job_s(home):
+    location = {"inputs": [f"{home}/landing/patients"], "approval": {"required": True}}
+    decree(home, [{"name": "patients", **location}])
+    assert storage.check_job(job(home)).require_approval
+    assert not storage.check_job(job(home, input=f"{home}/landing/visitors")).require_approval
+
+
+def test_the_output_and_the_ledger_are_those_of_the_policy(home):
+    decree(
+        home,
+        [
+            {
+                "name": "patients",
+                "inputs": [f"{home}/landing/patients"],
+                "outputs": [f"{home}/out/patients"],
+                "ledger": f"{home}/ledger",
+            }
+        ],
+    )
+    good = {"output": f"{home}/out/patients/day", "ledger": f"{home}/./ledger"}
+    storage.check_job(job(home, **good))
+    for changed, message in (
+        ({"output": f"{home}/out/day"}, "output: is .*/out/day, and the policy 'patients'"),
+        ({"output": f"{home}/out/patients"}, "output: is .*/out/patients, and"),
+        ({"output": f"{home}/out/patients/../day"}, "output: is"),
+        ({"ledger": f"{home}/other"}, "ledger: is .*/other, and"),
+        ({"ledger": None}, "ledger: is not set, and"),
+    ):
+        with pytest.raises(JobError, match=message):
+            storage.check_job(job(home, **{**good, **changed}))
+
+
+@pytest.mark.parametrize("url", ["{home}/landing/visitors", "{home}/landing/visitors/*/*.csv"])
+def test_a_link_inside_an_input_does_not_lead_around_a_policy(home, url):
+    linked = storage.check_job(job(home, input=url.format(home=home)))
+    with pytest.raises(JobError, match="leads to a location of a policy"):
+        pipeline.plan(linked)
+
+
+def test_each_file_needs_a_policy_where_others_are_refused(home):
+    (home / "landing" / "visitors" / "more").unlink()
+    decree(home, [{"name": "patients", "inputs": [f"{home}/landing/patients"]}], unmatched="refuse")
+    both = storage.check_job(job(home, input=f"{home}/landing"))
+    with pytest.raises(JobError, match=r"no policy matches .*/landing/visitors/day.csv"):
+        pipeline.plan(both)
+
+
+@pytest.mark.parametrize("column", ["SSN", "person"])
+def test_a_column_that_only_the_data_names_has_its_role(home, column):
+    values = [{"ssn": "1"}] * 4 if column == "person" else list("1234")
+    landing = home / "landing" / "patients"
+    (landing / "day.csv").unlink()
+    pq.write_table(pa.table({"age": [1, 2, 3, 4], column: values}), landing / "day.parquet")
+    decree(home, [{"name": "p", "inputs": [str(landing)], "roles": {"ssn": "identifier"}}])
+    pipeline.plan(storage.check_job(job(home)))
+    publishing = storage.check_job(job(home, unlisted="publish"))
+    with pytest.raises(JobError, match="unlisted: publishes a column as it is, and the policy"):
+        pipeline.plan(publishing)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file or directory"),
+        ("policies: [", "not valid YAML"),
+        ("- patients", "must be a mapping of unmatched, policies and outputs"),
+        ("unmatched: maybe", "unmatched: 'maybe' is not one of refuse, allow"),
+        ("policies: [{name: a, inputs: [landing]}]", r"policies\[0\].inputs: landing is relative"),
+        ("policies: [{name: a, inputs: [gopher://a/b]}]", "the scheme 'gopher' is not available"),
+        ("policies: [{name: a, inputs: [/in], ledger: out}]", r"policies\[0\].ledger: out is rel"),
+        ("outputs: [{location: out}]", r"outputs\[0\].location: out is relative"),
+        (b"\xff", "not UTF-8"),
+    ],
+)
+def test_without_readable_policies_no_job_runs(home, content, message):
+    file = home / "policies.yaml"
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(JobError, match=message) as caught:
+        storage.check_job(job(home, input=f"{home}/landing/visitors"))
+    assert str(file) in str(caught.value)
+    assert "no job runs until an administrator" in str(caught.value)
+
+
+def test_policies_that_change_hold_at_once(home):
+    storage.check_job(job(home, k=4))
+    decree(home, [{**PATIENTS, "min_k": 9, "inputs": [f"{home}/landing/patients"]}])
+    with pytest.raises(JobError, match="min_k: 9"):
+        storage.check_job(job(home, k=4))
+
+
+def test_a_command_line_takes_the_policies_of_its_environment(home, monkeypatch):
+    storage.use_policies(None)
+    assert storage.required(job(home)) == Required()
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", os.fspath(home / "policies.yaml"))
+    assert storage.required(job(home)).policies == ("patients",)
+
+
+def test_a_table_in_memory_has_no_input_that_matches(home):
+    table = pa.table({"age": [1, 2, 3, 4]})
+    _released, report = pipeline.anonymize(table, {"k": 2, "quasi_identifiers": ["age"]})
+    assert report["achieved"]["k"] >= 2
