@@ -6,18 +6,14 @@ example dataset that comes with this project.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from airflow.sdk import DAG, AssetAlias
 
 from mondrian_ops.forms import job_answers, job_form
 from mondrian_ops.task_groups import anonymize_tasks
 
-HOME = Path(__file__).resolve().parents[1]
-
 FORM = job_form(
-    input=str(HOME / "include" / "examples" / "people.csv"),
-    output=str(HOME / "out" / "people"),
+    input="include/examples/people.csv",
+    output="out/people",
     k=5,
     identifiers=["name"],
     quasi_identifiers=[

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Asset, task
 
+from mondrian_ops.hooks.settings import home
 from mondrian_ops.task_groups import anonymize_group
 
-HOME = Path(__file__).resolve().parents[1]
+HOME = Path(home())
 RAW = HOME / "data" / "etl_example" / "visits.parquet"
 RELEASE = HOME / "out" / "etl_example" / "visits"
 MART = HOME / "out" / "etl_example" / "diagnoses_by_region.csv"

@@ -9,14 +9,10 @@ with this project.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from airflow.sdk import DAG, Param
 
 from mondrian_ops.forms import Answer, columns, job_answers, job_form
 from mondrian_ops.task_groups import frontier_tasks
-
-HOME = Path(__file__).resolve().parents[1]
 
 # A section of the form, which is closed at first.
 MEASURED = "Sample size"
@@ -58,7 +54,7 @@ GRID = {
 FORM = {
     **job_form(
         *("input", "quasi_identifiers", "sensitive", "algorithm", "cut", "cut_budget_s", "seed"),
-        input=str(HOME / "include" / "examples" / "people.csv"),
+        input="include/examples/people.csv",
         quasi_identifiers=[
             "age",
             "sex",
@@ -70,7 +66,7 @@ FORM = {
         sensitive=["diagnosis", "income"],
     ),
     "output": Param(
-        str(HOME / "out" / "people_frontier"),
+        "out/people_frontier",
         type="string",
         minLength=1,
         title="Output",

@@ -27,11 +27,10 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops.task_groups import anonymize_each
 
-HOME = Path(__file__).resolve().parents[1]
 DEFAULTS = {
-    "landing": HOME / "data" / "landing",
-    "jobs": HOME / "include" / "jobs",
-    "releases": HOME / "out" / "nightly",
+    "landing": "data/landing",
+    "jobs": "include/jobs",
+    "releases": "out/nightly",
 }
 
 
@@ -42,14 +41,14 @@ def find_drops(
     data_interval_end: datetime | None = None,
 ) -> list[dict[str, Any]]:
     """The jobs of the drops of the data interval, or of the ``day`` in the form."""
-    from mondrian_ops import nightly_drops
+    from mondrian_ops import nightly_drops, storage
     from mondrian_ops.hooks.settings import use_settings
 
     use_settings()
     first, last = days((params or {}).get("day"), data_interval_start, data_interval_end)
     folder = place("landing")
-    if folder == str(DEFAULTS["landing"]):
-        DEFAULTS["landing"].mkdir(parents=True, exist_ok=True)
+    if folder == storage.resolved(DEFAULTS["landing"]):
+        Path(folder).mkdir(parents=True, exist_ok=True)
     drops = nightly_drops.find_drops(folder, first, last)
     if not drops:
         raise AirflowSkipException(f"{folder}: no drops from {first} to {last}")
@@ -66,8 +65,10 @@ def days(day: str | None, start: datetime | None, end: datetime | None) -> tuple
 
 
 def place(name: str) -> str:
-    """A location of the table above."""
-    return str(Variable.get(f"mondrian_ops_{name}", default=str(DEFAULTS[name])))
+    """A location of the table above; a relative path starts at `[mondrian_ops] home`."""
+    from mondrian_ops import storage
+
+    return storage.resolved(Variable.get(f"mondrian_ops_{name}", default=DEFAULTS[name]))
 
 
 with DAG(

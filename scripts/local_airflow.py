@@ -70,6 +70,7 @@ class LocalAirflow(AirflowApi):
         :meth:`start_worker` starts.
     :param settings: further environment variables.
     :param login: user and password of whoever uses the API, where not everybody is an admin.
+    :param folder: the working directory of its processes; by default the caller's.
     """
 
     def __init__(
@@ -83,8 +84,10 @@ class LocalAirflow(AirflowApi):
         broker: str = "",
         settings: Mapping[str, str] | None = None,
         login: tuple[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.home = home
+        self._folder = folder
         self._login = login
         self._sqlite = None if database else home / "airflow.db"
         self._broker = broker
@@ -211,6 +214,7 @@ class LocalAirflow(AirflowApi):
         with log.open("ab") as errors:
             done = subprocess.run(
                 [sys.executable, "-m", "airflow", *arguments],
+                cwd=self._folder,
                 env=self.environment,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -242,6 +246,7 @@ class LocalAirflow(AirflowApi):
         with (self.home / f"{name}.log").open("wb") as log:
             self._processes[name] = subprocess.Popen(
                 [*within, sys.executable, "-m", "airflow", *arguments],
+                cwd=self._folder,
                 env={**self.environment, **(settings or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -16,6 +16,7 @@ import pytest
 from groups import group_of, in_order, tier_of
 from hypothesis_profiles import register_profiles
 from mondrian_ops.core import resource_limits
+from mondrian_ops.storage.locations import use_home
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -39,10 +40,11 @@ pytest_plugins = ["golden.fixtures", "servers.fixtures"]
 
 
 @pytest.fixture(autouse=True)
-def limits_of_the_environment() -> Iterator[None]:
-    """Whoever runs a task in this process lets other limits hold in it."""
+def settings_of_the_environment() -> Iterator[None]:
+    """Whoever runs a task in this process changes its limits, and where its paths start."""
     yield
     resource_limits.use(None)
+    use_home(None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,9 +2,9 @@
 
     extract ──▶ anonymize (partition ──▶ anonymize_fragment ──▶ wrap_up) ──▶ refresh_mart
 
-Copy it into a DAGs folder that has `data/` and `out/` beside it, where jobs may read and write by
-default; docs/security.md of mondrian_ops says how to allow other places. mondrian_ops provides only
-the tasks of the group. The others stand for a team's own tasks.
+It reads and writes `data/` and `out/` beside the DAGs folder, where jobs may do so by default;
+docs/security.md of mondrian_ops says how to allow other places. mondrian_ops provides only the
+tasks of the group. The others stand for a team's own tasks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, task
 
+from mondrian_ops.hooks.settings import home
 from mondrian_ops.notifications import WebhookNotifier
 from mondrian_ops.task_groups import anonymize_group
 
-HOME = Path(__file__).resolve().parents[1]
+HOME = Path(home())
 EXPORT = HOME / "data" / "crm_export.csv"
 DAY = "{{ dag_run.run_after | ds }}"  # as `ds`, which a run that an asset starts does not have
 

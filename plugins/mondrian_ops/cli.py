@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, frontier, schema, generate.
+"""The command line: run, plan, verify, frontier, schema, generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
 command succeeds (`run`: published; `verify`: passed), 1 if it is refused or fails, 2 for an invalid
@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--seed", type=int, default=0, help="default: 0")
     generate.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
     generate.set_defaults(command=_generate)
+
+    init = commands.add_parser("init", help="copy the DAGs and their example data into a folder")
+    init.add_argument("folder", metavar="DIR", help="the folder above the DAGs folder")
+    init.set_defaults(command=_init)
 
     return parser
 
@@ -280,11 +285,12 @@ def _verify(options: argparse.Namespace) -> int:
     from mondrian_ops import pipeline, storage
     from mondrian_ops.report.number_format import number, printable
 
-    storage.check_location("release", options.release)
+    release = storage.resolved(options.release)
+    storage.check_location("release", release)
     job = storage.load_job(
         options.job, options.overrides
     )  # verify reads none of the files that it names
-    verdict = pipeline.verify(job, options.release)
+    verdict = pipeline.verify(job, release)
     if options.json:
         _write_json(verdict)
         return 0 if verdict["passed"] else _REFUSED
@@ -333,11 +339,34 @@ def _schema(_options: argparse.Namespace) -> int:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from mondrian_ops import datasets
+    from mondrian_ops import datasets, storage
 
-    datasets.generate(options.kind, rows=options.rows, seed=options.seed, output=options.output)
-    _write(f"{options.rows:,} rows in {options.output}")
+    output = storage.resolved(options.output)
+    datasets.generate(options.kind, rows=options.rows, seed=options.seed, output=output)
+    _write(f"{options.rows:,} rows in {output}")
     return 0
+
+
+def _init(options: argparse.Namespace) -> int:
+    from mondrian_ops import storage
+
+    for part, pattern in (("dags", "mondrian_*.py"), ("include", "*/*")):
+        source = storage.shipped(part)
+        for file in sorted(source.glob(pattern)):
+            target = Path(options.folder, part, file.relative_to(source))
+            _write(f"{target}{_copied(file, target)}")
+    return 0
+
+
+def _copied(file: Path, target: Path) -> str:
+    """Copy a file, unless there is one; what to add to its line."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with target.open("xb") as written:
+            written.write(file.read_bytes())
+    except FileExistsError:
+        return ": is there already, not changed"
+    return ""
 
 
 def _write_report(report: Mapping[str, Any]) -> None:

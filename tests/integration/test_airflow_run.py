@@ -1,13 +1,16 @@
-"""The main job and a foreign DAG in a real Airflow, from the trigger to the release.
+"""The main job, README's DAG and a foreign DAG in a real Airflow, from the trigger to the release.
 
 Scheduler, DAG processor, API server, LocalExecutor, SQLite; `tests/servers/airflow` has the rest.
+They start from `/`, with the wheel and what `init` copies: none of them sees the checkout.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,25 +18,52 @@ import pytest
 from adversary import covers
 from dag_runs import form, published, states
 from local_airflow import CHECKOUT
-from projects import QUASI_IDENTIFIERS, Project, airflow_of, copied, opened
+from own_wheel import built, called, installed
+from projects import QUASI_IDENTIFIERS, Project, airflow_of
 
 pytestmark = pytest.mark.airflow
 
 
 @pytest.fixture(scope="module")
 def own_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """A project with the DAG of ``examples`` among its own, and its Airflow on SQLite."""
-    root = copied(tmp_path_factory.mktemp("airflow") / "project")
+    """A project with README's DAG and that of ``examples`` among its own; its Airflow on SQLite."""
+    folder = tmp_path_factory.mktemp("airflow")
+    root = folder / "project"
+    settings = installed(built(folder), folder / "site")
+    called(Path("/"), "-S", "-m", "mondrian_ops", "init", str(root), **settings)
     shutil.copy(CHECKOUT / "examples" / "dags" / "customers.py", root / "dags")
-    settings = {**opened(root), "MONDRIAN_OPS_HIERARCHIES": str(root / "include" / "hierarchies")}
-    with airflow_of(root, "", settings) as airflow:
+    readme = (CHECKOUT / "README.md").read_text("utf-8")
+    (shown,) = re.findall(r"```python\n(from airflow.*?)```", readme, re.DOTALL)
+    (root / "dags" / "readme.py").write_text(shown)
+    settings["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(root / "plugins")
+    with airflow_of(root, "", settings, folder=Path("/")) as airflow:
         yield Project(root, airflow)
+
+
+def test_it_runs_on_the_wheel(own_project: Project) -> None:
+    (ours,) = (
+        plugin
+        for plugin in own_project.airflow.request("GET", "/api/v2/plugins")["plugins"]
+        if plugin["name"] == "mondrian_ops"
+    )
+    assert ours["source"].startswith("mondrian-ops==")
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "output"), [("mondrian_anonymize", "people"), ("visits", "visits")]
+)
+def test_the_form_s_defaults_and_the_readme_s_dag_run(
+    own_project: Project, dag_id: str, output: str
+) -> None:
+    airflow = own_project.airflow
+    assert airflow.finish(dag_id, airflow.trigger(dag_id)) == "success"
+    assert published(own_project.root / "out" / output) > 0
 
 
 def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) -> None:
     root, airflow = own_project.root, own_project.airflow
     source = root / "include" / "examples" / "people.csv"
-    release = root / "out" / "release"
+    release = root / "out" / "main" / "release"
     job = {
         "input": str(source),
         "output": str(release),

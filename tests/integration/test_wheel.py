@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import platform
+import re
 import shlex
-import subprocess
-import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from mondrian_ops.native import build
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-JOB = """\
-input: people.csv
-output: out
-k: 5
-quasi_identifiers: [age, "country=hierarchy:countries.csv"]
-unlisted: drop
-"""
+from own_wheel import CHECKOUT, built, called, installed
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `pip wheel .` has it built, but for the environment of its own."""
-    folder = tmp_path_factory.mktemp("wheel")
-    called(CHECKOUT, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
-    (made,) = folder.glob("*.whl")
-    return made
-
-
-def called(folder: Path, *words: str, **settings: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return built(tmp_path_factory.mktemp("wheel"))
 
 
 def test_it_is_for_any_python_on_one_kind_of_machine(wheel: Path) -> None:
@@ -67,28 +38,45 @@ def test_it_holds_all_that_is_not_python(wheel: Path) -> None:
         for path in package.rglob("*")
         if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
     } | {
-        f"mondrian_ops/include/hierarchies/{path.name}"
-        for path in (CHECKOUT / "include" / "hierarchies").iterdir()
+        f"mondrian_ops/{path.relative_to(CHECKOUT)}"
+        for pattern in ("dags/*.py", "include/*/*")
+        for path in CHECKOUT.glob(pattern)
     }
     with zipfile.ZipFile(wheel) as archive:
         assert expected <= {*archive.namelist()}
     assert {"mondrian_ops/py.typed", "mondrian_ops/web/static/pages.css"} <= expected
 
 
-def test_installed_it_runs_a_job_with_a_hierarchy_of_the_package(
-    wheel: Path, tmp_path: Path
-) -> None:
-    site = tmp_path / "site"
-    words = ("--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel))
-    called(tmp_path, "-m", "pip", "install", "--disable-pip-version-check", *words)
-    people = (CHECKOUT / "include" / "examples" / "people.csv").read_bytes()
-    (tmp_path / "people.csv").write_bytes(people)
-    (tmp_path / "job.yaml").write_text(JOB)
-    # -S: this Python's .pth file would lead to the checkout.
-    path = os.pathsep.join([str(site), sysconfig.get_path("purelib")])
-    words = ("-m", "mondrian_ops", "run", "job.yaml", "--quiet")
-    called(tmp_path, "-S", *words, PYTHONPATH=path, MONDRIAN_OPS_HIERARCHIES="")
-    assert (tmp_path / "out" / "_SUCCESS").exists()
+def test_installed_it_does_from_the_root_what_the_readme_says(wheel: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    settings = installed(wheel, tmp_path / "site") | {"AIRFLOW__MONDRIAN_OPS__HOME": str(home)}
+    readme = (CHECKOUT / "README.md").read_text("utf-8")
+    home.mkdir()
+    (home / "people.yaml").write_text(re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)[0])
+    for command in (
+        "generate people --rows 1500 --output data/people.parquet",
+        "run people.yaml --quiet",
+        "verify out/people --job people.yaml",
+    ):
+        # -S: this Python's .pth file would lead to the checkout.
+        called(Path("/"), "-S", "-m", "mondrian_ops", *command.split(), **settings)
+    assert (home / "out" / "people" / "_SUCCESS").exists()
+
+
+def test_it_brings_the_dags_and_what_their_forms_name(wheel: Path, tmp_path: Path) -> None:
+    settings = installed(wheel, tmp_path / "site")
+    init = ("-S", "-m", "mondrian_ops", "init", str(tmp_path / "home"))
+    first = called(Path("/"), *init, **settings).splitlines()
+    names = [
+        *sorted(f"dags/{path.name}" for path in (CHECKOUT / "dags").glob("*.py")),
+        *sorted(str(path.relative_to(CHECKOUT)) for path in CHECKOUT.glob("include/*/*")),
+    ]
+    assert first == [str(tmp_path / "home" / name) for name in names]
+    changed = Path(first[0])
+    changed.write_text("mine")
+    again = called(Path("/"), *init, **settings).splitlines()
+    assert again == [f"{line}: is there already, not changed" for line in first]
+    assert changed.read_text() == "mine"
 
 
 def test_another_machine_s_wheel_needs_zig() -> None:

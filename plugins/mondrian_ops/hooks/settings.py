@@ -10,10 +10,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mondrian_ops.core.errors import JobError
+
 if TYPE_CHECKING:
     from mondrian_ops.storage import AccessPolicy
 
-__all__ = ["CONFIG", "allowed", "drift", "reports", "use_settings"]
+__all__ = ["CONFIG", "allowed", "drift", "home", "reports", "use_settings"]
 
 SECTION = "mondrian_ops"
 
@@ -34,6 +36,11 @@ CONFIG: dict[str, Any] = {
     SECTION: {
         "description": "k-anonymous, l-diverse releases of personal data.",
         "options": {
+            "home": _option(
+                "The directory where relative paths start, those of jobs and those of this "
+                "section. If not set, the folder above `[core] dags_folder`.",
+                example="/srv/anonymization",
+            ),
             "reports": _option(
                 "The archive of reports, which the pages show: a path or URL that workers write "
                 "and API servers read. If not set, `$AIRFLOW_HOME/mondrian_ops/reports`.",
@@ -47,9 +54,8 @@ CONFIG: dict[str, Any] = {
             ),
             "allowed_inputs": _option(
                 "Directories that jobs may read, including everything below them: paths and URLs, "
-                "separated by commas or lines. A relative path starts beside the DAGs folder. A "
-                "store's connection is part of its URL. Jobs may also read what "
-                "`allowed_outputs` lists.",
+                "separated by commas or lines. A store's connection is part of its URL. Jobs may "
+                "also read what `allowed_outputs` lists.",
                 default="data, include",
                 example="/srv/landing, hdfs://namenode/data, s3://a_connection@bucket/raw",
             ),
@@ -88,15 +94,31 @@ CONFIG: dict[str, Any] = {
 """The section as a provider describes its own to Airflow."""
 
 
+def home() -> str:
+    """Where relative paths start. Raises JobError if the setting is a relative path itself."""
+    from airflow.sdk import conf
+
+    given: str | None = conf.get(SECTION, "home", fallback=None)
+    if not given:
+        return str(Path(conf.get("core", "dags_folder")).expanduser().absolute().parent)
+    folder = Path(given).expanduser()
+    if not folder.is_absolute():
+        raise JobError(
+            f"home: {given} is a relative path; give an absolute one in the section [mondrian_ops] "
+            "of Airflow's configuration"
+        )
+    return str(folder)
+
+
 def reports() -> str:
     """Where the archive of reports is: a path or a URL of any store."""
     from airflow.sdk import conf
 
     given: str | None = conf.get(SECTION, "reports", fallback=None)
     if given:
-        return given
-    home = os.path.expandvars(os.environ.get("AIRFLOW_HOME", "~/airflow"))
-    return str(Path(home).expanduser() / "mondrian_ops" / "reports")
+        return given if "://" in given else str(Path(home(), given))
+    airflow = os.path.expandvars(os.environ.get("AIRFLOW_HOME", "~/airflow"))
+    return str(Path(airflow).expanduser() / "mondrian_ops" / "reports")
 
 
 def drift() -> float:
@@ -117,8 +139,16 @@ def allowed() -> AccessPolicy:
         for name, option in CONFIG[SECTION]["options"].items()
         if name.startswith("allowed_")
     }
-    home = Path(conf.get("core", "dags_folder")).expanduser().parent
-    return AccessPolicy.of(options, str(home))
+    return AccessPolicy.of(options, dags=_dag_folders())
+
+
+def _dag_folders() -> list[str]:
+    """Where this Airflow has DAG files: the DAGs folder, and what it fetches of other bundles."""
+    from airflow.dag_processing.bundles import base
+    from airflow.sdk import conf
+
+    fetched: Path = base.get_bundle_storage_root_path()  # type: ignore[no-untyped-call]
+    return [str(Path(conf.get("core", "dags_folder")).expanduser()), str(fetched)]
 
 
 def use_settings() -> None:
@@ -130,6 +160,7 @@ def use_settings() -> None:
     from mondrian_ops.hooks.store_credentials import use_connections
 
     use_connections()
+    storage.use_home(home())
     storage.use_policy(allowed())
     storage.use_policies(conf.get(SECTION, "policies", fallback=None))
     resource_limits.use(resource_limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))

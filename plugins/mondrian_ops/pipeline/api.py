@@ -223,7 +223,7 @@ def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job
         return job
     if isinstance(job, Mapping):
         return Job.from_dict(job, paths_required=False)
-    path = os.fspath(job)
+    path = storage.resolved(os.fspath(job))
     read = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
     return replace(read, base_dir=os.path.dirname(os.path.abspath(path)))
 

@@ -163,7 +163,7 @@ def folder_of(job: Job, output: str | None = None) -> str:
 
     Raises StorageError where a release lies there, JobError where the policy forbids writing.
     """
-    folder = output or f"{str(job.output).rstrip('/')}_frontier"
+    folder = storage.resolved(output or f"{str(job.output).rstrip('/')}_frontier")
     storage.check_location("folder", folder, writing=True)
     try:
         names = storage.names_in(folder)

@@ -17,7 +17,15 @@ from mondrian_ops.storage.access_policy import (
     use_policy,
 )
 from mondrian_ops.storage.files import names_in, read_file, write_file
-from mondrian_ops.storage.locations import filesystem, is_local, joined, local_path, shown
+from mondrian_ops.storage.locations import (
+    filesystem,
+    is_local,
+    joined,
+    local_path,
+    resolved,
+    shown,
+    use_home,
+)
 from mondrian_ops.storage.manifest import digest_of, digest_of_parts
 from mondrian_ops.storage.policies import (
     check_job,
@@ -38,7 +46,7 @@ from mondrian_ops.storage.workdir import (
 )
 
 if TYPE_CHECKING:
-    from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy
+    from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy, shipped
     from mondrian_ops.storage.jobs import load_job, read_job
     from mondrian_ops.storage.ledger import Ledger, check_ledger
     from mondrian_ops.storage.parquet_files import index_columns, without_index
@@ -96,8 +104,11 @@ __all__ = [
     "read_job",
     "read_release",
     "required",
+    "resolved",
     "s3_endpoint",
+    "shipped",
     "shown",
+    "use_home",
     "use_options",
     "use_policies",
     "use_policy",
@@ -111,7 +122,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
     __getattr__ = late_names(
         __name__,
         {
-            "hierarchies": ("find_hierarchy", "read_hierarchy"),
+            "hierarchies": ("find_hierarchy", "read_hierarchy", "shipped"),
             "jobs": ("load_job", "read_job"),
             "ledger": ("Ledger", "check_ledger"),
             "parquet_files": ("index_columns", "without_index"),

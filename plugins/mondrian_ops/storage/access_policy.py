@@ -28,6 +28,7 @@ from mondrian_ops.core.errors import JobError
 from mondrian_ops.storage.locations import (
     before_wildcard,
     check_path,
+    home,
     is_local,
     local_path,
     remote_parts,
@@ -68,18 +69,20 @@ class AccessPolicy:
         outputs: paths and URLs below which may be written, and read.
         connections: ids of Airflow connections, for ``spark.connection``.
         spark_conf: patterns of the Spark properties that may be set.
+        dags: directories of DAG files, in which job files may lie, too.
     """
 
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     connections: tuple[str, ...] = ()
     spark_conf: tuple[str, ...] = ()
+    dags: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, options: Mapping[str, str | None], home: str) -> AccessPolicy:
-        """The policy that the section's options describe; relative paths start at ``home``."""
-        inputs, outputs, *others = (_listed(options.get(name) or "") for name in OPTIONS)
-        return cls(_absolute(inputs, home), _absolute(outputs, home), *others)
+    def of(cls, options: Mapping[str, str | None], dags: Iterable[str] = ()) -> AccessPolicy:
+        """The policy that the section's options describe."""
+        inputs, outputs, spark, conf = (_listed(options.get(name) or "") for name in OPTIONS)
+        return cls(_absolute(inputs), _absolute(outputs), spark, conf, tuple(dags))
 
     def to_json(self) -> dict[str, Any]:
         """A small JSON value."""
@@ -158,6 +161,8 @@ def check_location(
         raise JobError(f"{option}: {shown(url)} contains '..'; give the location without it")
     kind = "allowed_outputs" if writing else "allowed_inputs"
     roots = policy.outputs if writing else policy.inputs + policy.outputs
+    if option == "job":
+        roots += policy.dags
     base = url if writing or exact else before_wildcard(url)
     # Check the whole location too: a name after a wildcard may be hidden, and a file's name may
     # contain a wildcard character.
@@ -267,12 +272,12 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(entry.strip() for entry in re.split(r"[,\n]", text) if entry.strip())
 
 
-def _absolute(urls: Iterable[str], home: str) -> tuple[str, ...]:
-    return tuple(str(Path(home, local_path(url))) if is_local(url) else url for url in urls)
+def _absolute(urls: Iterable[str]) -> tuple[str, ...]:
+    return tuple(str(Path(home(), local_path(url))) if is_local(url) else url for url in urls)
 
 
 def _of_environment() -> AccessPolicy | None:
     options = {name: os.environ.get(_VARIABLE + name.upper()) for name in OPTIONS}
     if all(text is None for text in options.values()):
         return None
-    return AccessPolicy.of(options, os.getcwd())
+    return AccessPolicy.of(options)

@@ -26,6 +26,7 @@ from mondrian_ops.storage.locations import (
     before_wildcard,
     check_path,
     has_wildcard,
+    in_full,
     is_local,
     joined,
     local_path,
@@ -133,7 +134,7 @@ def _files(url: str) -> list[FileInfo]:
     matches = [named] if named else list(_matches(location))
     if not matches:
         what = "no file matches the pattern" if has_wildcard(url) else "no such file or directory"
-        raise InputError(f"{shown(url)}: {what}; check the path of `input`")
+        raise InputError(f"{shown(in_full(url))}: {what}; check the path of `input`")
     files = (file for match in matches for file in _files_in(match))
     return list({file.url: file for file in files}.values())
 

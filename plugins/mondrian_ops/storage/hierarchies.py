@@ -12,11 +12,12 @@ from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.storage import documents
 from mondrian_ops.storage.files import content_within
-from mondrian_ops.storage.locations import check_path
+from mondrian_ops.storage.locations import check_path, home
 
-__all__ = ["find_hierarchy", "read_hierarchy"]
+__all__ = ["find_hierarchy", "read_hierarchy", "shipped"]
 
 FOLDERS_VARIABLE = "MONDRIAN_OPS_HIERARCHIES"
+_FOLDER = "include/hierarchies"
 
 
 def find_hierarchy(name: str, beside: str | None) -> str:
@@ -26,9 +27,9 @@ def find_hierarchy(name: str, beside: str | None) -> str:
         name: as the job gives it, a path relative to one of these folders.
         beside: the directory of the job's file; None if it has none.
 
-    ``include/hierarchies/`` is beside ``plugins/`` in a checkout, and in the package of a wheel.
-    The environment variable ``MONDRIAN_OPS_HIERARCHIES`` (directories, separated like ``PATH``)
-    replaces it. A file outside these folders is refused, for the name may come from a form.
+    That is in the home, then in what is :func:`shipped`. The environment variable
+    ``MONDRIAN_OPS_HIERARCHIES`` (directories, separated like ``PATH``) replaces both. A file
+    outside these folders is refused, for the name may come from a form.
 
     Raises:
         HierarchyError: it is in none of them.
@@ -51,9 +52,15 @@ def _shared_folders() -> list[str]:
     named = os.environ.get(FOLDERS_VARIABLE)
     if named:
         return [folder for folder in named.split(os.pathsep) if folder]
+    folders = [Path(home(), _FOLDER), shipped(_FOLDER)]
+    return list(dict.fromkeys(map(str, folders)))
+
+
+def shipped(folder: str) -> Path:
+    """A folder that comes with this package: inside it in a wheel, beside ``plugins`` otherwise."""
     package = Path(__file__).resolve().parents[1]
-    installed = package / "include" / "hierarchies"  # the wheel has them there
-    return [str(installed if installed.is_dir() else package.parents[1] / "include/hierarchies")]
+    installed = package / folder
+    return installed if installed.is_dir() else package.parents[1] / folder
 
 
 def read_hierarchy(path: str) -> Hierarchy:

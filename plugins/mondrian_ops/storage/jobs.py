@@ -14,6 +14,7 @@ from mondrian_ops.core.options import options_of, shown
 from mondrian_ops.storage import documents
 from mondrian_ops.storage.access_policy import check_location
 from mondrian_ops.storage.files import content_within
+from mondrian_ops.storage.locations import in_full, resolved
 
 __all__ = ["load_job", "read_job", "with_overrides"]
 
@@ -21,15 +22,23 @@ __all__ = ["load_job", "read_job", "with_overrides"]
 def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Job:
     """The job in a YAML or JSON file, or in a mapping, with ``KEY=VALUE`` overrides.
 
-    Relative paths in it stay relative to the working directory, wherever the file is.
-    Raises JobError if the job is invalid.
+    Relative paths in it start at the home, wherever the file is. Raises JobError if the job is
+    invalid.
     """
     if isinstance(job, Mapping):
-        return Job.from_dict(with_overrides(job, overrides))
-    path = os.fspath(job)
+        return _resolved(Job.from_dict(with_overrides(job, overrides)))
+    path = resolved(os.fspath(job))
     mapping = with_overrides(read_job(path), overrides)
     base_dir = os.path.dirname(os.path.abspath(path))
-    return replace(Job.from_dict(mapping, where=path), base_dir=base_dir)
+    return replace(_resolved(Job.from_dict(mapping, where=path)), base_dir=base_dir)
+
+
+def _resolved(job: Job) -> Job:
+    """The job, with its locations as :func:`resolved` gives them."""
+    input_, output, ledger = (
+        None if url is None else resolved(url) for url in (job.input, job.output, job.ledger)
+    )
+    return replace(job, input=input_, output=output, ledger=ledger)
 
 
 def read_job(path: str) -> dict[str, Any]:
@@ -44,7 +53,7 @@ def read_job(path: str) -> dict[str, Any]:
         content = content_within(path, "job_file", path, JobError)
         value = documents.parsed(content.decode("utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):
-        raise JobError(f"{path}: no such job file; check the path") from None
+        raise JobError(f"{in_full(path)}: no such job file; check the path") from None
     except UnicodeDecodeError:
         raise JobError(f"{path}: not UTF-8 text; convert the file to UTF-8") from None
     except documents.DocumentError as error:

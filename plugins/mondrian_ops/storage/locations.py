@@ -8,7 +8,7 @@ A location is a plain path, a ``file://`` URL, or a URL of a remote store::
     s3://[CONNECTION@]BUCKET/KEY                 S3 and what speaks its protocol
 
 The part before ``@`` names an Airflow connection. It is not secret, but logs and errors leave it
-out (:func:`shown`).
+out (:func:`shown`). A relative path starts at the :func:`home`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ __all__ = [
     "check_path",
     "filesystem",
     "has_wildcard",
+    "home",
+    "in_full",
     "is_local",
     "is_s3",
     "joined",
@@ -39,7 +41,9 @@ __all__ = [
     "name_of",
     "parent_of",
     "remote_parts",
+    "resolved",
     "shown",
+    "use_home",
 ]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
@@ -47,6 +51,36 @@ _WILDCARD = re.compile(r"[*?[]")
 _MAX_NAME_BYTES = 255  # of the file systems of Linux, and of HDFS
 _MAX_PATH_BYTES = 4095
 _MAX_KEY_BYTES = 1024  # of S3, where a name has no limit of its own
+
+_HOME_VARIABLE = "AIRFLOW__MONDRIAN_OPS__HOME"
+_home: str | None = None
+
+
+def use_home(folder: str | None) -> None:
+    """Start relative paths at this directory in this process; None: where the environment says."""
+    global _home
+    _home = folder
+
+
+def home() -> str:
+    """Where relative paths start: in Airflow `[mondrian_ops] home`, else the working directory.
+
+    Outside Airflow the environment variable of that setting replaces the working directory.
+    """
+    return _home or os.environ.get(_HOME_VARIABLE) or os.getcwd()
+
+
+def resolved(url: str) -> str:
+    """The location, which starts at the home if it is a relative path.
+
+    It stays relative if the home is the working directory.
+    """
+    return in_full(url) if _home or os.environ.get(_HOME_VARIABLE) else url
+
+
+def in_full(url: str) -> str:
+    """The location as an error names it: a relative path with the directory where it starts."""
+    return url if _URL.match(url) else os.path.join(home(), url)
 
 
 def is_local(url: str) -> bool:

@@ -42,6 +42,7 @@ from mondrian_ops.storage.locations import (
     is_local,
     local_path,
     remote_parts,
+    resolved,
     shown,
 )
 
@@ -131,7 +132,7 @@ def output_rules(output: str) -> list[OutputRule] | None:
 
 def _current() -> Policies | None:
     path = _in_use or os.environ.get(_VARIABLE)
-    return _read(path) if path else None
+    return _read(resolved(path)) if path else None
 
 
 def _read(path: str) -> Policies:

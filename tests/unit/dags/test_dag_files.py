@@ -150,11 +150,12 @@ def test_the_defaults_are_a_job_over_data_that_is_there(anonymize):
     dag, form, _module = anonymize
     job = Job.from_dict(values_of(dag.get_task("partition").job, form))
     assert (job.spark, job.samarati, job.tds) == (Spark(), Samarati(), Tds())
-    assert Path(job.input).is_file()
+    file = CHECKOUT / job.input
+    assert file.is_file()
     named = [each.hierarchy for each in job.quasi_identifiers if each.hierarchy]
     assert named
     assert all((CHECKOUT / "include" / "hierarchies" / name).is_file() for name in named)
-    header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
+    header = file.read_text().partition("\n")[0].replace('"', "").split(",")
     roles = [*job.identifiers, *job.quasi_identifier_names, *job.sensitive]
     assert sorted(roles) == sorted(header)
 
@@ -171,8 +172,7 @@ def test_the_frontier_maps_over_its_grid_and_cleans_up():
 def test_the_form_of_the_frontier_is_a_job_over_data_that_is_there():
     dag, module = load("mondrian_frontier")
     job = Job.from_dict(values_of(dag.get_task("sample").job, module["FORM"]))
-    assert Path(job.input).is_file()
-    header = Path(job.input).read_text().partition("\n")[0].replace('"', "").split(",")
+    header = (CHECKOUT / job.input).read_text().partition("\n")[0].replace('"', "").split(",")
     assert {*job.quasi_identifier_names, *job.sensitive} <= set(header)
 
 

@@ -42,7 +42,8 @@ def restrict(home, **changed):
         "allowed_spark_conf": "spark.executor.memory, spark.dynamicAllocation.*",
         **changed,
     }
-    storage.use_policy(AccessPolicy.of(options, str(home)))
+    storage.use_home(str(home))
+    storage.use_policy(AccessPolicy.of(options, dags=[str(home / "dags")]))
 
 
 def job(home, **changed) -> Job:

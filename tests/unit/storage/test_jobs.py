@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops import storage
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Partitioning, QuasiIdentifier
 from mondrian_ops.core.resource_limits import LIMITS
 from mondrian_ops.storage.jobs import load_job, read_job
@@ -43,6 +44,47 @@ def test_paths_of_a_job_stay_as_they_are_and_its_directory_is_kept(tmp_path, mon
     job = load_job(os.path.join("jobs", "job.yaml"))
     assert (job.input, job.base_dir) == ("in/ä.csv", str(tmp_path / "jobs"))
     assert load_job(JOB).base_dir is None
+
+
+def test_relative_paths_start_at_the_home_whatever_the_working_directory(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    (home / "jobs").mkdir(parents=True)
+    (home / "jobs" / "job.yaml").write_bytes(AS_YAML + b"ledger: out/ledger\n")
+    (home / "include" / "hierarchies").mkdir(parents=True)
+    (home / "include" / "hierarchies" / "own.csv").write_text("1;*\n")
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__HOME", "/nowhere")
+    storage.use_home(str(home))
+    job = load_job("jobs/job.yaml")
+    assert (job.input, job.output) == (str(home / "in" / "ä.csv"), str(home / "out"))
+    assert (job.ledger, job.base_dir) == (str(home / "out" / "ledger"), str(home / "jobs"))
+    assert load_job(JOB).input == job.input
+    own = str(home / "include" / "hierarchies" / "own.csv")
+    assert storage.find_hierarchy("own.csv", None) == own
+    for url in ("/in/a.csv", "file:///in/a.csv", "s3://bucket/a.csv"):
+        assert load_job({**JOB, "input": url}).input == url
+
+
+def test_outside_airflow_an_environment_variable_sets_the_home(tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    assert load_job(JOB).input == "in/ä.csv"
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__HOME", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", "in")
+    job = load_job(JOB)
+    assert job.input == str(tmp_path / "in" / "ä.csv")
+    storage.check_location("input", job.input)
+    with pytest.raises(JobError, match=f"{tmp_path}/other is not allowed"):
+        storage.check_location("input", storage.resolved("other"))
+
+
+def test_a_file_that_is_missing_is_named_in_full(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(JobError, match=f"{tmp_path}/job.yaml: no such job file"):
+        load_job("job.yaml")
+    with pytest.raises(InputError, match=f"{tmp_path}/in/ä.csv: no such file"):
+        storage.open_source("in/ä.csv")
+    with pytest.raises(HierarchyError, match=f"{tmp_path}/include/hierarchies"):
+        storage.find_hierarchy("own.csv", None)
 
 
 def test_overrides_change_the_job_but_not_the_mapping_nor_the_file(tmp_path):

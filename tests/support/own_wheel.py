@@ -1,0 +1,41 @@
+"""The project's wheel, built by the build backend and installed into a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def built(folder: Path) -> Path:
+    """As `pip wheel .` has it built, but for the environment of its own."""
+    called(CHECKOUT, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def installed(wheel: Path, site: Path) -> dict[str, str]:
+    """Install it; the settings by which a Python with ``-S`` finds it, and no checkout."""
+    words = ("--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel))
+    called(site.parent, "-m", "pip", "install", "--disable-pip-version-check", *words)
+    path = os.pathsep.join([str(site), sysconfig.get_path("purelib")])
+    return {"PYTHONPATH": path, "MONDRIAN_OPS_HIERARCHIES": ""}
+
+
+def called(folder: Path, *words: str, **settings: str) -> str:
+    """What this Python prints, run in a folder."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
