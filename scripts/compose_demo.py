@@ -23,7 +23,7 @@ from airflow_api import AirflowApi, AirflowError
 from mondrian_ops import datasets
 
 AIRFLOW = "http://airflow-api-server:8080"
-PASSWORD = Path("/opt/airflow/secrets/admin_password")
+PASSWORD = Path("/opt/airflow/login/admin_password")
 NAMENODE = "http://namenode:9870"
 SPARK = "http://spark-connect:4040/api/v1/applications"
 USER = "airflow"

@@ -11,7 +11,7 @@ where() { # where NAME SERVICE PORT
 }
 
 where Airflow "$1" 8080
-echo "                 user admin, password $(docker compose exec -T "$1" cat /opt/airflow/secrets/admin_password)"
+echo "                 user admin, password $(docker compose exec -T "$1" cat /opt/airflow/login/admin_password)"
 where Spark spark-master 8080
 where 'Spark History' spark-history 18080
 where HDFS namenode 9870

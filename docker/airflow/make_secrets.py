@@ -1,4 +1,4 @@
-"""Write the platform's secrets into a folder: those that the environment gives, else random ones.
+"""Write the platform's secrets into folders by reader: those of the environment, else random ones.
 
     python make_secrets.py FOLDER
 
@@ -15,13 +15,15 @@ from urllib.parse import quote
 
 # What each file holds, by the variable of .env that may give it.
 FILES = {
-    "POSTGRES_PASSWORD": "postgres_password",
-    "REDIS_PASSWORD": "redis_password",
-    "AIRFLOW_ADMIN_PASSWORD": "admin_password",
-    "AIRFLOW_API_SECRET_KEY": "api_secret_key",
-    "AIRFLOW_FERNET_KEY": "fernet_key",
-    "AIRFLOW_JWT_SECRET": "jwt_secret",
+    "POSTGRES_PASSWORD": "postgres/postgres_password",
+    "REDIS_PASSWORD": "redis/redis_password",
+    "AIRFLOW_ADMIN_PASSWORD": "login/admin_password",
+    "AIRFLOW_API_SECRET_KEY": "server/api_secret_key",
+    "AIRFLOW_FERNET_KEY": "server/fernet_key",
+    "AIRFLOW_JWT_SECRET": "server/jwt_secret",
 }
+# Their servers run as other users, who see no other folder than this one of theirs.
+OF_OTHERS = ("postgres", "redis")
 # What the database holds was made with these.
 LASTING = ("POSTGRES_PASSWORD", "AIRFLOW_FERNET_KEY")
 
@@ -30,12 +32,16 @@ def main(folder: Path) -> None:
     """Write all files. Raises SystemExit where a lasting secret would change."""
     for variable, file in FILES.items():
         settle(folder / file, variable)
-    write(folder / "passwords.json", json.dumps({"admin": read(folder / "admin_password")}))
-    database = (
-        f"postgresql+psycopg2://airflow:{url_part(folder / 'postgres_password')}@postgres/airflow"
+    admin = read(folder / FILES["AIRFLOW_ADMIN_PASSWORD"])
+    write(folder / "login/passwords.json", json.dumps({"admin": admin}))
+    postgres = url_part(folder / FILES["POSTGRES_PASSWORD"])
+    write(
+        folder / "server/database_url", f"postgresql+psycopg2://airflow:{postgres}@postgres/airflow"
     )
-    write(folder / "database_url", database)
-    write(folder / "broker_url", f"redis://:{url_part(folder / 'redis_password')}@redis:6379/0")
+    redis = f"redis://:{url_part(folder / FILES['REDIS_PASSWORD'])}@redis:6379"
+    for reader in ("server", "worker"):
+        write(folder / reader / "broker_url", f"{redis}/0")
+        write(folder / reader / "result_backend", f"{redis}/1")
 
 
 def settle(file: Path, variable: str) -> None:
@@ -68,9 +74,12 @@ def read(file: Path) -> str:
 
 
 def write(file: Path, content: str) -> None:
-    """Write a file that only its owner (and root) reads."""
+    """Write a file that only its owner (and root) reads, or the server that it is made for."""
+    file.parent.mkdir(exist_ok=True)
     file.touch(mode=0o600)
     file.write_text(content)
+    if file.parent.name in OF_OTHERS:
+        file.chmod(0o444)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +20,7 @@ from airflow.cli.cli_parser import get_parser
 from airflow.configuration import retrieve_configuration_description
 from airflow.sdk import Connection
 
+from mondrian_ops.core.job import Partitioning
 from mondrian_ops.hooks.settings import CONFIG
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -106,8 +109,33 @@ def test_every_service_has_limits_and_a_restart_policy(name: str) -> None:
     limits = service["deploy"]["resources"]["limits"]
     assert limits.keys() == {"cpus", "memory"}
     assert service["restart"] == ("no" if name in ONCE else "unless-stopped")
-    if name in ("airflow-worker", "spark-worker"):
+    if name == "spark-worker":
         assert limits == {"cpus": "1", "memory": "2G"}
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks", "without_tasks"),
+    [("airflow-worker", "AIRFLOW_WORKER_TASKS", 1), ("laptop", "LAPTOP_TASKS", 2)],
+)
+def test_as_many_fragments_as_a_worker_has_slots_fit_into_its_memory(
+    name: str, tasks: str, without_tasks: int
+) -> None:
+    """By docs/deploy.md: 0.15 GB and 125 bytes a row, of which a fragment has max_rows."""
+    settings = {match[1]: match[3] for match in VARIABLE.finditer(TEXT)}
+    memory = defaults(SERVICES[name]["deploy"]["resources"]["limits"]["memory"])
+    fragment = 0.15e9 + 125 * Partitioning().max_rows
+    assert (
+        int(memory.removesuffix("G")) * 2**30
+        >= without_tasks * 1e9 + int(settings[tasks]) * fragment
+    )
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_service_has_or_gets_a_capability(name: str) -> None:
+    service = SERVICES[name]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert not service.keys() & {"cap_add", "privileged"}
 
 
 def test_workers_and_data_nodes_can_be_scaled() -> None:
@@ -142,15 +170,27 @@ def test_a_build_names_a_stage_and_arguments_of_the_dockerfile(name: str) -> Non
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_volumes_are_named_and_declared(name: str) -> None:
-    for volume in SERVICES[name].get("volumes", []):
-        source, target = volume.split(":")[:2]
-        assert source in COMPOSE["volumes"]
+    for source, target, _ in mounts(name):
+        assert source in COMPOSE["volumes"] or source == "./dags"
         assert target.startswith("/")
 
 
+def mounts(name: str) -> list[tuple[str, str, str]]:
+    """Source, target and mode of each mount of a service."""
+    volumes = [f"{defaults(each)}:rw" for each in SERVICES[name].get("volumes", [])]
+    return [tuple(each.split(":")[:3]) for each in volumes]
+
+
 def test_no_volume_is_declared_in_vain() -> None:
-    used = {each.split(":")[0] for one in SERVICES.values() for each in one.get("volumes", [])}
-    assert used == COMPOSE["volumes"].keys()
+    used = {source for name in SERVICES for source, _, _ in mounts(name)}
+    assert used == COMPOSE["volumes"].keys() | {"./dags"}
+
+
+def test_dags_are_a_folder_that_airflow_only_reads() -> None:
+    (mode,) = {mode for name in SERVICES for source, _, mode in mounts(name) if source == "./dags"}
+    assert mode == "ro"
+    reading = {name for name in SERVICES if "./dags" in str(mounts(name))}
+    assert reading >= {"airflow-dag-processor", "airflow-worker", "laptop"}
 
 
 def test_ports_are_open_to_this_machine_only() -> None:
@@ -164,14 +204,50 @@ def test_no_secret_is_in_the_file() -> None:
     for match in re.finditer(r"^ *(\S*(?:PASS|SECRET|KEY)\S*): *(.*)$", TEXT, re.MULTILINE):
         name, value = match.groups()
         given_or_made = value == f"${{{name}:-}}"
-        read_from_the_volume = value.startswith(("cat /opt/airflow/secrets/", "/"))
+        read_from_the_volume = value.startswith(("cat /opt/secrets/", "/"))
         assert given_or_made or read_from_the_volume, name
     assert not re.search(r"://[^/\s]*:[^/\s]*@", TEXT)
 
 
-def test_only_who_needs_secrets_sees_them() -> None:
-    reading = {name for name, one in SERVICES.items() if "secrets:/" in str(one.get("volumes"))}
-    assert reading == {"secrets", "postgres", "redis", *AIRFLOW}
+READERS = {
+    "postgres-secrets": {"postgres"},
+    "redis-secrets": {"redis"},
+    "server-secrets": AIRFLOW - {"airflow-worker", "demo"},
+    "worker-secrets": {"airflow-worker"},
+    "login": {"airflow-api-server", "laptop", "demo"},
+}
+
+
+@pytest.mark.parametrize("volume", READERS)
+def test_secrets_are_mounted_where_they_are_needed_and_read_only(volume: str) -> None:
+    modes = {
+        name: mode for name in SERVICES for source, _, mode in mounts(name) if source == volume
+    }
+    assert modes.keys() == READERS[volume] | {"secrets"}
+    # SimpleAuthManager opens the file of its passwords to write, whether it does or not.
+    signs_in = {"airflow-api-server", "laptop"} if volume == "login" else set()
+    assert {name for name, mode in modes.items() if mode != "ro"} == {"secrets"} | signs_in
+
+
+@pytest.mark.parametrize("name", ["airflow-worker", "demo"])
+def test_who_runs_tasks_knows_no_key_and_no_database(name: str) -> None:
+    known = {variable for variable in SERVICES[name]["environment"] if variable.endswith("_CMD")}
+    broker = {"AIRFLOW__CELERY__BROKER_URL_CMD", "AIRFLOW__CELERY__RESULT_BACKEND_CMD"}
+    assert known == (broker if name == "airflow-worker" else set())
+
+
+def test_secrets_that_are_read_are_written(tmp_path: Path) -> None:
+    program = CHECKOUT / "docker" / "airflow" / "make_secrets.py"
+    subprocess.run([sys.executable, program, tmp_path], check=True)
+    for name in SERVICES:
+        seen = {target for _, target, _ in mounts(name)}
+        for file in re.findall(r"/opt/secrets/\w+/\w+", str(SERVICES[name])):
+            assert (tmp_path / Path(file).relative_to("/opt/secrets")).is_file()
+            assert str(Path(file).parent) in seen
+    assert {path.name for path in (tmp_path / "worker").iterdir()} == {
+        "broker_url",
+        "result_backend",
+    }
 
 
 def test_the_example_of_env_lists_every_variable_and_its_default() -> None:

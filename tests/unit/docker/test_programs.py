@@ -99,13 +99,16 @@ def make_secrets(folder: Path, *given: str) -> subprocess.CompletedProcess[str]:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in folder.iterdir()}
+    return {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_secrets_are_made_once_and_are_nobody_else_s(tmp_path: Path) -> None:
     assert make_secrets(tmp_path).returncode == 0
     made = contents(tmp_path)
-    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+    for folder in tmp_path.iterdir():
+        of_others = folder.name in ("postgres", "redis")
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+        assert modes == {0o444 if of_others else 0o600}
     assert len(base64.urlsafe_b64decode(made["fernet_key"])) == 32
     assert json.loads(made["passwords.json"]) == {"admin": made["admin_password"]}
     assert f":{made['postgres_password']}@" in made["database_url"]
