@@ -27,8 +27,8 @@ os.environ.update(
     AIRFLOW_CONFIG=f"{_HOME.name}/airflow.cfg",
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     AIRFLOW__CORE__UNIT_TEST_MODE="False",
-    # Every half a minute, as is the default, is for files that somebody edits.
-    AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL="90",
+    # Files that a test changes are parsed at once; the others need not be again.
+    AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL="3600",
     AIRFLOW__USAGE_DATA_COLLECTION__ENABLED="False",
     # Subprocesses of the tests find the package too.
     PYTHONPATH=os.pathsep.join([str(_PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])]),

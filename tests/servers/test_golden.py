@@ -18,7 +18,17 @@ APPLICATION = {"shape": "application"}
 pytestmark = pytest.mark.usefixtures("golden_folder")
 
 
-@pytest.mark.parametrize("name", ["median", "CSV", "pushdown", "scatter", "persons", "tds"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CSV",
+        "persons",
+        *(
+            pytest.param(name, marks=pytest.mark.soak)
+            for name in ("median", "pushdown", "scatter", "tds")
+        ),
+    ],
+)
 def test_a_release_on_a_store(name: str, store: Store, tmp_path: Path) -> None:
     job = job_of(name)
     source = Path(job["input"].partition("/")[0])
@@ -33,19 +43,24 @@ def test_a_release_on_a_store(name: str, store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "spark"),
     [
-        ("median", {}),
         ("lookahead", APPLICATION),
-        pytest.param("di_mondrian", {}, marks=pytest.mark.soak),
-        ("samarati optimal", {}),
-        ("tds", APPLICATION),
-        pytest.param("t hierarchical", {}, marks=pytest.mark.soak),
-        ("persons", {}),
-        pytest.param("missing values", APPLICATION, marks=pytest.mark.soak),
-        pytest.param("bounds", {}, marks=pytest.mark.soak),
-        pytest.param("a small sample", {}, marks=pytest.mark.soak),
-        pytest.param("another seed", {}, marks=pytest.mark.soak),
-        pytest.param("merged fragments", APPLICATION, marks=pytest.mark.soak),
-        ("CSV", APPLICATION),
+        *(
+            pytest.param(name, spark, marks=pytest.mark.soak)
+            for name, spark in (
+                ("median", {}),
+                ("di_mondrian", {}),
+                ("samarati optimal", {}),
+                ("tds", APPLICATION),
+                ("t hierarchical", {}),
+                ("persons", {}),
+                ("missing values", APPLICATION),
+                ("bounds", {}),
+                ("a small sample", {}),
+                ("another seed", {}),
+                ("merged fragments", APPLICATION),
+                ("CSV", APPLICATION),
+            )
+        ),
     ],
 )
 def test_a_release_of_spark(

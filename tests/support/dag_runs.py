@@ -19,6 +19,13 @@ def nested(job, **partitioning):
     return {"job": {**job, "partitioning": {"fragments": 3, "sample": 1.0, **partitioning}}}
 
 
+def asked_for(request, name):
+    """The values of a parameter with which tests of this module are going to run."""
+    here = [item for item in request.session.items if item.path == request.path]
+    parameters = [item.callspec.params for item in here if hasattr(item, "callspec")]
+    return {each[name] for each in parameters if name in each}
+
+
 def states(tasks):
     """How many instances of each task ended how."""
     return Counter((task["task_id"].rpartition(".")[2], task["state"]) for task in tasks)

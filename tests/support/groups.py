@@ -10,18 +10,21 @@ from servers.needs import NEEDS
 
 __all__ = ["GROUPS", "group_of", "in_order", "tier_of"]
 
-OWN_AIRFLOW, AIRFLOW = "tests of an Airflow of their own", "tests that share an Airflow"
+AIRFLOW = "tests that share an Airflow"
+APPROVALS = "tests of an Airflow with approvals"
+CELERY = "tests of an Airflow with Celery"
+ON_SPARK = "tests of an Airflow with Spark"
 SPARK = "tests that start Spark, HDFS or S3"
 FRAGILE = "tests that do harm to a Spark of their own"
 FAULTS = "tests that fork from one process that has imported everything"
 PROBES = "tests that share a compiled library"
-_LONGEST_FIRST = (SPARK, OWN_AIRFLOW, AIRFLOW, FRAGILE, FAULTS)
+_LONGEST_FIRST = (SPARK, AIRFLOW, ON_SPARK, CELERY, APPROVALS, FRAGILE, FAULTS)
 GROUPS = {
     "tests/integration/faults/": FAULTS,
     "tests/integration/test_airflow_run.py": AIRFLOW,
-    "tests/servers/airflow/test_approval_runs.py": OWN_AIRFLOW,
-    "tests/servers/airflow/test_celery.py": OWN_AIRFLOW,
-    "tests/servers/airflow/test_spark.py": OWN_AIRFLOW,
+    "tests/servers/airflow/test_approval_runs.py": APPROVALS,
+    "tests/servers/airflow/test_celery.py": CELERY,
+    "tests/servers/airflow/test_spark.py": ON_SPARK,
     "tests/servers/airflow/": AIRFLOW,
     "tests/servers/engines/test_disturbed_steps.py": FRAGILE,
     "tests/servers/engines/test_faults.py": FRAGILE,

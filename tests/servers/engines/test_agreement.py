@@ -141,7 +141,14 @@ JOBS: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", JOBS)
+MORE = ("bounds of quantiles", "merged fragments", "one fragment", "persons", "persons and levels")
+"""What only makes products of the others: an engine knows no bounds, no merging and no persons."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.soak if case in MORE else ()) for case in JOBS],
+)
 def test_the_same_release(case: str, site: Site, spark_engine: Engine, tmp_path: Path) -> None:
     keys = JOBS[case]
     local, its_parts = released(site, LocalEngine(), tmp_path / "out", **keys)

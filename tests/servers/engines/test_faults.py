@@ -16,7 +16,7 @@ import pytest
 
 from engines.executors import Task, tasks, unfinished
 from mondrian_ops import datasets, pipeline
-from mondrian_ops.engines import Engine
+from mondrian_ops.engines import Engine, spark
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine, session_of
 from published_text import in_any_order
@@ -199,8 +199,11 @@ def test_a_task_that_runs_twice_is_harmless(
     pytest.fail("no task was run twice")
 
 
-def test_a_server_that_is_gone(cluster: SparkCluster, hands: Path, tmp_path: Path) -> None:
+def test_a_server_that_is_gone(
+    cluster: SparkCluster, hands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An error that a retry may cure, and that says what to look for; the session is over."""
+    monkeypatch.setattr(spark, "_TRIES", 2)  # a second of pauses instead of a minute
     sessions = [session_of(cluster.remote) for _ in range(2)]
     engines = [SparkEngine(session) for session in sessions]
     job = job_of(hands, tmp_path / "out")

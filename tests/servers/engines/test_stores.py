@@ -27,7 +27,9 @@ ROWS = 600
         pytest.param({"retrieval": "pushdown"}, id="pushdown", marks=pytest.mark.soak),
         pytest.param({"spark": {"shape": "application"}}, id="application", marks=pytest.mark.soak),
         pytest.param(
-            {"retrieval": "scatter", "algorithm": "tds", "tds": {"partitions": 2}}, id="tds"
+            {"retrieval": "scatter", "algorithm": "tds", "tds": {"partitions": 2}},
+            id="tds",
+            marks=pytest.mark.soak,
         ),
     ],
 )

@@ -173,7 +173,9 @@ class Deadly:
         raise AssertionError("sent by size")
 
 
-@pytest.mark.parametrize("which", ["serving", "next in the pipeline"])
+@pytest.mark.parametrize(
+    "which", ["serving", pytest.param("next in the pipeline", marks=pytest.mark.soak)]
+)
 def test_a_write_outlives_the_death_of_a_data_node(folder, which):
     content = Deadly(folder, which)
     client(folder).upload(folder.path("f"), content)

@@ -21,15 +21,6 @@ from mondrian_ops.operators import (
 SOON = timedelta(seconds=1)
 
 
-class FailsOnce(AnonymizeFragmentOperator):
-    """Fragment 1 has no disk left, the first time."""
-
-    def execute(self, context):
-        if context["ti"].try_number == 1 and self.fragment["id"] == 1:
-            raise OSError(28, "no space left on device")
-        return super().execute(context)
-
-
 class StoppedHalfWay(AnonymizeFragmentOperator):
     """Something happens to fragment 1 when half of its part is written, the first time."""
 
@@ -154,7 +145,6 @@ def failing_dag(dag_id, *, retries=2, map_first_phase=False, **replaced):
     return dag
 
 
-fails_once = failing_dag("fails_once", AnonymizeFragmentOperator=FailsOnce)
 killed_once = failing_dag("killed_once", AnonymizeFragmentOperator=KilledOnce)
 held_once = failing_dag("held_once", AnonymizeFragmentOperator=HeldOnce)
 killed_partition = failing_dag("killed_partition", retries=0, PartitionOperator=KilledPartition)
