@@ -71,8 +71,8 @@ demo: install ## Anonymize a million poker hands in Airflow, and show the report
 ui: install ## Start Airflow with everything loaded
 	@$(RUN) scripts/ui.py
 
-# Servers are waited for: one process more than there are cores.
-SERVING = -n $(shell expr $$(nproc) + 1) --maxprocesses 4
+# Servers are waited for: two processes more than there are cores.
+SERVING = -n $(shell expr $$(nproc) + 2) --maxprocesses 4
 # Hypothesis: fast, ci or soak; tests/support/hypothesis_profiles.py has their numbers.
 PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)

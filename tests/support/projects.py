@@ -64,14 +64,12 @@ def copied(root: Path) -> Path:
     return root
 
 
-def airflow_of(
-    root: Path, database: str, settings: Mapping[str, str], parallelism: int = 4, **more: Any
-) -> LocalAirflow:
+def airflow_of(root: Path, database: str, settings: Mapping[str, str], **more: Any) -> LocalAirflow:
     """An Airflow, to be entered, that runs the project in a folder; ``more``: see there."""
     return LocalAirflow(
         root / "airflow",
         root / "dags",
-        parallelism=parallelism,
+        parallelism=4,
         database=database,
         settings=settings,
         **more,

@@ -78,8 +78,13 @@ def watched(tmp_path_factory, airflow_database, statsd):
         "AIRFLOW__METRICS__STATSD_PORT": str(port),
         "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     }
-    with airflow_of(root, airflow_database(), settings, parallelism=2) as airflow:
+    with airflow_of(root, airflow_database(), settings) as airflow:
         yield Watched(root, airflow, metrics)
+
+
+def asked(watched, name, fragments=1, **changed):
+    """A job whose release waits, of one fragment: an answer concerns the whole."""
+    return nested(watched.job(name, **{"require_approval": True, **changed}), fragments=fragments)
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +92,12 @@ def runs(watched):
     """Start every run that waits for an answer; (DAG id, run id) by name."""
 
     def start(name, dag_id="approved", **changed):
-        job = nested(watched.job(name, **{"require_approval": True, **changed}))
-        return dag_id, watched.airflow.trigger(dag_id, job)
+        return dag_id, watched.airflow.trigger(dag_id, asked(watched, name, **changed))
 
-    each = [
-        nested(watched.job(name, require_approval=True))["job"] for name in ("each_a", "each_b")
-    ]
+    each = [asked(watched, name)["job"] for name in ("each_a", "each_b")]
     moving = watched.root / "moving.csv"
     shutil.copy(watched.root / "include" / "examples" / "people.csv", moving)
-    of_a_file = nested(watched.job("of_a_file", require_approval=True))["job"]
+    of_a_file = asked(watched, "of_a_file")["job"]
     (watched.root / "of_a_file.json").write_text(json.dumps(of_a_file))
     file = {"job": {"file": str(watched.root / "of_a_file.json")}}
     return {
@@ -109,7 +111,7 @@ def runs(watched):
         "occupied": start("occupied"),
         "of_a_file": ("approved", watched.airflow.trigger("approved", file)),
         "tampered": start("tampered"),
-        "stopped": start("stopped"),
+        "stopped": start("stopped", fragments=3),  # which are scattered
         "cleared": start("cleared"),
         "moving": start("moving", input=str(moving)),
         "refused": start("refused", require_approval=False, max_gcp=0.01),

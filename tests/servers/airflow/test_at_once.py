@@ -69,7 +69,7 @@ def _started(project: Project, number: int, drop: Drop) -> tuple[str, Drop, Sequ
     files = sorted(folder.glob("*")) or drop.write(folder)
     job = job_of(files, project.output(name))
     del job["partitioning"]
-    return name, drop, files, project.airflow.queue(DAG, form(job))
+    return name, drop, files, project.airflow.queue(DAG, form(job, fragments=2))
 
 
 def _most(runs: Sequence[Run]) -> int:

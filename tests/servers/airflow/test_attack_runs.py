@@ -60,7 +60,9 @@ def runs(request, project):
             key: value.replace("{root}", str(project.root)) if isinstance(value, str) else value
             for key, value in changed.items()
         }
-        return project.airflow.trigger("mondrian_anonymize", form(project.job(name, **told)))
+        return project.airflow.trigger(
+            "mondrian_anonymize", form(project.job(name, **told), fragments=1)
+        )
 
     templated = str(project.root / "out" / "{{ 7 * 7 }}" / "release")
     started = {name: start(name, **REFUSED[name][0]) for name in asked_for(request, "name")}

@@ -141,7 +141,7 @@ def runs(request, project, seen) -> dict[str, str]:
             f"canaries_{name}", **{**ROLES, "input": str(data / (file or "people.parquet"))}
         )
         options = {"unlisted": "publish", "retrieval": "scatter", **changed}
-        return project.airflow.trigger(DAG, form({**job, **options}))
+        return project.airflow.trigger(DAG, form({**job, **options}, fragments=2))
 
     fails = {
         "impossible": {"k": 100_000},

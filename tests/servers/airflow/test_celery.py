@@ -82,7 +82,9 @@ def blind_runs(request, celery_project, killed):
     airflow = celery_project.airflow
     airflow.start_worker("blind", queues="blind", within=[*own_mounts(), "sh", "-c", hide, "sh"])
     return {
-        name: airflow.trigger(f"blind_{name}", nested(celery_project.job(f"blind_{name}")))
+        name: airflow.trigger(
+            f"blind_{name}", nested(celery_project.job(f"blind_{name}"), fragments=1)
+        )
         for name in asked_for(request, "blind")
     }
 

@@ -18,7 +18,8 @@ def runs(project):
     """Start both; run id by name."""
 
     def start(name, **changed):
-        return project.airflow.trigger("mondrian_anonymize", form(project.job(name, **changed)))
+        asked = form(project.job(name, **changed), fragments=1)
+        return project.airflow.trigger("mondrian_anonymize", asked)
 
     return {
         "lineage_published": start("lineage_published"),

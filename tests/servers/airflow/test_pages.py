@@ -206,7 +206,7 @@ def test_from_the_form_to_the_figures_of_the_release(project, visit, shots):
 def waiting(project) -> dict[str, str]:
     """Runs whose releases wait for an answer, by name."""
     jobs = {
-        name: nested(project.job(name, require_approval=True, unlisted="publish"))
+        name: nested(project.job(name, require_approval=True, unlisted="publish"), fragments=1)
         for name in ("approved", "rejected")
     }
     runs = {name: project.airflow.trigger("approved", job) for name, job in jobs.items()}

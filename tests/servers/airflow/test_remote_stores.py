@@ -45,6 +45,7 @@ def check(project, store, source, output):
         assert "not_to_be_told" not in text
 
 
+@pytest.mark.soak  # a run on HDFS and HDFS through a connection are shown without Airflow too
 @pytest.mark.hdfs
 def test_hdfs_by_the_connection_that_the_url_names(project, hdfs_folder):
     fields = {"host": "127.0.0.1", "login": "alice", "password": None}

@@ -156,7 +156,7 @@ class AirflowHarness:
         shutil.copy(self._project.job(name)["input"], source)
         fixed = {"input": str(source), "output": str(output), "retrieval": "scatter"}
         fixed["replace"] = "any"  # the old release is of a larger k, and of no DAG
-        return nested(self._project.job(name, **fixed, **_JOBS[self.dag]))
+        return nested(self._project.job(name, **fixed, **_JOBS[self.dag]), fragments=2)
 
     def _folder(self, name: str) -> Path:
         return self._mailbox.seen / self.dag / f"run-{name}"
