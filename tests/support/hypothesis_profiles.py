@@ -12,7 +12,7 @@ from hypothesis import settings
 
 __all__ = ["PROFILES", "examples", "register_profiles"]
 
-PROFILES = {"fast": 0.2, "ci": 0.5, "soak": 20.0}
+PROFILES = {"fast": 0.2, "ci": 0.3, "soak": 20.0}
 """The factor of each profile: a test gets so many times the examples that it names."""
 
 

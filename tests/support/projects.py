@@ -11,7 +11,20 @@ from typing import Any
 from local_airflow import CHECKOUT, LocalAirflow
 
 FAILING_DAGS = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "failing_dags.py"
+CALM = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5"}
+"""A scheduler that has nothing to do looks twice a second: five times take a quarter of a core."""
 QUASI_IDENTIFIERS = ["age", "sex", "zip=prefix", "country=hierarchy:countries.csv"]
+_IMPORTS = """
+import sys
+
+if "scheduler" in sys.argv:
+    import airflow.dag_processing.dagbag
+    import airflow.sdk.execution_time.task_runner
+    from mondrian_ops.lean_imports import import_lean
+
+    import_lean()
+    from mondrian_ops import pipeline, task_groups
+"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,18 @@ def copied(root: Path) -> Path:
     return root
 
 
+def forking_with_imports(root: Path) -> Path:
+    """Have the scheduler of a project import what its tasks need, which are forked from it.
+
+    Two thirds of a task of the tests are imports. Tasks that import for themselves run in
+    `test_airflow_run.py`, on Celery and with Spark.
+    """
+    config = root / "airflow" / "config"
+    config.mkdir(parents=True)
+    (config / "airflow_local_settings.py").write_text(_IMPORTS)
+    return root
+
+
 def airflow_of(root: Path, database: str, settings: Mapping[str, str], **more: Any) -> LocalAirflow:
     """An Airflow, to be entered, that runs the project in a folder; ``more``: see there."""
     return LocalAirflow(
@@ -71,6 +96,6 @@ def airflow_of(root: Path, database: str, settings: Mapping[str, str], **more: A
         root / "dags",
         parallelism=4,
         database=database,
-        settings=settings,
+        settings={**CALM, **settings},
         **more,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from faults.airflow_harness import watching
 from local_airflow import LocalAirflow
-from projects import Project, airflow_of, copied, opened
+from projects import CALM, Project, airflow_of, copied, forking_with_imports, opened
 
 STORES = ("hdfs://hdfs_not_to_be_told@namenode:8020/tests", "s3://airflow-bucket")
 """What the tests of remote stores read and write; the first through a connection of its own."""
@@ -21,7 +21,7 @@ def project(
     tmp_path_factory: pytest.TempPathFactory, airflow_database: Callable[[], str]
 ) -> Iterator[Project]:
     """The project under the LocalExecutor."""
-    root = copied(tmp_path_factory.mktemp("project"))
+    root = forking_with_imports(copied(tmp_path_factory.mktemp("project")))
     lineage = root / "airflow" / "lineage"
     lineage.mkdir(parents=True)
     settings = {
@@ -70,6 +70,7 @@ def celery_project(
         database=airflow_database(),
         broker=redis_url,
         settings={
+            **CALM,
             **opened(root),
             **watching(root),
             "HELD": str(root / "held"),

@@ -19,7 +19,7 @@ import pytest
 
 from dag_runs import nested, published, states, tries
 from mondrian_ops.storage import ReportArchive
-from projects import FAILING_DAGS, Project, airflow_of, copied, opened
+from projects import FAILING_DAGS, Project, airflow_of, copied, forking_with_imports, opened
 
 pytestmark = pytest.mark.airflow
 
@@ -67,7 +67,7 @@ def statsd():
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory, airflow_database, statsd):
-    root = copied(tmp_path_factory.mktemp("approval"))
+    root = forking_with_imports(copied(tmp_path_factory.mktemp("approval")))
     shutil.copy(FAILING_DAGS.with_name("approvals.py"), root / "dags")
     port, metrics = statsd
     settings = {

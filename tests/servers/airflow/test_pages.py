@@ -19,7 +19,7 @@ import pytest
 from dag_runs import nested, parked, published, states
 from mondrian_ops.report import number_format
 from mondrian_ops.storage import ReportArchive
-from projects import FAILING_DAGS, Project, airflow_of, copied
+from projects import FAILING_DAGS, Project, airflow_of, copied, forking_with_imports
 from releases import entry, entry_id, keep, night, report_of
 from servers.needs import needs
 
@@ -40,7 +40,7 @@ REASON = "k: 3 of 22 classes have fewer than 5 rows"
 def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
     """An Airflow whose users log in: ada may do all, nora nothing. Nobody told it its address."""
     needs("browser")
-    root = copied(tmp_path_factory.mktemp("pages"))
+    root = forking_with_imports(copied(tmp_path_factory.mktemp("pages")))
     shutil.copy(FAILING_DAGS.with_name("approvals.py"), root / "dags")
     passwords = root / "passwords.json"
     passwords.write_text(json.dumps({"ada": PASSWORD, "nora": PASSWORD}))
@@ -375,14 +375,14 @@ def test_a_chart_says_at_the_pointer_what_a_mark_stands_for(visit, archive):
 
 
 def test_a_link_to_the_run_leads_the_whole_window_there(project, visit, archive):
-    run_id = project.airflow.trigger("mondrian_etl_example")
+    project.airflow.pause("mondrian_etl_example")
+    run_id = project.airflow.queue("mondrian_etl_example")
     keep(archive, 60, dag_id="mondrian_etl_example", run_id=run_id, dataset="out/linked")
     page = visit("ada").new_page()
     page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(60)}")
     framed(page).get_by_role("link", name=run_id).click()
     page.wait_for_url(re.compile("/dags/mondrian_etl_example/runs/"))
     assert page.locator("iframe").count() == 0
-    project.airflow.finish("mondrian_etl_example", run_id)
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
