@@ -19,8 +19,10 @@ BUILDING := $(VENV)/.installed-build
 NATIVE := plugins/mondrian_ops/native
 # As native/build.py names it: for one kind of machine, of which others may share this folder.
 KERNELS := $(NATIVE)/kernels-$(shell uname -sm | tr 'A-Z ' 'a-z-').so
-# A process for each core, of which each needs about 1 GB; one that crashes is not replaced.
-DEALT := -n logical --maxprocesses 4 --max-worker-restart 0 --no-loadscope-reorder
+# One process more than there are cores, for tests wait for processes of their own; each needs about
+# 1 GB, and one that crashes is not replaced.
+CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+DEALT := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --max-worker-restart 0 --no-loadscope-reorder
 # Never a registry, an index or a mirror here: pip and uv are configured by whoever runs them.
 ifdef UV
 INSTALL := VIRTUAL_ENV=$(VENV) uv pip install --quiet
@@ -72,7 +74,7 @@ ui: install ## Start Airflow with everything loaded
 	@$(RUN) scripts/ui.py
 
 # Servers are waited for: two processes more than there are cores.
-SERVING = -n $(shell expr $$(nproc) + 2) --maxprocesses 4
+SERVING := -n $(shell expr $(CORES) + 2)
 # Hypothesis: fast, ci or soak; tests/support/hypothesis_profiles.py has their numbers.
 PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)

@@ -43,11 +43,13 @@ def fragile_cluster(
 ) -> Iterator[SparkCluster]:
     """A cluster to do harm to; slow tasks are run twice there."""
     from faults.spark_harness import watching
+    from servers.fixtures import KEPT
     from servers.needs import needs
     from servers.spark import SparkCluster
 
     needs("java")
     conf = {
+        **KEPT,
         **watching(mailbox),
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",

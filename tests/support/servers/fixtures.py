@@ -15,6 +15,12 @@ from servers.s3 import S3
 from servers.spark import SparkCluster
 from servers.stores import USER, HdfsFolder, S3Folder, Store
 
+KEPT = {
+    "spark.dynamicAllocation.executorIdleTimeout": "1h",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "1h",
+}
+"""Executors stay where no other application waits for them: to start some takes ten seconds."""
+
 _NUMBERS = itertools.count()
 
 
@@ -22,7 +28,7 @@ _NUMBERS = itertools.count()
 def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """A Spark master, two workers and a Connect server."""
     needs("java")
-    with SparkCluster(tmp_path_factory.mktemp("spark"), brief=True) as cluster:
+    with SparkCluster(tmp_path_factory.mktemp("spark"), conf=KEPT, brief=True) as cluster:
         yield cluster
 
 
