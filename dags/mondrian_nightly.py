@@ -1,29 +1,50 @@
-"""Anonymize the drops of the day, every night.
+"""Anonymize, every night, each drop that has no release yet.
 
 A drop is `LANDING/DATASET/2025-06-01.parquet` (or `.csv`; several files whose names start with the
-same day are one drop). Its job is `JOBS/DATASET.yaml`, without `input` and `output`; its release is
-`RELEASES/DATASET/2025-06-01`, which becomes an Asset. A drop that fails does not affect the others.
-A day without drops is skipped. A second run for a day replaces the day's releases.
+same day are one drop), or a directory `LANDING/DATASET/2025-06-01` with `_SUCCESS` in it. Its job
+is `JOBS/DATASET.yaml`, without `input` and `output`; its release is `RELEASES/DATASET/2025-06-01`,
+which becomes an Asset. A drop that fails does not affect the others.
 
-To repeat a failed day, clear the whole run, because the working files of its tasks are gone.
+A night takes the drops of the days before it, the oldest first, as far as it looks back. A drop
+that is not complete, or whose dataset is still at work or waits for an approval in another run, is
+left to a later night; one that failed is tried again. `overdue_drops` fails as long as a drop
+is older than that and has no release. The log of `find_drops`, and its XCom `drops`, tell what
+became of each drop.
+
+Trigger the DAG with a `day`, or make a backfill, to anonymize the drops of these days in any case.
+An event of the Asset `mondrian_drop` starts a run at once; its extra `{"drop":
+"DATASET/2025-06-01"}` names the drop, which has to be complete.
 
 | | Airflow Variable | default |
 |---|---|---|
 | LANDING | `mondrian_ops_landing` | `data/landing` |
 | JOBS | `mondrian_ops_jobs` | `include/jobs` |
 | RELEASES | `mondrian_ops_releases` | `out/nightly` |
+| how many days a night looks back | `mondrian_ops_lookback_days` | 7 |
+| minutes after which an unchanged file is complete | `mondrian_ops_settle_minutes` | 10 |
 
 LANDING and RELEASES may be URLs (`hdfs://`, `s3://`); JOBS is a directory that all workers share.
 """
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+import logging
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable, Param, Variable, task
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk import (
+    DAG,
+    Asset,
+    AssetAlias,
+    AssetOrTimeSchedule,
+    CronDataIntervalTimetable,
+    Param,
+    TriggerRule,
+    Variable,
+    task,
+)
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from mondrian_ops.task_groups import anonymize_each
 
@@ -31,65 +52,103 @@ DEFAULTS = {
     "landing": "data/landing",
     "jobs": "include/jobs",
     "releases": "out/nightly",
+    "lookback_days": "7",
+    "settle_minutes": "10",
 }
+DROP = Asset("mondrian_drop")
 
 
-@task
-def find_drops(
-    params: dict[str, Any] | None = None,
-    data_interval_start: datetime | None = None,
-    data_interval_end: datetime | None = None,
-) -> list[dict[str, Any]]:
-    """The jobs of the drops of the data interval, or of the ``day`` in the form."""
-    from mondrian_ops import nightly_drops, storage
+# One at a time, so that two runs never take the same drop.
+@task(inlets=[DROP], max_active_tis_per_dag=1, retries=2, retry_delay=timedelta(seconds=10))
+def find_drops(**context: Any) -> list[dict[str, Any]]:
+    """The jobs of the drops that this run takes, the oldest first."""
+    from mondrian_ops import storage
     from mondrian_ops.hooks.settings import use_settings
+    from mondrian_ops.nightly.claims import AirflowClaims
+    from mondrian_ops.nightly.landing import read_landing
+    from mondrian_ops.nightly.night import Night, Request
+    from mondrian_ops.operators.base import final_errors
 
-    use_settings()
-    first, last = days((params or {}).get("day"), data_interval_start, data_interval_end)
-    folder = place("landing")
-    if folder == storage.resolved(DEFAULTS["landing"]):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    drops = nightly_drops.find_drops(folder, first, last)
-    if not drops:
-        raise AirflowSkipException(f"{folder}: no drops from {first} to {last}")
-    return [drop.job(Path(place("jobs")), place("releases")) for drop in drops]
+    with final_errors():
+        use_settings()
+        landing, releases = place("landing"), place("releases")
+        if landing == storage.resolved(DEFAULTS["landing"]):
+            Path(landing).mkdir(parents=True, exist_ok=True)
+        events = [event for asset in context["triggering_asset_events"].values() for event in asset]
+        request = Request.of(
+            context["dag_run"],
+            context["params"].get("day"),
+            [event.extra for event in events],
+            whole("lookback_days", least=1),
+        )
+        settle = timedelta(minutes=whole("settle_minutes", least=0))
+        night = Night(request, releases, AirflowClaims(context, DROP), settle)
+        night.sort_out(read_landing(landing))
+    for name, (state, reason) in sorted(night.states.items()):
+        level = logging.WARNING if state == "overdue" else logging.INFO
+        logging.getLogger(__name__).log(level, "%s: %s: %s", name, state, reason)
+    context["ti"].xcom_push(key="drops", value=night.summary())
+    if not night.taken:
+        raise AirflowSkipException("no drop to take; the lines above tell why")
+    return [drop.job(Path(place("jobs")), releases) for drop in night.taken]
 
 
-def days(day: str | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
-    """The first and the last day to look for."""
-    if day:
-        return date.fromisoformat(day), date.fromisoformat(day)
-    if start is None or end is None:
-        raise ValueError("this run has no data interval; trigger it with a day or a logical date")
-    return start.date(), max(start.date(), (end - timedelta(microseconds=1)).date())
+@task(trigger_rule=TriggerRule.ALL_DONE)
+def overdue_drops(**context: Any) -> None:
+    """Fail if a drop is older than the look-back and has no release."""
+    drops = context["ti"].xcom_pull(task_ids="find_drops", key="drops") or {}
+    if overdue := drops.get("overdue"):
+        raise AirflowFailException(
+            f"no release of {', '.join(overdue)}; the log of find_drops tells what to do"
+        )
+
+
+def setting(name: str) -> str:
+    """A value of the table above."""
+    return str(Variable.get(f"mondrian_ops_{name}", default=DEFAULTS[name]))
 
 
 def place(name: str) -> str:
     """A location of the table above; a relative path starts at `[mondrian_ops] home`."""
     from mondrian_ops import storage
 
-    return storage.resolved(Variable.get(f"mondrian_ops_{name}", default=DEFAULTS[name]))
+    return storage.resolved(setting(name))
+
+
+def whole(name: str, least: int) -> int:
+    """A number of the table above."""
+    from mondrian_ops.core.errors import JobError
+    from mondrian_ops.operators.base import whole_of
+
+    number = whole_of(f"the Variable mondrian_ops_{name}", setting(name))
+    if number is None or number < least:
+        raise JobError(f"the Variable mondrian_ops_{name}: must be at least {least}")
+    return number
 
 
 with DAG(
     dag_id="mondrian_nightly",
     dag_display_name="Mondrian: nightly",
-    description="Anonymize the drops of the day and publish an Asset per release",
+    description="Anonymize each drop that has no release yet, and publish an Asset per release",
     doc_md=__doc__,
-    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+    schedule=AssetOrTimeSchedule(
+        timetable=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"), assets=[DROP]
+    ),
     start_date=datetime(2025, 1, 1),
-    catchup=False,
-    max_active_runs=1,
+    catchup=False,  # the next night looks back
+    max_active_runs=100,  # a run whose release waits for an approval must not stop the nights
     params={
         "day": Param(
             None,
             type=["null", "string"],
             format="date",
             title="Day",
-            description_md="Anonymize the drops of this day. "
-            "Empty: those of the run's data interval.",
+            description_md="Anonymize the drops of this day, even if they have a release. "
+            "Empty: those without a release, as a night does.",
         )
     },
     tags=["mondrian_ops", "privacy"],
 ) as dag:
-    anonymize_each(find_drops(), asset=AssetAlias("mondrian_nightly_release"))
+    drops = find_drops()
+    drops >> overdue_drops()
+    anonymize_each(drops, asset=AssetAlias("mondrian_nightly_release"))

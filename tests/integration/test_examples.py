@@ -7,7 +7,6 @@ import random
 import re
 import shlex
 import shutil
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import cli, pipeline
-from mondrian_ops.nightly_drops import find_drops
+from mondrian_ops.nightly.landing import read_landing
 from mondrian_ops.storage import load_job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,8 +80,7 @@ def test_adult_by_night(checkout: Path) -> None:
     jobs.mkdir()
     for name in ("adult.yaml", "marital_status.csv"):
         shutil.copy(EXAMPLES / name, jobs)
-    day = date(2025, 6, 1)
-    (found,) = find_drops("data/landing", day, day)
+    (found,) = read_landing("data/landing").drops["adult"]
     job = found.job(jobs, "out/nightly")
     pipeline.run(load_job(job["file"], [*job["set"], "cut=median"]))
     assert (checkout / "out" / "nightly" / "adult" / "2025-06-01" / "_SUCCESS").exists()

@@ -39,9 +39,9 @@ def tries(tasks):
     return most
 
 
-def parked(airflow, dag_id, run_id, task_id="wrap_up"):
+def parked(airflow, dag_id, run_id, task_id="wrap_up", map_index=-1):
     """Wait until a task waits for an answer, and the scheduler has heard that it does."""
-    heard = f"task_id='{task_id}', run_id='{run_id}', try_number=1, map_index=-1)"
+    heard = f"task_id='{task_id}', run_id='{run_id}', try_number=1, map_index={map_index})"
     said = "Received executor event with state success for task instance TaskInstanceKey("
     log = airflow.home / "scheduler.log"
     assert airflow.comes_true(

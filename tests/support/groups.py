@@ -36,7 +36,7 @@ GROUPS = {
     "tests/unit/native/test_validity.py": PROBES,
     "tests/unit/operators/test_engines.py": SPARK,
     "tests/unit/storage/test_report_archive.py": SPARK,
-    "tests/unit/test_nightly_drops.py": SPARK,
+    "tests/unit/nightly/test_landing.py": SPARK,
     "tests/soak/test_nights.py": AIRFLOW,
 }
 

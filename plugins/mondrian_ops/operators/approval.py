@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
 __all__ = [
+    "DECISION",
     "Decision",
     "Parked",
     "ask",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 APPROVE, REJECT = "Approve", "Reject"
+DECISION = "decision"
+"""The XCom that tells how a release was discarded: rejected or expired."""
 
 _ASKED, _DECIDED = "mondrian_ops_asked", "mondrian_ops_decision"
 _PARKED = "parked.json"

@@ -182,6 +182,7 @@ class WrapUpOperator(MondrianOperator):
 
         self.release_url = release_url(context)
         if not decision.approved:
+            context["ti"].xcom_push(key=approval.DECISION, value=decision.decision)
             approval.skip_followers(self, context)
             # The removal of the working files is the last step of discarding.
             if parked.current_token is not None or not again:

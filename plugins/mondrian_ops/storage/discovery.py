@@ -148,8 +148,10 @@ def _named(location: str) -> FileInfo | None:
 def _local_info(path: str) -> FileInfo:
     status = Path(path).stat()
     # A program can set the time of modification (mtime), but not that of the last change (ctime).
-    stamp = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}"
-    return FileInfo(path, stat.S_ISDIR(status.st_mode), status.st_size, stamp)
+    modified, changed = status.st_mtime_ns, status.st_ctime_ns
+    stamp = f"{status.st_size}-{modified}-{changed}"
+    is_directory = stat.S_ISDIR(status.st_mode)
+    return FileInfo(path, is_directory, status.st_size, stamp, modified, changed)
 
 
 def _files_in(item: FileInfo, above: frozenset[PurePath] = frozenset()) -> Iterator[FileInfo]:

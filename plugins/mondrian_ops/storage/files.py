@@ -132,12 +132,16 @@ class FileInfo:
         is_directory: whether it is a directory.
         bytes: its size.
         stamp: a text that changes with its size or time of modification.
+        modified: the time of its modification, in nanoseconds; a program may have set it.
+        changed: when it was written last, in nanoseconds, by the clock of the store.
     """
 
     url: str
     is_directory: bool
     bytes: int
     stamp: str
+    modified: int
+    changed: int
 
     @property
     def name(self) -> str:
@@ -182,11 +186,12 @@ def list_directory(url: str) -> list[FileInfo]:
 def _info_of(url: str, info: pa_fs.FileInfo) -> FileInfo:
     import pyarrow.fs as pa_fs
 
-    modified = info.mtime_ns
-    if modified is not None and is_s3(url):
-        modified //= 10**9  # a listing may be more precise than the answer about one object
+    modified = info.mtime_ns or 0
+    if is_s3(url):  # a listing may be more precise than the answer about one object
+        modified = modified // 10**9 * 10**9
     is_directory = info.type == pa_fs.FileType.Directory
-    return FileInfo(url, is_directory, info.size or 0, f"{info.size}-{modified}")
+    stamp = f"{info.size}-{modified}"
+    return FileInfo(url, is_directory, info.size or 0, stamp, modified, modified)
 
 
 def names_in(directory: str) -> dict[str, bool]:

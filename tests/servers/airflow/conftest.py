@@ -30,6 +30,7 @@ def project(
         "AIRFLOW_VAR_MONDRIAN_OPS_LANDING": str(root / "landing"),
         "AIRFLOW_VAR_MONDRIAN_OPS_RELEASES": str(root / "out" / "nightly"),
         "AIRFLOW_VAR_MONDRIAN_OPS_JOBS": str(root / "include" / "jobs"),
+        "AIRFLOW_VAR_MONDRIAN_OPS_SETTLE_MINUTES": "0",
         "AIRFLOW__CORE__MAX_ACTIVE_RUNS_PER_DAG": "32",
         **_catalogued(lineage),
     }

@@ -37,7 +37,10 @@ def runs(project):
             odd.parent / "include" / "examples" / "people.csv", landing / name / f"{DAY}.csv"
         )
 
-    (landing / "people" / f"{BAD_DAY}.parquet").write_text("no Parquet")
+    (landing / "broken").mkdir()
+    (landing / "broken" / f"{BAD_DAY}.parquet").write_text("no Parquet")
+    jobs = project.root / "include" / "jobs"
+    shutil.copy(jobs / "people.yaml", jobs / "broken.yaml")
 
     def start(dag_id, conf=None, **options):
         return dag_id, project.airflow.trigger(dag_id, conf, **options)
@@ -281,6 +284,7 @@ def test_a_drop_that_fails_leaves_the_others_alone(project, over):
     assert state == "failed"
     assert states(tasks) == {
         ("find_drops", "success"): 1,
+        ("overdue_drops", "success"): 1,
         ("partition", "success"): 1,
         ("partition", "failed"): 1,
         ("fragments", "success"): 1,
@@ -302,6 +306,7 @@ def test_a_night_whose_drops_all_fail_fails(project, over):
     assert state == "failed"
     assert states(tasks) == {
         ("find_drops", "success"): 1,
+        ("overdue_drops", "success"): 1,
         ("partition", "failed"): 1,
         ("fragments", "failed"): 1,
         ("anonymize_fragment", "upstream_failed"): 1,
@@ -309,30 +314,43 @@ def test_a_night_whose_drops_all_fail_fails(project, over):
         ("clean_up", "success"): 1,
     }
     assert set(tries(tasks).values()) <= {0, 1}
-    assert not (project.root / "out" / "nightly" / "people" / BAD_DAY).exists()
+    assert not (project.root / "out" / "nightly" / "broken" / BAD_DAY).exists()
 
 
 def test_a_night_without_drops_is_skipped(over):
     state, tasks = over("quiet_night")
     assert state == "success"
-    assert {each["state"] for each in tasks if each["task_id"] != "clean_up"} == {"skipped"}
+    assert {each["task_id"] for each in tasks if each["state"] != "skipped"} == {
+        "clean_up",
+        "overdue_drops",
+    }
 
 
 # What follows needs runs of the first wave to be over.
 
 
-def test_a_night_run_again_replaces_its_releases(project, over, runs):
+def test_a_night_run_again_takes_what_has_no_release(project, over, runs):
     over("night")
     nightly = project.root / "out" / "nightly"
-    before = classes(nightly / "people" / DAY)
-    job = project.root / "include" / "jobs"
-    shutil.copy(job / "people.yaml", job / "nobody.yaml")
+    before = contents(nightly / "people" / DAY)
+    jobs = project.root / "include" / "jobs"
+    shutil.copy(jobs / "people.yaml", jobs / "nobody.yaml")
     clear(project, *runs["night"])
     state, _tasks = over("night")
     assert state == "success"
-    assert classes(nightly / "people" / DAY) == before
+    assert contents(nightly / "people" / DAY) == before
     assert published(nightly / "nobody" / DAY) == 2000
     assert [each.name for each in (nightly / "people").iterdir()] == [DAY]
+
+
+def test_a_day_by_hand_replaces_its_releases(project, over, runs):
+    nightly = project.root / "out" / "nightly"
+    over("night")
+    before, files = classes(nightly / "people" / DAY), contents(nightly / "people" / DAY)
+    run_id = project.airflow.trigger("mondrian_nightly", {"day": DAY})
+    project.airflow.finish("mondrian_nightly", run_id)
+    assert classes(nightly / "people" / DAY) == before
+    assert contents(nightly / "people" / DAY) != files
 
 
 def test_a_run_done_again_gives_the_same_release_with_the_same_tasks(project, over, runs):

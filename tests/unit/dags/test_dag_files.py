@@ -200,19 +200,7 @@ def test_the_nightly_dag_maps_over_drops_and_over_all_their_fragments():
     dag, _module = load("mondrian_nightly")
     mapped = {task.task_id for task in dag.tasks if task.is_mapped}
     assert mapped == {"partition", "anonymize_fragment", "wrap_up"}
+    assert dag.get_task("overdue_drops").upstream_task_ids == {"find_drops"}
+    assert dag.get_task("find_drops").max_active_tis_per_dag == 1
     assert dag.catchup is False
-    assert dag.max_active_runs == 1
-
-
-def test_a_night_has_the_days_of_its_interval():
-    from datetime import UTC, date, datetime
-
-    _dag, module = load("mondrian_nightly")
-    days = module["days"]
-    first, second = datetime(2025, 6, 1, tzinfo=UTC), datetime(2025, 6, 2, tzinfo=UTC)
-    assert days(None, first, second) == (date(2025, 6, 1), date(2025, 6, 1))
-    assert days(None, first, first) == (date(2025, 6, 1), date(2025, 6, 1))
-    assert days(None, first, datetime(2025, 6, 8, tzinfo=UTC))[1] == date(2025, 6, 7)
-    assert days("2025-05-05", None, None) == (date(2025, 5, 5), date(2025, 5, 5))
-    with pytest.raises(ValueError, match="no data interval"):
-        days(None, None, None)
+    assert dag.max_active_runs > 1

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from datetime import date
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops import nightly_drops, pipeline, storage
+from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Job
+from mondrian_ops.nightly.landing import read_landing
 from mondrian_ops.storage import load_job, read_job
 from mondrian_ops.storage.access_policy import AccessPolicy, check_reading, check_source_file
 from mondrian_ops.storage.discovery import data_files
@@ -387,16 +387,16 @@ def test_a_job_files_name_is_no_pattern(home):
 def test_a_landing_folders_name_is_no_pattern(home):
     (home / "in" / "drops*").symlink_to(home / "other")
     with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
-        nightly_drops.find_drops(str(home / "in" / "drops*"), date.min, date.max)
+        read_landing(str(home / "in" / "drops*"))
     (home / "odd[1]").mkdir()
     restrict(home, allowed_inputs=str(home / "odd[1]"))
-    assert nightly_drops.find_drops(str(home / "odd[1]"), date.min, date.max) == []
+    assert read_landing(str(home / "odd[1]")).drops == {}
 
 
 def test_a_landing_folder_lies_where_jobs_may_read(home):
-    assert nightly_drops.find_drops(str(home / "in"), date.min, date.max) == []
+    assert read_landing(str(home / "in")).drops == {}
     with pytest.raises(JobError, match=r"^landing: .* is not allowed here"):
-        nightly_drops.find_drops(str(home / "other"), date.min, date.max)
+        read_landing(str(home / "other"))
 
 
 def test_connections_and_properties_of_spark_are_allowed_by_name(home):
