@@ -15,7 +15,7 @@ from mondrian_ops.nightly.night import Claim
 from mondrian_ops.operators.approval import DECISION
 
 if TYPE_CHECKING:
-    from airflow.sdk import Asset, Context
+    from airflow.sdk import Asset
 
 __all__ = ["AirflowClaims"]
 
@@ -30,7 +30,7 @@ class AirflowClaims:
     :param asset: one of the task's inlets, in whose state store they are.
     """
 
-    def __init__(self, context: Context, asset: Asset) -> None:
+    def __init__(self, context: Mapping[str, Any], asset: Asset) -> None:
         run = context["dag_run"]
         self.run_id = str(run.run_id)
         self._dag_id = run.dag_id
@@ -55,7 +55,7 @@ class AirflowClaims:
         if states is None:
             return False
         # Until it is expanded, the mapped task has one instance for all drops.
-        state = states.get(f"{_PUBLISHING}_{claim.index}", states.get(_PUBLISHING))
+        state = states.get(f"{_PUBLISHING}_{claim.number}", states.get(_PUBLISHING))
         return state not in _OVER
 
     def is_rejected(self, claim: Claim) -> bool:
@@ -63,7 +63,7 @@ class AirflowClaims:
         if claim.run == self.run_id:  # it was cleared, so that it asks again
             return False
         decision = self._ti.xcom_pull(
-            task_ids=_PUBLISHING, key=DECISION, run_id=claim.run, map_indexes=claim.index
+            task_ids=_PUBLISHING, key=DECISION, run_id=claim.run, map_indexes=claim.number
         )
         return bool(decision == "rejected")
 

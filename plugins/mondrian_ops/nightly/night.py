@@ -88,7 +88,7 @@ class Claim(NamedTuple):
     """
 
     run: str
-    index: int
+    number: int
     version: str | None
     replaces: str
 
@@ -137,9 +137,9 @@ class Night:
             for dataset, drops in landing.drops.items()
         }
         self.taken.sort(key=lambda drop: (drop.day, drop.dataset))
-        for index, drop in enumerate(self.taken):
+        for number, drop in enumerate(self.taken):
             replaces = self._published_at(drop) or ""
-            claim = Claim(self.claims.run_id, index, drop.version, replaces)
+            claim = Claim(self.claims.run_id, number, drop.version, replaces)
             after[drop.dataset][str(drop.day)] = claim
         for dataset, claims in after.items():
             if claims != before[dataset]:

@@ -93,7 +93,7 @@ class KnownClaims:
         return claim.run != self.run_id and claim.run in self.nights.at_work
 
     def is_rejected(self, claim: Claim) -> bool:
-        return claim.run != self.run_id and (claim.run, claim.index) in self.nights.rejected
+        return claim.run != self.run_id and (claim.run, claim.number) in self.nights.rejected
 
 
 @pytest.fixture
