@@ -410,6 +410,7 @@ def test_a_denied_one_is_skipped_with_all_that_follows(release, context, event, 
     with pytest.raises(AirflowSkipException, match="the release is discarded"):
         release.decide(parked, event)
     assert release.done == ["skipped"]
+    assert context["ti"].xcoms["decision"] == state  # for the nights to come
     assert release.states == [state]
     assert release.notifier.releases[-1]["state"] == state
     assert not release.is_there
