@@ -16,6 +16,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.algorithms.cut_policy import choose_policy, pilot_k, policy_of
 from mondrian_ops.algorithms.mondrian import CutPolicy, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
+from mondrian_ops.core.dependencies import Followed, Survey
 from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.core.fragment_condition import Disclosure
 from mondrian_ops.core.frequency_set import FrequencySet
@@ -23,7 +24,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.core.plan import Plan
-from mondrian_ops.core.profile import Profile
+from mondrian_ops.core.profile import Profile, as_list, with_prefix
 from mondrian_ops.core.row_routing import Router
 
 __all__ = [
@@ -70,7 +71,7 @@ class Draft:
 
     ``cut`` describes the cut policy of all fragments. ``fragments`` is the number to aim at and, if
     the job leaves it open, ``reason`` says why; ``sample_rows`` is the size of the sample that the
-    plan was made from.
+    plan was made from. ``survey``: of the columns that are published as they are.
     """
 
     profile: Profile
@@ -79,6 +80,7 @@ class Draft:
     sample_rows: int
     fragments: int
     reason: str
+    survey: Survey = Survey()  # noqa: RUF009 - frozen
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
         """The anonymizer of the dataset's rows."""
@@ -93,7 +95,10 @@ class Draft:
             "sample_rows": self.sample_rows,
             "fragments": self.fragments,
             "reason": self.reason,
+            "survey": self.survey.to_json(),
         }
+        for number, watch in enumerate(self.survey.watched):
+            table = table.append_column(f"watched:{number}", as_list(watch.values))
         metadata = {**table.schema.metadata, b"draft": json.dumps(decided, allow_nan=False)}
         return table.replace_schema_metadata(metadata)
 
@@ -102,7 +107,9 @@ class Draft:
         """The draft that `to_table` wrote."""
         decided = json.loads(table.schema.metadata[b"draft"])
         plan = Plan.from_json(decided.pop("plan"))
-        return cls(profile=Profile.from_table(table), plan=plan, **decided)
+        watched = list(with_prefix(table, "watched:").values())
+        survey = Survey.from_json(decided.pop("survey"), watched)
+        return cls(profile=Profile.from_table(table), plan=plan, survey=survey, **decided)
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,8 @@ class LeafCounts:
     ``rows`` (leaves,) int64; ``sensitive``: one (leaves, codes) int64 array per sensitive column.
     ``persons`` has one entry, the persons up to k, if the job counts them, else none. ``cells``
     (cells,) int64 counts rows in the cells of the plan's `Router`, numbered through all columns;
-    ``cell_persons`` has the persons of the cells, likewise.
+    ``cell_persons`` has the persons of the cells, likewise. ``followed`` has the values of
+    the columns that the survey watches, by column.
     """
 
     rows: NDArray[np.int64]
@@ -120,6 +128,7 @@ class LeafCounts:
     persons: list[LeafPersons] = field(default_factory=list)
     cells: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     cell_persons: list[LeafPersons] = field(default_factory=list)
+    followed: dict[str, Followed] = field(default_factory=dict)
 
     @classmethod
     def zeros(cls, router: Router, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
@@ -140,6 +149,14 @@ class LeafCounts:
             total += part
         self.cells[:] += other.cells
         self.add_persons(other.persons, other.cell_persons)
+        self.add_followed(other.followed)
+
+    def add_followed(self, others: Mapping[str, Followed]) -> None:
+        """Add the values of another part that are followed."""
+        for name, part in others.items():
+            if name in self.followed:
+                part = self.followed[name].added(part)
+            self.followed[name] = part
 
     def add_persons(
         self, in_leaves: Sequence[LeafPersons], in_cells: Sequence[LeafPersons]

@@ -389,6 +389,18 @@ class Job(Options):
         form=_PRIVACY,
         always=True,
     )
+    dependencies: Literal["warn", "refuse"] = option(
+        "warn",
+        title="Columns that undo the work",
+        text="What happens to a release with a column that is published as it is and gives away a "
+        "quasi-identifier, or singles out rows.",
+        choices={
+            "warn": "a warning in the log and in the report",
+            "refuse": "nothing is published",
+        },
+        see="[What is measured](privacy.md#find-columns-that-undo-the-work)",
+        form=None,
+    )
     replace: Literal["same", "any"] = option(
         "same",
         title="Replace an earlier release",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import as_array, encode_ranks
 
-__all__ = ["LeafPersons", "encode_persons"]
+__all__ = ["LeafPersons", "digests", "encode_persons"]
 
 Ints = NDArray[np.int64]
 
@@ -49,13 +49,12 @@ class LeafPersons:
     @classmethod
     def of_each(cls, enough: int, leaves: Iterable[Ints], column: pa.Array) -> Iterator[Self]:
         """The persons of some rows in each of several trees, whose ``leaves`` are (rows,) each."""
-        encoded = as_array(column).dictionary_encode()
-        codes = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), 1), _MISSING).to_numpy()
-        size = len(encoded.dictionary) + 1
+        codes, persons = _coded(column)
+        size = len(persons) + 1
         for leaf in leaves:
             pairs = _pairs(leaf, codes, size, enough)
             distinct, place = np.unique(pairs % size, return_inverse=True)
-            yield cls(enough, pairs // size, _digests(encoded.dictionary, distinct)[place])
+            yield cls(enough, pairs // size, _digests(persons, distinct)[place])
 
     def added(self, others: Sequence[LeafPersons]) -> LeafPersons:
         """The persons of this and of others."""
@@ -79,6 +78,12 @@ class LeafPersons:
         return len(np.unique(self.person[np.isin(self.leaf, list(leaves))]))
 
 
+def digests(column: pa.Array) -> Ints:
+    """The person of each row, as :class:`LeafPersons` has it, (rows,) int64."""
+    codes, persons = _coded(column)
+    return _digests(persons, np.arange(len(persons) + 1))[codes]
+
+
 def encode_persons(
     name: str, column: pa.ChunkedArray | pa.Array
 ) -> tuple[SensitiveDomain, NDArray[np.int32]]:
@@ -92,6 +97,13 @@ def encode_persons(
     is_missing = bool(counts[_MISSING])
     domain = SensitiveDomain(name, values, counts if is_missing else counts[1:], as_written=True)
     return domain, codes.astype(np.int32) - np.int32(not is_missing)
+
+
+def _coded(column: pa.Array) -> tuple[Ints, pa.Array]:
+    """A code for each row, (rows,) int64, and the persons of the codes from 1 on."""
+    encoded = as_array(column).dictionary_encode()
+    codes = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), 1), _MISSING).to_numpy()
+    return codes, encoded.dictionary
 
 
 def _pairs(leaf: Ints, codes: Ints, size: int, enough: int) -> Ints:

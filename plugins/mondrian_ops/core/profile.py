@@ -36,7 +36,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job, QuasiIdentifier
 from mondrian_ops.core.values import one_spelling, text_of, writable
 
-__all__ = ["PartialProfile", "Profile", "Profiler"]
+__all__ = ["PartialProfile", "Profile", "Profiler", "as_list", "with_prefix"]
 
 Hierarchies = Mapping[str, Hierarchy]
 """Hierarchies read from files, by column."""
@@ -128,8 +128,8 @@ class Profile:
 
     def to_table(self) -> pa.Table:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
-        columns = {f"domain:{name}": _as_list(d) for name, d in self.domains.items()}
-        columns |= {f"count:{name}": _as_list(c) for name, c in self.counts.items()}
+        columns = {f"domain:{name}": as_list(d) for name, d in self.domains.items()}
+        columns |= {f"count:{name}": as_list(c) for name, c in self.counts.items()}
         meta = {
             "rows": str(self.rows),
             "types": pa.schema(self.types).serialize().to_pybytes().hex(),
@@ -145,8 +145,8 @@ class Profile:
         return cls(
             rows=int(meta[b"rows"]),
             types={field.name: field.type for field in schema},
-            domains=_with_prefix(table, "domain:"),
-            counts=_with_prefix(table, "count:"),
+            domains=with_prefix(table, "domain:"),
+            counts=with_prefix(table, "count:"),
             constant=tuple(json.loads(meta[b"constant"])),
         )
 
@@ -173,18 +173,18 @@ class PartialProfile:
         if self.combinations is not None:
             combined = self.combinations.to_columns()
             columns |= {f"combined:{name}": each for name, each in combined.items()}
-        lists = {name: _as_list(each) for name, each in columns.items()}
+        lists = {name: as_list(each) for name, each in columns.items()}
         meta = {"rows": str(self.rows), "missing": json.dumps(sorted(self.missing))}
         return pa.table(lists).replace_schema_metadata(meta)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> PartialProfile:
         """The profile that `to_table` gave."""
-        values, counts = _with_prefix(table, "values:"), _with_prefix(table, "counts:")
-        combined = _with_prefix(table, "combined:")
+        values, counts = with_prefix(table, "values:"), with_prefix(table, "counts:")
+        combined = with_prefix(table, "combined:")
         return cls(
             int(table.schema.metadata[b"rows"]),
-            _with_prefix(table, "ends:"),
+            with_prefix(table, "ends:"),
             {name: (values[name], counts[name]) for name in values},
             Combinations.from_columns(combined) if combined else None,
             frozenset(json.loads(table.schema.metadata[b"missing"])),
@@ -465,12 +465,12 @@ def _texts(domain: pa.Array) -> list[str]:
     return text_of(domain).to_pylist() or [""]
 
 
-def _as_list(values: pa.Array) -> pa.Array:
+def as_list(values: pa.Array) -> pa.Array:
     """The values as one list."""
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
-def _with_prefix(table: pa.Table, prefix: str) -> dict[str, pa.Array]:
+def with_prefix(table: pa.Table, prefix: str) -> dict[str, pa.Array]:
     """The lists of the columns with a prefix, by the rest of their names."""
     return {
         name.removeprefix(prefix): table[name].chunk(0).flatten()

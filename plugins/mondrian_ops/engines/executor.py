@@ -25,6 +25,7 @@ from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
 from mondrian_ops.algorithms.recoding import choose_recoding, two_phase  # noqa: E402
 from mondrian_ops.algorithms.tds import Level  # noqa: E402
 from mondrian_ops.core import errors  # noqa: E402
+from mondrian_ops.core.dependencies import Followed  # noqa: E402
 from mondrian_ops.core.persons import LeafPersons  # noqa: E402
 from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
 from mondrian_ops.engines import fragment  # noqa: E402
@@ -46,6 +47,7 @@ _SCHEMA = pa.schema(
 )
 _PIECE_BYTES = 4 << 20
 _ERROR = "error:"
+_FOLLOWED = "followed:"
 _ROW_BITS = 44  # of the part of a message with routed rows: the number of its first row
 _PART = attrgetter("part")
 
@@ -194,7 +196,7 @@ def count(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     """The counts of each split by leaf of the plan."""
     for message in splits:
         counts = count_rows(run, False, Split.from_json(message.value))
-        yield of_table(0, message.number, "counts", table_of_counts(counts))
+        yield from messages_of_counts(message.number, counts)
 
 
 def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
@@ -202,7 +204,7 @@ def scatter(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     for message in splits:
         split, writer = Split.from_json(message.value), f"{message.number:06d}"
         counts = count_rows(run, True, split, writer)
-        yield of_table(0, message.number, "counts", table_of_counts(counts))
+        yield from messages_of_counts(message.number, counts)
 
 
 def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
@@ -210,10 +212,10 @@ def total(run: Run, counted: Iterable[Message]) -> Iterator[Message]:
     counts = Counting(run.anonymizer, run.draft.plan).zeros()
     is_empty = True
     for message in counted:
-        add_counts(counts, message.table)
+        add_message(counts, message)
         is_empty = False
     if not is_empty:
-        yield of_table(0, 0, "counts", table_of_counts(counts))
+        yield from messages_of_counts(0, counts)
 
 
 def specialize(run: Run, chosen: Iterable[Message]) -> Iterator[Message]:
@@ -231,6 +233,22 @@ def recode(run: Run, levels: Iterable[Message]) -> Iterator[Message]:
     of_parts = [Level.from_table(each.table) for each in in_order if each.kind == "level"]
     run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, of_parts))
     yield of_value(0, "recoding", len(of_parts))
+
+
+def messages_of_counts(part: int, counts: LeafCounts) -> Iterator[Message]:
+    """The counts of a part as messages, for `add_message`."""
+    yield of_table(0, part, "counts", table_of_counts(counts))
+    for name, followed in counts.followed.items():
+        yield of_table(0, part, _FOLLOWED + name, followed.to_table())
+
+
+def add_message(total: LeafCounts, message: Message) -> None:
+    """Add what one of `messages_of_counts` has."""
+    if message.kind == "counts":
+        add_counts(total, message.table)
+    else:
+        name = message.kind.removeprefix(_FOLLOWED)
+        total.add_followed({name: Followed.from_table(message.table)})
 
 
 def table_of_counts(counts: LeafCounts) -> pa.Table:

@@ -129,7 +129,8 @@ class RunState(_Handed):
 
     ``leaves`` are the leaves of the plan in each of the ``fragments``; ``retrieval`` is how these
     get their rows: pushdown, scatter, shuffle or memory. ``recoding`` is empty where no column is
-    recoded as a whole, and None until the recoding is chosen. The others are as in a report.
+    recoded as a whole, and None until the recoding is chosen. ``dependencies``:
+    :class:`~mondrian_ops.core.dependencies.Finding` as dicts. The others are as in a report.
     """
 
     rows: int
@@ -142,6 +143,7 @@ class RunState(_Handed):
     generalizations: Mapping[str, str]
     partitioning: Mapping[str, Any]
     recoding: Mapping[str, Any] | None = None
+    dependencies: Sequence[Mapping[str, Any]] = field(default_factory=list)
     timings_s: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

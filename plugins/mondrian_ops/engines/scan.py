@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.planning import LeafCounts, persons_met
+from mondrian_ops.core.dependencies import Finding, Watch, comparable, survey
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns
@@ -35,17 +37,20 @@ class Profiling:
     """Profiles a source, or a split of it that begins with ``first_row``, and samples its rows.
 
     ``samples`` has the ``sample``, on which the fragments are planned, and the ``pilot``, on which
-    the cut is chosen. Both are drawn without replacement, by ``partitioning.seed``. The size of the
-    pilot is fixed, so that every plan leads to the same choice.
+    the cut is chosen and the columns that are published as they are get surveyed. Both are drawn
+    without replacement, by ``partitioning.seed``. The size of the pilot is fixed, so that every
+    plan leads to the same choice.
     """
 
     def __init__(self, dataset: Dataset, first_row: int = 0) -> None:
         job, source = dataset.job, dataset.source
         sizes = {"sample": planning.sample_size(job, source.rows), "pilot": planning.PILOT_ROWS}
-        self.columns = profiled_columns(job)
+        profiled, (raw, _) = profiled_columns(job), raw_columns(dataset)
+        columns = {"sample": profiled, "pilot": [*dict.fromkeys([*profiled, *raw])]}
+        self.columns = columns["pilot"]
         self.profiler = Profiler(job, source.schema, dataset.hierarchies)
         self.samples = {
-            name: SampledRows(source, size, job.partitioning.seed, first_row)
+            name: SampledRows(source, columns[name], size, job.partitioning.seed, first_row)
             for name, size in sizes.items()
         }
 
@@ -69,9 +74,11 @@ class Profiling:
 class SampledRows:
     """``size`` random rows of a source, in its types, taken from batches as they pass."""
 
-    def __init__(self, source: Source, size: int, seed: int, first_row: int = 0) -> None:
+    def __init__(
+        self, source: Source, columns: Sequence[str], size: int, seed: int, first_row: int = 0
+    ) -> None:
         self.taken: list[pa.RecordBatch] = []
-        self._schema = source.schema
+        self._schema = pa.schema([source.schema.field(name) for name in columns])
         self._chosen = planning.chosen_rows(source.rows, size, seed)
         self._passed = first_row
 
@@ -80,10 +87,19 @@ class SampledRows:
         ends = [self._passed, self._passed + batch.num_rows]
         first, last = np.searchsorted(self._chosen, ends)
         if last > first:
-            taken = batch.take(pa.array(self._chosen[first:last] - self._passed))
-            types = [self._schema.field(name) for name in taken.schema.names]
-            self.taken.append(taken.cast(pa.schema(types)))
+            columns = batch.select(self._schema.names)
+            taken = columns.take(pa.array(self._chosen[first:last] - self._passed))
+            self.taken.append(taken.cast(self._schema))
         self._passed += batch.num_rows
+
+
+def raw_columns(dataset: Dataset) -> tuple[list[str], list[str]]:
+    """The columns that are published as they are: those to survey, and those of other types."""
+    job, schema = dataset.job, dataset.source.schema
+    others = {*job.quasi_identifier_names, job.entity_id}
+    raw = [name for name in columns_to_read(job, schema.names) if name not in others]
+    known = [name for name in raw if comparable(schema.field(name).type)]
+    return known, [name for name in raw if name not in known]
 
 
 def make_draft(
@@ -94,11 +110,13 @@ def make_draft(
     Returns the frequencies of the combinations of codes, where columns are recoded as a whole.
     """
     dataset = run.dataset
-    run.save_draft(
-        planning.draft(
-            dataset.job, profiler.finish(), dataset.hierarchies, sample, pilot, dataset.slots
-        )
-    )
+    job, profile, hierarchies = dataset.job, profiler.finish(), dataset.hierarchies
+    raw, unknown = raw_columns(dataset)
+    surveyed = survey(job, raw, pilot, profile.rows)
+    unknowns = [Finding(name, "unknown") for name in unknown]
+    draft = planning.draft(job, profile, hierarchies, sample, pilot, dataset.slots)
+    surveyed = replace(surveyed, findings=[*surveyed.findings, *unknowns])
+    run.save_draft(replace(draft, survey=surveyed))
     combinations = profiler.combinations
     return None if combinations is None else run.anonymizer.frequencies(combinations)
 
@@ -115,10 +133,12 @@ def count_rows(
 
     ``scatter``: write the rows of each leaf to the working files too, as the writer of this name.
     """
-    counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None)
+    watched = run.draft.survey.watched
+    counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None, watched)
     counts, batches = counting.zeros(), counting.batches(run.dataset.source, split)
+    numbered = _numbered(batches, 0 if split is None else split.first_row)
     with FragmentWriter(run.work, writer_name) if scatter else nullcontext() as writer:
-        for counted, routed in in_parallel(counting.count, batches):
+        for counted, routed in in_parallel(lambda each: counting.count(*each), numbered):
             counts.add(counted)
             if writer is not None:
                 for leaf, rows in routed:
@@ -127,16 +147,33 @@ def count_rows(
     return counts
 
 
+def _numbered(
+    batches: Iterable[pa.RecordBatch], first_row: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Each batch and the number of its first row."""
+    for batch in batches:
+        yield batch, first_row
+        first_row += batch.num_rows
+
+
 class Counting:
-    """Counts batches by leaf of ``plan``; with columns ``to_route``, routes their rows too."""
+    """Counts batches by leaf of ``plan``; with columns ``to_route``, routes their rows too.
+
+    It follows the values of the columns ``watched`` as well.
+    """
 
     def __init__(
-        self, anonymizer: Anonymizer, plan: Plan, to_route: Sequence[str] | None = None
+        self,
+        anonymizer: Anonymizer,
+        plan: Plan,
+        to_route: Sequence[str] | None = None,
+        watched: Sequence[Watch] = (),
     ) -> None:
         self._anonymizer = anonymizer
         self._router = Router(plan, anonymizer.orders)
         self._leaves = plan.leaves
         self._to_route = None if to_route is None else list(to_route)
+        self._watched = watched
 
     def batches(self, source: Source, split: Split | None = None) -> Iterator[pa.RecordBatch]:
         """The batches of a source, or of a split of it, with the columns that :meth:`count` needs.
@@ -145,6 +182,8 @@ class Counting:
         """
         job = self._anonymizer.job
         needed = {*self._router.columns, *job.sensitive, job.entity_id, *(self._to_route or ())}
+        for watch in self._watched:
+            needed |= {watch.column, *watch.guesses}
         columns = [name for name in source.schema.names if name in needed]
         return source.batches(columns, split=split, dictionaries=self._to_route is None)
 
@@ -152,8 +191,11 @@ class Counting:
         """Nothing counted yet."""
         return LeafCounts.zeros(self._router, self._leaves, self._anonymizer)
 
-    def count(self, batch: pa.RecordBatch) -> tuple[LeafCounts, Routed]:
-        """The counts of a batch in each leaf, and its rows by leaf."""
+    def count(self, batch: pa.RecordBatch, first_row: int = 0) -> tuple[LeafCounts, Routed]:
+        """The counts of a batch in each leaf, and its rows by leaf.
+
+        ``first_row``: the number of its first row, which chooses the rows to follow.
+        """
         places = self._router.place(batch)
         leaf = self._router.leaves(places)
         rows = np.bincount(leaf, minlength=self._leaves)
@@ -165,6 +207,8 @@ class Counting:
             sensitive.append(pairs.reshape(self._leaves, width))
         counts = LeafCounts(rows, sensitive, cells=self._router.count(places))
         job = self._anonymizer.job
+        for watch in self._watched:
+            counts.followed[watch.column] = watch.follow(batch, first_row, job.entity_id)
         if job.entity_id is not None:
             column = batch.column(job.entity_id)
             met = persons_met(self._router, leaf, places, job.k, column)

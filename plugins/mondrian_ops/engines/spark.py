@@ -165,8 +165,8 @@ class SparkEngine(StepwiseEngine):
         counts = Counting(run.anonymizer, run.draft.plan).zeros()
         work = executor.scatter if scatter else executor.count
         counted = self._step(run, work, self._splits(run))
-        (message,) = self._answers(self._step(run, executor.total, counted.repartition(1)))
-        executor.add_counts(counts, message.table)
+        for message in self._answers(self._step(run, executor.total, counted.repartition(1))):
+            executor.add_message(counts, message)
         rows_seen(int(counts.rows.sum()))
         return counts
 

@@ -21,7 +21,12 @@ from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.local import MemoryEngine, TableSource
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.pipeline.approval import Approve, approved, approver, asks
-from mondrian_ops.pipeline.checks import check_columns, check_rows, hierarchies_of
+from mondrian_ops.pipeline.checks import (
+    check_columns,
+    check_rows,
+    hierarchies_of,
+    warn_of_undone,
+)
 from mondrian_ops.pipeline.partition import partition, steps
 from mondrian_ops.pipeline.report_builder import Report, partitioning_note
 from mondrian_ops.pipeline.wrap_up import judged, wrap_up
@@ -180,6 +185,7 @@ def anonymize(
     run = Run(None, Dataset(replace(job, partitioning=one), source, hierarchies))
     engine = MemoryEngine(source.table)
     state = steps(run, engine, retrieval="memory")
+    warn_of_undone(state)
     if job.recodes_columns:
         engine.recode(run)
     divided = time.perf_counter()

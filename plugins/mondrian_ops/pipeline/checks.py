@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import columns_to_read, unlisted_columns
+from mondrian_ops.core.dependencies import Finding
 from mondrian_ops.core.errors import InputError, JobError, PrivacyError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.engines.handover import RunState
+from mondrian_ops.report.statements import undone
 
 __all__ = [
     "check_columns",
@@ -19,8 +23,11 @@ __all__ = [
     "constant_note",
     "hierarchies_of",
     "lost_rows",
+    "refuse_undone",
+    "warn_of_undone",
 ]
 
+_log = logging.getLogger(__name__)
 
 # pyarrow.dataset adds columns of these names, and then finds two of one name.
 _ARROWS_OWN = {"__fragment_index", "__batch_index", "__last_in_fragment", "__filename"}
@@ -112,3 +119,16 @@ def constant_note(names: Sequence[str]) -> str:
         return ""
     listed = ", ".join(map(repr, names))
     return f"quasi-identifiers with the same value in all rows, which tell nobody apart: {listed}"
+
+
+def refuse_undone(job: Job, findings: Sequence[Finding]) -> None:
+    """Raise PrivacyError where columns undo the work, and the job refuses that."""
+    if findings and job.dependencies == "refuse":
+        what = "; ".join(undone([finding.to_dict() for finding in findings]))
+        raise PrivacyError(f"dependencies: the release is refused and not published: {what}")
+
+
+def warn_of_undone(state: RunState) -> None:
+    """Log a warning for each column that undoes the work."""
+    for text in undone(state.dependencies):
+        _log.warning("%s", text)

@@ -143,7 +143,7 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
         run.draft.plan,
         columns,
     )
-    pilot = SampledRows(source, planning.PILOT_ROWS, job.partitioning.seed)
+    pilot = SampledRows(source, columns, planning.PILOT_ROWS, job.partitioning.seed)
     wanted, seen, kept = set(leaves), 0, 0
     batches = _passing(pilot, source.batches(columns))
     with storage.FragmentWriter(run.work) as writer:

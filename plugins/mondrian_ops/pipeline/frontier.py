@@ -46,7 +46,7 @@ Point = Mapping[str, Any]
 
 _OF_PUBLICATION = {
     *("require_approval", "max_gcp", "max_risk", "max_suppressed", "on_exceeded"),
-    *("ledger", "overlap"),
+    *("ledger", "overlap", "dependencies"),
 }
 """Options that decide whether a release is published: a point is measured without them."""
 

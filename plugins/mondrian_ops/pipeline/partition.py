@@ -25,6 +25,7 @@ from mondrian_ops.algorithms.recoding import (
     first_phase_parts,
     two_phase,
 )
+from mondrian_ops.core.dependencies import confirmed
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan, reach_of
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
@@ -38,6 +39,8 @@ from mondrian_ops.pipeline.checks import (
     column_roles,
     constant_note,
     hierarchies_of,
+    refuse_undone,
+    warn_of_undone,
 )
 from mondrian_ops.pipeline.replacement import refuse_replacing
 from mondrian_ops.pipeline.report_builder import partitioning_note
@@ -85,7 +88,9 @@ def partition(
     """
     divided = partial(divide, progress=progress, started=time.perf_counter(), recode=recode)
     engine = engine or engine_of(job)
-    return _to_map(engine.partition(work, partial(begin, job, work, made_by, slots), divided))
+    run = engine.partition(work, partial(begin, job, work, made_by, slots), divided)
+    warn_of_undone(run.state)
+    return _to_map(run)
 
 
 def plan(
@@ -163,8 +168,14 @@ def steps(
     engine.draft(run, _in_rows(progress, "profile", rows))
     retrieval = retrieval or _retrieval(run)
     counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
+    survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
+    findings = confirmed(survey, counts.followed, by_person)
+    refuse_undone(run.dataset.job, findings)
     merged = merge_small(run.anonymizer, run.draft.plan, counts)
-    return _described(run, merged, counts, retrieval)
+    return replace(
+        _described(run, merged, counts, retrieval),
+        dependencies=[finding.to_dict() for finding in findings],
+    )
 
 
 def _retrieval(run: Run) -> str:
@@ -190,9 +201,12 @@ def _retrieval(run: Run) -> str:
 
 
 def _counts(run: Run, engine: StepwiseEngine, retrieval: str, rows_seen: RowsSeen) -> LeafCounts:
-    """The counts of the plan's leaves, from the profile or by a pass over the source."""
+    """The counts of the plan's leaves, from the profile or by a pass over the source.
+
+    The pass also follows the values of columns that the survey could not clear.
+    """
     scatter = retrieval == "scatter"
-    if not scatter:
+    if not (scatter or run.draft.survey.watched):
         counts = planning.known_counts(run.anonymizer, run.draft.plan, lambda: run.frequencies)
         if counts is not None:
             return counts
@@ -275,7 +289,10 @@ def _recoded(run: Run, state: RunState) -> RunState:
     frequencies = run.frequencies
     counts = planning.counts_of(run.anonymizer, planned, frequencies)
     merged, rows, split = merge_split_classes(run.anonymizer, planned, frequencies, recoding)
-    regrouped = _described(run, merged, replace(counts, rows=rows), state.retrieval)
+    regrouped = replace(
+        _described(run, merged, replace(counts, rows=rows), state.retrieval),
+        dependencies=state.dependencies,
+    )
     partitioning = {**regrouped.partitioning, "split_classes": split}
     if len(merged.fragments) < len(planned.fragments):
         merging = (

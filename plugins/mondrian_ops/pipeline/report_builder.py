@@ -56,6 +56,7 @@ def assembled(
         recoding=state.recoding,
         retrieval={"asked": job.retrieval, "used": state.retrieval},
         timings_s={**state.timings_s, **_anonymize_s(summaries), "wrap_up": wrap_up_s},
+        dependencies=state.dependencies,
         notes=[note for note in (state.constant, state.partitioning["note"]) if note],
         made_by=made_by,
     ).to_dict()

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mondrian_ops.report.document import Columns, Report
-from mondrian_ops.report.statements import limits_of, published_raw
+from mondrian_ops.report.statements import limits_of, published_raw, undone
 from mondrian_ops.version import __version__
 
 __all__ = ["build", "merge_attributes"]
@@ -33,6 +33,7 @@ def build(
     retrieval: Mapping[str, Any],
     timings_s: Mapping[str, float],
     recoding: Mapping[str, Any] | None = None,
+    dependencies: Sequence[Mapping[str, Any]] = (),
     notes: Sequence[str] = (),
     made_by: str | None = None,
 ) -> Report:
@@ -52,6 +53,7 @@ def build(
     columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
         "unlisted_policy", "index"}``: lists of column names, and the two policies; ``index`` are
         the columns of a pandas index, which are left out.
+    dependencies: ``core.dependencies.Finding`` as dicts.
     made_by: see :func:`statements.maker`.
     generalizations: how each quasi-identifier was generalized, by name.
     recoding: of algorithms that recode whole columns: ``levels``, the generalization level of each
@@ -70,6 +72,11 @@ def build(
     note = {"note": published_raw(roles), "columns": list(roles.raw)}
     report = {
         **({"published_raw": note} if roles.raw else {}),
+        **(
+            {"dependencies": {"notes": undone(dependencies), "findings": list(dependencies)}}
+            if dependencies
+            else {}
+        ),
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "made_by": made_by,

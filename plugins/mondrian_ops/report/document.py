@@ -184,6 +184,13 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """What columns that are published as they are undo, a sentence for each."""
+
+    notes: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
     """``decision`` is asked (nobody has answered yet), approved, rejected, expired or abandoned."""
 
@@ -217,6 +224,7 @@ class Report:
     retrieval: Choice | None = None
     verification: Verification = field(default_factory=Verification)
     timings_s: Mapping[str, float] = field(default_factory=dict)
+    dependencies: Dependencies = field(default_factory=Dependencies)
     notes: Names = ()
     limits: str = ""
     approval: Approval | None = None

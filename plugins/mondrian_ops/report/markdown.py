@@ -24,8 +24,8 @@ def render_markdown(report: Report | Mapping[str, Any]) -> str:
     Raises ReportError.
     """
     report = Report.of(report).named()
-    raw = escaped(statements.published_raw(report.columns))
-    blocks = (raw and f"**{raw}**", _guarantees(report), _figures(report), _remarks(report))
+    first = [f"**{escaped(text)}**" for text in statements.first(report)]
+    blocks = (*first, _guarantees(report), _figures(report), _remarks(report))
     return "\n\n".join(filter(None, blocks))
 
 

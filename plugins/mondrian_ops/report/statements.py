@@ -6,11 +6,11 @@ those of ``docs/privacy.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.report.number_format import number
+from mondrian_ops.report.number_format import number, percent
 
 if TYPE_CHECKING:
     from mondrian_ops.report.document import Choice, Columns, Partitioning, Report
@@ -19,6 +19,7 @@ __all__ = [
     "MAX_NAMES",
     "Guarantee",
     "approval",
+    "first",
     "guarantees",
     "limits_of",
     "maker",
@@ -28,6 +29,7 @@ __all__ = [
     "published_raw",
     "replaced",
     "timestamp",
+    "undone",
     "used",
     "warning",
 ]
@@ -132,6 +134,41 @@ def published_raw(columns: Columns) -> str:
         "risks in this report cover only the columns that the job names. Whoever knows a person's "
         "value in a raw column may find that person's row by it."
     )
+
+
+def undone(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each column that is published as it is undoes, by ``core.dependencies.Finding``."""
+    by_column: dict[str, list[Mapping[str, Any]]] = {}
+    for each in findings:
+        by_column.setdefault(each["column"], []).append(each)
+    return [
+        f"{column!r} is published as it is and {' and '.join(map(_undone, of_column))}; make it a "
+        "quasi-identifier or an identifier, or leave it out"
+        for column, of_column in by_column.items()
+    ]
+
+
+def _undone(finding: Mapping[str, Any]) -> str:
+    share, quasi_identifier = percent(finding["share"], 0), finding["quasi_identifier"]
+    match finding["how"]:
+        case "value":
+            return f"gives away {quasi_identifier!r} (in {share} of the rows)"
+        case "order":
+            return f"gives away {quasi_identifier!r} (by its order, {share})"
+        case "alone" if finding["fewer_than"] == 2:
+            return f"singles out {share} of the rows (nobody else has their value)"
+        case "alone":
+            fewer = f"fewer than k = {finding['fewer_than']} have their value"
+            return f"singles out {share} of the rows ({fewer})"
+    return (
+        "cannot be compared with the quasi-identifiers unless it is flattened, because of its type"
+    )
+
+
+def first(report: Report) -> list[str]:
+    """What a report begins with: its raw columns, and what columns undo."""
+    raw = published_raw(report.columns)
+    return [*([raw] if raw else []), *report.dependencies.notes]
 
 
 def maker(made_by: object) -> str:

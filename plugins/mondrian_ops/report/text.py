@@ -26,7 +26,7 @@ def render_text(report: Report | Mapping[str, Any], width: int = 80, colour: boo
         return f"{_COLOURS[style]}{text}\x1b[0m" if colour else text
 
     blocks = (
-        _head(report, width, paint) + _raw(report, width, paint),
+        _head(report, width, paint) + _first(report, width, paint),
         _guarantees(report, paint),
         _figures(report, width),
         _attributes(report, width, paint),
@@ -48,9 +48,9 @@ def _head(report: Report, width: int, paint: Paint) -> list[str]:
     return lines
 
 
-def _raw(report: Report, width: int, paint: Paint) -> list[str]:
-    raw = printable(statements.published_raw(report.columns))
-    return [paint("bad", line) for line in textwrap.wrap(raw, width)]
+def _first(report: Report, width: int, paint: Paint) -> list[str]:
+    texts = map(printable, statements.first(report))
+    return [paint("bad", line) for text in texts for line in textwrap.wrap(text, width)]
 
 
 def _guarantees(report: Report, paint: Paint) -> list[str]:

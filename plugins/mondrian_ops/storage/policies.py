@@ -67,7 +67,8 @@ def use_policies(path: str | None) -> None:
 
 
 def check_job(job: Job, *, publishes: bool = True) -> Job:
-    """The job as it has to run: it waits for an approval if a policy says so.
+    """The job as it has to run: with an approval, or without columns that undo the work, if a
+    policy says so.
 
     ``publishes``: whether it is to publish rows; for figures alone there is no floor.
 
@@ -79,7 +80,12 @@ def check_job(job: Job, *, publishes: bool = True) -> Job:
     if not publishes:
         return job
     _refuse(problem for policy in matching for problem in _shortfalls(policy, job))
-    return replace(job, require_approval=True) if Required.by(matching).approval else job
+    floor = Required.by(matching)
+    return replace(
+        job,
+        require_approval=job.require_approval or floor.approval,
+        dependencies="refuse" if floor.dependencies == "refuse" else job.dependencies,
+    )
 
 
 def check_source(job: Job, source: Source) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from engines.samples import ROWS, Site, quasi_identifiers
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
+from mondrian_ops.core.dependencies import survey
 from mondrian_ops.core.profile import Profiler
 from mondrian_ops.core.row_routing import Router
 from mondrian_ops.engines import Engine
@@ -94,6 +96,22 @@ def test_scattering(site: Site, engine: Engine, tmp_path: Path) -> None:
         assert str(rows.to_pylist()) == str(expected.to_pylist())  # NaN is not equal to NaN
     names = [path.name for path in (tmp_path / "work" / "fragments").iterdir()]
     assert not [name for name in names if name.startswith(".")]
+
+
+def test_following(site: Site, engine: Engine, tmp_path: Path) -> None:
+    """Values that are followed are the same ones however the source is split."""
+    run = drafted(begun(site, tmp_path, unlisted="publish"), site.table)
+    raw = ["row", "bytes", "grade", "word"]
+    surveyed = survey(run.dataset.job, raw, site.table.take(list(range(0, ROWS, 6))), ROWS)
+    assert "row" in [watch.column for watch in surveyed.watched]
+    run.save_draft(replace(run.draft, survey=surveyed))
+    counts = engine.count(run, scatter=False, rows_seen=lambda _: None)
+    (batch,) = site.table.combine_chunks().to_batches()
+    for watch in surveyed.watched:
+        found, expected = counts.followed[watch.column], watch.follow(batch, 0, None)
+        assert found.rows.tolist() == expected.rows.tolist()
+        rows = [each.thinned().kept.sort_by("rank") for each in (found, expected)]
+        assert str(rows[0].to_pylist()) == str(rows[1].to_pylist())
 
 
 def check_counts(counts: LeafCounts, run: Run, table: pa.Table) -> None:

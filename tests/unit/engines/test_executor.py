@@ -14,6 +14,7 @@ from limited_runs import limited_run
 from mondrian_ops import storage
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.core import errors, resource_limits
+from mondrian_ops.core.dependencies import Watch
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.persons import LeafPersons
 from mondrian_ops.engines import executor
@@ -73,6 +74,22 @@ def test_counts_as_a_table(counts: LeafCounts, times: int) -> None:
     ):
         assert [each.leaf.tolist() for each in met] == [each.leaf.tolist() for each in as_sent]
         assert [each.person.tolist() for each in met] == [each.person.tolist() for each in as_sent]
+
+
+def test_values_that_are_followed_travel_with_the_counts() -> None:
+    values = pa.array(["a", None, "c"])
+    watch = Watch("c", values, [1, 1, 1], {"q": 0.5}, alone=True, fewer_than=2)
+    rows = {"c": ["a", "b", None, "a"], "q": [1, 2, 3, 4], "who": ["x", "x", "y", "z"]}
+    followed = watch.follow(pa.record_batch(rows), 7, "who")
+    counts = LeafCounts(np.array([4]), [], followed={"c": followed})
+    total = LeafCounts(np.array([0]), [])
+    for part in range(2):
+        for message in executor.messages_of_counts(part, counts):
+            executor.add_message(total, message)
+    assert total.rows.tolist() == [8]
+    assert total.followed["c"].rows.tolist() == [4, 2, 0]
+    assert sorted(total.followed["c"].kept["0"].to_pylist()) == [1, 1, 3, 3, 4, 4]
+    assert np.bincount(total.followed["c"].persons.leaf).tolist() == [2, 1]
 
 
 def test_rows_of_every_type() -> None:

@@ -47,6 +47,33 @@ def test_limits_count_the_columns_published_unchanged():
     assert "does not name" not in make(columns={**columns, "unlisted_policy": "drop"})["limits"]
 
 
+def test_what_columns_undo_is_said_once_for_each_of_them() -> None:
+    def finding(column: str, how: str, share: float, **keys: object) -> dict[str, object]:
+        return {"column": column, "how": how, "share": share, "quasi_identifier": None,
+                "fewer_than": 0, **keys}  # fmt: skip
+
+    findings = [
+        finding("log", "alone", 0.94, fewer_than=5),
+        finding("log", "order", 0.9996, quasi_identifier="age"),
+        finding("income", "alone", 0.6, fewer_than=2),
+        finding("city", "value", 0.97, quasi_identifier="zip"),
+        finding("visits", "unknown", 0.0),
+    ]
+    log, income, city, visits = make(dependencies=findings)["dependencies"]["notes"]
+    assert log == (
+        "'log' is published as it is and singles out 94 % of the rows (fewer than k = 5 have their "
+        "value) and gives away 'age' (by its order, > 99 %); make it a quasi-identifier or an "
+        "identifier, or leave it out"
+    )
+    assert "singles out 60 % of the rows (nobody else has their value);" in income
+    assert "gives away 'zip' (in 97 % of the rows);" in city
+    assert "cannot be compared with the quasi-identifiers unless it is flattened" in visits
+    assert statements.first(Report.of(make(dependencies=findings)))[1:] == [
+        log, income, city, visits
+    ]  # fmt: skip
+    assert "dependencies" not in make()
+
+
 def test_the_first_lines_name_some_of_very_many_raw_columns() -> None:
     names = [f"c{at}" for at in range(10_000)]
     columns = {**make()["columns"], "unlisted": names}

@@ -167,6 +167,13 @@ def test_a_policy_s_approval_is_the_job_s(home):
     assert not storage.check_job(job(home, input=f"{home}/landing/visitors")).require_approval
 
 
+def test_a_policy_refuses_columns_that_undo_the_work(home):
+    location = {"inputs": [f"{home}/landing/patients"], "dependencies": "refuse"}
+    decree(home, [{"name": "patients", **location}])
+    assert storage.check_job(job(home)).dependencies == "refuse"
+    assert storage.check_job(job(home, input=f"{home}/landing/visitors")).dependencies == "warn"
+
+
 def test_the_output_and_the_ledger_are_those_of_the_policy(home):
     decree(
         home,
