@@ -19,6 +19,7 @@ from pathlib import Path
 from benchmarks import (
     airflow_dag,
     algorithms,
+    cores,
     di_mondrian,
     growth,
     load,
@@ -50,6 +51,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "fragments": scale_out.figure_10,
     "growth": growth.tables,
     "load": load.tables,
+    "cores": cores.tables,
 }
 
 

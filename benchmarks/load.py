@@ -178,18 +178,18 @@ def _chosen(context: Context) -> Iterator[tuple[int, Setting]]:
 
 def runs(context: Context, wanted: Iterable[tuple[int, Setting]]) -> list[Measured]:
     """Runs in turn, until the time that they may take is over, or somebody interrupts them."""
-    measured: list[Measured] = []
+    done: list[Measured] = []
     latest = time.monotonic() + 60 * context.load_minutes
     try:
         for rows, setting in wanted:
             if time.monotonic() > latest:
                 context.say(f"--load-minutes are over: {rows:,} rows, {setting.name} left out")
                 continue
-            measured.append(_measured(context, rows, setting))
-            context.say(" | ".join((*measured[-1].line(), f"{_spark_peaks(measured[-1])}")))
+            done.append(measured(context, rows, setting))
+            context.say(" | ".join((*done[-1].line(), f"{_spark_peaks(done[-1])}")))
     except KeyboardInterrupt:
         context.say("interrupted: the tables are of what was measured so far")
-    return measured
+    return done
 
 
 def started(context: Context) -> Measured:
@@ -199,11 +199,14 @@ def started(context: Context) -> Measured:
     before, which no task is charged for.
     """
     few = min(FEW, *context.load_sizes)
-    _measured(context, few, WARMING)
-    return _measured(context, few, LINEAR)
+    measured(context, few, WARMING)
+    return measured(context, few, LINEAR)
 
 
-def _measured(context: Context, rows: int, setting: Setting) -> Measured:
+def measured(
+    context: Context, rows: int, setting: Setting, more: Mapping[str, str] | None = None
+) -> Measured:
+    """A run; with ``more`` in the environment, all fragments once more in one process."""
     source = _clustered(context, rows) if setting.clustered else context.hands(rows)
     context.say(f"load: {rows:,} rows, {setting.name}")
     folder = context.scratch / "load"
@@ -211,8 +214,8 @@ def _measured(context: Context, rows: int, setting: Setting) -> Measured:
     folder.mkdir()
     try:
         with _engine(setting, folder) as (environment, peaks):
-            run = _Run(setting, rows, source, folder, environment)
-            return run.measured(peaks, context.say)
+            run = _Run(setting, rows, source, folder, {**environment, **(more or {})})
+            return run.measured(peaks, context.say, in_one=more is not None)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -267,13 +270,17 @@ class _Run:
         self._job = folder / "job.json"
         self._job.write_text(json.dumps(setting.job(source, self._output)), "utf-8")
 
-    def measured(self, peaks: Peaks, say: Callable[[str], None]) -> Measured:
-        """All its tasks; the mapped ones two at once, as slots become free."""
+    def measured(self, peaks: Peaks, say: Callable[[str], None], in_one: bool = False) -> Measured:
+        """All its tasks; the mapped ones two at once, as slots become free.
+
+        ``in_one``: all fragments in one process too, on a copy of the working files.
+        """
         work = self._folder / ".release.mondrian_ops-benchmark"
         began = time.perf_counter()
         partition, fragments = self._task("partition", work)
         say(f"partition: {seconds(partition.seconds)}, {gib(partition.peak_mib)}")
         working = [self._held(work)]
+        whole = [self._all_fragments(work)] if in_one else []
         with ThreadPoolExecutor(SLOTS) as slots:
             answers = list(
                 slots.map(
@@ -296,6 +303,7 @@ class _Run:
         tasks = {
             "partition": [partition],
             "anonymize_fragment": [run for run, _ in answers],
+            **({"anonymize_all": whole} if whole else {}),
             "wrap_up": [wrap_up],
             "clean_up": [clean_up],
         }
@@ -304,6 +312,13 @@ class _Run:
             self._setting, self._rows, len(summaries), took + clean_up.seconds, reads, tasks,
             disk, shuffled, self._source.stat().st_size, _bytes(self._output), dict(peaks.mib),
         )  # fmt: skip
+
+    def _all_fragments(self, work: Path) -> Run:
+        copy = work.with_name(f"{work.name}-copy")
+        shutil.copytree(work, copy)
+        run, _ = self._task("anonymize_all", copy)
+        shutil.rmtree(copy)
+        return run
 
     def _task(self, phase: str, work: Path, number: int = 0, **more: Any) -> tuple[Run, Any]:
         task = {"phase": phase, "job": str(self._job), "work": str(work), **more}

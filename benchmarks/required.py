@@ -16,6 +16,7 @@ LIST_S = 1.0  # 10,000 releases
 REFERENCE_SPARK_SHARE = 30  # the distributed run takes at most a 30th of the reference's
 LINEAR = 0.2  # time per row may differ by this share
 PEAK_MIB = 4096.0
+VISIBLE_CORES = 0.1  # peaks may differ by this share, however many cores a task sees
 DISTRIBUTED_NCP = 0.005  # of the undistributed run's, at a 0.1 % sample
 
 K = (5, 10, 20)

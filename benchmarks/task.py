@@ -39,7 +39,13 @@ def _anonymize(task: Task) -> Any:
     fragment = Fragment.from_dict(task["fragment"])
     if fragment.fragments is None:
         return [pipeline.anonymize_fragment(fragment).to_dict()]
-    return [summary.to_dict() for summary in pipeline.anonymize_all(fragment.work)]
+    return _anonymize_all({"work": fragment.work})
+
+
+def _anonymize_all(task: Task) -> Any:
+    from mondrian_ops import pipeline
+
+    return [summary.to_dict() for summary in pipeline.anonymize_all(task["work"])]
 
 
 def _wrap_up(task: Task) -> Any:
@@ -76,6 +82,7 @@ def _clean_up(task: Task) -> None:
 _PHASES: dict[str, Callable[[Task], Any]] = {
     "partition": _partition,
     "anonymize_fragment": _anonymize,
+    "anonymize_all": _anonymize_all,
     "wrap_up": _wrap_up,
     "reads": _reads,
     "clean_up": _clean_up,

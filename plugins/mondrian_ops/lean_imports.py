@@ -7,7 +7,8 @@ numpy's OpenBLAS starts a thread for every core but one, and each spins until nu
 This package multiplies no large matrices.
 
 pyarrow imports pandas when it converts its first value, to see whether that is one of pandas'.
-The import takes a fifth of a second, and this package has no such value.
+The import takes a fifth of a second, and this package has no such value. pyarrow also has a thread
+for each core of the host, even in a container that may use two, and keeps memory for each.
 """
 
 from __future__ import annotations
@@ -19,18 +20,23 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from mondrian_ops.cores import available_cores
+
 __all__ = ["import_lean"]
 
 _THREADS = "OPENBLAS_NUM_THREADS"
+_PYARROW_THREADS = 4  # each keeps memory, and reads further ahead in a CSV file
 
 
 def import_lean() -> None:
     """Import numpy and pyarrow, unless they are imported already.
 
-    OpenBLAS then has one thread, unless the environment sets another number. When a program imports
-    pandas later, pyarrow looks for it again, and converts its values as usual.
+    OpenBLAS then has one thread, unless the environment sets another number, and pyarrow one for
+    each core that this process may use, but few. When a program imports pandas later, pyarrow looks
+    for it again, and converts its values as usual.
     """
     _import_numpy()
+    _limit_pyarrow()
     if "pandas" in sys.modules or any(isinstance(finder, _Later) for finder in sys.meta_path):
         return
     import pyarrow as pa
@@ -52,6 +58,12 @@ def _import_numpy() -> None:
         import numpy  # noqa: F401
     finally:
         del os.environ[_THREADS]  # child processes keep OpenBLAS's default
+
+
+def _limit_pyarrow() -> None:
+    import pyarrow as pa
+
+    pa.set_cpu_count(min(pa.cpu_count(), available_cores(), _PYARROW_THREADS))
 
 
 class _Hidden(MetaPathFinder):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -291,11 +292,14 @@ def test_a_release_with_small_classes_is_refused_with_its_figures(job, monkeypat
     """A part that was changed between the tasks: a row of it is taken for one of another age."""
 
     def changed(path):
-        for name, part in read_release(path):
-            table = pa.Table.from_batches(part)
+        for file in read_release(path):
+            table = pa.Table.from_batches(file.batches())
             ages = ["?", *table["age"].to_pylist()[1:]]
             at = table.column_names.index("age")
-            yield name, iter(table.set_column(at, "age", pa.array(ages)).to_batches())
+            batches = table.set_column(at, "age", pa.array(ages)).to_batches()
+            yield SimpleNamespace(
+                name=file.name, columns=file.columns, batches=lambda _columns, of=batches: iter(of)
+            )
 
     read_release = storage.read_release
     monkeypatch.setattr(storage, "read_release", changed)

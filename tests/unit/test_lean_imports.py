@@ -92,3 +92,19 @@ assert "numpy" in sys.modules and dict(os.environ) == before
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment
     )
     assert (done.returncode, done.stdout.split()) == (0, [threads]), done.stderr
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 4)])
+def test_pyarrow_has_no_more_threads_than_cores_may_be_used(cores: int, threads: int) -> None:
+    """Else a container that may use two cores of 64 has memory for 64 threads."""
+    program = f"""
+import os
+os.sched_getaffinity = lambda _process: range({cores})
+from mondrian_ops.lean_imports import import_lean
+import pyarrow as pa
+pa.set_cpu_count(64)
+import_lean()
+print(pa.cpu_count())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (0, [str(threads)]), done.stderr

@@ -172,14 +172,27 @@ class ReleaseCounter:
         self._merged = self._no_classes()
         self._pending: list[CountedClasses] = []
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns whose values are counted."""
+        return frozenset([*self._quasi, *self._sensitive, *self._identifiers])
+
     def add(
-        self, part: Part, name: str = "", persons: pa.ChunkedArray[Any] | None = None
+        self,
+        part: Part,
+        name: str = "",
+        persons: pa.ChunkedArray[Any] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> PartCount:
         """Count one part and merge the result."""
-        return self.merge(self.count(part, name, persons))
+        return self.merge(self.count(part, name, persons, columns))
 
     def count(
-        self, part: Part, name: str = "", persons: pa.ChunkedArray[Any] | None = None
+        self,
+        part: Part,
+        name: str = "",
+        persons: pa.ChunkedArray[Any] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> CountedPart:
         """Count one part. The counter does not change, so threads may count parts concurrently.
 
@@ -187,18 +200,19 @@ class ReleaseCounter:
             part: a table, or its batches, of which there is one at least.
             name: that of its file, for messages.
             persons: the person of each row.
+            columns: all that its file has, where the part has only those of :attr:`columns`.
 
         Raises:
             PrivacyError: a column to count is missing, duplicate, or of a type whose values
                 cannot be compared; or the number of persons is not that of the rows.
         """
-        rows, pieces, columns = 0, list[CountedClasses](), tuple[str, ...]()
+        rows, pieces, present = 0, list[CountedClasses](), tuple[str, ...]()
         values = [column.empty() for column in self._values]
         identifiers = {column: IdentifierValues(column) for column in self._identifiers}
         for batch in _batches(part):
-            columns = self._checked(batch.schema.names, name)
+            present = self._checked(columns or batch.schema.names, name)
             for column, identifier in identifiers.items():
-                if column in columns:
+                if column in present:
                     identifier.add(batch.column(column))
             counted = [batch.column(column) for column in (*self._quasi, *self._sensitive)]
             if self._persons:
@@ -210,7 +224,7 @@ class ReleaseCounter:
             raise _unknown_persons(name)
         classes = self._group(pieces, values) if pieces else self._no_classes()
         count = PartCount(rows, len(classes.sizes), _dp(classes.sizes))
-        return CountedPart(name, count, columns, values, classes, identifiers)
+        return CountedPart(name, count, present, values, classes, identifiers)
 
     def merge(self, part: CountedPart) -> PartCount:
         """Merge the count of one part.

@@ -13,11 +13,12 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Released
 from mondrian_ops.algorithms.planning import LeafCounts
 from mondrian_ops.algorithms.recoding import choose_recoding
+from mondrian_ops.cores import available_cores
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, fragment
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import Profiling, count_rows, make_draft
-from mondrian_ops.engines.threads import available_cores, in_threads
+from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
 from mondrian_ops.storage.source import BATCH_ROWS
 
 __all__ = ["LocalEngine", "MemoryEngine", "TableSource"]
@@ -42,7 +43,7 @@ class LocalEngine(StepwiseEngine):
         batches = dataset.source.batches(
             profiling.columns,
             dictionaries=True,
-            batch_rows=COMBINED_ROWS if dataset.job.recodes_columns else BATCH_ROWS,
+            batch_rows=shared_rows(COMBINED_ROWS if dataset.job.recodes_columns else BATCH_ROWS),
         )
         profiling.scan(batches, rows_seen, in_threads)
         sample, pilot = (pa.Table.from_batches(rows.taken) for rows in profiling.samples.values())
@@ -50,23 +51,28 @@ class LocalEngine(StepwiseEngine):
 
     def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
         """One pass over the source, in threads."""
-        return count_rows(run, scatter, rows_seen=rows_seen, in_parallel=in_threads)
+        batch_rows = shared_rows(BATCH_ROWS)
+        return count_rows(
+            run, scatter, rows_seen=rows_seen, in_parallel=in_threads, batch_rows=batch_rows
+        )
 
     def recode(self, run: Run) -> None:
         """Choose the recoding here; a first phase on parts of the rows runs in threads."""
         run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, in_parallel=in_threads))
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
-        """Anonymize the fragments in threads, the largest first; a few share out all cores."""
+        """Anonymize the fragments in threads, the largest first; they share out all cores."""
         run.anonymizer  # noqa: B018 - made once, before the threads need it
-        if len(fragments) == 1:
-            yield fragment.anonymize(run, fragments[0], cores=self._cores)
+        largest_first = sorted(fragments, key=lambda each: -each.rows)
+        threads = min(self._cores, len(fragments), at_once(largest_first[0].rows))
+        if threads == 1:  # in this thread, which then has what the others would
+            for each in largest_first:
+                yield fragment.anonymize(run, each, cores=self._cores)
             return
-        cores = max(1, self._cores // max(1, len(fragments)))
         yield from in_threads(
-            lambda each: fragment.anonymize(run, each, cores=cores),
-            sorted(fragments, key=lambda each: -each.rows),
-            self._cores,
+            lambda each: fragment.anonymize(run, each, cores=self._cores // threads),
+            largest_first,
+            threads,
         )
 
 

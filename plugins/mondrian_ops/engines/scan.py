@@ -22,6 +22,7 @@ from mondrian_ops.core.row_routing import Router
 from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.storage import FragmentWriter, Source, Split
+from mondrian_ops.storage.source import BATCH_ROWS
 
 __all__ = ["Counting", "Profiling", "SampledRows", "count_rows", "make_draft"]
 
@@ -128,6 +129,7 @@ def count_rows(
     writer_name: str = "",
     rows_seen: RowsSeen = _unobserved,
     in_parallel: Callable[..., Iterator[Any]] = map,
+    batch_rows: int = BATCH_ROWS,
 ) -> LeafCounts:
     """Count a source, or a split of it, in the leaves of the draft's plan.
 
@@ -135,7 +137,8 @@ def count_rows(
     """
     watched = run.draft.survey.watched
     counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None, watched)
-    counts, batches = counting.zeros(), counting.batches(run.dataset.source, split)
+    counts = counting.zeros()
+    batches = counting.batches(run.dataset.source, split, batch_rows)
     numbered = _numbered(batches, 0 if split is None else split.first_row)
     with FragmentWriter(run.work, writer_name) if scatter else nullcontext() as writer:
         for counted, routed in in_parallel(lambda each: counting.count(*each), numbered):
@@ -175,7 +178,9 @@ class Counting:
         self._to_route = None if to_route is None else list(to_route)
         self._watched = watched
 
-    def batches(self, source: Source, split: Split | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, source: Source, split: Split | None = None, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
         """The batches of a source, or of a split of it, with the columns that :meth:`count` needs.
 
         Rows that are routed keep the types of the source; others may come as dictionaries.
@@ -185,7 +190,10 @@ class Counting:
         for watch in self._watched:
             needed |= {watch.column, *watch.guesses}
         columns = [name for name in source.schema.names if name in needed]
-        return source.batches(columns, split=split, dictionaries=self._to_route is None)
+        dictionaries = self._to_route is None
+        return source.batches(
+            columns, batch_rows=batch_rows, split=split, dictionaries=dictionaries
+        )
 
     def zeros(self) -> LeafCounts:
         """Nothing counted yet."""

@@ -1,50 +1,51 @@
-"""Threads of this process, and the number of cores they may use."""
+"""Threads of this process, and how much they hold in memory together."""
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["available_cores", "in_threads"]
+from mondrian_ops.cores import available_cores
+
+__all__ = ["at_once", "in_threads", "shared_rows"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_GROUPS = Path("/sys/fs/cgroup")
+_THREADS = 8  # one thread decodes what the others work on, and keeps no more of them busy
+_ROWS = 1 << 19  # of parts or fragments in work at a time, unless two of them have more
 
 
-def available_cores(groups: Path = _GROUPS) -> int:
-    """The number of cores that this process may use, by its affinity and its control group's quota.
+def at_once(rows: int) -> int:
+    """How many pieces of at most so many rows this process works on at a time.
 
-    The quota matters in a container, whose processes see all cores of the host. ``groups`` is the
-    path where the control group is mounted, version 2 or 1.
+    Two where cores allow, and more only of small ones, so that memory does not grow with cores.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    return max(1, min(cores, int(_quota(groups))))
+    return min(available_cores(), max(2, _ROWS // max(1, rows)))
+
+
+def shared_rows(rows: int) -> int:
+    """The rows of a batch, if two threads would take ``rows`` each: more threads take fewer."""
+    return rows * 3 // (1 + max(2, _threads()))  # one batch more than threads is in memory
 
 
 def in_threads(
-    work: Callable[[T], R], items: Iterable[T], at_once: int | None = None
+    work: Callable[[T], R], items: Iterable[T], threads: int | None = None
 ) -> Iterator[R]:
-    """``work`` on every item, as many at once as there are cores; results in the items' order.
+    """``work`` on every item, some at once, by default on all cores; results in the items' order.
 
     The kernels and Arrow release the GIL. Only a few results wait for the consumer, so the number
     of items does not affect memory. The first exception cancels the rest.
     """
-    at_once = at_once or available_cores()
+    threads = threads or _threads()
     running: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(at_once) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
                 running.append(pool.submit(work, item))
-                if len(running) > at_once:
+                if len(running) > threads:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
@@ -53,15 +54,5 @@ def in_threads(
             raise
 
 
-def _quota(groups: Path) -> float:
-    """Cores by the control group; without a quota, more than any machine has."""
-    unlimited = float(1 << 20)
-    try:
-        if (both := groups / "cpu.max").exists():
-            quota, period = both.read_text().split()
-        else:
-            quota = (groups / "cpu" / "cpu.cfs_quota_us").read_text()
-            period = (groups / "cpu" / "cpu.cfs_period_us").read_text()
-        return int(quota) / int(period) if int(quota) > 0 else unlimited
-    except (OSError, ValueError, ZeroDivisionError):  # no quota, "max", or another system
-        return unlimited
+def _threads() -> int:
+    return min(available_cores(), _THREADS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import conf
 
 from mondrian_ops.core.errors import InputError, JobError, MondrianOpsError
-from mondrian_ops.engines.threads import available_cores
+from mondrian_ops.cores import available_cores
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,

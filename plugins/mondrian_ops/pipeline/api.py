@@ -8,7 +8,6 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -130,10 +129,9 @@ def verify(job: Job, release: str) -> dict[str, Any]:
     from mondrian_ops.core import verification
 
     counter = None
-    for name, batches in storage.read_release(release):
-        first = next(batches)
-        counter = counter or verification.counter_of(job, first.schema.names, rows_only=True)
-        counter.add(chain([first], batches), name)
+    for file in storage.read_release(release):
+        counter = counter or verification.counter_of(job, file.columns, rows_only=True)
+        counter.add(file.batches(counter.columns), file.name, columns=file.columns)
     if counter is None:
         raise InputError(f"{release}: there is no data file to check")
     count = counter.result()

@@ -29,8 +29,9 @@ from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.scan import Counting, SampledRows
-from mondrian_ops.engines.threads import in_threads
+from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
 from mondrian_ops.progress import Progress
+from mondrian_ops.storage.source import BATCH_ROWS
 
 __all__ = ["Size", "draw", "measure", "size_of"]
 
@@ -88,7 +89,8 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     fragments = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
     summaries, counter = [], None
     merged = list(_merged(anonymizer, fragments))
-    for released, summary, _ in in_threads(anonymizer.release, merged):
+    threads = at_once(max((rows.num_rows for rows in merged), default=0))
+    for released, summary, _ in in_threads(anonymizer.release, merged, threads):
         counter = counter or verification.counter_of(job, released.column_names)
         counter.add(released)
         summaries.append(summary)
@@ -145,7 +147,7 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
     )
     pilot = SampledRows(source, columns, planning.PILOT_ROWS, job.partitioning.seed)
     wanted, seen, kept = set(leaves), 0, 0
-    batches = _passing(pilot, source.batches(columns))
+    batches = _passing(pilot, source.batches(columns, batch_rows=shared_rows(BATCH_ROWS)))
     with storage.FragmentWriter(run.work) as writer:
         for counts, routed in in_threads(counting.count, batches):
             for leaf, rows in routed:

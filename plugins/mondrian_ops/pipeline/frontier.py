@@ -104,7 +104,7 @@ def draw(
     """
     for point in grid:
         job_at(job, point)
-    source = storage.open_source(str(job.input), job.named_columns)
+    source = storage.open_source(str(job.input), job.named_columns, job.unlisted == "publish")
     check_columns(job, source.schema.names)
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)

@@ -28,10 +28,10 @@ from mondrian_ops.algorithms.recoding import (
 from mondrian_ops.core.dependencies import confirmed
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan, reach_of
+from mondrian_ops.cores import available_cores
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
-from mondrian_ops.engines.threads import available_cores
 from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.checks import (
     check_columns,
@@ -366,7 +366,7 @@ def _to_map(run: Run) -> list[Fragment]:
 
 def _opened(job: Job, slots: int | None = None) -> Dataset:
     """The dataset of a job that fits it."""
-    source = storage.open_source(str(job.input), job.named_columns)
+    source = storage.open_source(str(job.input), job.named_columns, job.unlisted == "publish")
     storage.check_source(job, source)
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)

@@ -23,7 +23,7 @@ from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, St
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import RunState, Summary
 from mondrian_ops.engines.run import Run
-from mondrian_ops.engines.threads import in_threads
+from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
@@ -281,18 +281,15 @@ def _recounted(
             )
     if not paths:
         raise StorageError("there are no fragments to wrap up; run again from the partition task")
-    counter = verification.counter_of(job, _columns(paths[0]))
+    (first,) = storage.read_release(paths[0])
+    counter = verification.counter_of(job, first.columns)
     # Threads count the parts; the counts are merged here, in order.
     work = partial(_counted, directory, counter, job.entity_id is not None)
-    for counted in in_threads(work, paths):
+    threads = at_once(max(summary.rows for summary in summaries))
+    for counted in in_threads(work, paths, threads):
         parts.append(counter.merge(counted))
         progress("wrap_up", len(parts), len(summaries))
     return counter.result(), parts
-
-
-def _columns(path: str) -> list[str]:
-    ((_, batches),) = storage.read_release(path)
-    return list(next(batches).schema.names)
 
 
 def _counted(
@@ -302,11 +299,13 @@ def _counted(
     path: str,
 ) -> verification.CountedPart:
     """The counts of a part, and of its persons if ``with_persons``."""
-    ((name, batches),) = storage.read_release(path)
+    (part,) = storage.read_release(path)
+    digest = storage.digest_of(path) if with_persons else ""
+    persons = directory.read_persons(digest) if with_persons else None
+    batches = part.batches(counter.columns)
+    counted = counter.count(batches, part.name, persons, part.columns)
     if not with_persons:
-        return counter.count(batches, name)
-    digest = storage.digest_of(path)
-    counted = counter.count(batches, name, directory.read_persons(digest))
+        return counted
     if storage.digest_of(path) != digest:
         raise OSError("a part was written again while it was read")  # a retry reads it whole
     return counted

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mondrian_ops.storage.ledger import Ledger, check_ledger
     from mondrian_ops.storage.parquet_files import index_columns, without_index
     from mondrian_ops.storage.release import (
+        ReleaseFile,
         check_output,
         current_token,
         publication_lock,
@@ -67,6 +68,7 @@ __all__ = [
     "AccessPolicy",
     "FragmentWriter",
     "Ledger",
+    "ReleaseFile",
     "ReportArchive",
     "Source",
     "Split",
@@ -127,6 +129,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
             "ledger": ("Ledger", "check_ledger"),
             "parquet_files": ("index_columns", "without_index"),
             "release": (
+                "ReleaseFile",
                 "check_output",
                 "current_token",
                 "publication_lock",

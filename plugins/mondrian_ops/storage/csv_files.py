@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -59,15 +59,20 @@ _KINDS = (
 _MIXED_TIMES = _Kind(f"{_DATE}({_TIME}{_ZONE}?)?", pa.timestamp("us"))
 
 
-def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
+def inspect(
+    files: Sequence[str], needed: Collection[str] | None = None
+) -> tuple[pa.Schema, list[tuple[int, ...]]]:
     """The columns and types that all files share, and the rows of each; reads every file once.
+
+    ``needed``: the columns whose type matters, by default all; others are listed as text.
 
     Raises:
         InputError: a header differs or has a duplicate name, a row is ragged, or text is not
             UTF-8; file and line are named.
     """
     names = _header(files[0])
-    kinds: dict[str, list[_Kind]] = {name: [*_KINDS, _MIXED_TIMES] for name in names}
+    read = [name for name in names if needed is None or name in needed] or names
+    kinds: dict[str, list[_Kind]] = {name: [*_KINDS, _MIXED_TIMES] for name in read}
     filled: set[str] = set()
     mixed: dict[str, str] = {}  # by column with mixed times, the first file that shows it
     rows_of_files: list[tuple[int, ...]] = []
@@ -75,15 +80,15 @@ def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
         rows = 0
         _refuse_other_header(path, files[0], names)
         texts = pa.schema([(name, pa.string()) for name in names])
-        for batch in _read(path, texts, names):
+        for batch in _read(path, texts, read):
             rows += batch.num_rows
-            for name, column in zip(names, batch.columns, strict=True):
+            for name, column in zip(read, batch.columns, strict=True):
                 if column.null_count < len(column):
                     filled.add(name)
                 if kinds[name]:
                     kinds[name] = _fitting(column, kinds[name])
         rows_of_files.append((rows,))
-        for name in names:
+        for name in read:
             if name in filled and kinds[name] == [_MIXED_TIMES]:
                 mixed.setdefault(name, path)
     for name, path in mixed.items():
@@ -94,7 +99,7 @@ def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]]]:
                 "without one"
             )
     fields = [
-        pa.field(name, kinds[name][0].type if kinds[name] and name in filled else pa.string())
+        pa.field(name, kinds[name][0].type if name in filled and kinds[name] else pa.string())
         for name in names
     ]
     return pa.schema(fields), rows_of_files
@@ -108,7 +113,9 @@ def batches(
     batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """The file's rows as batches of ``columns`` with the types of ``schema``."""
-    needed = list(columns) if keep is None else schema.names
+    needed = list(columns)
+    if keep is not None:  # its text names the columns of the filter
+        needed += [name for name in schema.names if name in str(keep) and name not in needed]
     for block in _read(path, schema, needed):
         table = pa.Table.from_batches([block])
         if keep is not None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +56,11 @@ from mondrian_ops.storage.locations import (
 )
 from mondrian_ops.storage.parquet_files import parquet_file
 
+if TYPE_CHECKING:
+    from mondrian_ops.storage.source import Source
+
 __all__ = [
+    "ReleaseFile",
     "check_output",
     "current_token",
     "publication_lock",
@@ -214,19 +220,68 @@ def current_token(output: str) -> str | None:
     return None if current is None else current.token
 
 
-def read_release(path: str) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-    """Each data file of a release, or of any directory, file or glob, as (file name, batches).
+@dataclass(frozen=True)
+class ReleaseFile:
+    """A data file of a release; ``name`` is relative to the release, ``columns`` has all names.
 
-    Every file has at least one batch. Text comes as dictionaries, the form in which it is counted.
+    Raises InputError where it cannot be read.
+    """
+
+    name: str
+    url: str
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        if self._is_csv:
+            return list(self._source.schema.names)
+        with parquet_file(self.url) as file:
+            return list(file.schema_arrow.names)
+
+    def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, at least one batch; text as dictionaries, the form in which it is counted.
+
+        Only those of ``columns`` that the file has are read; all if None.
+        """
+        read = [name for name in self.columns if columns is None or name in columns]
+        if self._is_csv:
+            yield from self._source.batches(read)
+            return
+        with parquet_file(self.url) as file:
+            schema = pa.schema([field for field in file.schema_arrow if field.name in read])
+        text = [
+            field.name
+            for field in schema
+            if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        ]
+        with parquet_file(self.url, read_dictionary=text) as file:
+            yield from file.iter_batches(_BATCH_ROWS, columns=read)
+            if not file.metadata.num_rows:
+                empty = [pa.nulls(0, field.type) for field in schema]
+                yield pa.RecordBatch.from_arrays(empty, schema=schema)
+
+    @property
+    def _is_csv(self) -> bool:
+        return file_format(self.url) == "csv"
+
+    @cached_property
+    def _source(self) -> Source:
+        from mondrian_ops.storage.source import open_source
+
+        return open_source(self.url)
+
+
+def read_release(path: str) -> Iterator[ReleaseFile]:
+    """Each data file of a release, or of any directory, file or glob.
+
     On S3, the files of a release are those that its ``_SUCCESS`` names.
 
     Raises:
-        InputError: nothing is there, a file that ``_SUCCESS`` names is missing, or a file cannot
-            be read.
+        InputError: nothing is there, or a file that ``_SUCCESS`` names is missing.
     """
     root = source_root(path)
     for file in _release_files(path, root):
-        yield name_of(file) if file == root else os.path.relpath(file, root), _batches(file)
+        yield ReleaseFile(name_of(file) if file == root else os.path.relpath(file, root), file)
 
 
 def _release_files(path: str, root: str) -> list[str]:
@@ -242,26 +297,6 @@ def _release_files(path: str, root: str) -> list[str]:
                 "was replaced while it was read"
             )
     return named if is_s3(path) else files
-
-
-def _batches(path: str) -> Iterator[pa.RecordBatch]:
-    if file_format(path) == "csv":
-        from mondrian_ops.storage.source import open_source
-
-        yield from open_source(path).batches()
-        return
-    with parquet_file(path) as file:
-        schema = file.schema_arrow.remove_metadata()
-    text = [
-        field.name
-        for field in schema
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-    ]
-    with parquet_file(path, read_dictionary=text) as file:
-        yield from file.iter_batches(_BATCH_ROWS)
-        if not file.metadata.num_rows:
-            empty = [pa.nulls(0, field.type) for field in schema]
-            yield pa.RecordBatch.from_arrays(empty, schema=schema)
 
 
 def _target(output: str) -> str:

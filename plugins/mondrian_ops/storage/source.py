@@ -219,12 +219,13 @@ class Source:
         return pa.schema([self.schema.field(name) for name in columns])
 
 
-def open_source(url: str, named: Sequence[str] = ()) -> Source:
+def open_source(url: str, named: Sequence[str] = (), others: bool = True) -> Source:
     """Inspect every file of a source for schema, rows and size; a CSV file is read once for it.
 
     Args:
         url: a file, a directory or a glob.
         named: columns that the job names. A pandas index is part of the data if it is among them.
+        others: whether other columns are ever read; if not, CSV's need no type.
 
     Raises:
         InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
@@ -238,7 +239,7 @@ def open_source(url: str, named: Sequence[str] = ()) -> Source:
     if kind == "parquet":
         schema, groups, index = parquet_files.inspect(files)
     else:
-        schema, groups = csv_files.inspect(files)
+        schema, groups = csv_files.inspect(files, None if others else named)
         index = parquet_files.index_columns(schema)
     data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])

@@ -59,6 +59,7 @@ _RELEASE = "release"
 _PERSONS = "persons-"
 
 FLUSH_BYTES = 1 << 20
+_GATHERED_BYTES = 32 << 20  # by all fragments together
 # Counting the bytes of a table takes Arrow longer than gathering it, so one in so many is measured.
 _MEASURED_ONE_IN = 16
 
@@ -321,7 +322,8 @@ def _is_of_arrow(error: ValueError) -> bool:
 class FragmentWriter:
     """Routes rows to one private Arrow IPC stream per fragment.
 
-    Small tables are gathered until a batch is worth writing, at most ``FLUSH_BYTES`` per fragment.
+    Small tables are gathered until a batch is worth writing: ``FLUSH_BYTES``, or less where there
+    are many fragments.
     The files appear under their names only with :meth:`close`, so a killed scatter leaves nothing
     that could pass for a fragment. Threads may share a writer.
 
@@ -343,7 +345,7 @@ class FragmentWriter:
                 name = f"{_prefix(fragment_id)}{self._writer}.arrow"
                 stream = _Stream(self._work.path(_FRAGMENTS, name), table.schema)
                 self._streams[fragment_id] = stream
-            stream.append(table)
+            stream.append(table, min(FLUSH_BYTES, _GATHERED_BYTES // len(self._streams)))
 
     def close(self) -> None:
         """Write the gathered tables and name the files; on failure, leave nothing."""
@@ -386,12 +388,12 @@ class _Stream:
         self._bytes = 0.0
         self._row_bytes = 0.0
 
-    def append(self, table: pa.Table) -> None:
+    def append(self, table: pa.Table, worth_writing: int) -> None:
         if len(self._gathered) % _MEASURED_ONE_IN == 0:
             self._row_bytes = table.nbytes / max(1, table.num_rows)
         self._gathered.append(table)
         self._bytes += self._row_bytes * table.num_rows
-        if self._bytes >= FLUSH_BYTES:
+        if self._bytes >= worth_writing:
             self._flush()
 
     def close(self) -> None:

@@ -359,5 +359,6 @@ def test_fragments_and_a_release_while_a_data_node_is_dead(folder):
     stage(work.staging, 1)
     publish(work.staging, folder.url("out"), work.token)
     assert (
-        sum(batch.num_rows for _, part in read_release(folder.url("out")) for batch in part) == 20
+        sum(batch.num_rows for file in read_release(folder.url("out")) for batch in file.batches())
+        == 20
     )

@@ -335,8 +335,8 @@ def test_first_and_later_releases_replace_what_was_there(store):
         ]
         assert published(store.url("out"), f"token {version}")
         assert not published(store.url("out"), "token 0")
-    read_back = dict(read_release(store.url("out")))
-    assert list(read_back) == ["part-00000-v3.parquet", "part-00001-v3.parquet"]
+    read_back = read_release(store.url("out"))
+    assert [file.name for file in read_back] == ["part-00000-v3.parquet", "part-00001-v3.parquet"]
 
 
 def test_publishing_again_with_the_same_token_has_nothing_to_do(store):

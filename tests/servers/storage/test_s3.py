@@ -35,7 +35,7 @@ publish(*sys.argv[1:])
 
 
 def versions(read):
-    return {v for _, part in read for batch in part for v in batch["version"].to_pylist()}
+    return {v for file in read for batch in file.batches() for v in batch["version"].to_pylist()}
 
 
 class Killer:
@@ -128,7 +128,7 @@ def test_readers_that_follow_the_manifest_read_one_release_while_another_comes(s
     publish_and_kill(s3_folder, "new", 4)  # the marker, two parts, the report
     listed = [name for name in s3_folder.names("out") if name.startswith("part-")]
     assert len(listed) == 4  # who lists, sees both
-    assert [name for name, _ in read_release(s3_folder.url("out"))] == [
+    assert [file.name for file in read_release(s3_folder.url("out"))] == [
         "part-00000-v1.parquet",
         "part-00001-v1.parquet",
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.engines import fragment as module
-from mondrian_ops.engines import local
+from mondrian_ops.engines import local, threads
 from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.engines.local import LocalEngine
 
@@ -20,14 +20,19 @@ def taken(monkeypatch):
     """The cores that each fragment is cut on."""
     taken_cores: list[int] = []
     monkeypatch.setattr(module, "anonymize", lambda _run, _one, cores: taken_cores.append(cores))
-    monkeypatch.setattr(local, "available_cores", lambda: 8)
+    for each in (local, threads):
+        monkeypatch.setattr(each, "available_cores", lambda: 8)
     return taken_cores
 
 
-@pytest.mark.parametrize(("number", "cores"), [(1, 8), (3, 2), (8, 1), (20, 1)])
-def test_all_cores_are_divided_among_the_fragments(taken, number, cores):
+@pytest.mark.parametrize(
+    ("number", "rows", "cores"),
+    [(1, 9, 8), (3, 9, 2), (8, 9, 1), (20, 9, 1), (20, 10_000_000, 4), (20, 150_000, 2)],
+)
+def test_all_cores_are_divided_among_the_fragments(taken, number, rows, cores):
+    """Of large ones two at a time, so that memory does not follow the cores."""
     run = SimpleNamespace(anonymizer=None)
-    fragments = [Fragment(id=rows, where="", rows=rows, work="w") for rows in range(number)]
+    fragments = [Fragment(id=at, where="", rows=rows, work="w") for at in range(number)]
     list(LocalEngine().anonymize(run, fragments))
     assert taken == [cores] * number
 

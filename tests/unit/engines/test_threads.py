@@ -1,36 +1,33 @@
-"""How many cores a process takes for its own."""
+"""What threads hold in memory together does not grow with the cores that they see."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from mondrian_ops.engines.threads import available_cores
+from mondrian_ops.engines import threads
 
 
-@pytest.fixture(autouse=True)
-def eight_cores(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)), raising=False)
+@pytest.mark.parametrize("cores", [2, 3, 8, 64])
+def test_batches_in_work_have_the_same_rows_together(monkeypatch, cores):
+    monkeypatch.setattr(threads, "available_cores", lambda: cores)
+    held = most = 0
+
+    def items():
+        nonlocal held, most
+        for _ in range(100):
+            held += threads.shared_rows(120_000)
+            most = max(most, held)
+            yield threads.shared_rows(120_000)
+
+    for rows in threads.in_threads(lambda rows: rows, items()):
+        held -= rows
+    assert 350_000 <= most <= 360_000
 
 
 @pytest.mark.parametrize(
-    ("quota", "cores"),
-    [("max 100000", 8), ("200000 100000", 2), ("250000 100000", 2), ("50000 100000", 1),
-     ("9900000 100000", 8), ("-1 100000", 8), ("", 8), ("1 0", 8)],
-)  # fmt: skip
-def test_a_quota_of_the_control_group_is_kept(tmp_path, quota, cores):
-    (tmp_path / "cpu.max").write_text(quota)
-    assert available_cores(tmp_path) == cores
-
-
-@pytest.mark.parametrize(("quota", "cores"), [("-1", 8), ("300000", 3)])
-def test_so_is_one_of_the_first_version(tmp_path, quota, cores):
-    (tmp_path / "cpu").mkdir()
-    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(quota)
-    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000")
-    assert available_cores(tmp_path) == cores
-
-
-def test_without_control_groups_the_affinity_says_how_many(tmp_path):
-    assert available_cores(tmp_path) == 8
+    ("cores", "rows", "pieces"),
+    [(1, 10, 1), (2, 10_000_000, 2), (64, 10_000_000, 2), (64, 100_000, 5), (64, 10, 64)],
+)
+def test_two_large_pieces_are_in_work_or_several_small_ones(monkeypatch, cores, rows, pieces):
+    monkeypatch.setattr(threads, "available_cores", lambda: cores)
+    assert threads.at_once(rows) == pieces

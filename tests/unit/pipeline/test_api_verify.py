@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ill_people import JOB, ROWS, people
-from mondrian_ops import anonymize, pipeline
+from mondrian_ops import anonymize, pipeline, storage
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.job import Job
 
@@ -81,3 +81,21 @@ def test_where_nothing_lies_nothing_is_checked(tmp_path, monkeypatch):
 
 def test_no_hierarchy_is_needed_to_count_classes(release):
     assert verified(release, quasi_identifiers=["age=hierarchy:gone.csv"])["passed"]
+
+
+def test_columns_that_are_not_counted_are_not_read(tmp_path, monkeypatch):
+    table = {"age": ["[1, 2]", "[1, 2]"], "note": ["a", "b"], "diagnosis": ["a", "b"]}
+    pq.write_table(pa.table(table), tmp_path / "part-0.parquet")
+    names = []
+    original = storage.ReleaseFile.batches
+
+    def reading(file, columns=None):
+        for batch in original(file, columns):
+            names.append(batch.schema.names)
+            yield batch
+
+    monkeypatch.setattr(storage.ReleaseFile, "batches", reading)
+    job = {"k": 2, "quasi_identifiers": ["age"], "sensitive": ["diagnosis"]}
+    verdict = pipeline.verify(Job.from_dict(job, paths_required=False), str(tmp_path))
+    assert names == [["age", "diagnosis"]]
+    assert any("note" in failure for failure in verdict["failures"])  # its name is read

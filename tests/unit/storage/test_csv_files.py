@@ -6,11 +6,12 @@ import gzip
 import os
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import open_source
+from mondrian_ops.storage import csv_files, open_source
 from source_samples import csv_file, read
 
 
@@ -228,3 +229,20 @@ def test_csv_damaged_gzip_is_refused(tmp_path):
     (tmp_path / "p.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"p\.csv\.gz"):
         open_source(str(tmp_path / "p.csv.gz"))
+
+
+def test_only_the_columns_that_matter_are_read(tmp_path, monkeypatch):
+    path = csv_file(tmp_path / "p.csv", b"age,note,zip\n31,long,100\n5,long,200\n")
+    read_columns = []
+    original = csv_files._read
+
+    def reading(path, schema, columns):
+        read_columns.append(columns)
+        return original(path, schema, columns)
+
+    monkeypatch.setattr(csv_files, "_read", reading)
+    source = open_source(path, ["zip", "age"], others=False)
+    assert source.schema.names == ["age", "note", "zip"]
+    (batch,) = source.batches(["zip"], pc.field("age") > 6)
+    assert batch.to_pydict() == {"zip": [100]}
+    assert read_columns == [["age", "zip"], ["zip", "age"]]

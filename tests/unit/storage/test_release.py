@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -100,24 +101,38 @@ def test_reads_a_release_part_by_part_with_text_as_dictionaries(tmp_path):
     for name in ("part-00001.parquet", "part-00000.parquet"):
         write_part(str(tmp_path / name), pa.table({"name": [name], "n": [1]}))
     (tmp_path / "_report.json").write_text("{}")
-    read = [(name, pa.Table.from_batches(part)) for name, part in read_release(str(tmp_path))]
+    read = [
+        (file.name, pa.Table.from_batches(file.batches())) for file in read_release(str(tmp_path))
+    ]
     assert [name for name, _ in read] == ["part-00000.parquet", "part-00001.parquet"]
     assert all(pa.types.is_dictionary(table.schema.field("name").type) for _, table in read)
 
 
 def test_a_part_without_rows_has_its_columns(tmp_path):
     write_part(str(tmp_path / "part-0.parquet"), pa.table({"name": pa.array([], pa.string())}))
-    ((_, (batch,)),) = read_release(str(tmp_path))
+    (file,) = read_release(str(tmp_path))
+    (batch,) = file.batches()
     assert (batch.num_rows, batch.schema.names) == (0, ["name"])
 
 
 def test_reads_a_release_of_others_in_csv(tmp_path):
     (tmp_path / "arx.csv").write_text("age;zip\n1;10*\n")
-    ((name, part),) = read_release(str(tmp_path / "arx.csv"))
-    assert (name, pa.Table.from_batches(part).to_pydict()) == (
-        "arx.csv",
-        {"age": [1], "zip": ["10*"]},
-    )
+    (file,) = read_release(str(tmp_path / "arx.csv"))
+    assert (file.name, file.columns) == ("arx.csv", ["age", "zip"])
+    assert pa.Table.from_batches(file.batches()).to_pydict() == {"age": [1], "zip": ["10*"]}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_only_the_columns_that_are_asked_for_are_read(tmp_path, suffix):
+    table = pa.table({"age": ["[1, 2]"], "note": ["long"], "zip": ["10*"]})
+    if suffix == "csv":
+        pa_csv.write_csv(table, tmp_path / "part.csv")
+    else:
+        write_part(str(tmp_path / "part-0.parquet"), table)
+    (file,) = read_release(str(tmp_path))
+    (batch,) = file.batches({"zip", "age", "identifier"})
+    assert batch.schema.names == ["age", "zip"]
+    assert file.columns == ["age", "note", "zip"]
 
 
 def test_an_unreadable_release_is_an_input_error(tmp_path):
@@ -125,7 +140,7 @@ def test_an_unreadable_release_is_an_input_error(tmp_path):
         list(read_release(str(tmp_path / "none")))
     (tmp_path / "part-0.parquet").write_bytes(b"x")
     with pytest.raises(InputError, match=r"part-0\.parquet"):
-        [list(part) for _, part in read_release(str(tmp_path))]
+        [list(file.batches()) for file in read_release(str(tmp_path))]
 
 
 # what may be an output

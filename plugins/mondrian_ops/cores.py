@@ -1,0 +1,59 @@
+"""The number of cores that this process may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+__all__ = ["available_cores"]
+
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
+
+
+def available_cores(groups: Path = _GROUPS, own: Path = _OWN) -> int:
+    """The number of cores that this process may use, by its affinity and its control groups' quota.
+
+    The quota matters in a container, whose processes see all cores of the host. ``groups`` is the
+    path where the control groups are mounted, version 2 or 1; ``own`` lists those of this process.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quotas = (_quota(group) for group in _own_groups(groups, own))
+    return max(1, min([cores, *map(int, filter(None, quotas))]))
+
+
+def _own_groups(groups: Path, own: Path) -> Iterator[Path]:
+    """The control groups of this process that may have a quota, and those that they lie in.
+
+    A container may show its own group as the root of ``groups``, so the root is always among them.
+    """
+    yield groups
+    yield groups / "cpu"
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:  # another system
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mounted = groups / controllers
+        of_group = PurePosixPath(path.lstrip("/"))
+        yield from (mounted / each for each in (of_group, *of_group.parents))
+
+
+def _quota(group: Path) -> float | None:
+    """Cores by a control group; None without a quota."""
+    try:
+        if (both := group / "cpu.max").exists():
+            quota, period = both.read_text().split()
+        else:
+            quota = (group / "cpu.cfs_quota_us").read_text()
+            period = (group / "cpu.cfs_period_us").read_text()
+        return int(quota) / int(period) if int(quota) > 0 else None
+    except (OSError, ValueError, ZeroDivisionError):  # no quota, "max", or another system
+        return None
