@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +33,7 @@ from mondrian_ops.report.page import STYLE, environment
 from mondrian_ops.report.sections import Section, Table, sections
 from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import comparison
+from mondrian_ops.web.bulkhead import Bulkhead
 from mondrian_ops.web.reader import Listing, Reader
 from mondrian_ops.web.release_list import Choice, Release, drifts_of, nights_of, page_of
 
@@ -63,22 +64,24 @@ SPARK_POINTS = 60
 _log = logging.getLogger(__name__)
 
 
-def create(archive: ReportArchive, drift: float = 0.2) -> FastAPI:
+def create(archive: ReportArchive, drift: float = 0.2, bulkhead: Bulkhead | None = None) -> FastAPI:
     """The application over an archive of reports.
 
     :param drift: the relative change of loss or rows from one night to the next that is marked.
+    :param bulkhead: answers the pages that read the archive.
     """
     app = FastAPI(dependencies=[Depends(get_user)], openapi_url=None)
     app.state.listing = Listing(archive)
     pages = Pages(drift)
-    routes: dict[str, Callable[..., Response]] = {
+    reading = (bulkhead or Bulkhead()).around
+    routes: dict[str, Callable[..., Response | Awaitable[Response]]] = {
         "/": pages.start,
-        "/releases": pages.releases,
-        "/run": pages.run,
-        "/releases/{entry_id}": pages.release,
-        "/releases/{entry_id}/report.json": pages.report_json,
-        "/releases/{entry_id}/report.html": pages.report_html,
-        "/compare": pages.compare,
+        "/releases": reading(pages.releases),
+        "/run": reading(pages.run),
+        "/releases/{entry_id}": reading(pages.release),
+        "/releases/{entry_id}/report.json": reading(pages.report_json),
+        "/releases/{entry_id}/report.html": reading(pages.report_html),
+        "/compare": reading(pages.compare),
         "/static/{name}": pages.static,
         "/{rest:path}": pages.nothing,
     }
@@ -209,7 +212,8 @@ class Pages:
         """A page that explains an error without its details, which are in the log."""
         status, explanation = _explained(error)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            _log.error("%s: %s", request.url.path, error, exc_info=error)
+            is_told = isinstance(error, StarletteHTTPException)  # its text says all
+            _log.error("%s: %s", request.url.path, error, exc_info=None if is_told else error)
         answer = self._page(request, "error.html", status=status, explanation=explanation)
         answer.headers.update(getattr(error, "headers", None) or {})  # such as Allow
         return answer
