@@ -85,7 +85,7 @@ with DAG(
         # Each release is an event of this asset, which can schedule other teams' DAGs.
         asset=Asset("customers_released"),
         # If a release is refused, those who can change the job read it in a chat. The run fails.
-        on_refusal=[WebhookNotifier("privacy_team_chat")],
+        on_refusal=[WebhookNotifier(http_conn_id="privacy_team_chat")],
     )
     # It follows wrap_up, so it starts only after the release is checked and published.
     anonymize >> refresh_mart()

@@ -42,16 +42,16 @@ class WebhookNotifier(BaseNotifier):
 
     The body is JSON: ``{"text": MESSAGE, "release": {...}}``.
 
-    :param connection: id of the Airflow connection whose host is the URL of the webhook; its
-        password, if any, is sent as a bearer token.
+    :param http_conn_id: the Airflow connection, of the type HTTP, whose host is the URL of the
+        webhook; its password, if any, is sent as a bearer token.
     :param message: the text (templated).
     """
 
     template_fields: Sequence[str] = ("message",)
 
-    def __init__(self, connection: str = "mondrian_ops_webhook", message: str = MESSAGE) -> None:
+    def __init__(self, http_conn_id: str = "mondrian_ops_webhook", message: str = MESSAGE) -> None:
         super().__init__()
-        self.connection = connection
+        self.http_conn_id = http_conn_id
         self.message = message
 
     def notify(self, context: Context) -> None:
@@ -61,7 +61,7 @@ class WebhookNotifier(BaseNotifier):
         """
         import httpx
 
-        connection = BaseHook.get_connection(self.connection)
+        connection = BaseHook.get_connection(self.http_conn_id)
         headers = {}
         if connection.password:
             headers["Authorization"] = f"Bearer {connection.password}"
@@ -74,7 +74,7 @@ class WebhookNotifier(BaseNotifier):
         )
         if answer.is_error:
             raise ConnectionError(
-                f"the webhook of connection {self.connection!r} answered {answer.status_code}; "
+                f"the webhook of connection {self.http_conn_id!r} answered {answer.status_code}; "
                 "check the URL in its host field"
             )
 

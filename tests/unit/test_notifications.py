@@ -45,7 +45,7 @@ def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):
     monkeypatch.setenv(
         "AIRFLOW_CONN_PRIVACY", json.dumps({"conn_type": "http", "host": f"{url}/x"})
     )
-    Notifiers.of(WebhookNotifier("privacy"))({}, RELEASE)
+    Notifiers.of(WebhookNotifier(http_conn_id="privacy"))({}, RELEASE)
     ((path, headers, body),) = came
     assert path == "/x"
     assert body["release"] == RELEASE
@@ -76,7 +76,9 @@ def test_a_webhook_may_want_a_token(webhook, monkeypatch):
         "password": "a token",
     }
     monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
-    Notifiers.of(WebhookNotifier("privacy", message="{{ release.state }}!"))({}, RELEASE)
+    Notifiers.of(WebhookNotifier(http_conn_id="privacy", message="{{ release.state }}!"))(
+        {}, RELEASE
+    )
     ((_path, headers, body),) = came
     assert headers["Authorization"] == "Bearer a token"
     assert body["text"] == "refused!"
@@ -86,7 +88,7 @@ def test_a_webhook_that_does_not_take_it_is_an_error_of_the_notifier(webhook, mo
     url, _came = webhook
     connection = {"conn_type": "http", "host": f"{url}/broken"}
     monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
-    Notifiers.of(WebhookNotifier("privacy"))({}, RELEASE)
+    Notifiers.of(WebhookNotifier(http_conn_id="privacy"))({}, RELEASE)
     assert "the webhook of connection 'privacy' answered 500" in caplog.text
     assert url not in caplog.text
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.hooks.settings import CONFIG
-
 if TYPE_CHECKING:
     from airflow.sdk.io.store import ObjectStore
 
     from mondrian_ops.storage.hdfs import Hdfs
 
-__all__ = ["attach_hdfs", "get_fs", "get_provider_info", "schemes"]
+__all__ = ["attach_hdfs", "get_fs", "schemes"]
 
 schemes = ["hdfs", "webhdfs"]
 """The URL schemes for which Airflow calls :func:`get_fs`."""
@@ -49,14 +47,3 @@ def attach_hdfs(conn_id: str = "webhdfs_default") -> ObjectStore:
 
     stores = [attach(scheme, conn_id, fs=get_fs(conn_id)) for scheme in schemes]
     return stores[0]
-
-
-def get_provider_info() -> dict[str, Any]:
-    """What Airflow's providers manager reads."""
-    return {
-        "package-name": "mondrian-ops",
-        "name": "mondrian_ops",
-        "description": "k-anonymous, l-diverse releases of personal data",
-        "filesystems": ["mondrian_ops.hooks.filesystems"],
-        "config": CONFIG,
-    }

@@ -1,4 +1,4 @@
-"""The lineage of a release for OpenLineage: its columns, their sources and their treatment.
+"""Lineage for OpenLineage: datasets by name, and a release's columns, sources and treatment.
 
 This module needs the OpenLineage client. Only a method that the OpenLineage provider calls imports
 it.
@@ -7,8 +7,9 @@ it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import attr
 from airflow.providers.openlineage.extractors import OperatorLineage
@@ -22,11 +23,14 @@ from openlineage.client.facet_v2 import (
 )
 
 from mondrian_ops.storage.locations import is_local, is_s3, local_path, remote_parts
+from mondrian_ops.storage.store_access import servers_of
 
-__all__ = ["AnonymizationDatasetFacet", "lineage_of"]
+__all__ = ["AnonymizationDatasetFacet", "lineage_of", "names_of"]
 
 FACET = "mondrian_ops_anonymization"
 ROLE = "mondrian_ops_role"
+
+_NAMENODE_PORT = 8020
 
 _PRIVACY = ("k", "entity_id", "l", "diversity", "c", "missing_sensitive", "t", "t_distance")
 
@@ -58,6 +62,16 @@ class _Column:
     role: str
     treatment: str
     is_masked: bool
+
+
+def names_of(
+    inputs: Iterable[str | None], outputs: Iterable[str | None] = ()
+) -> OperatorLineage[Any, Any]:
+    """The lineage of a task that reads and writes these locations, before there is a report."""
+    return OperatorLineage(
+        inputs=[InputDataset(*_dataset_name(str(location))) for location in inputs],
+        outputs=[OutputDataset(*_dataset_name(str(location))) for location in outputs],
+    )
 
 
 def lineage_of(report: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
@@ -96,8 +110,21 @@ def _dataset_name(location: str) -> tuple[str, str]:
     """Namespace and name, as OpenLineage's naming rules give them for a location."""
     if is_local(location):
         return "file", os.path.abspath(local_path(location))
-    namespace, path = remote_parts(location)
-    return namespace, path.lstrip("/") if is_s3(location) else path
+    base, path = remote_parts(location)
+    if is_s3(location):
+        return f"s3://{urlsplit(base).netloc.rpartition('@')[2]}", path.lstrip("/")
+    return f"hdfs://{_namenode(base)}", path
+
+
+def _namenode(base: str) -> str:
+    """Host and port of a NameNode, as clients of HDFS know it.
+
+    The port of a WebHDFS URL is another one, and a URL without a host means the default connection.
+    """
+    parts = urlsplit(base)
+    host = parts.hostname or min(str(urlsplit(url).hostname) for url in servers_of(base))
+    port = parts.port if parts.scheme == "hdfs" else None
+    return f"{host}:{port or _NAMENODE_PORT}"
 
 
 def _roles(report: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -27,6 +27,10 @@ def runs(project):
     }
 
 
+def names(datasets):
+    return [each["name"] for each in datasets]
+
+
 def texts(project):
     """What OpenLineage wrote, of every run."""
     return [path.read_text() for path in (project.root / "airflow" / "lineage").iterdir()]
@@ -66,10 +70,17 @@ def test_a_catalogue_learns_how_a_release_was_anonymized(project, runs):
     assert release["outputFacets"]["outputStatistics"]["rowCount"] == 2000
 
 
+@pytest.mark.parametrize("name", ["lineage_published", "lineage_refused"])
+def test_a_catalogue_learns_what_begins(project, runs, name):
+    (event,) = heard(project, runs, "START", name)
+    assert names(event["inputs"]) == [str(project.root / "include" / "examples" / "people.csv")]
+    assert names(event["outputs"]) == [str(project.output(name))]
+
+
 def test_a_refused_release_is_no_output(project, runs):
     (event,) = heard(project, runs, "FAIL", "lineage_refused")
-    assert all("mondrian_ops_anonymization" not in each["facets"] for each in event["outputs"])
-    assert str(project.output("lineage_refused")) not in [each["name"] for each in event["outputs"]]
+    assert names(event["inputs"]) == [str(project.root / "include" / "examples" / "people.csv")]
+    assert str(project.output("lineage_refused")) not in names(event["outputs"])
 
 
 def test_no_name_of_a_person_is_told(project, runs):

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-
-import jsonschema
 import pytest
 
 from mondrian_ops import storage
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.hooks import settings
-from mondrian_ops.hooks.filesystems import get_provider_info
+from mondrian_ops.hooks.provider_info import get_provider_info
 from mondrian_ops.operators import base
-
-
-def test_what_airflow_is_told_of_this_package_is_what_it_expects():
-    schema = json.loads((files("airflow") / "provider_info.schema.json").read_text())
-    jsonschema.validate(get_provider_info(), schema)
 
 
 def test_the_defaults_are_those_that_airflow_is_told(monkeypatch):

@@ -17,8 +17,8 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 from openlineage.client.uuid import generate_new_uuid
 
 from mondrian_ops import pipeline
-from mondrian_ops.operators import WrapUpOperator
-from mondrian_ops.operators.lineage import FACET, ROLE
+from mondrian_ops.operators import PartitionOperator, WrapUpOperator
+from mondrian_ops.operators.lineage import FACET, ROLE, lineage_of
 
 PEOPLE = Path(__file__).parents[3] / "include" / "examples" / "people.csv"
 
@@ -129,7 +129,13 @@ def test_the_privacy_model_and_what_was_reached_are_a_facet(emitted, report):
     ("location", "named"),
     [
         ("s3://bucket/a/b", ("s3://bucket", "a/b")),
-        ("hdfs://namenode:8020/a/b", ("hdfs://namenode:8020", "/a/b")),
+        ("hdfs://namenode:9000/a/b", ("hdfs://namenode:9000", "/a/b")),
+        ("hdfs://namenode/a/b", ("hdfs://namenode:8020", "/a/b")),
+        ("hdfs://a_conn@namenode/a", ("hdfs://namenode:8020", "/a")),
+        ("hdfs:///a", ("hdfs://default.namenode:8020", "/a")),
+        ("webhdfs://namenode:9870/a", ("hdfs://namenode:8020", "/a")),
+        ("swebhdfs://a_conn@namenode:9871/a", ("hdfs://namenode:8020", "/a")),
+        ("s3://a_conn@bucket/a", ("s3://bucket", "a")),
         ("/data/a", ("file", "/data/a")),
         ("file:///data/a", ("file", "/data/a")),
         ("/data/part-?.csv", ("file", "/data/part-?.csv")),
@@ -139,17 +145,50 @@ def test_the_privacy_model_and_what_was_reached_are_a_facet(emitted, report):
         ("data/a", ("file", str(Path.cwd() / "data" / "a"))),
     ],
 )
-def test_locations_are_named_by_the_rules_of_openlineage(report, location, named):
-    from mondrian_ops.operators.lineage import lineage_of
-
+def test_locations_are_named_by_the_rules_of_openlineage(report, location, named, monkeypatch):
+    monkeypatch.setenv("MONDRIAN_OPS_WEBHDFS", "http://default.namenode:9870")
     moved = {**report, "job": {**report["job"], "output": location}}
     (release,) = lineage_of(moved).outputs
     assert (release.namespace, release.name) == named
 
 
-def test_a_release_that_was_not_published_has_no_lineage():
-    task = WrapUpOperator(task_id="wrap_up", job={}, summaries=[])
-    assert task.get_openlineage_facets_on_complete(None) is None
+@pytest.fixture
+def told(job):
+    """Names of the inputs and outputs that OpenLineage is told by an operator, by the event."""
+
+    def tell(operator, event, **arguments):
+        task = operator(task_id="t", job=job, **arguments)
+        extractor = ExtractorManager()._get_extractor(task)
+        of_event = {
+            "START": extractor.extract,
+            "COMPLETE": lambda: extractor.extract_on_complete(None),
+            "FAIL": lambda: extractor.extract_on_failure(None),
+        }
+        lineage = of_event[event]()
+        return [each.name for each in lineage.inputs], [each.name for each in lineage.outputs]
+
+    return tell
+
+
+@pytest.mark.parametrize("event", ["START", "COMPLETE", "FAIL"])
+def test_the_dataset_is_named_when_it_is_read(told, job, event):
+    assert told(PartitionOperator, event) == ([job["input"]], [])
+
+
+@pytest.mark.parametrize("event", ["COMPLETE", "FAIL"])
+def test_a_release_that_was_not_published_is_no_output(told, job, event):
+    assert told(WrapUpOperator, event, summaries=[]) == ([job["input"]], [])
+
+
+def test_a_release_is_named_when_its_task_begins(told, job):
+    assert told(WrapUpOperator, "START", summaries=[]) == ([job["input"]], [job["output"]])
+
+
+def test_a_release_that_was_published_is_an_output_even_if_its_task_failed(report):
+    task = WrapUpOperator(task_id="t", job={}, summaries=[])
+    task._report = report
+    lineage = ExtractorManager()._get_extractor(task).extract_on_failure(None)
+    assert [each.name for each in lineage.outputs] == [report["job"]["output"]]
 
 
 def test_the_operators_do_without_openlineage():
