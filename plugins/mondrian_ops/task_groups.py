@@ -59,8 +59,8 @@ def anonymize_group(
         task.
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
     :param options: those of :func:`anonymize_tasks`: ``map_first_phase``, ``cores``, ``asset``,
-        ``stewards``, ``on_refusal``, ``on_waiting``, ``retries``, ``retry_delay``,
-        ``partition_args``, ``fragment_args``, ``wrap_up_args``.
+        ``stewards``, ``on_refusal``, ``on_waiting``, ``spark_conn_id``, ``storage_conn_id``,
+        ``retries``, ``retry_delay``, ``partition_args``, ``fragment_args``, ``wrap_up_args``.
     """
     # Inside a group that has default arguments, Airflow does not accept None.
     arguments: Any = default_args or {}
@@ -78,6 +78,8 @@ def anonymize_tasks(
     stewards: Sequence[str] = (),
     on_refusal: OneOrMore = (),
     on_waiting: OneOrMore = (),
+    spark_conn_id: str | None = None,
+    storage_conn_id: str | None = None,
     retries: int | None = None,
     retry_delay: timedelta | None = None,
     partition_args: Mapping[str, Any] | None = None,
@@ -99,6 +101,8 @@ def anonymize_tasks(
     :param on_refusal: notifiers to call when a release is refused, rejected or not approved in
         time; see :mod:`mondrian_ops.notifications`.
     :param on_waiting: notifiers to call when a release waits for an approval.
+    :param spark_conn_id: the connection to Spark, in place of the job's ``spark.connection``.
+    :param storage_conn_id: the connection of the job's URLs that name none.
     :param retries: attempts of each task after its first; by default those of ``default_args``, or
         2. A job, input or release that is refused is never tried again.
     :param partition_args: arguments of the operator for the tasks up to the fragments, such as
@@ -107,7 +111,12 @@ def anonymize_tasks(
 
     Returns ``wrap_up``, the task that the release's readers follow.
     """
-    again = _given(retries=retries, retry_delay=retry_delay)
+    again = _given(
+        spark_conn_id=spark_conn_id,
+        storage_conn_id=storage_conn_id,
+        retries=retries,
+        retry_delay=retry_delay,
+    )
     first = {**again, **(partition_args or {})}
     if map_first_phase:
         dividing = _first_phase_mapped(job, on_refusal, first)
@@ -169,6 +178,8 @@ def anonymize_each(
     stewards: Sequence[str] = (),
     on_refusal: OneOrMore = (),
     on_waiting: OneOrMore = (),
+    spark_conn_id: str | None = None,
+    storage_conn_id: str | None = None,
     retries: int | None = None,
     retry_delay: timedelta | None = None,
     partition_args: Mapping[str, Any] | None = None,
@@ -188,7 +199,12 @@ def anonymize_each(
 
     The other parameters are those of :func:`anonymize_tasks`. Returns ``wrap_up``.
     """
-    again = _given(retries=retries, retry_delay=retry_delay)
+    again = _given(
+        spark_conn_id=spark_conn_id,
+        storage_conn_id=storage_conn_id,
+        retries=retries,
+        retry_delay=retry_delay,
+    )
     first = {**again, **(partition_args or {})}
     partition = PartitionOperator.partial(
         task_id="partition",
@@ -235,6 +251,8 @@ def frontier_tasks(
     rows: Any = None,
     sample: Any = None,
     folder: Any = None,
+    spark_conn_id: str | None = None,
+    storage_conn_id: str | None = None,
     retries: int | None = None,
     retry_delay: timedelta | None = None,
 ) -> FrontierOperator:
@@ -250,9 +268,15 @@ def frontier_tasks(
     :param rows: about how many rows to measure; ``sample``: the share of them instead.
     :param folder: the directory of the CSV, the picture and the page.
 
+    The other parameters are those of :func:`anonymize_tasks`.
     Returns ``frontier``.
     """
-    again = _given(retries=retries, retry_delay=retry_delay)
+    again = _given(
+        spark_conn_id=spark_conn_id,
+        storage_conn_id=storage_conn_id,
+        retries=retries,
+        retry_delay=retry_delay,
+    )
     draw = FrontierSampleOperator(
         task_id="sample", job=job, k=k, l=l, rows=rows, sample=sample, **again
     )

@@ -77,7 +77,7 @@ def made_by(builder: str, default_args, **options):
         if builder == "anonymize_each":
             task_groups.anonymize_each(task(jobs)(), **options)
         elif builder == "frontier_tasks":
-            task_groups.frontier_tasks(JOB, k=[2])
+            task_groups.frontier_tasks(JOB, k=[2], **options)
         else:
             getattr(task_groups, builder)(JOB, **options)
     return {task.label: task for task in dag.tasks if task.task_id != "jobs"}
@@ -115,3 +115,13 @@ def test_each_phase_takes_arguments_of_its_own(builder):
     assert retries.pop("anonymize_fragment") == 5
     assert set(retries.values()) == {3}
     assert (tasks["wrap_up"].pool, tasks["partition"].pool) == ("one", "raw")
+
+
+@pytest.mark.parametrize(
+    "builder", ["anonymize_group", "anonymize_tasks", "anonymize_each", "frontier_tasks"]
+)
+def test_connections_are_arguments_of_every_task(builder):
+    named = {"spark_conn_id": "a_spark", "storage_conn_id": "a_store"}
+    for task in made_by(builder, {}, **named).values():
+        given = task.partial_kwargs if task.is_mapped else vars(task)
+        assert {name: given[name] for name in named} == named

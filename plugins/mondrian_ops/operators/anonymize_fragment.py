@@ -11,7 +11,6 @@ from mondrian_ops.operators.base import (
     MondrianOperator,
     check_is_mapped,
     final_errors,
-    read_job,
     release_name,
     whole_of,
 )
@@ -49,7 +48,7 @@ class AnonymizeFragmentOperator(MondrianOperator):
         settings of its own for this.
     """
 
-    template_fields: Sequence[str] = ("job", "fragment", "cores")
+    template_fields: Sequence[str] = (*MondrianOperator.template_fields, "fragment", "cores")
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json", "fragment": "json"}
     NAME_TEMPLATE: ClassVar[str] = "{{ task.fragment_name }}"
 
@@ -81,7 +80,7 @@ class AnonymizeFragmentOperator(MondrianOperator):
 
         with final_errors():
             check_is_mapped("fragment", self.fragment, "partition")
-            job = read_job(self.fragment.get("job", self.job))
+            job = self.read_job(self.fragment.get("job"))
             cores = whole_of("cores", self.cores)
             if cores is not None and cores < 1:
                 raise JobError(f"cores: must be 1 or more, not {cores}")

@@ -48,12 +48,16 @@ class MondrianOperator(BaseOperator):
 
     :param job: the anonymization job (templated): a mapping, the path of a YAML or JSON file, or
         ``{"file": PATH, "set": ["k=10", ...], "name": ...}`` for a file with some options changed.
+    :param spark_conn_id: the connection to Spark, in place of the job's ``spark.connection``
+        (templated).
+    :param storage_conn_id: the connection of the job's URLs that name none (templated):
+        ``s3://BUCKET/KEY`` is then ``s3://STORAGE_CONN_ID@BUCKET/KEY``, for the access policy too.
     :param retries: attempts after the first, for failures that a retry can cure: a killed worker,
         a full disk. A bad job, bad input and a release that fails verification are never retried.
         A mapped task takes its ``retries`` from ``partial()``.
     """
 
-    template_fields: Sequence[str] = ("job",)
+    template_fields: Sequence[str] = ("job", "spark_conn_id", "storage_conn_id")
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json"}
     ui_color = "#e2ecf7"
 
@@ -64,17 +68,30 @@ class MondrianOperator(BaseOperator):
         self,
         *,
         job: Any,
+        spark_conn_id: str | None = None,
+        storage_conn_id: str | None = None,
         retries: int = RETRIES,
         retry_delay: timedelta = RETRY_DELAY,
         **kwargs: Any,
     ) -> None:
         super().__init__(retries=retries, retry_delay=retry_delay, **kwargs)
         self.job = job
+        self.spark_conn_id = spark_conn_id
+        self.storage_conn_id = storage_conn_id
 
     @property
     def release_name(self) -> str:
         """The release's name in the grid; for ``map_index_template``."""
         return release_name(self.job)
+
+    def read_job(self, job: Any = None, *, publishes: bool = True) -> Job:
+        """The operator's job, or another, with its connections; see :func:`read_job`."""
+        return read_job(
+            self.job if job is None else job,
+            spark_conn_id=self.spark_conn_id,
+            storage_conn_id=self.storage_conn_id,
+            publishes=publishes,
+        )
 
     @contextmanager
     def working(self, job: Job, context: Context, cores: int | None = None) -> Iterator[Engine]:
@@ -145,8 +162,14 @@ def release_name(job: object) -> str:
     return str(job.get("name") or PurePath(*output.parts[-2:]))
 
 
-def read_job(job: Any, *, publishes: bool = True) -> Job:
-    """The job that a rendered ``job`` argument describes, held to this Airflow's policies.
+def read_job(
+    job: Any,
+    *,
+    spark_conn_id: str | None = None,
+    storage_conn_id: str | None = None,
+    publishes: bool = True,
+) -> Job:
+    """The job that rendered arguments of an operator describe, held to this Airflow's policies.
 
     ``publishes``: whether it is to publish rows. From here on this process reaches locations as
     Airflow's settings and connections say. Raises JobError if the job is invalid, names a location
@@ -160,6 +183,7 @@ def read_job(job: Any, *, publishes: bool = True) -> Job:
         loaded = storage.load_job(job["file"], job.get("set", ()))
     else:
         loaded = storage.load_job(job)
+    loaded = storage.with_connections(loaded, spark_conn_id, storage_conn_id)
     return storage.check_job(loaded, publishes=publishes)
 
 

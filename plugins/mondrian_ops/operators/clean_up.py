@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.operators import approval
-from mondrian_ops.operators.base import MondrianOperator, announced_works, read_job, work_of
+from mondrian_ops.operators.base import MondrianOperator, announced_works, work_of
 from mondrian_ops.operators.metrics import count_release
 from mondrian_ops.operators.report_archiving import record
 
@@ -48,7 +48,7 @@ class CleanUpOperator(MondrianOperator):
         works = set()
         for given in _as_list(self.job):
             try:
-                works.add(work_of(read_job(given), self, context))
+                works.add(work_of(self.read_job(given), self, context))
             except MondrianOpsError:
                 self.log.info(
                     "a job cannot be read; its working files are where its tasks announced them"

@@ -12,7 +12,6 @@ from mondrian_ops.operators.base import (
     check_is_mapped,
     final_errors,
     number_of,
-    read_job,
     whole_of,
     work_of,
 )
@@ -37,7 +36,7 @@ class FrontierSampleOperator(MondrianOperator):
     :param sample: the share of the rows to measure, in place of their number (templated).
     """
 
-    template_fields: Sequence[str] = ("job", "k", "l", "rows", "sample")
+    template_fields: Sequence[str] = (*MondrianOperator.template_fields, "k", "l", "rows", "sample")
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class FrontierSampleOperator(MondrianOperator):
         from mondrian_ops.pipeline import frontier
 
         with final_errors():
-            job = read_job(self.job, publishes=False)
+            job = self.read_job(publishes=False)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
             check_map_length(len(grid), "k, l")
             work = work_of(job, self, context)
@@ -85,7 +84,7 @@ class FrontierPointOperator(MondrianOperator):
     :param point: one of the points that :class:`FrontierSampleOperator` returned (templated).
     """
 
-    template_fields: Sequence[str] = ("job", "point")
+    template_fields: Sequence[str] = (*MondrianOperator.template_fields, "point")
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json", "point": "json"}
     NAME_TEMPLATE: ClassVar[str] = "{{ task.point_name }}"
 
@@ -109,7 +108,7 @@ class FrontierPointOperator(MondrianOperator):
             point = dict(self.point)
             drawn = Sample.from_dict(point.pop("drawn"))
             figures = frontier.measure(
-                read_job(self.job, publishes=False), point, drawn, Lines(self.log.info)
+                self.read_job(publishes=False), point, drawn, Lines(self.log.info)
             )
         self.log.info("%s: %s", self.point_name, figures.get("reason", "measured"))
         return figures
@@ -124,7 +123,12 @@ class FrontierOperator(MondrianOperator):
         ``_frontier`` appended.
     """
 
-    template_fields: Sequence[str] = ("job", "sample", "points", "folder")
+    template_fields: Sequence[str] = (
+        *MondrianOperator.template_fields,
+        "sample",
+        "points",
+        "folder",
+    )
 
     def __init__(
         self, *, sample: Any, points: Any, folder: str | None = None, **kwargs: Any
@@ -142,7 +146,7 @@ class FrontierOperator(MondrianOperator):
         from mondrian_ops.report import frontier_text
 
         with final_errors():
-            job = read_job(self.job, publishes=False)
+            job = self.read_job(publishes=False)
             folder = frontier.folder_of(job, self.folder)
             drawn = Sample.from_dict(self.sample[0]["drawn"])
             gathered = frontier.gather(job, drawn, self.points[:])

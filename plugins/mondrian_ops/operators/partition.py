@@ -15,7 +15,6 @@ from mondrian_ops.operators.base import (
     announce_work,
     final_errors,
     made_by,
-    read_job,
     release_name,
     work_of,
 )
@@ -23,6 +22,7 @@ from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
@@ -55,7 +55,7 @@ class PartitionOperator(MondrianOperator):
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Profile the source, plan on a sample, count, merge; scatter the rows where it pays."""
         with final_errors():
-            job = read_job(self.job)
+            job = self.read_job()
             check_fragments(job)
             self._work = work_of(job, self, context)
             announce_work(context, self._work)
@@ -99,6 +99,12 @@ class PartitionOperator(MondrianOperator):
             storage.WorkDir(str(self._work)).give_up()
             raise
 
+    def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
+        """The dataset that is read, for the events of every end of the task, too."""
+        from mondrian_ops.operators.lineage import names_of
+
+        return names_of([self.read_job().input])
+
     def on_kill(self) -> None:
         """Stop, and remove the working files: a retry starts from the beginning."""
         from mondrian_ops import storage
@@ -119,7 +125,7 @@ class GatherFragmentsOperator(MondrianOperator):
         its position.
     """
 
-    template_fields: Sequence[str] = ("job", "partitions")
+    template_fields: Sequence[str] = (*MondrianOperator.template_fields, "partitions")
 
     def __init__(self, *, partitions: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -149,7 +155,7 @@ class GatherFragmentsOperator(MondrianOperator):
         jobs = {}
         for job in self.job:
             try:
-                jobs[work_of(read_job(job), self, context)] = job
+                jobs[work_of(self.read_job(job), self, context)] = job
             except MondrianOpsError:
                 self.log.info("%s has no fragments: its job cannot be read", release_name(job))
         return jobs

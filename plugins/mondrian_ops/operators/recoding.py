@@ -10,7 +10,6 @@ from mondrian_ops.operators.base import (
     MondrianOperator,
     check_is_mapped,
     final_errors,
-    read_job,
     work_of,
 )
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
@@ -39,7 +38,7 @@ class SpecializePartOperator(MondrianOperator):
     :param part: one of the parts that :class:`PartitionOperator` returned (templated).
     """
 
-    template_fields: Sequence[str] = ("job", "part")
+    template_fields: Sequence[str] = (*MondrianOperator.template_fields, "part")
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json", "part": "json"}
     NAME_TEMPLATE: ClassVar[str] = "{{ task.part_name }}"
 
@@ -60,7 +59,7 @@ class SpecializePartOperator(MondrianOperator):
 
         with final_errors():
             check_is_mapped("part", self.part, "partition")
-            read_job(self.job)  # from here on its locations can be reached
+            self.read_job()  # from here on its locations can be reached
             summary = pipeline.specialize_part(Part.from_dict(self.part))
         self.log.info(
             "%s: %d specializations of %d rows",
@@ -88,7 +87,7 @@ class RecodeOperator(MondrianOperator):
         :mod:`mondrian_ops.notifications`.
     """
 
-    template_fields: Sequence[str] = ("job", "parts")
+    template_fields: Sequence[str] = (*MondrianOperator.template_fields, "parts")
 
     def __init__(self, *, parts: Any, on_refusal: OneOrMore = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -102,7 +101,7 @@ class RecodeOperator(MondrianOperator):
         from mondrian_ops.engines.handover import PartSummary
 
         with final_errors():
-            job = read_job(self.job)
+            job = self.read_job()
             work = work_of(job, self, context)
             with refusal_notified(self.on_refusal, context, job):
                 parts = [PartSummary.from_dict(part) for part in self.parts[:]]  # one request

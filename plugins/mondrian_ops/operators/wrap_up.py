@@ -72,7 +72,7 @@ class WrapUpOperator(MondrianOperator):
     :param on_waiting: notifiers to call when a release waits for an approval.
     """
 
-    template_fields: Sequence[str] = ("job", "summaries")
+    template_fields: Sequence[str] = (*MondrianOperator.template_fields, "summaries")
     operator_extra_links = (ReleaseLink(),)
     inherits_from_skipmixin = True  # a task that it has skipped stays so when it is cleared
 
@@ -107,7 +107,7 @@ class WrapUpOperator(MondrianOperator):
         if earlier is not None:
             return self._carry_out(*earlier, context, again=True)
         with final_errors():
-            job = read_job(self.job)
+            job = self.read_job()
             work = work_of(job, self, context)
             own = self._own(summaries, work)
             self.release_url = release_url(context)
@@ -240,14 +240,19 @@ class WrapUpOperator(MondrianOperator):
             elif isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra = summary
 
-    def get_openlineage_facets_on_complete(
-        self, task_instance: Any
-    ) -> OperatorLineage[Any, Any] | None:
-        """The lineage of the release; called by the OpenLineage provider, if it is installed."""
-        if self._report is None:  # nothing was published
-            return None
-        from mondrian_ops.operators.lineage import lineage_of
+    def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
+        """The dataset and its release; called by the OpenLineage provider, if it is installed."""
+        from mondrian_ops.operators.lineage import names_of
 
+        job = self.read_job()
+        return names_of([job.input], [job.output])
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+        """The lineage of the release, also if the task failed; no output if there is none."""
+        from mondrian_ops.operators.lineage import lineage_of, names_of
+
+        if self._report is None:
+            return names_of([self.read_job().input])
         return lineage_of(self._report)
 
 

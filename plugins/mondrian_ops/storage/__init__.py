@@ -47,7 +47,7 @@ from mondrian_ops.storage.workdir import (
 
 if TYPE_CHECKING:
     from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy, shipped
-    from mondrian_ops.storage.jobs import load_job, read_job
+    from mondrian_ops.storage.jobs import load_job, read_job, with_connections
     from mondrian_ops.storage.ledger import Ledger, check_ledger
     from mondrian_ops.storage.parquet_files import index_columns, without_index
     from mondrian_ops.storage.release import (
@@ -114,6 +114,7 @@ __all__ = [
     "use_options",
     "use_policies",
     "use_policy",
+    "with_connections",
     "without_index",
     "work_path",
     "write_file",
@@ -125,7 +126,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
         __name__,
         {
             "hierarchies": ("find_hierarchy", "read_hierarchy", "shipped"),
-            "jobs": ("load_job", "read_job"),
+            "jobs": ("load_job", "read_job", "with_connections"),
             "ledger": ("Ledger", "check_ledger"),
             "parquet_files": ("index_columns", "without_index"),
             "release": (

@@ -14,9 +14,11 @@ from mondrian_ops.core.options import options_of, shown
 from mondrian_ops.storage import documents
 from mondrian_ops.storage.access_policy import check_location
 from mondrian_ops.storage.files import content_within
-from mondrian_ops.storage.locations import in_full, resolved
+from mondrian_ops.storage.locations import in_full, is_s3, resolved, with_connection
 
-__all__ = ["load_job", "read_job", "with_overrides"]
+__all__ = ["load_job", "read_job", "with_connections", "with_overrides"]
+
+_LOCATIONS = ("input", "output", "ledger")
 
 
 def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Job:
@@ -61,6 +63,26 @@ def read_job(path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise JobError(f"{path}: a job is a mapping of options, such as k: 5")
     return value
+
+
+def with_connections(job: Job, spark: str | None, storage: str | None) -> Job:
+    """The job with ``spark.connection`` replaced, and ``storage`` in each URL that names none.
+
+    Raises JobError if such URLs are of both HDFS and S3, InputError if one has an unknown scheme.
+    """
+    if spark:
+        job = replace(job, spark=replace(job.spark, connection=spark))
+    if not storage:
+        return job
+    given = {name: getattr(job, name) for name in _LOCATIONS if getattr(job, name)}
+    urls = {name: with_connection(url, storage) for name, url in given.items()}
+    changed = {name: url for name, url in urls.items() if url != given[name]}
+    if len({is_s3(url) for url in changed.values()}) > 1:
+        raise JobError(
+            f"storage_conn_id: {', '.join(changed)} lie on HDFS and on S3, which no connection "
+            "reaches both; name a connection in each URL, such as s3://CONNECTION@BUCKET/KEY"
+        )
+    return replace(job, **changed)
 
 
 def with_overrides(mapping: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ __all__ = [
     "resolved",
     "shown",
     "use_home",
+    "with_connection",
 ]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
@@ -161,6 +162,14 @@ def shown(url: str) -> str:
     if match is None:
         return url
     return f"{match[1]}://{match[2].rpartition('@')[2]}{match[3]}"
+
+
+def with_connection(url: str, conn_id: str) -> str:
+    """The location, reached through a connection if it is remote and names none itself."""
+    match = _URL.match(url)
+    if is_local(url) or match is None or "@" in match[2]:
+        return url
+    return f"{match[1]}://{conn_id}@{match[2]}{match[3]}"
 
 
 def joined(url: str, *names: str) -> str:

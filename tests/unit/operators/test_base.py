@@ -118,6 +118,36 @@ def test_a_job_may_be_a_file_with_some_options_changed(tmp_path, job):
     assert read_job(job).k == 2
 
 
+CONNECTIONS = {"spark_conn_id": "{{ a }}", "storage_conn_id": "{{ b }}"}
+
+
+@pytest.mark.parametrize(("operator", "arguments"), ALL)
+def test_connections_are_arguments_of_every_task(operator, arguments, monkeypatch, job):
+    task = operator(task_id="t", job={**job, "engine": "spark"}, **CONNECTIONS, **arguments)
+    task.render_template_fields({"a": "a_spark", "b": "secret_conn"})
+    monkeypatch.setitem(task.job, "input", "s3://bucket/in.csv")
+    read = task.read_job()
+    assert (read.spark.connection, read.input) == ("a_spark", "s3://secret_conn@bucket/in.csv")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        (
+            {"spark_conn_id": "not_allowed", "storage_conn_id": "secret_conn"},
+            "'not_allowed' is not allowed",
+        ),
+        ({"storage_conn_id": "not_allowed"}, "input: s3://bucket/in.csv is not allowed"),
+    ],
+)
+def test_the_access_policy_is_for_connections_that_are_arguments_too(
+    arguments, refused, context, job
+):
+    job.update(engine="spark", input="s3://bucket/in.csv")
+    with pytest.raises(AirflowFailException, match=refused):
+        PartitionOperator(task_id="t", job=job, **arguments).execute(context)
+
+
 def test_releases_are_named_for_the_grid():
     assert release_name({"output": "/out/poker/2025-06-01/"}) == "poker/2025-06-01"
     assert release_name({"file": "/jobs/poker.yaml", "name": "poker/today"}) == "poker/today"

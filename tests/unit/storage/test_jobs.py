@@ -11,7 +11,7 @@ from mondrian_ops import storage
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Partitioning, QuasiIdentifier
 from mondrian_ops.core.resource_limits import LIMITS
-from mondrian_ops.storage.jobs import load_job, read_job
+from mondrian_ops.storage.jobs import load_job, read_job, with_connections
 
 JOB = {"input": "in/ä.csv", "output": "out", "k": 5, "quasi_identifiers": ["naïve 💥"]}
 AS_YAML = "input: in/ä.csv\noutput: out\nk: 5\nquasi_identifiers: [naïve 💥]\n".encode()
@@ -172,3 +172,30 @@ def test_an_option_that_is_wrong_is_named_with_its_file(tmp_path):
     path.write_bytes(AS_YAML.replace(b"k: 5", b"k: 1"))
     with pytest.raises(JobError, match=r"^k: must be .* not 1;.*job\.yaml"):
         load_job(path)
+
+
+def at(**locations):
+    return load_job({**JOB, **locations})
+
+
+def test_a_connection_is_named_in_each_url_that_names_none():
+    job = at(input="s3://raw/a?.csv", output="s3://own@public/a", ledger="out/ledger")
+    changed = with_connections(job, None, "a_store")
+    assert changed.input == "s3://a_store@raw/a?.csv"
+    assert (changed.output, changed.ledger) == (job.output, job.ledger)
+    assert with_connections(at(input="hdfs:///a"), None, "c").input == "hdfs://c@/a"
+    assert with_connections(at(input="file:///a"), None, "c").input == "file:///a"
+    assert with_connections(job, None, "") == job
+
+
+def test_a_connection_to_spark_takes_the_place_of_the_job_s():
+    job = load_job({**JOB, "spark": {"connection": "own", "shape": "application"}})
+    changed = with_connections(job, "given", None)
+    assert (changed.spark.connection, changed.spark.shape) == ("given", "application")
+    assert with_connections(job, None, None) == job
+
+
+def test_one_connection_is_not_sent_to_two_kinds_of_stores():
+    job = at(input="hdfs://namenode/a", output="s3://public/a")
+    with pytest.raises(JobError, match=r"storage_conn_id: input, output .* name a connection in"):
+        with_connections(job, None, "a_store")
