@@ -39,6 +39,7 @@ def worker_name():
     return os.environ["MONDRIAN_OPS_WORKER"]
 """
 
+TRIGGERER = "triggerer"
 _API_SERVER = "api-server"
 _COMPONENTS = ((_API_SERVER,), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
 _CELERY = "airflow.providers.celery.executors.celery_executor.CeleryExecutor"
@@ -201,6 +202,10 @@ class LocalAirflow(AirflowApi):
         )
         if not self.comes_true(lambda: f"{name} ready." in self._log(name)):
             raise AirflowError(f"worker {name} did not start; see {self.home / name}.log")
+
+    def start_triggerer(self) -> None:
+        """Start a triggerer, which deferred tasks need; :meth:`kill_worker` kills it, too."""
+        self._start(TRIGGERER, [TRIGGERER, "--skip-serve-logs"])
 
     def kill_worker(self, name: str) -> None:
         """SIGKILL a worker and all its processes at once, as in a power cut."""

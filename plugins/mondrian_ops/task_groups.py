@@ -60,7 +60,8 @@ def anonymize_group(
     :param default_args: for the tasks of the group, such as ``pool`` or ``queue``.
     :param options: those of :func:`anonymize_tasks`: ``map_first_phase``, ``cores``, ``asset``,
         ``stewards``, ``on_refusal``, ``on_waiting``, ``spark_conn_id``, ``storage_conn_id``,
-        ``retries``, ``retry_delay``, ``partition_args``, ``fragment_args``, ``wrap_up_args``.
+        ``deferrable``, ``retries``, ``retry_delay``, ``partition_args``, ``fragment_args``,
+        ``wrap_up_args``.
     """
     # Inside a group that has default arguments, Airflow does not accept None.
     arguments: Any = default_args or {}
@@ -80,6 +81,7 @@ def anonymize_tasks(
     on_waiting: OneOrMore = (),
     spark_conn_id: str | None = None,
     storage_conn_id: str | None = None,
+    deferrable: bool | None = None,
     retries: int | None = None,
     retry_delay: timedelta | None = None,
     partition_args: Mapping[str, Any] | None = None,
@@ -103,6 +105,7 @@ def anonymize_tasks(
     :param on_waiting: notifiers to call when a release waits for an approval.
     :param spark_conn_id: the connection to Spark, in place of the job's ``spark.connection``.
     :param storage_conn_id: the connection of the job's URLs that name none.
+    :param deferrable: wait for Spark drivers in cluster mode without a worker's slot.
     :param retries: attempts of each task after its first; by default those of ``default_args``, or
         2. A job, input or release that is refused is never tried again.
     :param partition_args: arguments of the operator for the tasks up to the fragments, such as
@@ -114,6 +117,7 @@ def anonymize_tasks(
     again = _given(
         spark_conn_id=spark_conn_id,
         storage_conn_id=storage_conn_id,
+        deferrable=deferrable,
         retries=retries,
         retry_delay=retry_delay,
     )
@@ -180,6 +184,7 @@ def anonymize_each(
     on_waiting: OneOrMore = (),
     spark_conn_id: str | None = None,
     storage_conn_id: str | None = None,
+    deferrable: bool | None = None,
     retries: int | None = None,
     retry_delay: timedelta | None = None,
     partition_args: Mapping[str, Any] | None = None,
@@ -202,6 +207,7 @@ def anonymize_each(
     again = _given(
         spark_conn_id=spark_conn_id,
         storage_conn_id=storage_conn_id,
+        deferrable=deferrable,
         retries=retries,
         retry_delay=retry_delay,
     )

@@ -30,9 +30,11 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": _modules(
             "mondrian_ops.hooks.filesystems",
             "mondrian_ops.hooks.spark",
+            "mondrian_ops.hooks.spark_driver",
             "mondrian_ops.hooks.spark_submit",
             "mondrian_ops.hooks.store_credentials",
         ),
+        "triggers": _modules("mondrian_ops.hooks.spark_driver"),
         "filesystems": ["mondrian_ops.hooks.filesystems"],
         "notifications": ["mondrian_ops.notifications.WebhookNotifier"],
         "extra-links": ["mondrian_ops.operators.wrap_up.ReleaseLink"],

@@ -8,7 +8,7 @@ has a session. ``spark`` is a cluster for spark-submit, to which each task submi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +88,17 @@ def _reach(session: Any, job: Job) -> None:
     session.client.set_retry_policies(policies)
 
 
-def submission(job: Job, operator: BaseOperator, context: Context) -> SparkSubmission:
-    """The submission of applications for a task."""
+def submission(
+    job: Job,
+    operator: BaseOperator,
+    context: Context,
+    deferrable: bool = False,
+    event: Mapping[str, str] | None = None,
+) -> SparkSubmission:
+    """The submission of applications for a task; see :class:`SparkSubmission`."""
     with _provider():
         from mondrian_ops.hooks.spark_submit import SparkSubmission
-    return SparkSubmission(job, operator, context)
+    return SparkSubmission(job, operator, context, deferrable, event)
 
 
 def _url(job: Job) -> str:

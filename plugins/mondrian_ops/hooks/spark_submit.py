@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextvars
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.bases.operator import ExecutorSafeguard
+from airflow.sdk.exceptions import TaskDeferred
 
 from mondrian_ops import spark_app, storage
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import shipping
+from mondrian_ops.hooks.spark_driver import LATER, LONGEST, TIMED_OUT, DriverTrigger, kill_driver
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from airflow.sdk import BaseOperator, Context
 
     from mondrian_ops.core.job import Job
@@ -49,16 +54,42 @@ class SparkSubmission:
     """Submits an application for a task, through the connection that its job names.
 
     See :class:`mondrian_ops.engines.spark_submit.Submission`.
+
+    :param deferrable: whether the task waits for a driver on the cluster without its slot.
+    :param event: what the task's trigger has seen of the driver, if the task goes on after that.
     """
 
-    def __init__(self, job: Job, operator: BaseOperator, context: Context) -> None:
+    def __init__(
+        self,
+        job: Job,
+        operator: BaseOperator,
+        context: Context,
+        deferrable: bool = False,
+        event: Mapping[str, str] | None = None,
+    ) -> None:
         self._job = job
         self._operator = operator
         self._context = context
+        self._deferrable = deferrable
+        self._event = event
         self._submitting: _Submitting | None = None
 
     def run(self, step: str, request: Callable[[], Request], is_done: Callable[[], bool]) -> None:
-        """Wait for the application that an earlier try submitted; without one, submit it."""
+        """Wait for the application that an earlier try submitted; without one, submit it.
+
+        A deferrable task that has to wait for a driver on the cluster ends here, with TaskDeferred.
+        """
+        if self._event is None:
+            self._submit(step, request, is_done)
+        else:
+            self._conclude(self._event, is_done)
+        if is_done() and (states := self._context.get("task_state_store")) is not None:
+            states.clear()  # if a person clears the task, it must start over
+
+    def _submit(
+        self, step: str, request: Callable[[], Request], is_done: Callable[[], bool]
+    ) -> None:
+        limit = self._operator.execution_timeout or LONGEST
         self._submitting = _Submitting(
             task_id=self._operator.task_id,
             conn_id=self._job.spark.connection,
@@ -66,6 +97,7 @@ class SparkSubmission:
             name=f"mondrian_ops-{step}",
             request=request,
             is_done=is_done,
+            deferred_for=limit if self._deferrable else None,
         )
         try:
             self._submitting.run(self._context)
@@ -74,8 +106,18 @@ class SparkSubmission:
                 f"spark.connection: spark-submit needs {error.filename!r}, which is not on the "
                 "PATH of this worker; install it there (PySpark brings spark-submit)"
             ) from None
-        if is_done() and (states := self._context.get("task_state_store")) is not None:
-            states.clear()  # if a person clears the task, it must start over
+
+    def _conclude(self, event: Mapping[str, str], is_done: Callable[[], bool]) -> None:
+        """Raise RuntimeError, which a retry may cure, if the driver has left no result."""
+        if is_done():
+            return
+        driver, status = event["driver_id"], event["status"]
+        if status == TIMED_OUT:
+            kill_driver(self._job.spark.connection, driver)
+        raise RuntimeError(
+            f"Spark driver {driver}: {status}, and it left no result; see the driver's log on the "
+            "cluster"
+        )
 
     def kill(self) -> None:
         """Kill the driver."""
@@ -85,14 +127,20 @@ class SparkSubmission:
 
 class _Submitting(SparkSubmitOperator):
     """The provider's operator with our application; the two callables are those of
-    :meth:`SparkSubmission.run`."""
+    :meth:`SparkSubmission.run`, and ``deferred_for`` is how long it may wait without its slot."""
 
     def __init__(
-        self, *, request: Callable[[], Request], is_done: Callable[[], bool], **options: Any
+        self,
+        *,
+        request: Callable[[], Request],
+        is_done: Callable[[], bool],
+        deferred_for: timedelta | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
         self._request = request
         self._is_done = is_done
+        self._deferred_for = deferred_for
 
     def run(self, context: Context) -> None:
         """Execute this operator within the task of another one, as the task runner would."""
@@ -103,6 +151,18 @@ class _Submitting(SparkSubmitOperator):
     def is_job_succeeded(self, status: str) -> bool:
         """Whether no retry is needed; the working files may have vanished meanwhile."""
         return super().is_job_succeeded(status) and self._is_done()
+
+    def poll_until_complete(self, external_id: Any, context: Context) -> None:
+        """Wait for the driver: here, or by deferring the task."""
+        if self._deferred_for is None:
+            super().poll_until_complete(external_id, context)
+            return
+        until = time.time() + self._deferred_for.total_seconds()
+        raise TaskDeferred(
+            trigger=DriverTrigger(self._conn_id, external_id, until),
+            method_name="resume",
+            timeout=self._deferred_for + LATER,
+        )
 
     def _get_hook(self) -> SparkSubmitHook:
         return _Hook(self._request, conf=self.conf, conn_id=self._conn_id, name=self.name)

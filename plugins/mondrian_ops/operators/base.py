@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops.core.errors import JobError, MondrianOpsError, values_withheld
@@ -52,6 +52,8 @@ class MondrianOperator(BaseOperator):
         (templated).
     :param storage_conn_id: the connection of the job's URLs that name none (templated):
         ``s3://BUCKET/KEY`` is then ``s3://STORAGE_CONN_ID@BUCKET/KEY``, for the access policy too.
+    :param deferrable: wait for a Spark driver in cluster mode without a worker's slot; by default
+        as ``[operators] default_deferrable`` says. No other task waits that way.
     :param retries: attempts after the first, for failures that a retry can cure: a killed worker,
         a full disk. A bad job, bad input and a release that fails verification are never retried.
         A mapped task takes its ``retries`` from ``partial()``.
@@ -64,12 +66,16 @@ class MondrianOperator(BaseOperator):
     engine: Engine | None = None
     """The engine that is at work, if any; :meth:`on_kill` stops it."""
 
+    driver_event: Mapping[str, str] | None = None
+    """What a deferred task's trigger has seen of its driver."""
+
     def __init__(
         self,
         *,
         job: Any,
         spark_conn_id: str | None = None,
         storage_conn_id: str | None = None,
+        deferrable: bool | None = None,
         retries: int = RETRIES,
         retry_delay: timedelta = RETRY_DELAY,
         **kwargs: Any,
@@ -78,6 +84,8 @@ class MondrianOperator(BaseOperator):
         self.job = job
         self.spark_conn_id = spark_conn_id
         self.storage_conn_id = storage_conn_id
+        default = conf.getboolean("operators", "default_deferrable", fallback=False)
+        self.deferrable = default if deferrable is None else deferrable
 
     @property
     def release_name(self) -> str:
@@ -106,6 +114,11 @@ class MondrianOperator(BaseOperator):
             finally:
                 self.engine = None
 
+    def resume(self, context: Context, event: Mapping[str, str]) -> Any:
+        """Go on once the driver for which the task was deferred is over."""
+        self.driver_event = event
+        return self.execute(context)
+
     def on_kill(self) -> None:
         """Stop at once, and run every cleanup on the way out; a retry may follow."""
         if self.engine is not None:
@@ -115,7 +128,7 @@ class MondrianOperator(BaseOperator):
 
 @contextmanager
 def _engine_of(
-    job: Job, operator: BaseOperator, context: Context, cores: int | None
+    job: Job, operator: MondrianOperator, context: Context, cores: int | None
 ) -> Iterator[Engine]:
     """The engine that the job and its connection name.
 
@@ -132,7 +145,8 @@ def _engine_of(
     if spark.spark_connection(job).conn_type not in spark.CONNECT_TYPES:
         from mondrian_ops.engines.spark_submit import SparkSubmitEngine
 
-        yield SparkSubmitEngine(spark.submission(job, operator, context))
+        deferral = operator.deferrable, operator.driver_event
+        yield SparkSubmitEngine(spark.submission(job, operator, context, *deferral))
         return
     with spark.connect_session(job) as session:
         from mondrian_ops.engines.spark import SparkEngine

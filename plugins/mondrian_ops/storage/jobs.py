@@ -76,7 +76,7 @@ def with_connections(job: Job, spark: str | None, storage: str | None) -> Job:
         return job
     given = {name: getattr(job, name) for name in _LOCATIONS if getattr(job, name)}
     urls = {name: with_connection(url, storage) for name, url in given.items()}
-    changed = {name: url for name, url in urls.items() if url != given[name]}
+    changed: dict[str, Any] = {name: url for name, url in urls.items() if url != given[name]}
     if len({is_s3(url) for url in changed.values()}) > 1:
         raise JobError(
             f"storage_conn_id: {', '.join(changed)} lie on HDFS and on S3, which no connection "

@@ -20,6 +20,7 @@ import pytest
 from pyarrow import parquet
 
 from dag_runs import classes, form, published, states, tries
+from local_airflow import TRIGGERER
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
 from projects import FAILING_DAGS, Project, airflow_of, copied, opened
@@ -100,8 +101,12 @@ def site(cluster, airflow_database, tmp_path_factory) -> Iterator[Site]:
         **told,
         **spark,
         "PATH": path,
+        # A triggerer that is gone is missed after seconds.
+        "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+        "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "4",
     }
     with airflow_of(root, airflow_database(), settings) as airflow:
+        airflow.start_triggerer()
         yield Site(root, airflow, cluster)
 
 
@@ -323,14 +328,30 @@ def test_a_worker_that_is_lost_is_done_without(site, runs):
     assert classes(site.output(name)) == classes(site.output("no_lost_worker"))
 
 
-def test_a_run_that_is_stopped_stops_its_driver(site, runs):
-    name = "stopped"
+def test_a_deferred_task_outlives_its_triggerer(site, runs, local):
+    name = "deferred"
+    before = set(site.cluster.drivers())
+    runs.start("deferred", name, {"job": site.spark_job(name, "cluster")})
+    for tasks in site.airflow.watch(*runs.started[name], every=0.2):
+        if ("partition", "deferred") in states(tasks):
+            break
+    site.airflow.kill_worker(TRIGGERER)
+    site.airflow.start_triggerer()
+    state, tasks = runs.over(name)
+    assert state == "success"
+    assert set(tries(tasks).values()) == {1}
+    assert sorted(new_drivers(site, before).values()) == ["FINISHED", "FINISHED"]
+    agree(site, name, local)
+
+
+@pytest.mark.parametrize("dag_id", ["retried", pytest.param("deferred", marks=pytest.mark.soak)])
+def test_a_run_that_is_stopped_stops_its_driver(site, runs, dag_id):
+    name = f"stopped_{dag_id}"
     before = set(site.cluster.drivers())
     data = site.root / "slow.parquet"  # it shall not be over before the order to stop comes
     generate("people", rows=600_000, seed=2, output=str(data))
-    runs.start("retried", name, {"job": site.spark_job(name, "cluster", input=str(data))})
-    dag_id, run_id = runs.started[name]
-
+    runs.start(dag_id, name, {"job": site.spark_job(name, "cluster", input=str(data))})
+    _, run_id = runs.started[name]
     wait_until(lambda: "RUNNING" in new_drivers(site, before).values())
     site.airflow.request("PATCH", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
     wait_until(lambda: "RUNNING" not in new_drivers(site, before).values())

@@ -6,16 +6,24 @@ import builtins
 import json
 import sys
 import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
+from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines.handover import Fragment
-from mondrian_ops.engines.spark_submit import SparkSubmitEngine
+from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.engines.run import Run
+from mondrian_ops.engines.spark_submit import Result, SparkSubmitEngine
 from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
-from mondrian_ops.operators.base import read_job
+from mondrian_ops.operators.base import read_job, work_of
 from servers.processes import free_port
+from spark_master import spark_master
 
 
 @pytest.fixture
@@ -138,3 +146,73 @@ def test_a_task_that_is_stopped_interrupts_its_session(served, context):
         thread.join(1)
     assert len(errors) == 1
     assert "OPERATION_CANCELED" in errors[0]
+
+
+@pytest.fixture
+def deferred(connected, context, monkeypatch):
+    """A job, the master of a cluster, and the deferral of the task that has submitted a driver."""
+    from mondrian_ops.hooks import spark_submit
+
+    def submit(hook, _application):
+        hook._request()
+        return "driver-1"
+
+    monkeypatch.setattr(spark_submit._Hook, "submit", submit)
+    with spark_master() as master:
+        job = connected(**master.connection)
+        Path(job["input"]).write_text("age\n1\n2\n3\n4\n")
+        with pytest.raises(TaskDeferred) as deferral:
+            PartitionOperator(task_id="t", job=job, deferrable=True).execute(context)
+        yield job, master, deferral.value
+
+
+def resumed(job, context, status):
+    """What the task returns that goes on in another process."""
+    task = PartitionOperator(task_id="t", job=job, deferrable=True)
+    return task.resume(context, {"driver_id": "driver-1", "status": status})
+
+
+def test_a_deferred_task_takes_the_result_of_its_driver(deferred, context):
+    job, master, deferral = deferred
+    assert deferral.method_name == "resume"
+    assert deferral.trigger.driver_id == "driver-1"
+    work = storage.WorkDir.attach(work_of(read_job(job), SimpleNamespace(task_id="t"), context))
+    pipeline.divide(Run(work), LocalEngine())
+    Result(None).leave(work, "partition", None)
+    (fragment,) = resumed(job, context, "FINISHED")
+    assert fragment["rows"] == 4
+    assert context["task_state_store"] == {}
+    assert master.killed == []
+
+
+@pytest.mark.parametrize(
+    ("status", "killed"),
+    [("FAILED", []), ("FINISHED", []), ("UNREACHABLE", []), ("TIMED OUT", ["driver-1"])],
+)
+def test_a_driver_without_a_result_fails_the_try_and_is_submitted_by_the_next(
+    deferred, context, status, killed
+):
+    job, master, _deferral = deferred
+    with pytest.raises(RuntimeError, match=f"driver-1: {status}, and it left no result"):
+        resumed(job, context, status)
+    assert master.killed == killed
+    master.statuses = ["FAILED"]
+    with pytest.raises(TaskDeferred):
+        PartitionOperator(task_id="t", job=job, deferrable=True).execute(context)
+
+
+def test_a_deferred_task_waits_no_longer_than_it_may_run(deferred, context):
+    job, _master, _deferral = deferred
+    limit = timedelta(minutes=5)
+    task = PartitionOperator(task_id="t", job=job, deferrable=True, execution_timeout=limit)
+    with pytest.raises(TaskDeferred) as deferral:
+        task.execute(context)
+    assert deferral.value.trigger.until <= time.time() + limit.total_seconds()
+    assert deferral.value.timeout > limit
+
+
+def test_the_default_is_that_of_all_operators(monkeypatch):
+    assert not PartitionOperator(task_id="t", job={}).deferrable
+    monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "True")
+    assert PartitionOperator(task_id="t", job={}).deferrable
+    assert not PartitionOperator(task_id="t", job={}, deferrable=False).deferrable

@@ -8,5 +8,11 @@ from airflow.sdk import DAG, Param
 
 from mondrian_ops.task_groups import anonymize_tasks
 
-with DAG("retried", schedule=None, catchup=False, params={"job": Param({}, type="object")}) as dag:
-    anonymize_tasks(dag.param("job"), retries=1, retry_delay=timedelta(seconds=1))
+for dag_id, deferrable in (("retried", False), ("deferred", True)):
+    with DAG(dag_id, schedule=None, catchup=False, params={"job": Param({}, type="object")}) as dag:
+        anonymize_tasks(
+            dag.param("job"),
+            deferrable=deferrable,
+            retries=1,
+            retry_delay=timedelta(seconds=1),
+        )
