@@ -67,7 +67,7 @@ class Request:
             return cls(start, last, is_explicit=True)
         names = [extra.get("drop") if isinstance(extra, Mapping) else None for extra in extras]
         named = frozenset(name for name in names if isinstance(name, str))
-        if names and len(named) == len(set(names)):
+        if names and all(isinstance(name, str) for name in names):
             return cls(date.max, date.min, named)
         return cls(min(start, last - (lookback - 1) * _ONE_DAY), last, named)
 

@@ -204,3 +204,13 @@ def test_the_nightly_dag_maps_over_drops_and_over_all_their_fragments():
     assert dag.get_task("find_drops").max_active_tis_per_dag == 1
     assert dag.catchup is False
     assert dag.max_active_runs > 1
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "a week", "1.5", ""])
+def test_a_look_back_that_is_no_number_of_days_is_refused(monkeypatch, value):
+    from mondrian_ops.core.errors import JobError
+
+    monkeypatch.setenv("AIRFLOW_VAR_MONDRIAN_OPS_LOOKBACK_DAYS", value)
+    _dag, module = load("mondrian_nightly")
+    with pytest.raises(JobError, match="Variable mondrian_ops_lookback_days: must be"):
+        module["whole"]("lookback_days", least=1)

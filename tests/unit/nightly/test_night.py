@@ -380,7 +380,7 @@ def test_events_name_the_drops_of_their_run(nights: Nights) -> None:
     assert taken(nights.run("the same event again", request)) == []
 
 
-@pytest.mark.parametrize("extra", [{}, None, {"drop": 5}, "people/2025-06-09"])
+@pytest.mark.parametrize("extra", [{}, None, {"drop": 5}, {"drop": [{}]}, "people/2025-06-09"])
 def test_an_event_that_names_no_drop_starts_a_night(nights: Nights, extra: Any) -> None:
     nights.deliver("people/2025-06-09.csv", "stays/2025-01-01.csv")
     night = nights.run(request=announced(extra, {"drop": "stays/2025-01-01"}))
