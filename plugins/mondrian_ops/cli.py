@@ -205,6 +205,7 @@ def _run(options: argparse.Namespace) -> int:
     from mondrian_ops.progress import display
 
     job = _allowed_job(options)
+    _refuse_own_approval(job)
     if job.require_approval:
         _check_can_ask(options)
     with display(sys.stderr, options.quiet) as progress:
@@ -229,6 +230,18 @@ def _allowed_job(options: argparse.Namespace, publishes: bool = True) -> Job:
 
     job = storage.load_job(options.job, options.overrides)
     return storage.check_job(job, publishes=publishes)
+
+
+def _refuse_own_approval(job: Job) -> None:
+    """Raise ApprovalError if a policy says who may approve: here that is whoever runs the job."""
+    from mondrian_ops import storage
+
+    required = storage.required(job)
+    if job.may_ask and (required.four_eyes or required.approvers is not None):
+        raise ApprovalError(
+            f"approval: the policies {', '.join(map(repr, required.policies))} say who may approve "
+            "the release, and a command line cannot tell users apart; run the job in Airflow"
+        )
 
 
 def _check_can_ask(options: argparse.Namespace) -> None:

@@ -417,3 +417,45 @@ def test_the_schema_is_printed() -> None:
     printed = mondrian_ops("schema")
     assert printed.returncode == 0
     assert json.loads(printed.stdout)["properties"]["k"]["minimum"] == 2
+
+
+@pytest.fixture
+def decree(job: Path, monkeypatch: pytest.MonkeyPatch):
+    """Set what a policy requires of the job's input."""
+
+    def set_policy(**required: Any) -> None:
+        policy = {"name": "people", "inputs": [str(job.parent)], **required}
+        (job.parent / "policies.json").write_text(json.dumps({"policies": [policy]}))
+        monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(job.parent / "policies.json"))
+
+    return set_policy
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_job_below_its_policy_is_refused(job, decree, command):
+    decree(min_k=7)
+    done = mondrian_ops(command, job, "--set", "k=6")
+    assert done.returncode == 1
+    assert "k: is 6, and the policy 'people' requires min_k: 7; set 7 or more" in done.stderr
+    assert mondrian_ops(command, job, "--set", "k=7").returncode == 0
+
+
+def test_a_frontier_publishes_no_rows_and_needs_no_floor(job, decree):
+    decree(min_k=100)
+    assert mondrian_ops("frontier", job, "--k", "2", "--quiet").returncode == 0
+
+
+@pytest.mark.parametrize("rule", [{"four_eyes": True}, {"approvers": ["ada"]}])
+def test_who_runs_a_job_does_not_approve_where_a_policy_says_who_may(job, decree, rule):
+    decree(approval={"required": True, **rule})
+    done = mondrian_ops("run", job, "--approve", "--quiet")
+    assert done.returncode == 1
+    assert "the policies 'people' say who may approve" in done.stderr
+
+
+def test_an_approval_that_a_policy_requires_is_asked_for(job, decree):
+    decree(approval={"required": True})
+    refused = mondrian_ops("run", job, "--quiet")
+    assert refused.returncode == 1
+    assert "the release needs an approval" in refused.stderr
+    assert mondrian_ops("run", job, "--approve", "--quiet").returncode == 0

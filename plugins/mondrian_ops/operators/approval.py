@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
     from mondrian_ops.core.job import Job
+    from mondrian_ops.core.policy import Required
 
 __all__ = [
     "DECISION",
     "Decision",
     "Parked",
+    "approvers",
     "ask",
+    "counted",
     "earlier_decision",
     "park",
     "remember",
@@ -48,11 +51,15 @@ _BEFORE_TIMEOUT = timedelta(minutes=2)
 
 
 class Decision(NamedTuple):
-    """The decision about a release: approved, rejected or, if nobody answered in time, expired."""
+    """The decision about a release: approved, rejected or, if nobody answered in time, expired.
+
+    ``reason``: why an approval does not count, which makes it a rejection.
+    """
 
     decision: str
     by: str
     at: str
+    reason: str = ""
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Decision:
@@ -72,6 +79,8 @@ class Decision(NamedTuple):
     def __str__(self) -> str:
         if self.decision == "expired":
             return "nobody approved it in time"
+        if self.reason:
+            return f"the approval does not count: {self.reason}"
         return f"{self.decision} by {self.by or 'somebody'}"
 
 
@@ -124,10 +133,91 @@ class Parked(NamedTuple):
             return None
 
 
+def approvers(job: Job, stewards: Sequence[str], context: Context) -> dict[str, str]:
+    """The name by id of each user who may approve; empty if all may who may answer in Airflow.
+
+    The DAG's stewards, if it names some, as far as the policies allow.
+
+    Raises ApprovalError if nobody may.
+    """
+    from mondrian_ops import storage
+
+    required = storage.required(job)
+    asker = _asker(required, context)
+    if required.approvers is None and not stewards:
+        return {}
+    named = required.approvers
+    if named is None:
+        named = {steward: steward for steward in stewards}
+    elif stewards:
+        named = {user: name for user, name in named.items() if user in stewards}
+    allowed = {
+        user: name
+        for user, name in named.items()
+        if asker not in (user.casefold(), name.casefold())
+    }
+    if not allowed:
+        raise ApprovalError(
+            f"approval: nobody may approve the release by the policies {_listed(required)}, the "
+            "DAG's stewards and who triggered the run; add a steward to the DAG, let somebody else "
+            "trigger it, or have an administrator add an approver to the policy"
+        )
+    return allowed
+
+
+def _asker(required: Required, context: Context) -> str:
+    """The user who triggered the run, if a policy wants four eyes; empty if a schedule did."""
+    if not required.four_eyes:
+        return ""
+    run = context["dag_run"]
+    if run.run_type == "manual" and not run.triggering_user_name:
+        raise ApprovalError(
+            f"four_eyes: the policies {_listed(required)} want to know who triggered the run, and "
+            "Airflow does not; trigger it in the UI or by the REST API"
+        )
+    return (run.triggering_user_name or "").casefold()
+
+
+def _listed(required: Required) -> str:
+    return ", ".join(map(repr, required.policies))
+
+
+def counted(
+    decision: Decision,
+    user: Mapping[str, str] | None,
+    *,
+    parked: Parked,
+    stewards: Sequence[str],
+    context: Context,
+) -> Decision:
+    """The decision, or a rejection where the policies do not let this user approve.
+
+    Airflow refuses answers of users who are not assigned to the question, but not in all cases: it
+    assigns nobody where everybody may answer, and does not look where everybody is an admin.
+    """
+    from mondrian_ops import storage
+    from mondrian_ops.hooks.settings import use_settings
+
+    if not decision.approved:
+        return decision
+    use_settings()
+    job = storage.load_job(parked.job)
+    required, allowed = storage.required(job), approvers(job, stewards, context)
+    who = {str(value).casefold() for value in (user or {}).values()}
+    asker, reason = _asker(required, context), ""
+    if asker and asker in who:
+        reason = f"{decision.by} triggered the run, and {_listed(required)} wants four eyes"
+    elif allowed and (user or {}).get("id") not in allowed:
+        reason = f"{decision.by or 'nobody'} is none of those who may approve"
+    return decision._replace(decision="rejected", reason=reason) if reason else decision
+
+
 def ask(
-    context: Context, *, subject: str, body: str, stewards: Sequence[str], link: str = ""
+    context: Context, *, subject: str, body: str, stewards: Mapping[str, str], link: str = ""
 ) -> None:
     """Ask for an approval under Airflow's *Required Actions*; ``body`` is Markdown.
+
+    ``stewards``: see :func:`approvers`.
 
     Raises ApprovalError if an earlier try has asked another question, or other stewards, because
     Airflow keeps the first one; the ``link`` to the release may differ.
@@ -142,7 +232,7 @@ def ask(
         body=f"{body}\n\n[The release]({link})" if link else body,
         defaults=[REJECT],
         params={},
-        assigned_users=[HITLUser(id=steward, name=steward) for steward in stewards],
+        assigned_users=[HITLUser(id=steward, name=name) for steward, name in stewards.items()],
     )
 
 

@@ -11,6 +11,7 @@ from mondrian_ops.operators.base import (
     announce_work,
     check_is_mapped,
     final_errors,
+    made_by,
     number_of,
     whole_of,
     work_of,
@@ -147,7 +148,7 @@ class FrontierOperator(MondrianOperator):
 
         with final_errors():
             job = self.read_job(publishes=False)
-            folder = frontier.folder_of(job, self.folder)
+            folder = frontier.folder_of(job, self.folder, made_by(self, context))
             drawn = Sample.from_dict(self.sample[0]["drawn"])
             gathered = frontier.gather(job, drawn, self.points[:])
             written = frontier.write(gathered, folder)

@@ -10,6 +10,7 @@ from airflow.sdk import conf
 from mondrian_ops.core.errors import InputError, JobError, MondrianOpsError
 from mondrian_ops.cores import available_cores
 from mondrian_ops.lean_imports import import_lean
+from mondrian_ops.operators.approval import approvers
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
@@ -57,6 +58,8 @@ class PartitionOperator(MondrianOperator):
         with final_errors():
             job = self.read_job()
             check_fragments(job)
+            if job.may_ask:
+                approvers(job, (), context)  # raises if nobody may approve what it makes
             self._work = work_of(job, self, context)
             announce_work(context, self._work)
             parts = self._parts(job, self._work)

@@ -123,6 +123,7 @@ class WrapUpOperator(MondrianOperator):
         """Check and publish; return the report. A release that needs approval ends the task."""
         from mondrian_ops import pipeline
 
+        job = pipeline.held_job(job, work)
         checked = pipeline.check(job, work=work, summaries=summaries, progress=Lines(self.log.info))
         if pipeline.asks(job, checked.report):
             parked = approval.Parked.of(job, work, checked.seal, context)
@@ -150,14 +151,16 @@ class WrapUpOperator(MondrianOperator):
         storage.WorkDir(parked.work).remove_fragments()
         parked.leave()
         reason = "; ".join(pipeline.exceeded(job, report).values())
-        reason = f"waits for approval: {reason or 'require_approval is set'}"
+        policies = ", ".join(storage.required(job).policies)
+        by = f"required by {policies}" if policies else "require_approval is set"
+        reason = f"waits for approval: {reason or by}"
         record(context, job, "waiting", report=report, reason=reason)
         approval.ask(
             context,
             subject=f"Publish {storage.shown(str(job.output))}?",
             body=render_markdown(report),
             link=self.release_url,
-            stewards=self.stewards,
+            stewards=approval.approvers(job, self.stewards, context),
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
         notify(self.on_waiting, context, job, "waiting", reason)
@@ -167,6 +170,14 @@ class WrapUpOperator(MondrianOperator):
     ) -> dict[str, Any]:
         """Publish or discard the release that waited; ``event`` holds the steward's answer."""
         release, decision = approval.Parked(**parked), approval.Decision.of(event)
+        with final_errors():
+            decision = approval.counted(
+                decision,
+                event.get("responded_by_user"),
+                parked=release,
+                stewards=self.stewards,
+                context=context,
+            )
         approval.remember(context, release, decision)
         return self._carry_out(release, decision, context)
 
@@ -211,7 +222,11 @@ class WrapUpOperator(MondrianOperator):
             job = read_job(parked.job)
         report = approval.staged_report(parked.work)
         if report is not None:
-            report["approval"] = decision._asdict()
+            report["approval"] = {
+                "decision": decision.decision,
+                "by": decision.by,
+                "at": decision.at,
+            }
         record(context, job, decision.decision, report=report, reason=reason)
         notify(self.on_refusal, context, job, decision.decision, reason)
         pipeline.discard(parked.work)

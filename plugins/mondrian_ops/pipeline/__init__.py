@@ -29,6 +29,7 @@ from mondrian_ops.pipeline.partition import (
 from mondrian_ops.pipeline.wrap_up import (
     Checked,
     check,
+    held_job,
     publish,
     published_once,
     published_report,
@@ -48,6 +49,7 @@ __all__ = [
     "discard",
     "divide",
     "exceeded",
+    "held_job",
     "load_job",
     "partition",
     "parts_to_map",

@@ -23,6 +23,7 @@ from mondrian_ops.engines.run import Dataset
 from mondrian_ops.pipeline import cluster_sampling
 from mondrian_ops.pipeline.api import discard, run
 from mondrian_ops.pipeline.checks import check_columns, check_rows, hierarchies_of
+from mondrian_ops.pipeline.replacement import refuse_foreign
 from mondrian_ops.progress import Display, Progress
 from mondrian_ops.version import __version__
 
@@ -158,13 +159,14 @@ def gather(job: Job, sample: Sample, measured: Iterable[Mapping[str, Any]]) -> d
     }
 
 
-def folder_of(job: Job, output: str | None = None) -> str:
+def folder_of(job: Job, output: str | None = None, made_by: str | None = None) -> str:
     """Where the frontier's files go: ``output``, or beside the job's release.
 
-    Raises StorageError where a release lies there, JobError where the policy forbids writing.
+    Raises StorageError where a release lies there, JobError where ``made_by`` may not write.
     """
     folder = storage.resolved(output or f"{str(job.output).rstrip('/')}_frontier")
     storage.check_location("folder", folder, writing=True)
+    refuse_foreign(folder, made_by)
     try:
         names = storage.names_in(folder)
     except FileNotFoundError:

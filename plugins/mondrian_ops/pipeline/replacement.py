@@ -2,26 +2,42 @@
 
 Readers rely on what a release promises, and on who makes it. So it is replaced only by its maker,
 the same task group of the same DAG, and only by a release that promises no less; anything else
-needs ``replace: any``. The report of a release has its promise and its maker.
+needs ``replace: any``, which policies have to allow where there are some. They may also say which
+DAGs write to a location. The report of a release has its promise and its maker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from mondrian_ops import report as reports
 from mondrian_ops import storage
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
-__all__ = ["current_report", "refuse_replacing", "replaced_by", "weaknesses"]
+__all__ = ["current_report", "refuse_foreign", "refuse_replacing", "replaced_by", "weaknesses"]
 
 # How a column is published, in ascending order of detail.
 _HIDDEN, _GENERALIZED, _SENSITIVE, _RAW = range(4)
 
+REPLACEABLE = ("never", "same", "any")
+
 Report = Mapping[str, Any]
+
+
+def refuse_foreign(output: str, made_by: str | None) -> None:
+    """Raise JobError if, by the policies, others write to the output than this maker."""
+    dag_id = (made_by or "").partition("/")[0]
+    for rule in storage.output_rules(output) or ():
+        if rule.dags and not any(fnmatchcase(dag_id, pattern) for pattern in rule.dags):
+            raise JobError(
+                f"output: {storage.shown(output)} belongs to the DAGs {', '.join(rule.dags)} by "
+                f"the policies, not to {maker(made_by)}; choose another output, or have an "
+                "administrator add the DAG"
+            )
 
 
 def refuse_replacing(job: Job, made_by: str | None) -> None:
@@ -30,22 +46,45 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
     ``made_by``: who makes the new one, None for the command line and Python. A release whose report
     names no maker, as older versions wrote it, may be anybody's.
 
-    Raises StorageError, which names its maker and what is weaker.
+    Raises StorageError, which names its maker and what is weaker, or JobError if the policies do
+    not let this maker write there, or replace any release there.
     """
-    current = None if job.replace == "any" else current_report(str(job.output))
+    output = str(job.output)
+    refuse_foreign(output, made_by)
+    allowed = _replaceable(output)
+    if job.replace == "any" and allowed != "any":
+        raise JobError(
+            f"replace: any is not allowed at {storage.shown(output)} by the policies; remove it, "
+            "or have an administrator allow it for this location"
+        )
+    current = None if job.replace == "any" else current_report(output)
     if current is None:
         return
+    if allowed == "never":
+        raise StorageError(
+            f"output: {storage.shown(output)} holds a release, and the policies let none be "
+            "replaced there; choose another `output`"
+        )
     reasons = weaknesses(job, current)
     if current.get("made_by", made_by) != made_by:
         reasons.insert(0, "the two have different makers")
     if reasons:
+        remedy = ", or set replace: any" if allowed == "any" else ""
         whose = f"of {maker(current['made_by'])} " if "made_by" in current else ""
         raise StorageError(
             f"output: {storage.shown(str(job.output))} holds a release {whose}with "
             f"{promise(_job_of(current))}, which a release of {maker(made_by)} with "
             f"{promise(job.to_dict())} may not replace: {'; '.join(reasons)}; choose another "
-            "`output`, or set replace: any"
+            f"`output`{remedy}"
         )
+
+
+def _replaceable(output: str) -> str:
+    """Which releases at an output may be replaced at most: never, same or any."""
+    rules = storage.output_rules(output)
+    if rules is None:
+        return "any"
+    return min((rule.replace for rule in rules), key=REPLACEABLE.index, default="same")
 
 
 def replaced_by(job: Job) -> dict[str, Any]:

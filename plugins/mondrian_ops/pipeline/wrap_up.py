@@ -34,7 +34,16 @@ from mondrian_ops.progress import Display, Progress
 if TYPE_CHECKING:
     from mondrian_ops.core import verification
 
-__all__ = ["Checked", "check", "judged", "publish", "published_once", "published_report", "wrap_up"]
+__all__ = [
+    "Checked",
+    "check",
+    "held_job",
+    "judged",
+    "publish",
+    "published_once",
+    "published_report",
+    "wrap_up",
+]
 
 
 class Checked(NamedTuple):
@@ -69,6 +78,20 @@ def wrap_up(
         return publish(job, work=work, approval=approval)
 
     return published_once(job, work, make)
+
+
+def held_job(job: Job, work: str) -> Job:
+    """``job`` as the policies hold it for the rows that the run read.
+
+    The job's file may name another input by now, of which policies require less, and the policies
+    may have changed since the rows were partitioned. Raises JobError where either job asks less
+    than they require.
+    """
+    if not storage.has_policies():
+        return job
+    partitioned = Run(storage.WorkDir.attach(work)).job
+    storage.check_job(partitioned)
+    return storage.check_job(replace(job, input=partitioned.input))
 
 
 def published_once(job: Job, work: str, make: Callable[[], Report]) -> Report:
@@ -137,6 +160,8 @@ def check(
     )
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # which the approver has to know
+    if policies := storage.required(job).policies:
+        report["policies"] = list(policies)
     overlap_check.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")

@@ -228,6 +228,7 @@ class Report:
     notes: Names = ()
     limits: str = ""
     approval: Approval | None = None
+    policies: Names = ()
     replaces: Mapping[str, Any] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The dict that the report was read from; do not change it."""

@@ -19,13 +19,18 @@ def escaped(text: object) -> str:
 
 
 def render_markdown(report: Report | Mapping[str, Any]) -> str:
-    """The requirements, the figures, and what to look at before deciding.
+    """What is published as it is, the requirements, the figures, and what to look at besides.
 
     Raises ReportError.
     """
     report = Report.of(report).named()
-    first = [f"**{escaped(text)}**" for text in statements.first(report)]
-    blocks = (*first, _guarantees(report), _figures(report), _remarks(report))
+    first = [*statements.first(report), statements.sensitive_raw(report.columns)]
+    blocks = (
+        *(f"**{escaped(text)}**" for text in first if text),
+        _guarantees(report),
+        _figures(report),
+        _remarks(report),
+    )
     return "\n\n".join(filter(None, blocks))
 
 

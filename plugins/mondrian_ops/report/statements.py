@@ -28,6 +28,7 @@ __all__ = [
     "promise",
     "published_raw",
     "replaced",
+    "sensitive_raw",
     "timestamp",
     "undone",
     "used",
@@ -120,14 +121,24 @@ def warning(report: Report) -> str:
     )
 
 
+def sensitive_raw(columns: Columns) -> str:
+    """That the sensitive columns are published as they are; empty where there are none."""
+    if not columns.sensitive:
+        return ""
+    return f"Published as they are, because they are sensitive: {_named(columns.sensitive)}."
+
+
+def _named(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - MAX_NAMES:,} more" if len(columns) > MAX_NAMES else ""
+    return ", ".join(columns[:MAX_NAMES]) + more
+
+
 def published_raw(columns: Columns) -> str:
     """The first lines of a report with raw columns; empty where there are none."""
     raw = columns.raw
     if not raw:
         return ""
-    named = ", ".join(raw[:MAX_NAMES])
-    if len(raw) > MAX_NAMES:
-        named += f" and {len(raw) - MAX_NAMES:,} more"
+    named = _named(raw)
     count = "1 column is" if len(raw) == 1 else f"{len(raw):,} columns are"
     return (
         f"{count} published raw, as the job says (unlisted: publish): {named}. k, l, t and the "

@@ -137,6 +137,7 @@ def _rest(report: Report, width: int, paint: Paint) -> list[str]:
         ("not in the job", f"{', '.join(columns.unlisted)}: {policy}" if columns.unlisted else ""),
         ("pandas index", f"{', '.join(columns.index)}: left out" if columns.index else ""),
         *(("note", note) for note in report.notes),
+        ("policies", ", ".join(report.policies)),
         ("approval", statements.approval(report)),
         ("limits", report.limits),
     )

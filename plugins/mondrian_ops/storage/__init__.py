@@ -30,6 +30,7 @@ from mondrian_ops.storage.manifest import digest_of, digest_of_parts
 from mondrian_ops.storage.policies import (
     check_job,
     check_source,
+    has_policies,
     output_rules,
     required,
     use_policies,
@@ -84,6 +85,7 @@ __all__ = [
     "digest_of_parts",
     "filesystem",
     "find_hierarchy",
+    "has_policies",
     "index_columns",
     "is_local",
     "is_work_path",

@@ -52,7 +52,14 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.storage.source import Source
 
-__all__ = ["check_job", "check_source", "output_rules", "required", "use_policies"]
+__all__ = [
+    "check_job",
+    "check_source",
+    "has_policies",
+    "output_rules",
+    "required",
+    "use_policies",
+]
 
 _VARIABLE = "AIRFLOW__MONDRIAN_OPS__POLICIES"
 _SPECIAL = re.compile(r"[*?\[\]]")
@@ -64,6 +71,11 @@ def use_policies(path: str | None) -> None:
     """Apply the policies in this file; None: those that the environment names, if it does."""
     global _in_use
     _in_use = path
+
+
+def has_policies() -> bool:
+    """Whether there are policies at all."""
+    return bool(_path())
 
 
 def check_job(job: Job, *, publishes: bool = True) -> Job:
@@ -125,7 +137,7 @@ def required(job: Job) -> Required:
 
 
 def output_rules(output: str) -> list[OutputRule] | None:
-    """The rules about who may write to a location; None if there are no policies at all."""
+    """The rules about who writes to a location; None if there are no policies at all."""
     policies = _current()
     if policies is None:
         return None
@@ -136,8 +148,12 @@ def output_rules(output: str) -> list[OutputRule] | None:
 # The file
 
 
+def _path() -> str | None:
+    return _in_use or os.environ.get(_VARIABLE)
+
+
 def _current() -> Policies | None:
-    path = _in_use or os.environ.get(_VARIABLE)
+    path = _path()
     return _read(resolved(path)) if path else None
 
 

@@ -12,6 +12,7 @@ import shutil
 import socket
 import threading
 import urllib.error
+from contextlib import contextmanager
 from functools import cache
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +23,10 @@ from mondrian_ops.storage import ReportArchive
 from projects import FAILING_DAGS, Project, airflow_of, copied, forking_with_imports, opened
 
 pytestmark = pytest.mark.airflow
+
+PASSWORD = "a password of the tests"
+USERS = {"ada": "admin", "grace": "admin", "bob": "user"}
+"""Ada starts the runs of the tests."""
 
 
 class Watched(Project):
@@ -69,16 +74,43 @@ def statsd():
 def watched(tmp_path_factory, airflow_database, statsd):
     root = forking_with_imports(copied(tmp_path_factory.mktemp("approval")))
     shutil.copy(FAILING_DAGS.with_name("approvals.py"), root / "dags")
+    (root / "patients").mkdir()
+    shutil.copy(root / "include" / "examples" / "people.csv", root / "patients")
+    (root / "passwords.json").write_text(json.dumps(dict.fromkeys(USERS, PASSWORD)))
+    (root / "policies.json").write_text(
+        json.dumps(
+            {
+                "unmatched": "allow",
+                "policies": [
+                    {
+                        "name": "patients",
+                        "inputs": [str(root / "patients")],
+                        "min_k": 5,
+                        "approval": {
+                            "required": True,
+                            "approvers": ["ada", "grace"],
+                            "four_eyes": True,
+                        },
+                    }
+                ],
+            }
+        )
+    )
     port, metrics = statsd
     settings = {
         **opened(root),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(root / "passwords.json"),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(map(":".join, USERS.items())),
+        "AIRFLOW__MONDRIAN_OPS__POLICIES": str(root / "policies.json"),
         "TOLD": str(root / "told.jsonl"),
         "AIRFLOW__METRICS__STATSD_ON": "True",
         "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
         "AIRFLOW__METRICS__STATSD_PORT": str(port),
         "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     }
-    with airflow_of(root, airflow_database(), settings) as airflow:
+    login = ("ada", PASSWORD)
+    with airflow_of(root, airflow_database(), settings, login=login) as airflow:
         yield Watched(root, airflow, metrics)
 
 
@@ -116,6 +148,10 @@ def runs(watched):
         "moving": start("moving", input=str(moving)),
         "refused": start("refused", require_approval=False, max_gcp=0.01),
         "exceeds": start("exceeds", require_approval=False, max_gcp=0.01, on_exceeded="ask"),
+        "four_eyes": start(
+            "four_eyes", input=str(watched.root / "patients"), require_approval=False
+        ),
+        "below": start("below", input=str(watched.root / "patients"), k=4),
         "each": ("approved_each", watched.airflow.trigger("approved_each", {"jobs": each})),
     }
 
@@ -448,6 +484,51 @@ def test_each_of_several_releases_has_its_own_answer(watched, runs):
     assert watched.leftovers("each_a") == watched.leftovers("each_b") == []
     assert watched.entry(run[1], 0)["state"] == "rejected"
     assert watched.entry(run[1], 1)["state"] == "published"
+
+
+@contextmanager
+def logged_in(watched, user):
+    watched.airflow.log_in(user, PASSWORD)
+    yield
+    watched.airflow.log_in("ada", PASSWORD)
+
+
+def assert_forbidden(watched, user, run, task):
+    with logged_in(watched, user), pytest.raises(urllib.error.HTTPError) as caught:
+        answer(watched, run, task, "Approve")
+    assert caught.value.code == 403
+
+
+def test_whoever_triggered_a_run_does_not_approve_its_release(watched, runs):
+    """Neither may others who are no approvers, nor does it help to clear the task."""
+    run = runs["four_eyes"]
+    (task,) = wait_for(watched, run)
+    assert_forbidden(watched, "ada", run, task)
+    assert_forbidden(watched, "bob", run, task)
+    asked = watched.airflow.request("GET", hitl(run, task))
+    assert [user["id"] for user in asked["assigned_users"]] == ["grace"]
+    assert asked["body"].startswith("**Published as they are, because they are sensitive")
+    body = {"dry_run": False, "dag_run_id": run[1], "task_ids": ["wrap_up"], "only_failed": False}
+    watched.airflow.request("POST", f"/api/v2/dags/{run[0]}/clearTaskInstances", body)
+    assert watched.airflow.comes_true(lambda: wrap_ups(watched, run)[0]["id"] != task["id"])
+    (task,) = wait_for(watched, run)
+    assert_forbidden(watched, "ada", run, task)
+    with logged_in(watched, "grace"):
+        answer(watched, run, task, "Approve")
+    assert watched.airflow.finish(*run) == "success"
+    report = json.loads((watched.output("four_eyes") / "_report.json").read_text())
+    assert (report["approval"]["by"], report["policies"]) == ("grace", ["patients"])
+
+
+def test_a_job_below_its_policy_reads_nothing(watched, runs):
+    run = runs["below"]
+    assert watched.airflow.finish(*run) == "failed"
+    (task,) = (each for each in watched.airflow.tasks(*run) if each["task_id"] == "partition")
+    assert task["state"] == "failed"
+    assert "k: is 4, and the policy 'patients' requires min_k: 5" in watched.airflow.log_of(
+        *run, task
+    )
+    assert not watched.output("below").parent.exists()
 
 
 def test_an_answer_counts_once(watched, runs, settled):

@@ -91,25 +91,28 @@ def asked(monkeypatch):
 
 
 def test_the_question_is_put_to_stewards(context, asked):
-    approval.ask(context, subject="s", body="b", stewards=["ada", "grace"])
+    approval.ask(context, subject="s", body="b", stewards={"ada": "ada", "7": "grace"})
     (question,) = asked
     assert question["options"] == ["Approve", "Reject"]
     assert question["defaults"] == ["Reject"]
-    assert [user["id"] for user in question["assigned_users"]] == ["ada", "grace"]
+    assert question["assigned_users"] == [
+        {"id": "ada", "name": "ada"},
+        {"id": "7", "name": "grace"},
+    ]
 
 
 def test_a_question_with_other_figures_is_not_asked(context, asked):
-    approval.ask(context, subject="s", body="k is 5", stewards=())
-    approval.ask(context, subject="s", body="k is 5", stewards=())
+    approval.ask(context, subject="s", body="k is 5", stewards={})
+    approval.ask(context, subject="s", body="k is 5", stewards={})
     with pytest.raises(ApprovalError, match="trigger a new run"):
-        approval.ask(context, subject="s", body="k is 6", stewards=())
+        approval.ask(context, subject="s", body="k is 6", stewards={})
     assert len(asked) == 2
 
 
 def test_a_question_without_its_link_is_the_same_question(context, asked):
     """The link comes from the archive of reports, which another try may not reach."""
-    approval.ask(context, subject="s", body="k is 5", stewards=(), link="http://airflow/release")
-    approval.ask(context, subject="s", body="k is 5", stewards=())
+    approval.ask(context, subject="s", body="k is 5", stewards={}, link="http://airflow/release")
+    approval.ask(context, subject="s", body="k is 5", stewards={})
     assert [each["body"].split() for each in asked] == [
         ["k", "is", "5", "[The", "release](http://airflow/release)"],
         ["k", "is", "5"],
@@ -118,15 +121,15 @@ def test_a_question_without_its_link_is_the_same_question(context, asked):
 
 def test_a_question_to_other_stewards_is_not_asked(context, asked):
     """Airflow leaves the question with the first stewards."""
-    approval.ask(context, subject="s", body="b", stewards=["ada"])
-    approval.ask(context, subject="s", body="b", stewards=["ada"])
+    approval.ask(context, subject="s", body="b", stewards={"ada": "ada"})
+    approval.ask(context, subject="s", body="b", stewards={"ada": "ada"})
     with pytest.raises(ApprovalError, match="its stewards have changed"):
-        approval.ask(context, subject="s", body="b", stewards=["grace"])
+        approval.ask(context, subject="s", body="b", stewards={"grace": "grace"})
     assert len(asked) == 2
 
 
 def test_what_was_asked_and_decided_is_kept_as_long_as_the_run(context, asked):
-    approval.ask(context, subject="s", body="b", stewards=())
+    approval.ask(context, subject="s", body="b", stewards={})
     approval.remember(context, PARKED, REJECTED)
     kept_for = context["task_state_store"].kept_for
     assert len(kept_for) == 2
@@ -227,6 +230,7 @@ class Release:
         self.output = job["output"]
         self.archive = ReportArchive(reports)
         self.done = []
+        self.stewards = ()
         self.notifier = RecordingNotifier()
         self.work = storage.WorkDir(work_of(read_job(job), self.task, context))
         self.work.create()
@@ -241,6 +245,7 @@ class Release:
             task_id="t",
             job=self.job,
             summaries=[handed_over.summary(0, self.work.root)] if hasattr(self, "work") else [],
+            stewards=self.stewards,
             on_refusal=self.notifier,
             on_waiting=self.notifier,
         )
@@ -285,6 +290,7 @@ def release(monkeypatch, context, job, asked, reports):
         release.done.append(("published", approval))
         return REPORT
 
+    monkeypatch.setattr(pipeline, "held_job", lambda job, _work: job)
     monkeypatch.setattr(pipeline, "check", lambda *_a, **_k: pipeline.Checked(REPORT, "a seal"))
     monkeypatch.setattr(pipeline, "publish", publish)
     monkeypatch.setattr(approval, "skip_followers", lambda *_a: release.done.append("skipped"))
@@ -320,6 +326,148 @@ def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, 
     assert summary["rows"] == REPORT["rows"]
     assert release.states == ["published"]
     assert [each["state"] for each in release.notifier.releases] == ["waiting"]
+
+
+@pytest.fixture
+def decree(job, tmp_path, monkeypatch):
+    """Set the approval of the policy that holds for the job's input."""
+
+    def set_approval(**approval):
+        policy = {"name": "people", "inputs": [job["input"]], "approval": approval}
+        (tmp_path / "policies.json").write_text(json.dumps({"policies": [policy]}))
+        monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(tmp_path / "policies.json"))
+
+    yield set_approval
+    storage.use_policies(None)
+
+
+def triggered_by(context, name, run_type="manual"):
+    context["dag_run"].triggering_user_name = name
+    context["dag_run"].run_type = run_type
+
+
+def assigned(release):
+    return [user["id"] for user in release.asked[-1]["assigned_users"]]
+
+
+def test_a_policy_s_approval_is_asked_for_although_the_job_does_not(release, decree):
+    del release.job["require_approval"]
+    decree(required=True, approvers=["1=ada", "2=grace"])
+    release.park()
+    assert assigned(release) == ["1", "2"]
+    assert release.archive.entries()[0]["reason"] == "waits for approval: required by people"
+
+
+@pytest.mark.parametrize(
+    ("approval_", "stewards", "expected"),
+    [
+        ({"approvers": ["1", "2"]}, ["2", "3"], ["2"]),
+        ({"approvers": ["1", "2=ada"], "four_eyes": True}, [], ["1"]),
+        # A name is the same name by other letters.
+        ({"approvers": ["1", "ADA"], "four_eyes": True}, [], ["1"]),
+        ({"four_eyes": True}, ["ada", "grace"], ["grace"]),
+        ({"four_eyes": True}, [], []),
+    ],
+)
+def test_the_dag_s_stewards_are_asked_as_far_as_the_policy_allows(
+    release, decree, context, approval_, stewards, expected
+):
+    triggered_by(context, "ada")
+    decree(**approval_)
+    release.stewards = stewards
+    release.park()
+    assert assigned(release) == expected
+
+
+@pytest.mark.parametrize(
+    ("approval_", "stewards"),
+    [
+        ({"approvers": ["1"]}, ["2"]),
+        ({"approvers": ["ada"], "four_eyes": True}, []),
+        ({"four_eyes": True}, ["ada"]),
+    ],
+)
+def test_where_nobody_may_approve_everybody_may_not(release, decree, context, approval_, stewards):
+    """Airflow takes a question to nobody for one to everybody."""
+    triggered_by(context, "ada")
+    decree(**approval_)
+    release.stewards = stewards
+    with pytest.raises(AirflowFailException, match="nobody may approve the release"):
+        release.task.execute(context)
+    assert release.asked == []
+
+
+def test_where_nobody_may_approve_no_row_is_read(release, decree, context):
+    triggered_by(context, "ada")
+    decree(required=True, approvers=["ada"], four_eyes=True)
+    with pytest.raises(AirflowFailException, match="nobody may approve the release"):
+        PartitionOperator(task_id="t", job=release.job).execute(context)
+
+
+@pytest.mark.parametrize("name", ["ada", "Ada"])
+def test_whoever_triggered_a_run_does_not_approve_its_release(release, decree, context, name):
+    """Airflow lets them where it assigns nobody, and where everybody is an admin."""
+    decree(four_eyes=True)
+    triggered_by(context, name)
+    parked = release.park()
+    with pytest.raises(AirflowSkipException, match="ada triggered the run"):
+        release.decide(parked, answer("Approve"))
+    assert release.done == ["skipped"]
+    assert release.states == ["rejected"]
+    assert not release.is_there
+
+
+def test_another_person_approves_it(release, decree, context):
+    decree(four_eyes=True)
+    triggered_by(context, "grace")
+    release.decide(release.park(), answer("Approve"))
+    assert release.done == [("published", GIVEN)]
+
+
+def test_what_a_schedule_started_may_be_approved_by_anybody(release, decree, context):
+    decree(four_eyes=True)
+    triggered_by(context, None, "scheduled")
+    release.decide(release.park(), answer("Approve"))
+    assert release.done == [("published", GIVEN)]
+
+
+def test_a_run_of_an_unknown_user_has_no_four_eyes(release, decree, context):
+    decree(four_eyes=True)
+    triggered_by(context, None)
+    with pytest.raises(AirflowFailException, match="want to know who triggered the run"):
+        release.task.execute(context)
+
+
+@pytest.mark.parametrize("stewards", [["2"], []])
+def test_only_those_who_were_asked_approve(release, decree, stewards):
+    """Where everybody is an admin, Airflow takes every answer."""
+    decree(**({} if stewards else {"approvers": ["2"]}))
+    release.stewards = stewards
+    parked = release.park()
+    with pytest.raises(AirflowSkipException, match="ada is none of those who may approve"):
+        release.decide(parked, answer("Approve"))
+    assert not release.is_there
+
+
+def test_an_approver_who_is_none_any_more_does_not_approve(release, decree):
+    decree(approvers=["1=ada", "2"])
+    parked = release.park()
+    decree(approvers=["2"])
+    with pytest.raises(AirflowSkipException, match="ada is none of those"):
+        release.decide(parked, answer("Approve"))
+
+
+def test_an_approval_that_does_not_count_stays_so_when_its_task_is_cleared(
+    release, decree, context
+):
+    decree(four_eyes=True)
+    triggered_by(context, "ada")
+    parked = release.park()
+    with pytest.raises(AirflowSkipException):
+        release.decide(parked, answer("Approve"))
+    triggered_by(context, "grace")
+    with pytest.raises(AirflowSkipException, match="ada triggered the run"):
+        release.task.execute(context)
 
 
 killed = Mock(side_effect=KeyboardInterrupt)

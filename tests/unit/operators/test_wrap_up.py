@@ -53,6 +53,7 @@ def wrapped_up(monkeypatch):
         return pipeline.Checked(REPORT, "")
 
     monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
+    monkeypatch.setattr(pipeline, "held_job", lambda job, _work: job)
     monkeypatch.setattr(pipeline, "check", check)
     monkeypatch.setattr(pipeline, "publish", lambda _job, *, work: REPORT)
     monkeypatch.setattr("mondrian_ops.report.render_text", lambda *_a, **_k: "the report")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops import storage
+from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.pipeline.checks import column_roles
 from mondrian_ops.pipeline.replacement import (
@@ -214,6 +215,56 @@ def test_another_may_not(output, made_by):
         output, made_by, k=4
     )
     refuse_replacing(a_job(output=str(output), k=2, replace="any"), made_by)
+
+
+@pytest.fixture
+def rules(tmp_path):
+    """Set the rules about outputs of a policy file."""
+
+    def decree(*rules):
+        (tmp_path / "policies.json").write_text(json.dumps({"outputs": rules}))
+        storage.use_policies(str(tmp_path / "policies.json"))
+
+    yield decree
+    storage.use_policies(None)
+
+
+@pytest.mark.parametrize("made_by", ["patients_daily", "patients_daily/group"])
+def test_an_output_belongs_to_the_dags_of_its_rule(output, rules, made_by):
+    write(output, report_of(a_job(), made_by=made_by))
+    rules({"location": str(output.parent), "dags": ["staff", "patients_*"]})
+    refuse_replacing(a_job(output=str(output)), made_by)
+
+
+@pytest.mark.parametrize("made_by", [None, "another", "patients", "group/patients_daily"])
+def test_others_do_not_write_there(output, rules, made_by):
+    """Also not where there is no release yet, nor beside it by another name."""
+    rules({"location": str(output.parent), "dags": ["patients_*"]})
+    for place in (output, output / "new", output.parent / "x" / ".." / "new"):
+        for job in (a_job(output=str(place)), a_job(output=str(place), replace="any")):
+            with pytest.raises(JobError, match=r"belongs to the DAGs patients_\* by the policies"):
+                refuse_replacing(job, made_by)
+
+
+def test_with_policies_any_replacement_is_theirs_to_allow(output, rules):
+    job = a_job(output=str(output), k=2, replace="any")
+    for some in ([], [{"location": str(output)}]):
+        rules(*some)
+        with pytest.raises(JobError, match="replace: any is not allowed at"):
+            refuse_replacing(job, "a_dag")
+        assert "or set replace: any" not in refusal(output, "a_dag", k=2)
+    rules({"location": str(output), "replace": "any"})
+    refuse_replacing(job, "a_dag")
+    # The strictest rule holds.
+    rules({"location": str(output), "replace": "any"}, {"location": str(output.parent)})
+    with pytest.raises(JobError, match="replace: any is not allowed at"):
+        refuse_replacing(job, "a_dag")
+
+
+def test_a_rule_may_let_no_release_be_replaced(output, rules):
+    rules({"location": str(output.parent), "replace": "never"})
+    assert "the policies let none be replaced there" in refusal(output, "a_dag", l=2)
+    refuse_replacing(a_job(output=str(output.parent / "new")), "a_dag")
 
 
 def test_of_the_command_line_is_not_of_nobody(output):

@@ -15,3 +15,16 @@ def test_a_name_in_the_question_is_never_markup():
     report = make()
     report["attributes"] = {hostile: next(iter(report["attributes"].values()))}
     assert name in render_markdown(report)
+
+
+def test_the_question_begins_with_the_columns_that_are_published_as_they_are():
+    report = make()
+    report["columns"] |= {
+        "sensitive": ["ill"],
+        "unlisted": ["note", "row"],
+        "unlisted_policy": "publish",
+    }
+    first, second, *_ = render_markdown(report).split("\n\n")
+    assert first.startswith("**2 columns are published raw, as the job says")
+    assert "note, row" in first
+    assert second == "**Published as they are, because they are sensitive\\: ill\\.**"
