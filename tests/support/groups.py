@@ -14,16 +14,18 @@ AIRFLOW = "tests that share an Airflow"
 APPROVALS = "tests of an Airflow with approvals"
 CELERY = "tests of an Airflow with Celery"
 ON_SPARK = "tests of an Airflow with Spark"
+PAGES = "tests of an Airflow in a browser"
 SPARK = "tests that start Spark, HDFS or S3"
 FRAGILE = "tests that do harm to a Spark of their own"
 FAULTS = "tests that fork from one process that has imported everything"
 PROBES = "tests that share a compiled library"
-_LONGEST_FIRST = (SPARK, AIRFLOW, ON_SPARK, CELERY, APPROVALS, FRAGILE, FAULTS)
+_LONGEST_FIRST = (SPARK, AIRFLOW, ON_SPARK, CELERY, APPROVALS, PAGES, FRAGILE, FAULTS)
 GROUPS = {
     "tests/integration/faults/": FAULTS,
     "tests/integration/test_airflow_run.py": AIRFLOW,
     "tests/servers/airflow/test_approval_runs.py": APPROVALS,
     "tests/servers/airflow/test_celery.py": CELERY,
+    "tests/servers/airflow/test_pages.py": PAGES,
     "tests/servers/airflow/test_spark.py": ON_SPARK,
     "tests/servers/airflow/": AIRFLOW,
     "tests/servers/engines/test_disturbed_steps.py": FRAGILE,
@@ -37,7 +39,6 @@ GROUPS = {
     "tests/unit/operators/test_engines.py": SPARK,
     "tests/unit/storage/test_report_archive.py": SPARK,
     "tests/unit/nightly/test_landing.py": SPARK,
-    "tests/soak/test_nights.py": AIRFLOW,
 }
 
 
@@ -56,21 +57,10 @@ def group_of(nodeid: str) -> str:
 
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The groups that take longest first, so that none of them is left over in the end.
+    """The groups that take longest first, so that none of them is left over in the end."""
 
-    Of the tests of a whole Airflow those come last that share one.
-    """
-
-    def turn(item: pytest.Item) -> tuple[int, bool]:
+    def turn(item: pytest.Item) -> int:
         group = group_of(item.nodeid)
-        if group not in _LONGEST_FIRST:
-            return len(_LONGEST_FIRST), False
-        return _LONGEST_FIRST.index(group), group == AIRFLOW and _shares(item)
+        return _LONGEST_FIRST.index(group) if group in _LONGEST_FIRST else len(_LONGEST_FIRST)
 
     return sorted(items, key=turn)
-
-
-def _shares(item: pytest.Item) -> bool:
-    """Whether a test uses the ``project`` of all, and not one of its module's own."""
-    module = item.getparent(pytest.Module)
-    return "project" in getattr(item, "fixturenames", ()) and not hasattr(module.obj, "project")
