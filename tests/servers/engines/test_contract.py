@@ -157,6 +157,14 @@ def test_cutting_and_writing(site: Site, engine: Engine, tmp_path: Path, retriev
     assert len(run.work.staged()) == len(summaries)
 
 
+@pytest.mark.parametrize(
+    "engine",
+    [  # the whole of it by the local engine is what the tests of the promises read
+        pytest.param("local", marks=pytest.mark.soak),
+        pytest.param("spark", marks=pytest.mark.java),
+    ],
+    indirect=True,
+)
 def test_the_whole_of_it_without_the_files_of_the_hierarchies(
     site: Site, engine: Engine, tmp_path: Path
 ) -> None:
