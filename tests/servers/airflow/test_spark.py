@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.java]
 ROWS = 12_000
 SECRET = ("AIRFLOW__API_AUTH__JWT_SECRET", "AIRFLOW_CONN_CONNECT")
 _DRIVER = "org.apache.spark.deploy.worker.DriverWrapper"
-AT_ONCE = [("connect", "fragments"), ("connect", "application"), ("client", "application")]
+AT_ONCE = [("connect", "fragments"), ("client", "application")]
 NOWHERE = {
     "nobody": ("the Spark Connect server of 'nobody' cannot be reached", 2),
     "odd": ("is of the type 'http'; name one of the type", 1),
@@ -166,6 +166,7 @@ def agree(site, name, local):
     ("connection", "shape"),
     [
         *AT_ONCE,
+        pytest.param("connect", "application", marks=pytest.mark.soak),
         pytest.param("cluster", "application", marks=pytest.mark.soak),
         pytest.param("client", "fragments", marks=pytest.mark.soak),
     ],
