@@ -37,7 +37,7 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": _modules("mondrian_ops.hooks.spark_driver"),
         "filesystems": ["mondrian_ops.hooks.filesystems"],
         "notifications": ["mondrian_ops.notifications.WebhookNotifier"],
-        "extra-links": ["mondrian_ops.operators.wrap_up.ReleaseLink"],
+        "extra-links": ["mondrian_ops.operators.release_link.ReleaseLink"],
         "plugins": [
             {"name": _NAME, "plugin-class": "mondrian_ops.airflow_plugin.MondrianOpsPlugin"}
         ],

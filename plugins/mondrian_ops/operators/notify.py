@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from airflow.sdk import BaseNotifier
 
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.report_archiving import record, release_url
+from mondrian_ops.operators.report_archiving import record
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -54,8 +54,17 @@ class Notifiers:
                 _log.warning("%s could not be sent: %s", type(notifier).__name__, error)
 
 
-def notify(notifiers: Notifiers, context: Context, job: Job, state: str, reason: str) -> None:
-    """Count the release and call its notifiers."""
+class Refusing(Protocol):
+    """An operator that may find that no release can be published."""
+
+    on_refusal: Notifiers
+    release_url: str
+
+
+def notify(
+    notifiers: Notifiers, context: Context, job: Job, state: str, reason: str, link: str
+) -> None:
+    """Count the release and call its notifiers; ``link`` is the address of its page, or empty."""
     from mondrian_ops import storage
 
     count_release(context, job, state)
@@ -63,17 +72,18 @@ def notify(notifiers: Notifiers, context: Context, job: Job, state: str, reason:
         "dataset": storage.shown(str(job.output)),
         "state": state,
         "reason": reason,
-        "link": release_url(context),
+        "link": link,
     }
     notifiers(context, release)
 
 
 @contextmanager
-def refusal_notified(notifiers: Notifiers, context: Context, job: Job) -> Iterator[None]:
-    """Record and notify a refusal if the block ends with a PrivacyError."""
+def refusal_notified(operator: Refusing, context: Context, job: Job) -> Iterator[None]:
+    """Record, link and notify a refusal if the block ends with a PrivacyError."""
     try:
         yield
     except PrivacyError as error:
-        record(context, job, "refused", getattr(error, "report", None), str(error))
-        notify(notifiers, context, job, "refused", str(error))
+        report = getattr(error, "report", None)
+        operator.release_url = record(context, job, "refused", report, str(error))
+        notify(operator.on_refusal, context, job, "refused", str(error), operator.release_url)
         raise

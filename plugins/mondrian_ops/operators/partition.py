@@ -20,6 +20,7 @@ from mondrian_ops.operators.base import (
     work_of,
 )
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
+from mondrian_ops.operators.release_link import ReleaseLink
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class PartitionOperator(MondrianOperator):
         the job has no such phase or Spark runs it; :class:`RecodeOperator` returns the fragments.
     """
 
+    operator_extra_links = (ReleaseLink(),)
+    release_url = ""
+
     _work: str | None = None
 
     def __init__(
@@ -63,7 +67,7 @@ class PartitionOperator(MondrianOperator):
             self._work = work_of(job, self, context)
             announce_work(context, self._work)
             parts = self._parts(job, self._work)
-            with refusal_notified(self.on_refusal, context, job):
+            with refusal_notified(self, context, job):
                 fragments = self._fragments(job, bool(parts), context)
             self._check_number(fragments)
         self.log.info("%d fragments of %s", *_sizes(fragments))

@@ -13,6 +13,7 @@ from mondrian_ops.operators.base import (
     work_of,
 )
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
+from mondrian_ops.operators.release_link import ReleaseLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -88,6 +89,8 @@ class RecodeOperator(MondrianOperator):
     """
 
     template_fields: Sequence[str] = (*MondrianOperator.template_fields, "parts")
+    operator_extra_links = (ReleaseLink(),)
+    release_url = ""
 
     def __init__(self, *, parts: Any, on_refusal: OneOrMore = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -103,6 +106,6 @@ class RecodeOperator(MondrianOperator):
         with final_errors():
             job = self.read_job()
             work = work_of(job, self, context)
-            with refusal_notified(self.on_refusal, context, job):
+            with refusal_notified(self, context, job):
                 parts = [PartSummary.from_dict(part) for part in self.parts[:]]  # one request
                 return [fragment.to_dict() for fragment in pipeline.recode(work, parts)]

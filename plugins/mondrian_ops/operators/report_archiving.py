@@ -50,8 +50,12 @@ def release_url(context: Context) -> str:
             error,
         )
         return ""
+    return _page_of(entry)
+
+
+def _page_of(entry_id: str) -> str:
     base = urlsplit(conf.get("api", "base_url", fallback="") or "")
-    path = release_path(entry, base.path.rstrip("/"))
+    path = release_path(entry_id, base.path.rstrip("/"))
     return f"{base.scheme}://{base.netloc}{path}" if base.netloc else path
 
 
@@ -62,7 +66,7 @@ def record(
     report: Mapping[str, Any] | None = None,
     reason: str | None = None,
     map_index: int | None = None,
-) -> None:
+) -> str:
     """Record the state of a release in the archive, with its report if there is one.
 
     The record replaces an earlier one of this release, unless that says published.
@@ -71,7 +75,8 @@ def record(
     :param reason: why it was not published; holds no person's value.
     :param map_index: that of the release's ``wrap_up``, for a task that is not mapped with it.
 
-    A failure to record is only a warning in the task's log.
+    Returns the address of the release's page; empty, with a warning in the task's log, if it could
+    not be recorded.
     """
     from mondrian_ops import report as reports
 
@@ -86,6 +91,8 @@ def record(
         if state != "published":
             _put_aside(archive, entry["id"])
         archive.keep(entry, files)
+        return _page_of(entry["id"])
+    return ""
 
 
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, AssetAlias, BaseOperatorLink
+from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
 from mondrian_ops.core.errors import StorageError
@@ -22,34 +22,18 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.metrics import count_release, send_figures
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, notify, refusal_notified
+from mondrian_ops.operators.release_link import ReleaseLink
 from mondrian_ops.operators.report_archiving import record, release_url
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import BaseOperator, Context
-    from airflow.sdk.types import TaskInstanceKey
+    from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Summary
 
-__all__ = ["ReleaseLink", "WrapUpOperator"]
-
-
-class ReleaseLink(BaseOperatorLink):
-    """A button that leads from a task to the page of its release.
-
-    Airflow calls it in the task's process when that ends, so the operator knows its URL.
-    """
-
-    @property
-    def name(self) -> str:
-        """The button's label."""
-        return "Release"
-
-    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """The operator's ``release_url``; empty if there is no page."""
-        return getattr(operator, "release_url", "")
+__all__ = ["WrapUpOperator"]
 
 
 class WrapUpOperator(MondrianOperator):
@@ -110,8 +94,7 @@ class WrapUpOperator(MondrianOperator):
             job = self.read_job()
             work = work_of(job, self, context)
             own = self._own(summaries, work)
-            self.release_url = release_url(context)
-            with refusal_notified(self.on_refusal, context, job):
+            with refusal_notified(self, context, job):
                 report = pipeline.published_once(
                     job, work, lambda: self._published(job, work, own, context)
                 )
@@ -154,7 +137,7 @@ class WrapUpOperator(MondrianOperator):
         policies = ", ".join(storage.required(job).policies)
         by = f"required by {policies}" if policies else "require_approval is set"
         reason = f"waits for approval: {reason or by}"
-        record(context, job, "waiting", report=report, reason=reason)
+        self.release_url = record(context, job, "waiting", report=report, reason=reason)
         approval.ask(
             context,
             subject=f"Publish {storage.shown(str(job.output))}?",
@@ -163,7 +146,7 @@ class WrapUpOperator(MondrianOperator):
             stewards=approval.approvers(job, self.stewards, context),
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
-        notify(self.on_waiting, context, job, "waiting", reason)
+        notify(self.on_waiting, context, job, "waiting", reason, self.release_url)
 
     def decided(
         self, context: Context, parked: Mapping[str, Any], event: Mapping[str, Any]
@@ -202,7 +185,7 @@ class WrapUpOperator(MondrianOperator):
         with final_errors():
             job = read_job(parked.job)
             approved = pipeline.Approval(parked.seal, decision.by, decision.at)
-            with refusal_notified(self.on_refusal, context, job):
+            with refusal_notified(self, context, job):
                 report = pipeline.published_once(
                     job,
                     parked.work,
@@ -227,8 +210,8 @@ class WrapUpOperator(MondrianOperator):
                 "by": decision.by,
                 "at": decision.at,
             }
-        record(context, job, decision.decision, report=report, reason=reason)
-        notify(self.on_refusal, context, job, decision.decision, reason)
+        link = record(context, job, decision.decision, report=report, reason=reason)
+        notify(self.on_refusal, context, job, decision.decision, reason, link)
         pipeline.discard(parked.work)
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -236,10 +219,10 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops import storage
         from mondrian_ops.report import render_text
 
-        self._report, self.release_url = report, release_url(context)
+        self._report = report
         output = storage.shown(str(job.output))
         self.log.info("published %s\n%s", output, render_text(report, 100))
-        record(context, job, "published", report=report)
+        self.release_url = record(context, job, "published", report=report)
         count_release(context, job, "published")
         send_figures(context, job, report)
         summary = _summary(output, report)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from airflow.sdk import BaseNotifier
 
@@ -47,12 +49,14 @@ def test_the_context_of_the_task_stays_as_it_was():
 
 
 def test_a_refusal_is_kept_with_its_reason_and_other_errors_are_not(context, job, kept):
-    none = Notifiers.of(())
-    with pytest.raises(InputError), refusal_notified(none, context, read_job(job)):
+    task = SimpleNamespace(on_refusal=Notifiers.of(()), release_url="")
+    with pytest.raises(InputError), refusal_notified(task, context, read_job(job)):
         raise InputError("no such file")
     assert kept() == []
-    with pytest.raises(PrivacyError), refusal_notified(none, context, read_job(job)):
+    assert task.release_url == ""
+    with pytest.raises(PrivacyError), refusal_notified(task, context, read_job(job)):
         raise PrivacyError("k: 3 classes are smaller than k = 5")
     (entry,) = kept()
+    assert task.release_url.endswith(entry["id"])
     assert (entry["state"], entry["files"]) == ("refused", [])
     assert entry["reason"] == "k: 3 classes are smaller than k = 5"

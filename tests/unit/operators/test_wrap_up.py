@@ -105,6 +105,19 @@ def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
     assert context["outlet_events"][alias].added == [(Path(job["output"]).as_uri(), result)]
 
 
+def test_a_try_that_recorded_nothing_links_to_no_page(monkeypatch, context, job, kept):
+    def break_down(*_arguments):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(pipeline, "published_once", break_down)
+    task = WrapUpOperator(task_id="t", job=job, summaries=[])
+    task.summaries = [summary(0, work_of(read_job(job), task, context))]
+    with pytest.raises(OSError, match="no space left"):
+        task.execute(context)
+    assert task.release_url == ""
+    assert kept() == []
+
+
 def test_a_task_that_has_made_nothing_links_to_nothing(job):
     (link,) = WrapUpOperator.operator_extra_links
     wrap_up = WrapUpOperator(task_id="t", job=job, summaries=[])
