@@ -146,8 +146,9 @@ class GatherFragmentsOperator(MondrianOperator):
         jobs = self._by_working_directory(context)
         with final_errors():
             gathered = [
-                {**fragment, "job": jobs[fragment["work"]]}
-                for fragments in self.partitions[:]
+                {**fragment, "job": jobs[work]}
+                for work, fragments in self._by_work().items()
+                if work in jobs
                 for fragment in fragments
             ]
             if not gathered:
@@ -157,6 +158,18 @@ class GatherFragmentsOperator(MondrianOperator):
                 )
             check_map_length(len(gathered), "fragments of all datasets together")
         return gathered
+
+    def _by_work(self) -> dict[str, list[dict[str, Any]]]:
+        """The fragments of each working directory.
+
+        If a cleared run has fewer jobs than before, Airflow keeps what the last of the tasks
+        returned then. These come last: what a job's own task returned is the first.
+        """
+        found: dict[str, list[dict[str, Any]]] = {}
+        for fragments in self.partitions[:]:
+            if fragments:
+                found.setdefault(fragments[0]["work"], fragments)
+        return found
 
     def _by_working_directory(self, context: Context) -> dict[str, Any]:
         jobs = {}

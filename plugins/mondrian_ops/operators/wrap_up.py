@@ -115,14 +115,20 @@ class WrapUpOperator(MondrianOperator):
         return pipeline.publish(job, work=work)
 
     def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[Summary]:
-        """The summaries of this release's fragments."""
-        own = [part for item in summaries if item["work"] == work for part in _parts_of(item)]
+        """The summaries of this release's fragments.
+
+        The first of each: later ones are of tasks that a cleared run has no more.
+        """
+        own: dict[int, Summary] = {}
+        for item in summaries:
+            for part in _parts_of(item) if item["work"] == work else ():
+                own.setdefault(part.id, part)
         if not own:
             raise StorageError(
                 f"{release_name(self.job)}: no fragment of it was anonymized; see the log of its "
                 "partition or anonymize_fragment task for the reason"
             )
-        return own
+        return list(own.values())
 
     def _ask(
         self, job: Job, parked: approval.Parked, report: dict[str, Any], context: Context

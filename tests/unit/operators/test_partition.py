@@ -141,6 +141,16 @@ def test_fragments_of_several_jobs_are_paired_by_working_directory(context, job)
     ]
 
 
+def test_what_a_cleared_run_has_no_more_is_left_out(context, job):
+    """Airflow keeps what the last mapped tasks returned when there were more jobs."""
+    jobs = [{**job, "output": f"{job['output']}-{name}"} for name in "ab"]
+    task = GatherFragmentsOperator(task_id="g.t", job=jobs[1:], partitions=[])
+    gone, here = (work_of(read_job(each), task, context) for each in jobs)
+    before = [{"id": 0, "work": here, "rows": 5}, {"id": 1, "work": here, "rows": 5}]
+    task.partitions = [[{"id": 0, "work": here, "rows": 9}], [{"id": 0, "work": gone}], [], before]
+    assert task.execute(context) == [{"id": 0, "work": here, "rows": 9, "job": jobs[1]}]
+
+
 def test_jobs_that_have_no_fragments_at_all_fail_for_good(context, job):
     """Tasks mapped over nothing would be skipped, and the run a success."""
     task = GatherFragmentsOperator(task_id="t", job=[job, {"k": 1}], partitions=[])
