@@ -22,10 +22,10 @@ from types import ModuleType
 
 from mondrian_ops.cores import available_cores
 
-__all__ = ["import_lean"]
+__all__ = ["import_lean", "limit_pyarrow"]
 
 _THREADS = "OPENBLAS_NUM_THREADS"
-_PYARROW_THREADS = 4  # each keeps memory, and reads further ahead in a CSV file
+_PYARROW_THREADS = 2  # with each more it keeps more memory, and reads further ahead
 
 
 def import_lean() -> None:
@@ -36,7 +36,7 @@ def import_lean() -> None:
     for it again, and converts its values as usual.
     """
     _import_numpy()
-    _limit_pyarrow()
+    limit_pyarrow()
     if "pandas" in sys.modules or any(isinstance(finder, _Later) for finder in sys.meta_path):
         return
     import pyarrow as pa
@@ -60,7 +60,8 @@ def _import_numpy() -> None:
         del os.environ[_THREADS]  # child processes keep OpenBLAS's default
 
 
-def _limit_pyarrow() -> None:
+def limit_pyarrow() -> None:
+    """Let pyarrow have no more threads than this process may use cores, and few."""
     import pyarrow as pa
 
     pa.set_cpu_count(min(pa.cpu_count(), available_cores(), _PYARROW_THREADS))

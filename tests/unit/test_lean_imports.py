@@ -94,7 +94,7 @@ assert "numpy" in sys.modules and dict(os.environ) == before
     assert (done.returncode, done.stdout.split()) == (0, [threads]), done.stderr
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 4)])
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 2)])
 def test_pyarrow_has_no_more_threads_than_cores_may_be_used(cores: int, threads: int) -> None:
     """Else a container that may use two cores of 64 has memory for 64 threads."""
     program = f"""

@@ -32,6 +32,7 @@ from mondrian_ops.engines import fragment  # noqa: E402
 from mondrian_ops.engines.handover import Fragment  # noqa: E402
 from mondrian_ops.engines.run import Run, RunLocation  # noqa: E402
 from mondrian_ops.engines.scan import Counting, Profiling, count_rows, make_draft  # noqa: E402
+from mondrian_ops.lean_imports import limit_pyarrow  # noqa: E402
 from mondrian_ops.storage import Split  # noqa: E402
 
 PIECES = "number int, part long, kind string, piece int, pieces int, content binary"
@@ -97,6 +98,7 @@ class Step:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer the messages of one Spark partition: a batch for each piece of an answer."""
+        limit_pyarrow()  # one Python process of several on the machine
         try:
             with errors.values_withheld():
                 for answer in self._work(_run(self._location), messages_of(batches)):

@@ -62,7 +62,10 @@ def _catalogued(folder: Path) -> dict[str, str]:
 def celery_project(
     tmp_path_factory: pytest.TempPathFactory, redis_url: str, airflow_database: Callable[[], str]
 ) -> Iterator[Project]:
-    """The project under the CeleryExecutor, with two workers that do one task at a time."""
+    """The project under the CeleryExecutor, with two workers that do one task at a time.
+
+    As in docker-compose.yaml, these know neither the database nor the key of the API's tokens.
+    """
     root = copied(tmp_path_factory.mktemp("celery"))
     airflow = LocalAirflow(
         root / "airflow",
@@ -75,6 +78,7 @@ def celery_project(
             **opened(root),
             **watching(root),
             "HELD": str(root / "held"),
+            "AIRFLOW__CELERY__RESULT_BACKEND": f"{redis_url.rpartition('/')[0]}/1",
             # A worker that is gone is missed after seconds, not minutes.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
@@ -83,5 +87,8 @@ def celery_project(
     )
     with airflow:
         for name in ("worker-0", "worker-1"):
-            airflow.start_worker(name)
+            config = f"AIRFLOW_CONFIG={root / 'airflow' / name}.cfg"  # others' has keys too
+            hidden = ("AIRFLOW__API_AUTH__JWT_SECRET", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN")
+            unset = [f"--unset={variable}" for variable in hidden]
+            airflow.start_worker(name, within=["env", *unset, config])
         yield Project(root, airflow)

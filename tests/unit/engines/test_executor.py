@@ -154,6 +154,17 @@ def test_an_error_that_nobody_foresaw_is_left_to_spark() -> None:
         list(Step(work, RUN)([]))
 
 
+def test_arrow_has_few_threads_in_a_process_of_spark() -> None:
+    """Of which a machine has one for each core that Spark uses."""
+    threads = pa.cpu_count()
+    pa.set_cpu_count(64)
+    try:
+        list(Step(lambda _run, messages: iter(messages), RUN)([]))
+        assert pa.cpu_count() <= 2
+    finally:
+        pa.set_cpu_count(threads)
+
+
 def test_no_rows_of_a_dictionary_that_differs_from_batch_to_batch_are_lost() -> None:
     sent = pa.concat_tables(
         pa.table({"x": pa.array(words).dictionary_encode()}) for words in (["a"], ["b", "a"], ["c"])
