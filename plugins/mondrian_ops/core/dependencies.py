@@ -211,9 +211,9 @@ class Survey:
 
 def comparable(type_: pa.DataType) -> bool:
     """Whether values of a type can be told apart and put in order."""
-    nothing = pa.array([], value_type(type_))
     try:
-        encode_ranks(as_array(nothing))
+        nothing = as_array(pa.array([], value_type(type_)))
+        encode_ranks(nothing)
         pc.index_in(nothing, value_set=nothing)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
         return False

@@ -171,9 +171,7 @@ def _undone(finding: Mapping[str, Any]) -> str:
         case "alone":
             fewer = f"fewer than k = {finding['fewer_than']} have their value"
             return f"singles out {share} of the rows ({fewer})"
-    return (
-        "cannot be compared with the quasi-identifiers unless it is flattened, because of its type"
-    )
+    return "has a type whose values cannot be compared (flatten it, or make it text or a number)"
 
 
 def first(report: Report) -> list[str]:

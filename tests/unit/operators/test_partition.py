@@ -40,6 +40,15 @@ def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, jo
     assert not made[0].exists()
 
 
+def test_a_column_that_undoes_the_work_fails_for_good(context, job):
+    rows = "".join(f"{age},{-7 * age}\n" for age in range(40) for _ in range(2))
+    Path(job["input"]).write_text("age,other\n" + rows)
+    job |= {"unlisted": "publish", "dependencies": "refuse"}
+    with pytest.raises(AirflowFailException, match=r"'other' is published .* gives away 'age'"):
+        PartitionOperator(task_id="t", job=job).execute(context)
+    assert not [each for each in Path(job["output"]).parent.iterdir() if each.is_dir()]
+
+
 def test_too_many_fragments_are_refused_before_any_work(monkeypatch, context, job):
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
     monkeypatch.setattr(pipeline, "partition", lambda *_a, **_k: pytest.fail("worked"))

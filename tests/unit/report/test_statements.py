@@ -67,7 +67,7 @@ def test_what_columns_undo_is_said_once_for_each_of_them() -> None:
     )
     assert "singles out 60 % of the rows (nobody else has their value);" in income
     assert "gives away 'zip' (in 97 % of the rows);" in city
-    assert "cannot be compared with the quasi-identifiers unless it is flattened" in visits
+    assert "has a type whose values cannot be compared (flatten it, " in visits
     assert statements.first(Report.of(make(dependencies=findings)))[1:] == [
         log, income, city, visits
     ]  # fmt: skip
