@@ -21,7 +21,7 @@ def built(folder: Path) -> Path:
 def installed(wheel: Path, site: Path) -> dict[str, str]:
     """Install it; the settings by which a Python with ``-S`` finds it, and no checkout."""
     words = ("--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel))
-    called(site.parent, "-m", "pip", "install", "--disable-pip-version-check", *words)
+    called(site.parent, "-m", "uv", "pip", "install", *words)
     path = os.pathsep.join([str(site), sysconfig.get_path("purelib")])
     return {"PYTHONPATH": path, "MONDRIAN_OPS_HIERARCHIES": ""}
 
