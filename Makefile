@@ -84,7 +84,7 @@ test: install $(DEVELOPING) ## Test all that needs no server, and a run in a rea
 	@$(PYTEST) -m "not servers" $(ARGS)
 
 .PHONY: test-servers
-test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 20 minutes
+test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 15 minutes
 	@$(PYTEST) $(SERVING) -m servers $(ARGS)
 
 .PHONY: soak
