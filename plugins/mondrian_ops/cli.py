@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, frontier, schema, generate, init.
+"""The command line: run, plan, verify, frontier, sweep, schema, generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
 command succeeds (`run`: published; `verify`: passed), 1 if it is refused or fails, 2 for an invalid
@@ -111,6 +111,27 @@ def _parser() -> argparse.ArgumentParser:
     verify.set_defaults(command=_verify)
 
     _add_frontier(commands)
+
+    sweep = commands.add_parser(
+        "sweep", help="remove working files, which hold original rows, of runs that were killed"
+    )
+    sweep.add_argument(
+        "folders", nargs="+", metavar="DIR", help="path or URL below which to look, at any depth"
+    )
+    sweep.add_argument(
+        "--keep-hours",
+        type=float,
+        default=24.0,
+        metavar="N",
+        help="leave files that changed in the last N hours; default: 24",
+    )
+    sweep.add_argument(
+        "--all",
+        action="store_true",
+        help="also the files of runs in Airflow, which may still need them; without this option "
+        "they are left to its DAG mondrian_sweep",
+    )
+    sweep.set_defaults(command=_sweep)
 
     schema = commands.add_parser("schema", help="print the JSON Schema of a job, for editors")
     schema.set_defaults(command=_schema)
@@ -342,6 +363,21 @@ def _frontier(options: argparse.Namespace) -> int:
         _write(frontier_text(figures, shutil.get_terminal_size().columns))
         _write("\n" + "\n".join(written))
     return 0
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from datetime import timedelta
+
+    from mondrian_ops import storage
+
+    keep = timedelta(hours=options.keep_hours)
+    failed = False
+    for folder in options.folders:
+        storage.check_location("folder", folder, exact=True)
+        for swept in storage.sweep(folder, keep, lambda _: None if options.all else True):
+            _write(str(swept))
+            failed |= swept.state == "failed"
+    return _REFUSED if failed else 0
 
 
 def _schema(_options: argparse.Namespace) -> int:

@@ -9,10 +9,11 @@ With ``map_first_phase``, the first phase of two-phase top-down specialization i
 
     partition ──▶ specialize_part (mapped) ──▶ recode ──▶ anonymize_fragment (mapped) ──▶ wrap_up
 
-A task that follows the group follows ``wrap_up``, and the DAG run fails if ``wrap_up`` fails.
-``clean_up`` always runs. It is a teardown without a setup on purpose: Airflow skips the teardown of
-a setup that failed, but a killed partition task leaves original rows behind; and Airflow would run
-a setup again, and wipe the working files, when one fragment is cleared while others still run.
+A task that follows the group follows ``wrap_up``. ``clean_up`` always runs; if the release was not
+made, it keeps the working files for a repair and fails, and with it the DAG run. It is a teardown
+without a setup on purpose: Airflow skips the teardown of a setup that failed, but a killed
+partition task leaves original rows behind; and Airflow would run a setup again, and wipe the
+working files, when one fragment is cleared.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def anonymize_tasks(
         on_waiting=on_waiting,
         **{**again, **(wrap_up_args or {})},
     )
-    clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
+    clean_up = _teardown(job, again)
     [*dividing, anonymize, wrap_up] >> clean_up
     return wrap_up
 
@@ -244,7 +245,7 @@ def anonymize_each(
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
         **{**again, **(wrap_up_args or {})},
     ).expand(job=jobs)
-    clean_up = CleanUpOperator(task_id="clean_up", job=jobs, **again).as_teardown()
+    clean_up = _teardown(jobs, again)
     [partition, fragments, anonymize, wrap_up] >> clean_up
     return wrap_up
 
@@ -300,9 +301,19 @@ def frontier_tasks(
         folder=folder,
         **again,
     )
-    clean_up = CleanUpOperator(task_id="clean_up", job=job, **again).as_teardown()
+    clean_up = _teardown(job, again)
     [draw, points, frontier] >> clean_up
     return frontier
+
+
+def _teardown(job: Any, again: dict[str, Any]) -> Any:
+    """The task that ends the tasks of a job.
+
+    The run is judged by it, and no longer by ``wrap_up``: if somebody marks the run as failed,
+    Airflow skips ``wrap_up``, and a run whose last task was skipped is a success.
+    """
+    clean_up = CleanUpOperator(task_id="clean_up", job=job, **again)
+    return clean_up.as_teardown(on_failure_fail_dagrun=True)
 
 
 def _given(**arguments: Any) -> dict[str, Any]:

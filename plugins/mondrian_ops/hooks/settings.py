@@ -7,6 +7,7 @@ nothing of Airflow at module level.
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from mondrian_ops.core.errors import JobError
 if TYPE_CHECKING:
     from mondrian_ops.storage import AccessPolicy
 
-__all__ = ["CONFIG", "allowed", "drift", "home", "reports", "use_settings"]
+__all__ = ["CONFIG", "allowed", "drift", "home", "keep_time", "reports", "use_settings"]
 
 SECTION = "mondrian_ops"
 
@@ -50,6 +51,13 @@ CONFIG: dict[str, Any] = {
                 "The pages mark a release whose loss or number of rows differs by more than this "
                 "share from the median of the dataset's seven releases before.",
                 default="0.2",
+                type_="float",
+            ),
+            "keep_hours": _option(
+                "How long the working files of a failed run, which hold original rows, are kept "
+                "so that its failed tasks can be cleared; 0 keeps none. The DAG `mondrian_sweep` "
+                "removes them afterwards.",
+                default="24",
                 type_="float",
             ),
             "allowed_inputs": _option(
@@ -126,6 +134,13 @@ def drift() -> float:
     from airflow.sdk import conf
 
     return conf.getfloat(SECTION, "drift", fallback=0.2)
+
+
+def keep_time() -> timedelta:
+    """How long the working files of a failed run are kept."""
+    from airflow.sdk import conf
+
+    return timedelta(hours=conf.getfloat(SECTION, "keep_hours", fallback=24.0))
 
 
 def allowed() -> AccessPolicy:

@@ -15,6 +15,7 @@ from mondrian_ops.operators.frontier import (
 )
 from mondrian_ops.operators.partition import GatherFragmentsOperator, PartitionOperator
 from mondrian_ops.operators.recoding import RecodeOperator, SpecializePartOperator
+from mondrian_ops.operators.sweep import SweepOperator
 from mondrian_ops.operators.wrap_up import WrapUpOperator
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "PartitionOperator",
     "RecodeOperator",
     "SpecializePartOperator",
+    "SweepOperator",
     "WrapUpOperator",
 ]

@@ -37,7 +37,6 @@ class AnonymizeFragmentOperator(MondrianOperator):
             task_id="anonymize_fragment",
             job=job,
             map_index_template=AnonymizeFragmentOperator.NAME_TEMPLATE,
-            retries=2,
         ).expand(fragment=partition.output)
 
     A second run keeps the part that the first has written: no row is duplicated or lost.

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines import Engine
+    from mondrian_ops.storage import Owner
 
 __all__ = [
-    "RETRIES",
-    "RETRY_DELAY",
     "MondrianOperator",
     "announce_work",
     "announced_works",
@@ -31,6 +30,7 @@ __all__ = [
     "final_errors",
     "made_by",
     "number_of",
+    "owner_of",
     "read_job",
     "release_name",
     "whole_of",
@@ -56,7 +56,6 @@ class MondrianOperator(BaseOperator):
         as ``[operators] default_deferrable`` says. No other task waits that way.
     :param retries: attempts after the first, for failures that a retry can cure: a killed worker,
         a full disk. A bad job, bad input and a release that fails verification are never retried.
-        A mapped task takes its ``retries`` from ``partial()``.
     """
 
     template_fields: Sequence[str] = ("job", "spark_conn_id", "storage_conn_id")
@@ -201,16 +200,30 @@ def read_job(
     return storage.check_job(loaded, publishes=publishes)
 
 
-def work_of(job: Job, operator: BaseOperator, context: Context) -> str:
-    """The working directory that the tasks of one group share in one DAG run."""
+def work_of(job: Job, context: Context) -> str:
+    """The working directory that the tasks of one output share in one DAG run.
+
+    It does not depend on the task group: a DAG may spread the tasks of a job over several.
+    """
     from mondrian_ops import storage
 
-    return storage.work_path(str(job.output), _run_of(operator, context))
+    return storage.work_path(str(job.output), _run_of(context))
+
+
+def owner_of(operator: BaseOperator, context: Context) -> Owner:
+    """The run and the task that make working files."""
+    from mondrian_ops.storage import Owner
+
+    return Owner(_run_of(context), str(operator.task_id))
+
+
+def _run_of(context: Context) -> str:
+    return f"{context['dag_run'].dag_id}/{context['dag_run'].run_id}"
 
 
 def made_by(operator: BaseOperator, context: Context) -> str:
     """The maker of a group's releases: ``DAG_ID`` or ``DAG_ID/GROUP``, the same in every run."""
-    group = _group_of(operator)
+    group = str(operator.task_id).rpartition(".")[0]
     return f"{context['dag_run'].dag_id}/{group}" if group else str(context["dag_run"].dag_id)
 
 
@@ -228,19 +241,8 @@ def announced_works(operator: BaseOperator, context: Context) -> set[str]:
 
     before = sorted(operator.upstream_task_ids)
     works = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
-    run = _run_of(operator, context)
+    run = _run_of(context)
     return {work for work in works if isinstance(work, str) and storage.is_work_path(work, run)}
-
-
-def _run_of(operator: BaseOperator, context: Context) -> str:
-    """The name by which a group's run has working files of its own."""
-    run = context["dag_run"]
-    return f"{run.dag_id}/{run.run_id}/{_group_of(operator)}"
-
-
-def _group_of(operator: BaseOperator) -> str:
-    """The task group that an operator is in; empty where it is in none."""
-    return str(operator.task_id).rpartition(".")[0]
 
 
 def check_is_mapped(name: str, value: object, task: str) -> None:

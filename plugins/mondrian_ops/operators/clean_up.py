@@ -1,8 +1,10 @@
-"""Remove the working files of a run, whether it succeeded or not."""
+"""Remove the working files of a run that is over; keep those that a repair needs."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -16,11 +18,29 @@ from mondrian_ops.operators.report_archiving import record
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from mondrian_ops.storage import WorkDir
+
 __all__ = ["CleanUpOperator"]
+
+_FAILED = frozenset({"failed", "upstream_failed"})
+_NOT_DONE = _FAILED | {"skipped"}
+
+_States = defaultdict[str, set[str]]
 
 
 class CleanUpOperator(MondrianOperator):
     """Remove the working files of a run; meant to be the teardown of the three phases.
+
+    ::
+
+        tasks >> CleanUpOperator(task_id="clean_up", job=job).as_teardown(
+            on_failure_fail_dagrun=True
+        )
+
+    If a task before it failed, or was skipped because somebody marked the run as failed, it keeps
+    the working files of each release that is not published, and fails for good: so the run shows as
+    failed, and *Clear* of the failed tasks does this one again. :class:`SweepOperator` removes what
+    is kept after ``[mondrian_ops] keep_hours``.
 
     ``job`` may also be a list of jobs. A job's file may have changed or be gone by now, so the task
     looks where the tasks before it have announced working files, too. A release that waits for an
@@ -30,25 +50,79 @@ class CleanUpOperator(MondrianOperator):
     """
 
     def execute(self, context: Context) -> None:
-        """Remove the working files; AirflowFailException if some are out of reach."""
+        """Remove the working files.
+
+        Raises AirflowFailException if a release is not made, or some files are out of reach.
+        """
         from mondrian_ops import storage  # the pipeline would take a second to import
-        from mondrian_ops.hooks.settings import use_settings
+        from mondrian_ops.hooks.settings import keep_time, use_settings
 
         use_settings()
+        ended, keep = _states(context), keep_time()
         works = announced_works(self, context) | self._works_now(context)
-        removable = {work for work in works if storage.may_write(work)}
-        for work in sorted(removable):
-            self._conclude(work, context)
-            storage.WorkDir(work).remove()
-        if works > removable:
-            raise _out_of_reach(works - removable)
+        reachable = {work for work in works if storage.may_write(work)}
+        unfinished = []
+        for directory in map(storage.WorkDir, sorted(reachable)):
+            if not self._is_of_a_task_before(directory):
+                continue
+            self._conclude(directory.root, context)
+            if self._is_unfinished(directory, ended):
+                unfinished.append(directory)
+            if directory in unfinished and keep:
+                directory.keep()
+            else:
+                directory.remove()
+        if works > reachable:
+            raise _out_of_reach(works - reachable)
+        if unfinished or self._has_failed(ended):
+            raise _not_published(keep if unfinished else timedelta())
+
+    def _is_of_a_task_before(self, directory: WorkDir) -> bool:
+        """Whether the files are of a task before this one, not of another branch of the DAG."""
+        before = self.get_flat_relative_ids(upstream=True) | self.upstream_task_ids
+        return directory.owner is None or directory.owner.task in before
+
+    def _is_unfinished(self, directory: WorkDir, ended: _States) -> bool:
+        """Whether the files hold a release that a repair could still publish.
+
+        If the task that made them has failed, a repair begins anew.
+        """
+        if directory.owner is None or "success" not in ended[directory.owner.task]:
+            return False
+        return directory.has_release and any(
+            ended[task_id] & _NOT_DONE for task_id in self.upstream_task_ids
+        )
+
+    def _has_failed(self, ended: _States) -> bool:
+        """Whether a task before this one failed, or somebody marked the run as failed.
+
+        Airflow then skips what has not begun. Such a skip has no cause: there are jobs, and no task
+        that may skip others, or was skipped itself.
+        """
+        if any(ended[task_id] & _FAILED for task_id in self.upstream_task_ids):
+            return True
+        first = [
+            task
+            for task in self.upstream_list
+            if task.upstream_task_ids.isdisjoint(self.upstream_task_ids)
+        ]
+        skipped_whole = bool(first) and all(ended[task.task_id] == {"skipped"} for task in first)
+        if not skipped_whole or not any(_as_list(self.job)):
+            return False
+        if any(ended[task_id] & _FAILED for task_id in self.get_flat_relative_ids(upstream=True)):
+            return True
+        before = [source for task in first for source in task.upstream_list]
+        skipped = any("skipped" in ended[task.task_id] for task in before)
+        return not skipped and not any(
+            getattr(task, "inherits_from_skipmixin", False) for task in [*first, *before]
+        )
 
     def _works_now(self, context: Context) -> set[str]:
         """The working directories by the jobs as they are now."""
         works = set()
         for given in _as_list(self.job):
             try:
-                works.add(work_of(self.read_job(given), self, context))
+                works.add(work_of(self.read_job(given), context))
             except MondrianOpsError:
                 self.log.info(
                     "a job cannot be read; its working files are where its tasks announced them"
@@ -76,6 +150,16 @@ class CleanUpOperator(MondrianOperator):
         """Carry on: the removal takes a moment."""
 
 
+def _states(context: Context) -> _States:
+    """In which states the instances of each task of the run have ended."""
+    run = context["dag_run"]
+    this: Any = context["ti"]
+    ended: _States = defaultdict(set)
+    for instance in this.get_task_breadcrumbs(run.dag_id, run.run_id):
+        ended[instance["task_id"]].add(str(instance["state"]))
+    return ended
+
+
 def _is_staged(work: str) -> bool:
     """Whether the working files hold a release; publication would have moved it away."""
     from mondrian_ops import storage
@@ -94,6 +178,19 @@ def _out_of_reach(works: Iterable[str]) -> AirflowFailException:
         f"{places}: working files with original rows may remain there, because jobs may no longer "
         "write there; remove them by hand, or have an administrator add the location to "
         "allowed_outputs again and clear this task"
+    )
+
+
+def _not_published(kept_for: timedelta) -> AirflowFailException:
+    hours = kept_for / timedelta(hours=1)
+    kept = (
+        f"the working files are kept for {hours:g} hours: clear the failed tasks, and the run goes "
+        "on from there"
+        if kept_for
+        else "no working files are kept: clear the run, and it begins anew"
+    )
+    return AirflowFailException(
+        f"the run ended before its release was published; see the log of the failed task; {kept}"
     )
 
 

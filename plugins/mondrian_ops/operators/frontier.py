@@ -13,6 +13,7 @@ from mondrian_ops.operators.base import (
     final_errors,
     made_by,
     number_of,
+    owner_of,
     whole_of,
     work_of,
 )
@@ -63,12 +64,13 @@ class FrontierSampleOperator(MondrianOperator):
             job = self.read_job(publishes=False)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
             check_map_length(len(grid), "k, l")
-            work = work_of(job, self, context)
+            work = work_of(job, context)
             announce_work(context, work)
             drawn = frontier.draw(
                 job,
                 grid,
                 work=work,
+                owner=owner_of(self, context),
                 rows=whole_of("rows", self.rows),
                 rate=number_of("sample", self.sample),
                 progress=Lines(self.log.info),

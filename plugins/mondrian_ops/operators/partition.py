@@ -16,6 +16,7 @@ from mondrian_ops.operators.base import (
     announce_work,
     final_errors,
     made_by,
+    owner_of,
     release_name,
     work_of,
 )
@@ -64,7 +65,7 @@ class PartitionOperator(MondrianOperator):
             check_fragments(job)
             if job.may_ask:
                 approvers(job, (), context)  # raises if nobody may approve what it makes
-            self._work = work_of(job, self, context)
+            self._work = work_of(job, context)
             announce_work(context, self._work)
             parts = self._parts(job, self._work)
             with refusal_notified(self, context, job):
@@ -91,6 +92,7 @@ class PartitionOperator(MondrianOperator):
             "work": self._work,
             "progress": Lines(self.log.info),
             "made_by": made_by(self, context),
+            "owner": owner_of(self, context),
             "slots": slots_of(job, context),
         }
         with self.working(job, context) as engine:
@@ -175,7 +177,7 @@ class GatherFragmentsOperator(MondrianOperator):
         jobs = {}
         for job in self.job:
             try:
-                jobs[work_of(self.read_job(job), self, context)] = job
+                jobs[work_of(self.read_job(job), context)] = job
             except MondrianOpsError:
                 self.log.info("%s has no fragments: its job cannot be read", release_name(job))
         return jobs

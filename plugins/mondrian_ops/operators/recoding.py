@@ -31,7 +31,6 @@ class SpecializePartOperator(MondrianOperator):
             task_id="specialize_part",
             job=job,
             map_index_template=SpecializePartOperator.NAME_TEMPLATE,
-            retries=2,
         ).expand(part=partition.output)
 
     The task writes its result to the working files; a second run replaces it.
@@ -105,7 +104,7 @@ class RecodeOperator(MondrianOperator):
 
         with final_errors():
             job = self.read_job()
-            work = work_of(job, self, context)
+            work = work_of(job, context)
             with refusal_notified(self, context, job):
                 parts = [PartSummary.from_dict(part) for part in self.parts[:]]  # one request
                 return [fragment.to_dict() for fragment in pipeline.recode(work, parts)]

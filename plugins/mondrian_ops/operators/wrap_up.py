@@ -92,7 +92,7 @@ class WrapUpOperator(MondrianOperator):
             return self._carry_out(*earlier, context, again=True)
         with final_errors():
             job = self.read_job()
-            work = work_of(job, self, context)
+            work = work_of(job, context)
             own = self._own(summaries, work)
             with refusal_notified(self, context, job):
                 report = pipeline.published_once(

@@ -96,6 +96,7 @@ def draw(
     rows: int | None = None,
     rate: float | None = None,
     progress: Progress | None = None,
+    owner: storage.Owner | None = None,
 ) -> Sample:
     """Decide which rows the points are measured on, and copy them to the working files ``work``.
 
@@ -110,7 +111,7 @@ def draw(
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)
     size = cluster_sampling.size_of(source.rows, wanted, max(point["k"] for point in grid))
-    storage.WorkDir(work).create()
+    storage.WorkDir(work).create(owner)
     try:
         if size is None or not _can_be_drawn(job):
             return Sample(work, source.rows, source.rows)

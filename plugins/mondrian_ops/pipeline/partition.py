@@ -71,15 +71,17 @@ def partition(
     progress: Progress | None = None,
     engine: Engine | None = None,
     made_by: str | None = None,
+    owner: storage.Owner | None = None,
     slots: int | None = None,
     recode: bool = True,
 ) -> list[Fragment]:
     """The fragments of the dataset, for the mapped tasks.
 
     ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who makes the release:
-    ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python. ``slots`` is how many
-    fragments Airflow anonymizes at once, each in a task; by default they are anonymized here, or by
-    one Spark application. Where one application anonymizes all, one value stands for them.
+    ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python. ``owner`` is the run in
+    Airflow that ``work`` belongs to. ``slots`` is how many fragments Airflow anonymizes at once,
+    each in a task; by default they are anonymized here, or by one Spark application. Where one
+    application anonymizes all, one value stands for them.
 
     Without ``recode``, the combinations of the columns' values go to the working files, for
     :func:`specialize_part` and :func:`recode`. That is for jobs that have :func:`parts_to_map`.
@@ -88,7 +90,8 @@ def partition(
     """
     divided = partial(divide, progress=progress, started=time.perf_counter(), recode=recode)
     engine = engine or engine_of(job)
-    run = engine.partition(work, partial(begin, job, work, made_by, slots), divided)
+    begun = partial(begin, job, work, made_by, slots, owner)
+    run = engine.partition(work, begun, divided)
     warn_of_undone(run.state)
     return _to_map(run)
 
@@ -110,7 +113,13 @@ def plan(
         work.remove()
 
 
-def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = None) -> Run:
+def begin(
+    job: Job,
+    work: str,
+    made_by: str | None = None,
+    slots: int | None = None,
+    owner: storage.Owner | None = None,
+) -> Run:
     """Check the job against its input and output, and make the working files.
 
     They have all that :func:`divide` needs, so that a machine without the job's file and its
@@ -123,7 +132,7 @@ def begin(job: Job, work: str, made_by: str | None = None, slots: int | None = N
     # Before all that takes long, so that a stale attempt notices. Under the lock, since a stale
     # attempt may be publishing the working files that this removes.
     with storage.publication_lock(str(job.output)):
-        directory.create()
+        directory.create(owner)
     directory.note_replaced(storage.current_token(str(job.output)), made_by)
     run = Run(directory, _opened(job, slots))
     run.dataset.save(directory)

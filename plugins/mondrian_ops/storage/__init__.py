@@ -39,6 +39,7 @@ from mondrian_ops.storage.store_access import look_up_with, options_of, s3_endpo
 from mondrian_ops.storage.workdir import (
     FREQUENCIES,
     FragmentWriter,
+    Owner,
     WorkDir,
     is_work_path,
     may_publish,
@@ -63,12 +64,14 @@ if TYPE_CHECKING:
     )
     from mondrian_ops.storage.report_archive import ReportArchive
     from mondrian_ops.storage.source import Source, Split, open_source
+    from mondrian_ops.storage.sweeping import sweep
 
 __all__ = [
     "FREQUENCIES",
     "AccessPolicy",
     "FragmentWriter",
     "Ledger",
+    "Owner",
     "ReleaseFile",
     "ReportArchive",
     "Source",
@@ -112,6 +115,7 @@ __all__ = [
     "s3_endpoint",
     "shipped",
     "shown",
+    "sweep",
     "use_home",
     "use_options",
     "use_policies",
@@ -143,5 +147,6 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
             ),
             "report_archive": ("ReportArchive",),
             "source": ("Source", "Split", "open_source"),
+            "sweeping": ("sweep",),
         },
     )

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ __all__ = [
     "file_info",
     "hdfs_client",
     "input_errors",
+    "last_change",
     "list_directory",
     "make_parent",
     "make_private",
@@ -200,6 +202,18 @@ def names_in(directory: str) -> dict[str, bool]:
         with os.scandir(local_path(directory)) as scanned:
             return {item.name: item.is_dir() for item in scanned}
     return {item.name: item.is_directory for item in list_directory(directory)}
+
+
+def last_change(directory: str) -> datetime:
+    """When a file in a directory changed last, at any depth; the epoch if nothing is known."""
+    import pyarrow.fs as pa_fs
+
+    store, path = filesystem(directory)
+    with store_errors(directory):
+        infos = store.get_file_info(pa_fs.FileSelector(path, recursive=True))
+        infos.append(store.get_file_info(path))
+    latest = max((info.mtime_ns or 0 for info in infos), default=0)
+    return datetime.fromtimestamp(max(latest, 0) / 10**9, UTC)
 
 
 # Reading

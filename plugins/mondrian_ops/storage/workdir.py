@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
+import re
 import secrets
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -20,6 +24,7 @@ from mondrian_ops.storage.files import (
     make_private,
     names_in,
     new_file,
+    open_stream,
     read_file,
     remove_file,
     remove_tree,
@@ -42,7 +47,9 @@ if TYPE_CHECKING:
 __all__ = [
     "FREQUENCIES",
     "FragmentWriter",
+    "Owner",
     "WorkDir",
+    "is_work_name",
     "is_work_path",
     "may_publish",
     "read_fragment",
@@ -53,9 +60,12 @@ FREQUENCIES = "frequencies.arrow"
 """The combinations of codes in the rows, with counts, for the tasks that recode."""
 _FRAGMENTS = "fragments"
 _ATTEMPT = "attempt"
+_OWNER = "owner.json"
+_OWNER_BYTES = 4096
 _PART_KEY = "part-key"
 _REPLACES = "replaces.json"
 _RELEASE = "release"
+_KEPT = "kept"
 _PERSONS = "persons-"
 
 FLUSH_BYTES = 1 << 20
@@ -64,6 +74,8 @@ _GATHERED_BYTES = 32 << 20  # by all fragments together
 _MEASURED_ONE_IN = 16
 
 _STARTED: set[str] = set()  # the attempts that this process started
+_HELD: dict[str, int] = {}  # directories that this process holds, with the handle of the lock
+_NAME = re.compile(r"\..+\.mondrian_ops-[0-9a-f]{12}", re.DOTALL)
 
 
 def work_path(output: str, run_id: str) -> str:
@@ -84,6 +96,11 @@ def is_work_path(path: str, run_id: str) -> bool:
     return name.startswith(".") and name.endswith(_suffix(run_id))
 
 
+def is_work_name(name: str) -> bool:
+    """Whether :func:`work_path` may have given a directory this name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def may_publish(path: str, token: str) -> bool:
     """Whether the attempt with this token has, or may have, a release in its working files.
 
@@ -91,7 +108,8 @@ def may_publish(path: str, token: str) -> bool:
     """
     work = WorkDir(path)
     try:
-        names_in(work.staging)
+        if not work.has_release:
+            return False
     except FileNotFoundError:
         return False
     except PermissionError:
@@ -104,6 +122,19 @@ def may_publish(path: str, token: str) -> bool:
 
 def _suffix(run_id: str) -> str:
     return f".mondrian_ops-{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Which run in Airflow working files belong to.
+
+    Attributes:
+        run: ``DAG_ID/RUN_ID``, by which :func:`work_path` names the directory.
+        task: the id of the task that made them.
+    """
+
+    run: str
+    task: str
 
 
 class WorkDir:
@@ -123,11 +154,26 @@ class WorkDir:
 
     @classmethod
     def attach(cls, path: str) -> WorkDir:
-        """The working directory with the attempt that owns it now."""
-        return cls(path, cls(path).token)
+        """The working directory with the attempt that owns it now; what was kept is put back."""
+        directory = cls(path, cls(path).token)
+        if is_local(path):
+            with suppress(FileNotFoundError):
+                Path(directory.path(_KEPT)).rename(directory.staging)
+        return directory
 
-    def create(self) -> None:
-        """Make the directory, readable by this user only, and remove an earlier attempt's files."""
+    def create(self, owner: Owner | None = None) -> None:
+        """Make the directory, readable by this user only, and remove an earlier attempt's files.
+
+        Without an ``owner`` this process holds it until it is removed, or the process ends.
+
+        Raises StorageError if the files that are there are those of another task of the run.
+        """
+        before = self.owner
+        if owner is not None and before is not None and before.task != owner.task:
+            raise StorageError(
+                f"output: the task {before.task} of this run has working files for the same output "
+                f"({shown(self.root)}); give each task an output of its own"
+            )
         try:
             self.remove()
             make_private(self.root)
@@ -135,6 +181,10 @@ class WorkDir:
             raise StorageError(
                 f"{shown(self.root)}: cannot be created; let this process write beside `output`"
             ) from None
+        if owner is None:
+            self._hold()
+        else:
+            write_file(self.path(_OWNER), json.dumps(asdict(owner)).encode())
         for name in (_FRAGMENTS, _RELEASE):
             store, path = filesystem(self.path(name))
             store.create_dir(path, recursive=False)
@@ -143,10 +193,69 @@ class WorkDir:
         write_file(self.path(_PART_KEY), secrets.token_bytes(32))
         write_file(self.path(_ATTEMPT), self._attempt.encode())
 
+    @property
+    def owner(self) -> Owner | None:
+        """The run in Airflow that the files belong to; None if they do not tell of one."""
+        try:
+            with open_stream(self.path(_OWNER)) as file:
+                owner = Owner(**json_value(file.read(_OWNER_BYTES)))
+            f"{owner.run:s}{owner.task:s}".encode()
+        except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError, TypeError):
+            return None
+        return owner
+
     def remove(self) -> None:
         """Remove the directory and all files in it; a missing one is no error."""
         self._withdraw()
         remove_tree(self.root)
+        if (handle := _HELD.pop(self.root, None)) is not None:
+            os.close(handle)
+
+    def _hold(self) -> None:
+        """Lock the directory; a store or file system without locks gets none."""
+        if not is_local(self.root):
+            return
+        _HELD[self.root] = os.open(local_path(self.root), os.O_RDONLY | os.O_DIRECTORY)
+        with suppress(OSError):
+            fcntl.flock(_HELD[self.root], fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a living process holds the directory, as far as its file system tells."""
+        if not is_local(self.root):
+            return False
+        handle = os.open(local_path(self.root), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(handle)
+        return False
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether an attempt at a run has made the directory."""
+        try:
+            return bool(read_file(self.path(_ATTEMPT)))
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return False
+
+    @property
+    def has_release(self) -> bool:
+        """Whether the release is still here, finished or not: neither published nor discarded."""
+        return not {_RELEASE, _KEPT}.isdisjoint(names_in(self.root))
+
+    def keep(self) -> None:
+        """Keep the files for a repair: :meth:`attach` puts the release back where it was.
+
+        Until then, a stale attempt fails instead of publishing it.
+        """
+        if is_local(self.root):
+            with suppress(FileNotFoundError):
+                Path(self.staging).rename(self.path(_KEPT))
 
     def give_up(self) -> None:
         """Remove the directory, unless it belongs to an attempt that another process started."""

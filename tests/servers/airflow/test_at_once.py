@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,4 +105,7 @@ def test_no_task_was_tried_twice(runs: list[Run]) -> None:
 
 
 def test_nothing_is_left_but_the_releases(project: Project, runs: list[Run]) -> None:
-    assert [run.name for run in runs if project.leftovers(run.name)] == []
+    kept = Counter(run.name for run in runs if run.state == "failed")  # for a repair
+    assert {run.name: len(project.leftovers(run.name)) for run in runs} == {
+        run.name: kept[run.name] for run in runs
+    }

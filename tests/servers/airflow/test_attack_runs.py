@@ -84,7 +84,7 @@ def test_what_is_not_allowed_fails_for_good(project, runs, name):
         ("partition", "failed"): 1,
         ("anonymize_fragment", "upstream_failed"): 1,
         ("wrap_up", "upstream_failed"): 1,
-        ("clean_up", "success"): 1,
+        ("clean_up", "failed"): 1,
     }
     assert tries(tasks)["partition"] == 1
     (partition,) = [task for task in tasks if task["task_id"] == "partition"]

@@ -112,9 +112,9 @@ def test_a_worker_that_cannot_see_the_working_files_says_so(
     for each in failed:
         log = airflow.log_of(name, run_id, each)
         assert "not on storage that all workers share" in log
-    assert states(tasks)["clean_up", "success"] == 1
+    assert states(tasks)["clean_up", "failed"] == 1
     assert not celery_project.output(name).exists()
-    assert celery_project.leftovers(name) == []
+    assert len(celery_project.leftovers(name)) == (blind != "partition")  # for a repair
 
 
 def test_a_worker_killed_in_mid_fragment_loses_nothing(celery_project, killed):

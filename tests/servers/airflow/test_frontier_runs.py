@@ -98,7 +98,7 @@ def test_a_grid_that_makes_no_sense_fails_at_once_and_for_good(project, over, ru
     state, tasks = over("senseless")
     assert state == "failed"
     assert tries(tasks)["sample"] == 1
-    assert states(tasks)["clean_up", "success"] == 1
+    assert states(tasks)["clean_up", "failed"] == 1
     assert not project.output("senseless").exists()
     assert project.leftovers("senseless") == []
     (sample,) = [each for each in tasks if each["task_id"] == "sample"]

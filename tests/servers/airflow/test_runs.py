@@ -61,6 +61,11 @@ def runs(project):
         ),
         "impossible": start("mondrian_anonymize", form(project.job("impossible", l=1000))),
         "killed_once": start("killed_once", nested(project.job("killed_once"))),
+        "killed_until_cleared": start(
+            "killed_until_cleared", nested(project.job("killed_until_cleared"))
+        ),
+        "timed_out": start("timed_out", nested(project.job("timed_out"))),
+        "waits": start("disturbed", nested(project.job("waits", require_approval=True))),
         "killed_partition": start("killed_partition", nested(project.job("killed_partition"))),
         "skipped_group": start("skipped_group", nested(project.job("skipped_group"))),
         "no_parts": start("mapped_first_phase", nested(project.job("no_parts"))),
@@ -195,7 +200,7 @@ def test_a_fragment_that_is_killed_is_tried_again(project, over):
 def test_a_killed_partition_leaves_no_raw_rows_behind(project, over):
     state, tasks = over("killed_partition")
     assert state == "failed"
-    assert states(tasks)["clean_up", "success"] == 1
+    assert states(tasks)["clean_up", "failed"] == 1
     assert not project.output("killed_partition").exists()
     assert project.leftovers("killed_partition") == []
 
@@ -227,7 +232,7 @@ def test_a_first_phase_is_mapped_and_a_part_that_is_killed_is_tried_again(projec
     assert classes(project.output("killed_part")) == classes(project.output("top_down"))
 
 
-def test_without_one_of_the_parts_nothing_is_published_or_left(project, over):
+def test_without_one_of_the_parts_nothing_is_published(project, over):
     state, tasks = over("failing_part")
     assert state == "failed"
     assert states(tasks) == {
@@ -237,10 +242,10 @@ def test_without_one_of_the_parts_nothing_is_published_or_left(project, over):
         ("recode", "upstream_failed"): 1,
         ("anonymize_fragment", "upstream_failed"): 1,
         ("wrap_up", "upstream_failed"): 1,
-        ("clean_up", "success"): 1,
+        ("clean_up", "failed"): 1,
     }
     assert not project.output("failing_part").exists()
-    assert project.leftovers("failing_part") == []
+    assert len(project.leftovers("failing_part")) == 1  # for a repair
 
 
 def test_a_job_without_parts_skips_that_stage(project, over):
@@ -291,7 +296,7 @@ def test_a_drop_that_fails_leaves_the_others_alone(project, over):
         ("anonymize_fragment", "success"): 4,
         ("wrap_up", "success"): 1,
         ("wrap_up", "failed"): 1,
-        ("clean_up", "success"): 1,
+        ("clean_up", "failed"): 1,
     }
     nightly = project.root / "out" / "nightly"
     assert published(nightly / "people" / DAY) == 2000
@@ -311,7 +316,7 @@ def test_a_night_whose_drops_all_fail_fails(project, over):
         ("fragments", "failed"): 1,
         ("anonymize_fragment", "upstream_failed"): 1,
         ("wrap_up", "failed"): 1,
-        ("clean_up", "success"): 1,
+        ("clean_up", "failed"): 1,
     }
     assert set(tries(tasks).values()) <= {0, 1}
     assert not (project.root / "out" / "nightly" / "broken" / BAD_DAY).exists()
@@ -375,33 +380,85 @@ def test_a_release_that_fails_its_check_is_refused_for_good(project, over):
     assert project.airflow.finish("tampered", run_id) == "failed"
     tasks = project.airflow.tasks("tampered", run_id)
     assert states(tasks)["wrap_up", "failed"] == 1
-    assert states(tasks)["clean_up", "success"] == 1
+    assert states(tasks)["clean_up", "failed"] == 1
     assert tries(tasks)["wrap_up"] == 1
     (wrap_up,) = [each for each in tasks if each["task_id"] == "wrap_up"]
     log = project.airflow.log_of("tampered", run_id, wrap_up)
     assert "refused and not published" in log
     assert "[7, 8]" not in log
     assert contents(release) == before
-    assert project.leftovers("killed_once") == []
+    assert len(project.leftovers("killed_once")) == 1  # for a repair
 
 
-def test_a_run_that_is_stopped_publishes_nothing_and_leaves_nothing(project):
+def test_a_run_that_is_stopped_publishes_nothing_and_shows_as_failed(project, stopped):
+    run_id, name = stopped
+    assert project.airflow.finish("slow", run_id) == "failed"
+    assert not project.output(name).exists()
+    found = states(project.airflow.tasks("slow", run_id))
+    assert found["wrap_up", "skipped"] == found["clean_up", "failed"] == 1
+    assert found["anonymize_fragment", "success"] == 0
+
+
+@pytest.fixture(scope="module")
+def stopped(project):
+    """A run that somebody marked as failed while its fragments were anonymized."""
     run_id = project.airflow.trigger("slow", nested(project.job("slow")))
     for tasks in project.airflow.watch("slow", run_id, every=0.2):
         if states(tasks)["anonymize_fragment", "running"] == 3:
             break  # one that only starts as the run is stopped may be missed by Airflow
-    assert project.leftovers("slow") != []
     path = f"/api/v2/dags/slow/dagRuns/{run_id}"
     project.airflow.request("PATCH", path, {"state": "failed"})
-    assert project.airflow.comes_true(lambda: project.leftovers("slow") == [])
-    assert not project.output("slow").exists()
-    project.airflow.finish("slow", run_id)
-    found = states(project.airflow.tasks("slow", run_id))
-    assert found["wrap_up", "skipped"] == found["clean_up", "success"] == 1
-    assert found["anonymize_fragment", "success"] == 0
+    return run_id, "slow"
 
 
-def clear(project, dag_id, run_id):
-    """Have a whole run done again."""
+def test_a_fragment_whose_worker_was_killed_is_cleared_and_the_run_goes_on(project, over, runs):
+    state, tasks = over("killed_until_cleared")
+    assert state == "failed"
+    assert states(tasks)["anonymize_fragment", "success"] == 2
+    assert states(tasks)["clean_up", "failed"] == 1
+    (kept,) = project.output("killed_until_cleared").parent.glob(".*")
+    assert kept.stat().st_mode & 0o777 == 0o700
+    Path(f"{project.output('killed_until_cleared')}.repaired").touch()
+    clear(project, *runs["killed_until_cleared"], only_failed=True)
+    state, tasks = over("killed_until_cleared")
+    assert state == "success"
+    assert tries(tasks)["partition"] == 1
+    assert sum(each["try_number"] == 2 for each in tasks) == 2  # the fragment, and clean_up
+    over("happy")
+    name = "killed_until_cleared"
+    assert published(project.output(name)) == 2000
+    assert classes(project.output(name)) == classes(project.output("happy"))
+    assert project.leftovers(name) == ["release.repaired"]
+
+
+def test_what_no_run_needs_is_swept(project, over, runs, stopped):
+    """A run that timed out ends without its clean_up; one that is deleted needs nothing."""
+    project.airflow.finish("slow", stopped[0])
+    state, tasks = over("timed_out")
+    assert state == "failed"
+    assert states(tasks)["clean_up", "skipped"] == 1
+    waiting = ("wrap_up", "awaiting_input")
+    assert project.airflow.comes_true(
+        lambda: states(project.airflow.tasks(*runs["waits"]))[waiting] == 1
+    )
+    needed = ["slow", "timed_out", "waits"]
+    sweep(project)
+    assert [len(project.leftovers(name)) for name in needed] == [1, 1, 1]
+    for dag_id, run_id in (("slow", stopped[0]), runs["timed_out"]):
+        project.airflow.request("DELETE", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")
+    sweep(project)
+    assert [len(project.leftovers(name)) for name in needed] == [0, 0, 1]
+
+
+def sweep(project):
+    """Have the working files swept; the run fails, for stores of other tests do not answer."""
+    run_id = project.airflow.trigger("mondrian_sweep")
+    assert project.airflow.finish("mondrian_sweep", run_id) == "failed"
+    (task,) = project.airflow.tasks("mondrian_sweep", run_id)
+    assert "s3://airflow-bucket: " in project.airflow.log_of("mondrian_sweep", run_id, task)
+
+
+def clear(project, dag_id, run_id, only_failed=False):
+    """Have a whole run, or what failed of it, done again."""
     path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/clear"
-    project.airflow.request("POST", path, {"dry_run": False, "only_failed": False})
+    project.airflow.request("POST", path, {"dry_run": False, "only_failed": only_failed})

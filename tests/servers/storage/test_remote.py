@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ import pytest
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import (
     FragmentWriter,
+    Owner,
     Source,
     WorkDir,
     check_output,
@@ -24,6 +26,7 @@ from mondrian_ops.storage import (
     read_file,
     read_fragment,
     read_release,
+    sweep,
     use_options,
     work_path,
     write_file,
@@ -311,6 +314,24 @@ def test_who_outlives_the_run_brings_no_working_file_back(store, work, table):
 
 
 @pytest.mark.hdfs
+def test_what_no_run_needs_is_swept(store):
+    owner = Owner("dag/run", "partition")
+    works = {name: WorkDir(work_path(store.url(f"swept/{name}/out"), "dag/run")) for name in "abc"}
+    works["a"].create(owner)
+    works["b"].create()
+    works["c"].create(Owner("dag/another", "partition"))  # a forged one
+    store.put("swept/d/part-0.parquet", b"a release")
+
+    def swept(keep: timedelta, need: bool) -> list[tuple[str, str]]:
+        found = sweep(store.url("swept"), keep, lambda _: need)
+        return sorted((each.work[len(store.url("swept")) + 1], each.state) for each in found)
+
+    assert swept(timedelta(days=1), True) == [("a", "kept"), ("b", "kept"), ("c", "kept")]
+    assert swept(timedelta(), False) == [("a", "removed"), ("b", "removed"), ("c", "kept")]
+    assert swept(timedelta(), False) == [("c", "kept")]
+    assert store.fetch("swept/d/part-0.parquet") == b"a release"
+
+
 def test_no_directory_is_made_for_a_file(hdfs_folder):
     with pytest.raises(FileNotFoundError):
         write_file(hdfs_folder.url("gone/secret"), b"raw rows")

@@ -34,6 +34,13 @@ class Instance(SimpleNamespace):
     def xcom_push(self, key, value):
         self.xcoms[key] = value
 
+    def get_task_breadcrumbs(self, dag_id, run_id):
+        return [
+            {"task_id": task_id, "state": state}
+            for task_id, states in self.ended.items()
+            for state in states.split()
+        ]
+
     def xcom_pull(self, task_ids, key):
         return [self.xcoms.get(key) for _ in task_ids]
 
@@ -48,7 +55,7 @@ def context() -> dict[str, Any]:
         "dag_run": run,
         "outlet_events": {},
         "task_state_store": Store(),
-        "ti": Instance(id="its id", task_id="t", map_index=-1, stats_tags=tags, xcoms={}),
+        "ti": Instance(id="its id", task_id="t", map_index=-1, stats_tags=tags, xcoms={}, ended={}),
     }
 
 

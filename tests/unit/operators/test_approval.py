@@ -20,7 +20,6 @@ import handed_over
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import ApprovalError, PrivacyError
 from mondrian_ops.operators import (
-    CleanUpOperator,
     PartitionOperator,
     RecodeOperator,
     WrapUpOperator,
@@ -33,6 +32,7 @@ from mondrian_ops.pipeline import Approval
 from mondrian_ops.storage import ReportArchive
 from recording_notifier import RecordingNotifier
 from report_samples import make
+from teardowns import clean_up_after
 
 AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
@@ -232,7 +232,7 @@ class Release:
         self.done = []
         self.stewards = ()
         self.notifier = RecordingNotifier()
-        self.work = storage.WorkDir(work_of(read_job(job), self.task, context))
+        self.work = storage.WorkDir(work_of(read_job(job), context))
         self.work.create()
         part = pa.table({"age": ["[1, 2]", "[1, 2]"]})
         storage.write_part(self.work.part_path(0), part)
@@ -268,9 +268,7 @@ class Release:
             self.decide(parked, answer("Reject"))
 
     def clean_up(self):
-        clean_up = CleanUpOperator(task_id="t", job=self.job)
-        clean_up.upstream_task_ids.add("partition")
-        clean_up.execute(self.context)
+        clean_up_after(self.job, "partition").execute(self.context)
 
     @property
     def states(self):
@@ -710,8 +708,7 @@ def test_each_of_several_releases_has_failed_by_itself(release, context, job):
     context["ti"].map_index = 1
     release.park()
     context["ti"].map_index = -1
-    clean_up = CleanUpOperator(task_id="t", job=[{**job, "output": f"{job['output']}2"}, job])
-    clean_up.execute(context)
+    clean_up_after([{**job, "output": f"{job['output']}2"}, job]).execute(context)
     assert [(each["map_index"], each["state"]) for each in release.archive.entries()] == [
         (1, "failed")
     ]

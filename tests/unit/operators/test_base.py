@@ -18,7 +18,6 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.operators import (
     AnonymizeFragmentOperator,
-    CleanUpOperator,
     FrontierOperator,
     FrontierPointOperator,
     FrontierSampleOperator,
@@ -28,6 +27,7 @@ from mondrian_ops.operators import (
     WrapUpOperator,
 )
 from mondrian_ops.operators.base import read_job, release_name, work_of
+from teardowns import clean_up_after
 
 ALL = [
     (PartitionOperator, {}),
@@ -97,16 +97,14 @@ def test_of_an_unforeseen_error_only_kind_and_place_are_shown(monkeypatch, conte
     assert caught.value.__suppress_context__
 
 
-def test_the_tasks_of_a_group_share_a_working_directory_and_no_other_does(context, job):
-    def place(task_id: str, run_id: str = "manual__1") -> str:
-        task = PartitionOperator(task_id=task_id, job=job)
+def test_the_tasks_of_an_output_share_a_working_directory_and_no_other_does(context, job):
+    def place(run_id: str = "manual__1", **changed: object) -> str:
         run = SimpleNamespace(dag_id="a_dag", run_id=run_id)
-        return work_of(read_job(job), task, {"dag_run": run})
+        return work_of(read_job({**job, **changed}), {"dag_run": run})
 
-    assert place("a.partition") == place("a.wrap_up")
-    assert place("a.partition") != place("b.partition")
-    assert place("a.partition") != place("partition")
-    assert place("a.partition") != place("a.partition", "manual__2")
+    assert place() == place(k=3)
+    assert place() != place(output=f"{job['output']}/another")
+    assert place() != place("manual__2")
 
 
 def test_a_job_may_be_a_file_with_some_options_changed(tmp_path, job):
@@ -164,12 +162,27 @@ def test_operators_import_nothing_heavy_at_module_level():
                 assert not names & heavy, file.name
 
 
+def test_the_tasks_of_a_job_may_be_in_several_groups(context, tds_job):
+    through_all_phases(tds_job, context, "extract.", False, last="load.")
+    home = Path(tds_job["output"]).parent
+    assert sorted(each.name for each in home.iterdir()) == ["in.csv", "out"]
+
+
+def test_two_groups_of_a_run_with_one_output_are_refused(context, tds_job):
+    one, other = (PartitionOperator(task_id=f"{name}.p", job=tds_job) for name in "ab")
+    one.execute(context)
+    refusal = r"output: the task a\.p of this run .* an output of its own"
+    with pytest.raises(AirflowFailException, match=refusal):
+        other.execute(context)
+
+
 def run_of(dag_id: str, run_id: str) -> SimpleNamespace:
     return SimpleNamespace(dag_id=dag_id, run_id=run_id, start_date=None)
 
 
-def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool) -> dict:
-    """The report of the release that the operators of a group make."""
+def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool, last="") -> dict:
+    """The report of the release that the operators of a group make, the last two in ``last``."""
+    last = last or group
     partition = PartitionOperator(task_id=f"{group}p", job=job, map_first_phase=is_mapped)
     fragments = partition.execute(context)
     if is_mapped:
@@ -182,9 +195,9 @@ def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool) ->
         AnonymizeFragmentOperator(task_id=f"{group}a", job=job, fragment=each).execute(context)
         for each in fragments
     ]
-    wrap_up = WrapUpOperator(task_id=f"{group}w", job=job, summaries=summaries)
+    wrap_up = WrapUpOperator(task_id=f"{last}w", job=job, summaries=summaries)
     wrap_up.execute(context)
-    CleanUpOperator(task_id=f"{group}c", job=job).execute(context)
+    clean_up_after(job, f"{group}p").execute(context)
     report: dict = json.loads((Path(job["output"]) / "_report.json").read_text())
     return report
 

@@ -1,21 +1,25 @@
-"""Working files are removed, wherever they were announced."""
+"""Working files are removed, wherever they were announced, or kept for a repair."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from airflow.providers.standard.operators.branch import BaseBranchOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops import pipeline
-from mondrian_ops.operators import CleanUpOperator, PartitionOperator
+from mondrian_ops import pipeline, storage
+from mondrian_ops.operators import PartitionOperator
 from mondrian_ops.operators.base import announce_work, read_job, work_of
+from teardowns import clean_up_after
 
 
 def test_clean_up_takes_one_job_or_many_or_none(context, job):
-    task = CleanUpOperator(task_id="t", job=job)
-    work = Path(work_of(read_job(job), task, context))
+    task = clean_up_after(job)
+    work = Path(work_of(read_job(job), context))
     for given in (job, [{"k": 1}, job], "/no/such/job.yaml", None):
         work.mkdir(exist_ok=True)
         task.job = given
@@ -29,9 +33,8 @@ def test_working_files_are_announced_before_there_are_any(monkeypatch, context, 
     monkeypatch.setattr(pipeline, "partition", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         task.execute(context)
-    clean_up = CleanUpOperator(task_id="c", job="/no/such/job.yaml")
-    clean_up.upstream_task_ids.add("t")
-    work = Path(work_of(read_job(job), task, context))
+    clean_up = clean_up_after("/no/such/job.yaml", "t")
+    work = Path(work_of(read_job(job), context))
     work.mkdir()
     clean_up.execute(context)
     assert not work.exists()
@@ -42,9 +45,8 @@ def test_working_files_where_jobs_may_not_write_any_more_are_not_left_silently(
 ):
     """An administrator narrows the limits while a run is under way."""
     there = {**job, "output": str(tmp_path / "still" / "out")}
-    task = CleanUpOperator(task_id="c", job=[job, there])
-    task.upstream_task_ids.add("t")
-    works = [Path(work_of(read_job(each), task, context)) for each in (job, there)]
+    task = clean_up_after([job, there], "t")
+    works = [Path(work_of(read_job(each), context)) for each in (job, there)]
     for work in works:
         work.mkdir(parents=True)
     announce_work(context, str(works[0]))
@@ -57,3 +59,77 @@ def test_working_files_where_jobs_may_not_write_any_more_are_not_left_silently(
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(tmp_path))
     task.execute(context)
     assert not works[0].exists()
+
+
+PHASES = ("partition", "anonymize_fragment", "wrap_up")
+UNDER_WAY = {"partition": "success", "anonymize_fragment": "success failed"}
+GIVEN_UP = {"partition": "success", "anonymize_fragment": "success skipped", "wrap_up": "skipped"}
+
+
+def begun(job, context, task: str = "partition") -> Path:
+    """The working files of a run whose partition task is over."""
+    work = storage.WorkDir(work_of(read_job(job), context))
+    work.create(storage.Owner("a_dag/manual__1", task))
+    return Path(work.root)
+
+
+@pytest.mark.parametrize(
+    ("ended", "keep_hours", "is_kept"),
+    [
+        ({**UNDER_WAY, "wrap_up": "upstream_failed"}, "24", True),
+        ({**UNDER_WAY, "wrap_up": "upstream_failed"}, "0", False),
+        (GIVEN_UP, "24", True),
+        ({"partition": "failed", "wrap_up": "upstream_failed"}, "24", False),
+    ],
+    ids=["failed", "nothing is kept", "marked failed by hand", "a repair begins anew"],
+)
+def test_a_failed_run_keeps_what_its_repair_needs_and_shows_as_failed(
+    context, job, monkeypatch, ended, keep_hours, is_kept
+):
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__KEEP_HOURS", keep_hours)
+    work, task = begun(job, context), clean_up_after(job, *PHASES)
+    context["ti"].ended.update(ended)
+    says = "kept for 24 hours: clear the failed tasks" if is_kept else "clear the run"
+    with pytest.raises(AirflowFailException, match=says):
+        task.execute(context)
+    assert work.exists() == is_kept
+    if is_kept:
+        assert work.stat().st_mode & 0o777 == 0o700
+    context["ti"].ended.update(dict.fromkeys(PHASES, "success"))
+    task.execute(context)
+    assert not work.exists()
+
+
+def test_of_several_jobs_those_are_kept_that_are_not_published(context, job):
+    jobs = [job, {**job, "output": f"{job['output']}2"}]
+    published, failed = (begun(each, context) for each in jobs)
+    (published / "release").rmdir()
+    context["ti"].ended.update({**UNDER_WAY, "wrap_up": "success failed"})
+    with pytest.raises(AirflowFailException):
+        clean_up_after(jobs, *PHASES).execute(context)
+    assert (published.exists(), failed.exists()) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("ended", "has_failed"),
+    [
+        ({"before": "success"}, True),
+        ({"before": "failed"}, True),
+        ({"before": "skipped"}, False),
+        ({"branch": "success"}, False),
+    ],
+    ids=["marked failed", "marked failed before", "skipped before", "another branch taken"],
+)
+def test_a_run_that_is_marked_failed_before_its_first_task_shows_as_failed(
+    context, job, ended, has_failed
+):
+    """If the tasks were skipped for a reason, it does not; another branch's files stay."""
+    work, task = begun(job, context, "other.partition"), clean_up_after(job, *PHASES)
+    (name,) = ended
+    with task.dag:
+        kind = BaseBranchOperator if name == "branch" else BaseOperator
+        kind(task_id=name) >> task.dag.get_task("partition")
+    context["ti"].ended.update(dict.fromkeys(PHASES, "skipped"), **ended)
+    with pytest.raises(AirflowFailException) if has_failed else nullcontext():
+        task.execute(context)
+    assert work.exists()

@@ -9,7 +9,6 @@ import threading
 import time
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
@@ -176,7 +175,7 @@ def test_a_deferred_task_takes_the_result_of_its_driver(deferred, context):
     job, master, deferral = deferred
     assert deferral.method_name == "resume"
     assert deferral.trigger.driver_id == "driver-1"
-    work = storage.WorkDir.attach(work_of(read_job(job), SimpleNamespace(task_id="t"), context))
+    work = storage.WorkDir.attach(work_of(read_job(job), context))
     pipeline.divide(Run(work), LocalEngine())
     Result(None).leave(work, "partition", None)
     (fragment,) = resumed(job, context, "FINISHED")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.operators import (
-    CleanUpOperator,
     FrontierOperator,
     FrontierPointOperator,
     FrontierSampleOperator,
 )
 from mondrian_ops.operators.base import work_of
 from mondrian_ops.storage import load_job
+from teardowns import clean_up_after
 
 POINT = {
     "k": 2,
@@ -57,7 +56,7 @@ def test_the_grid_is_measured_gathered_and_cleaned_up(data, context):
     assert summary["output"] == f"{data['output']}_frontier"
     with open(summary["files"][0]) as file:
         assert [row["k"] for row in csv.DictReader(file)] == ["2", "10"] * 3
-    CleanUpOperator(task_id="clean_up", job=data).execute(context)
+    clean_up_after(data, "sample").execute(context)
     assert sorted(each.name for each in folder.iterdir()) == ["in.csv", "out_frontier"]
 
 
@@ -65,12 +64,12 @@ def test_tasks_share_what_was_drawn_and_hand_on_little(data, context):
     rows = "".join(f"{at % 977},{'abc'[at % 3]}\n" for at in range(40_000))
     Path(data["input"]).write_text("age,ill\n" + rows)
     sample, points, _summary = traced(data, context, k=[5], sample=0.2)
-    work = work_of(load_job(data), SimpleNamespace(task_id="sample"), context)
+    work = work_of(load_job(data), context)
     assert sample[0]["drawn"]["work"] == work
     assert sample[0]["drawn"]["drawn"] > 0
     assert points[0]["GCP_error"] is not None
     assert len(json.dumps([sample, points])) < 1000
-    CleanUpOperator(task_id="clean_up", job=data).execute(context)
+    clean_up_after(data, "sample").execute(context)
     assert not Path(work).exists()
 
 

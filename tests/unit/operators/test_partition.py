@@ -141,7 +141,7 @@ def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
 def test_fragments_of_several_jobs_are_paired_by_working_directory(context, job):
     jobs = [{**job, "output": f"{job['output']}-{name}"} for name in "ab"] + [{"k": 1}]
     task = GatherFragmentsOperator(task_id="g.t", job=jobs, partitions=[])
-    works = [work_of(read_job(each), task, context) for each in jobs[:2]]
+    works = [work_of(read_job(each), context) for each in jobs[:2]]
     # The first job failed in its partition task: the second's fragments come first.
     task.partitions = [[{"id": 0, "work": works[1]}, {"id": 1, "work": works[1]}]]
     assert task.execute(context) == [
@@ -154,7 +154,7 @@ def test_what_a_cleared_run_has_no_more_is_left_out(context, job):
     """Airflow keeps what the last mapped tasks returned when there were more jobs."""
     jobs = [{**job, "output": f"{job['output']}-{name}"} for name in "ab"]
     task = GatherFragmentsOperator(task_id="g.t", job=jobs[1:], partitions=[])
-    gone, here = (work_of(read_job(each), task, context) for each in jobs)
+    gone, here = (work_of(read_job(each), context) for each in jobs)
     before = [{"id": 0, "work": here, "rows": 5}, {"id": 1, "work": here, "rows": 5}]
     task.partitions = [[{"id": 0, "work": here, "rows": 9}], [{"id": 0, "work": gone}], [], before]
     assert task.execute(context) == [{"id": 0, "work": here, "rows": 9, "job": jobs[1]}]
@@ -170,7 +170,7 @@ def test_jobs_that_have_no_fragments_at_all_fail_for_good(context, job):
 def test_the_fragments_of_all_jobs_together_are_limited(monkeypatch, context, job):
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")
     task = GatherFragmentsOperator(task_id="t", job=[job], partitions=[])
-    work = work_of(read_job(job), task, context)
+    work = work_of(read_job(job), context)
     task.partitions = [[{"id": 0, "work": work}, {"id": 1, "work": work}]]
     with pytest.raises(AirflowFailException, match="2 mapped tasks are more than"):
         task.execute(context)

@@ -84,7 +84,7 @@ def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
     refuse = Mock(side_effect=PrivacyError("refused"))
     monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
     monkeypatch.setattr(pipeline, {"wrap_up": "check"}.get(phase, phase), refuse)
-    work = work_of(read_job(job), SimpleNamespace(task_id="g.t"), context)
+    work = work_of(read_job(job), context)
     context["ti"].task_id = f"g.{phase}"
     operators = {
         "partition": PartitionOperator(task_id="g.partition", job=job),

@@ -62,7 +62,7 @@ def wrapped_up(monkeypatch):
 
 def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up, context, job):
     task = WrapUpOperator(task_id="g.t", job=job, summaries=[])
-    work = work_of(read_job(job), task, context)
+    work = work_of(read_job(job), context)
     task.summaries = [summary(0, work), summary(0, "of another release"), summary(1, work)]
     task.summaries.append(summary(1, work))  # of a task that a cleared run has no more
     result = task.execute(context)
@@ -76,7 +76,7 @@ def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up,
 
 def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, context, job):
     wrap_up = WrapUpOperator(task_id="g.t", job=job, summaries=[])
-    work = storage.WorkDir(work_of(read_job(job), wrap_up, context))
+    work = storage.WorkDir(work_of(read_job(job), context))
     work.create()
     summaries = [Summary.from_dict(summary(number, work.root)) for number in range(3)]
     monkeypatch.setattr(pipeline, "anonymize_all", lambda *_: summaries)
@@ -99,7 +99,7 @@ def test_wrap_up_without_any_fragment_fails_for_good(wrapped_up, context, job):
 def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
     asset, alias = Asset("visits"), AssetAlias("releases")
     task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=[asset, alias])
-    task.summaries = [summary(0, work_of(read_job(job), task, context))]
+    task.summaries = [summary(0, work_of(read_job(job), context))]
     context["outlet_events"] = Events()
     result = task.execute(context)
     assert context["outlet_events"][asset].extra == result
@@ -112,7 +112,7 @@ def test_a_try_that_recorded_nothing_links_to_no_page(monkeypatch, context, job,
 
     monkeypatch.setattr(pipeline, "published_once", break_down)
     task = WrapUpOperator(task_id="t", job=job, summaries=[])
-    task.summaries = [summary(0, work_of(read_job(job), task, context))]
+    task.summaries = [summary(0, work_of(read_job(job), context))]
     with pytest.raises(OSError, match="no space left"):
         task.execute(context)
     assert task.release_url == ""

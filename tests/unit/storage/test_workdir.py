@@ -12,8 +12,10 @@ import pytest
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage import (
     FragmentWriter,
+    Owner,
     WorkDir,
     is_work_path,
+    publish,
     read_fragment,
     work_path,
     workdir,
@@ -53,6 +55,29 @@ def test_create_wipes_an_earlier_attempt(work):
     assert work.token != token
     with pytest.raises(StorageError, match="run again from the partition task"):
         work.read_json("plan.json")
+
+
+def test_create_leaves_the_files_of_another_task_alone(work):
+    work.create(Owner("dag/run", "one.partition"))
+    work.create(Owner("dag/run", "one.partition"))
+    token = work.token
+    with pytest.raises(StorageError, match=r"the task one\.partition of this run"):
+        work.create(Owner("dag/run", "another.partition"))
+    assert (work.token, work.owner) == (token, Owner("dag/run", "one.partition"))
+
+
+def test_what_is_kept_for_a_repair_cannot_be_published_before_it(work, tmp_path):
+    """A stale attempt may have been suspended right before it published."""
+    part = pa.table({"age": ["[1, 2]"]})
+    write_part(work.part_path(0), part)
+    late = WorkDir.attach(work.root)
+    work.keep()
+    assert work.has_release
+    with pytest.raises(StorageError, match="vanished"):
+        publish(late.staging, str(tmp_path / "out"), late.token)
+    again = WorkDir.attach(work.root)
+    publish(again.staging, str(tmp_path / "out"), again.token)
+    assert not work.has_release
 
 
 def test_remove_tolerates_what_is_missing(work):

@@ -51,6 +51,18 @@ class KilledOnce(StoppedHalfWay):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class KilledUntilCleared(StoppedHalfWay):
+    """Its process is killed, until somebody has repaired what was wrong."""
+
+    def half_way(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def execute(self, context):
+        if Path(f"{self.job['output']}.repaired").exists():
+            return AnonymizeFragmentOperator.execute(self, context)
+        return super().execute(context)
+
+
 class HeldOnce(StoppedHalfWay):
     """It says so, in a file, and waits for its worker to be killed."""
 
@@ -149,7 +161,12 @@ killed_once = failing_dag("killed_once", AnonymizeFragmentOperator=KilledOnce)
 held_once = failing_dag("held_once", AnonymizeFragmentOperator=HeldOnce)
 killed_partition = failing_dag("killed_partition", retries=0, PartitionOperator=KilledPartition)
 disturbed = failing_dag("disturbed")
+killed_until_cleared = failing_dag(
+    "killed_until_cleared", retries=0, AnonymizeFragmentOperator=KilledUntilCleared
+)
 slow = failing_dag("slow", AnonymizeFragmentOperator=Slow)
+timed_out = failing_dag("timed_out", AnonymizeFragmentOperator=Slow)
+timed_out.dagrun_timeout = timedelta(seconds=30)
 mapped_first_phase = failing_dag("mapped_first_phase", map_first_phase=True)
 killed_part = failing_dag(
     "killed_part", map_first_phase=True, SpecializePartOperator=KilledPartOnce

@@ -1,0 +1,98 @@
+"""Find the working files that no run needs any more, and remove them.
+
+A directory is removed only if it has the name of a working directory, belongs to this user, holds
+the mark of an attempt at a run and, where it tells of a run in Airflow, has that run's name. So
+somebody who may write beside an output cannot have anything else removed. No link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.storage.files import last_change, list_directory
+from mondrian_ops.storage.locations import is_local, joined, local_path, shown
+from mondrian_ops.storage.workdir import Owner, WorkDir, is_work_name, is_work_path
+
+__all__ = ["Swept", "sweep"]
+
+
+class Swept(NamedTuple):
+    """What became of a working directory: ``removed``, ``kept`` or ``failed``, and why."""
+
+    work: str
+    state: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.work)}: {self.state}, {self.reason}"
+
+
+def sweep(folder: str, keep: timedelta, needed: Callable[[Owner], bool | None]) -> Iterator[Swept]:
+    """Remove the working files below ``folder`` that no run needs; yields what became of each.
+
+    ``needed`` tells whether a run in Airflow needs its working files. Where it cannot tell (None),
+    and where they are those of a command line or of Python, they stay as long as a living process
+    holds them, and until nothing in them has changed for the time ``keep``.
+    """
+    for work in _working_directories(folder):
+        try:
+            removable, reason = _judged(WorkDir(work), keep, needed)
+            if removable:
+                WorkDir(work).remove()
+            yield Swept(work, "removed" if removable else "kept", reason)
+        except FileNotFoundError:  # its run has removed it meanwhile
+            continue
+        except (PermissionError, MondrianOpsError) as error:
+            yield Swept(work, "failed", str(error))
+
+
+def _judged(
+    directory: WorkDir, keep: timedelta, needed: Callable[[Owner], bool | None]
+) -> tuple[bool, str]:
+    """Whether a directory may be removed, and why or why not."""
+    if not _is_own(directory.root) or not directory.is_begun:
+        return False, "not of this user, or not working files"
+    owner = directory.owner
+    if owner is not None and not is_work_path(directory.root, owner.run):
+        return False, "it says that it belongs to another run"
+    if owner is not None and (need := needed(owner)) is not None:
+        return not need, f"of the run {owner.run}"
+    if directory.is_held:
+        return False, "a process works with it"
+    age = datetime.now(UTC) - last_change(directory.root)
+    return age > keep, f"unchanged for {age / timedelta(hours=1):.1f} hours"
+
+
+def _working_directories(folder: str) -> Iterator[str]:
+    """The working directories at any depth below a folder; links and hidden names are left out."""
+    pending = [folder]
+    while pending:
+        directory = pending.pop()
+        for name in _directories_in(directory):
+            if is_work_name(name):
+                yield joined(directory, name)
+            elif not name.startswith((".", "_")):
+                pending.append(joined(directory, name))
+
+
+def _directories_in(directory: str) -> list[str]:
+    try:
+        if not is_local(directory):
+            return [item.name for item in list_directory(directory) if item.is_directory]
+        with os.scandir(local_path(directory)) as scanned:
+            return sorted(item.name for item in scanned if item.is_dir(follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []  # gone meanwhile, or another user's
+
+
+def _is_own(work: str) -> bool:
+    """Whether a directory is this user's; a remote store has checked that it may be read."""
+    if not is_local(work):
+        return True
+    status = os.lstat(local_path(work))
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
