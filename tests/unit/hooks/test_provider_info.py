@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ from mondrian_ops.hooks.provider_info import get_provider_info
 from mondrian_ops.operators import WrapUpOperator
 
 INFO = get_provider_info()
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
 def modules(kind):
@@ -53,3 +55,11 @@ def test_its_plugin_is_the_one_of_the_plugins_folder():
     (plugin,) = INFO["plugins"]
     assert import_string(plugin["plugin-class"]) is MondrianOpsPlugin
     assert plugin["name"] == MondrianOpsPlugin.name
+
+
+def test_the_wheel_leads_airflow_to_it():
+    project = tomllib.loads(PYPROJECT.read_text())["project"]
+    named = project["entry-points"]["apache_airflow_provider"]["provider_info"]
+    assert import_string(named.replace(":", ".")) is get_provider_info
+    plugin = project["entry-points"]["airflow.plugins"]["mondrian_ops"]
+    assert plugin.replace(":", ".") == INFO["plugins"][0]["plugin-class"]
