@@ -11,6 +11,7 @@ import pytest
 from mondrian_ops import storage
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
+from mondrian_ops.pipeline import frontier
 from mondrian_ops.pipeline.checks import column_roles
 from mondrian_ops.pipeline.replacement import (
     current_report,
@@ -244,6 +245,15 @@ def test_others_do_not_write_there(output, rules, made_by):
         for job in (a_job(output=str(place)), a_job(output=str(place), replace="any")):
             with pytest.raises(JobError, match=r"belongs to the DAGs patients_\* by the policies"):
                 refuse_replacing(job, made_by)
+
+
+def test_nor_do_they_write_a_frontier_there(output, rules):
+    rules({"location": str(output.parent), "dags": ["patients_*"]})
+    job = a_job(output=str(output / "new"))
+    assert frontier.folder_of(job, None, "patients_daily").endswith("new_frontier")
+    for folder in (None, str(output.parent / "figures")):
+        with pytest.raises(JobError, match="belongs to the DAGs"):
+            frontier.folder_of(job, folder, "another")
 
 
 def test_with_policies_any_replacement_is_theirs_to_allow(output, rules):
