@@ -15,11 +15,12 @@ APPROVALS = "tests of an Airflow with approvals"
 CELERY = "tests of an Airflow with Celery"
 ON_SPARK = "tests of an Airflow with Spark"
 PAGES = "tests of an Airflow in a browser"
-SPARK = "tests that start Spark, HDFS or S3"
+SPARK = "tests that start Spark"
+STORES = "tests that start HDFS or S3"
 FRAGILE = "tests that do harm to a Spark of their own"
 FAULTS = "tests that fork from one process that has imported everything"
 PROBES = "tests that share a compiled library"
-_LONGEST_FIRST = (SPARK, AIRFLOW, ON_SPARK, CELERY, APPROVALS, PAGES, FRAGILE, FAULTS)
+_LONGEST_FIRST = (AIRFLOW, SPARK, ON_SPARK, CELERY, STORES, APPROVALS, PAGES, FRAGILE, FAULTS)
 GROUPS = {
     "tests/integration/faults/": FAULTS,
     "tests/integration/test_airflow_run.py": AIRFLOW,
@@ -30,15 +31,18 @@ GROUPS = {
     "tests/servers/airflow/": AIRFLOW,
     "tests/servers/engines/test_disturbed_steps.py": FRAGILE,
     "tests/servers/engines/test_faults.py": FRAGILE,
-    "tests/servers/": SPARK,
-    "tests/unit/hooks/test_store_credentials.py": SPARK,
+    "tests/servers/engines/": SPARK,
+    "tests/servers/test_golden.py": SPARK,
+    "tests/servers/test_spark.py": SPARK,
+    "tests/servers/": STORES,
+    "tests/unit/hooks/test_store_credentials.py": STORES,
     "tests/unit/native/test_local_search.py": PROBES,
     "tests/unit/native/test_mondrian.py": PROBES,
     "tests/unit/native/test_splitting.py": PROBES,
     "tests/unit/native/test_validity.py": PROBES,
     "tests/unit/operators/test_engines.py": SPARK,
-    "tests/unit/storage/test_report_archive.py": SPARK,
-    "tests/unit/nightly/test_landing.py": SPARK,
+    "tests/unit/storage/test_report_archive.py": STORES,
+    "tests/unit/nightly/test_landing.py": STORES,
 }
 
 

@@ -32,6 +32,9 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 # A JVM that lives for seconds gains nothing from the compiler that is meant for hours.
 _BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
+# An application that spark-submit starts has one executor then.
+_ONE_CORE = " -Dspark.deploy.defaultCores=1"
+
 _REGISTERED = "Successfully registered with master"
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
@@ -94,7 +97,7 @@ class SparkCluster:
             "SPARK_DAEMON_JAVA_OPTS": _BRIEF,  # the master and the workers have little to do
             "SPARK_DAEMON_MEMORY": "512m",
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=true "
-            f"-Dspark.master.rest.port={self.rest_port}",
+            f"-Dspark.master.rest.port={self.rest_port}{_ONE_CORE if brief else ''}",
             "SPARK_SUBMIT_OPTS": self._java_options,
             "SPARK_CONF_DIR": str(folder / "conf"),
             "SPARK_HOME": str(self._home),
@@ -187,6 +190,7 @@ class SparkCluster:
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self._connect_port),
+            "spark.cores.max": str(self._count * self._cores),
             "spark.driver.host": "127.0.0.1",
             "spark.dynamicAllocation.enabled": "true",
             "spark.dynamicAllocation.executorIdleTimeout": "15s",
