@@ -459,3 +459,28 @@ def test_an_approval_that_a_policy_requires_is_asked_for(job, decree):
     assert refused.returncode == 1
     assert "the release needs an approval" in refused.stderr
     assert mondrian_ops("run", job, "--approve", "--quiet").returncode == 0
+
+
+def test_a_sweep_removes_what_a_killed_run_left_and_leaves_airflow_s_runs_alone(tmp_path):
+    from mondrian_ops.storage import Owner, WorkDir, work_path
+
+    works = {
+        run: work_path(str(tmp_path / "out"), run) for run in ("a_dag/manual__1", "killed", "lives")
+    }
+    for run, owner in [("a_dag/manual__1", Owner("a_dag/manual__1", "partition")), ("lives", None)]:
+        WorkDir(works[run]).create(owner)
+    killed = (
+        "import os, sys; from mondrian_ops.storage import WorkDir; WorkDir(sys.argv[1]).create(); "
+        "os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", killed, works["killed"]], check=False)
+
+    def left(*options: str) -> set[str]:
+        result = mondrian_ops("sweep", str(tmp_path), *options)
+        assert result.returncode == 0
+        return {run for run, work in works.items() if Path(work).exists()}
+
+    assert left() == set(works)
+    assert left("--keep-hours", "0") == {"a_dag/manual__1", "lives"}
+    assert left("--keep-hours", "0", "--all") == {"lives"}
+    WorkDir(works["lives"]).remove()
