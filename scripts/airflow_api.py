@@ -48,7 +48,7 @@ class AirflowApi:
         self._token = answer["access_token"]
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the REST API; returns the decoded answer.
+        """Call the REST API; returns the decoded answer, None if it is empty.
 
         A server error is retried: under load the server may find its database locked. Raises
         urllib.error.HTTPError for any other error.
@@ -71,7 +71,8 @@ class AirflowApi:
 
     def _answer(self, request: urllib.request.Request) -> Any:
         with self._http.open(request, timeout=START_S) as answer:
-            return json.load(answer)
+            content = answer.read()
+        return json.loads(content) if content else None
 
     def unpause(self, dag_id: str) -> None:
         """Wait until the DAG is known and let its runs be scheduled."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError
 
 from mondrian_ops.core.errors import MondrianOpsError
 
@@ -27,8 +28,8 @@ class SweepOperator(BaseOperator):
 
     A run that is queued, runs or waits for an approval needs its own. A failed run needs them for
     ``[mondrian_ops] keep_hours``, so that its tasks can be cleared. A run that succeeded or was
-    deleted needs none. Files of a command line, of Python, or of a DAG that this Airflow has no run
-    of, are removed if nothing has changed in them for ``keep_hours`` and no process holds them.
+    deleted needs none. Files of a command line, of Python, or of a DAG that this Airflow does not
+    have, are removed if nothing has changed in them for ``keep_hours`` and no process holds them.
     """
 
     ui_color = "#e2ecf7"
@@ -66,10 +67,21 @@ def _needed(instance: Any, keep: timedelta, owner: Owner) -> bool | None:
 
     dag_id, _, run_id = owner.run.partition("/")
     if not instance.get_dr_count(dag_id=dag_id, run_ids=[run_id]):
-        return False if instance.get_dr_count(dag_id=dag_id) else None
+        return False if _is_known(instance, dag_id) else None
     run: Any = task_runner.SUPERVISOR_COMMS.send(GetDagRun(dag_id=dag_id, run_id=run_id))
     if run.state == "success":
         return False
     if run.state != "failed" or run.end_date is None:
         return True
     return bool(datetime.now(UTC) - run.end_date < keep)
+
+
+def _is_known(instance: Any, dag_id: str) -> bool:
+    """Whether this Airflow has a DAG; one of another Airflow may write to the same place."""
+    try:
+        instance.get_dag(dag_id)
+    except AirflowRuntimeError as error:
+        if (error.error.detail or {}).get("status_code") == HTTPStatus.NOT_FOUND:
+            return False
+        raise
+    return True

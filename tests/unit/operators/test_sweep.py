@@ -7,8 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import ErrorResponse
 
 from mondrian_ops import storage
 from mondrian_ops.operators import SweepOperator
@@ -24,12 +25,24 @@ def swept(context, job, tmp_path, monkeypatch):
     work = storage.WorkDir(work_of(read_job(job), context))
     work.create(storage.Owner("a_dag/manual__1", "partition"))
 
-    def swept(runs, keep_hours="24"):
+    def get_dag(dag_id):
+        if has_dag is not True:
+            detail = {"status_code": has_dag}
+            raise AirflowRuntimeError(
+                ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail=detail)
+            )
+
+    has_dag = True
+
+    def swept(runs, keep_hours="24", dag=True):
+        nonlocal has_dag
+        has_dag = dag
+        monkeypatch.setattr(context["ti"], "get_dag", get_dag, raising=False)
         monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__KEEP_HOURS", keep_hours)
         monkeypatch.setattr(
             context["ti"],
             "get_dr_count",
-            lambda dag_id, run_ids=None: len(runs if run_ids is None else set(run_ids) & set(runs)),
+            lambda dag_id, run_ids: len(set(run_ids) & set(runs)),
             raising=False,
         )
         comms = SimpleNamespace(send=lambda message: SimpleNamespace(**runs[message.run_id]))
@@ -55,16 +68,21 @@ def run(state: str, ended_hours_ago: float | None = None):
         (run("failed", 25), "24", False),
         (run("failed", 23), "2", False),
         (run("success", 0), "24", False),
-        ({"another": {}}, "24", False),
-        ({}, "24", True),
+        ({}, "24", False),
     ],
     ids=[
         *("queued", "running or waiting", "failed lately", "failed long ago", "kept for less"),
-        *("succeeded", "deleted", "of another Airflow"),
+        *("succeeded", "deleted"),
     ],
 )
 def test_working_files_are_kept_while_their_run_may_need_them(swept, runs, keep_hours, is_kept):
     assert swept(runs, keep_hours) == is_kept
+
+
+def test_files_of_another_airflow_are_not_taken_for_those_of_a_deleted_run(swept):
+    assert swept({}, dag=404)
+    with pytest.raises(AirflowRuntimeError):  # an answer that tells nothing
+        swept({}, dag=500)
 
 
 def test_a_store_that_cannot_be_read_fails_the_task_after_the_others_are_swept(
