@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.airflow]
 
 AT_ONCE = 3
 DAG = "mondrian_nightly"
-JOB = {**ROLES, "partitioning": {"fragments": 4}}
+JOB = {**ROLES, "partitioning": {"fragments": 4}, "replace": "any"}  # earlier ones are by hand
 HOURS = 3
 DROPS = drops(NIGHTS)
 FLAT_OF_AIRFLOW = Usage(memory=32, files=8, threads=8, mappings=100)
