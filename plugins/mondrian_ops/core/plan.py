@@ -266,7 +266,10 @@ def _predicate_reach(predicate: Predicate, order: Order) -> pc.Expression | None
 def _predicate_filter(predicate: Predicate, order: Order) -> pc.Expression:
     field = pc.field(predicate["column"])
     plain = value_type(order.type)
-    missing = field.is_null()
+    # Before version 26 Arrow takes a row group with nothing but missing values of a dictionary for
+    # one without any, unless they are asked for as a set.
+    encoded = pa.types.is_dictionary(order.type)
+    missing = field.isin(pa.array([None], plain)) if encoded else field.is_null()
     if pa.types.is_floating(plain):
         if order.type not in (pa.float32(), pa.float64()):
             field = field.cast(pa.float32() if pa.types.is_float16(plain) else plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from decimal import ROUND_CEILING, Decimal, localcontext
 
 import numpy as np
@@ -60,7 +61,9 @@ def one_spelling(values: pa.Array) -> pa.Array:
     if pc.all(pc.match_substring_regex(values, _PLAIN)).as_py() in (True, None):
         return values
     seen = pc.replace_substring_regex(values, _UNSEEN, "")
-    composed = pc.utf8_normalize(seen, "NFKC")
+    # Arrow's own function composes no characters before version 26.
+    texts = seen.to_pylist()
+    composed = pa.array([text and unicodedata.normalize("NFKC", text) for text in texts], seen.type)
     spaced = pc.utf8_trim(pc.replace_substring_regex(composed, _BLANKS, " "), " ")
     return pc.if_else(pc.equal(spaced, ""), pa.scalar(None, spaced.type), spaced)
 

@@ -31,7 +31,7 @@ def characters() -> list[str]:
 
 @pytest.mark.parametrize("text", ["{}", "a{}b", " {} e", "e{}\u0301"])
 def test_both_sides_read_every_character_alike(text):
-    """The cutting by Arrow's tables and the check by Python's: neither knows of the other."""
+    """The cutting and the check: neither knows of the other."""
     texts = [text.format(character) for character in characters()]
     cut = one_spelling(pa.array(texts)).to_pylist()
     differing = [each for each, spelled in zip(texts, cut, strict=True) if as_read(each) != spelled]
