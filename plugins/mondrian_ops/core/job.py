@@ -399,7 +399,7 @@ class Job(Options):
             "refuse": "nothing is published",
         },
         see="[What is measured](privacy.md#find-columns-that-undo-the-work)",
-        form=None,
+        form=_PRIVACY,
     )
     replace: Literal["same", "any"] = option(
         "same",
