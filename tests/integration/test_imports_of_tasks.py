@@ -32,6 +32,7 @@ def context():
     instance = SimpleNamespace(
         id="i", task_id="t", map_index=-1, stats_tags={"dag_id": "d", "task_id": "t"},
         xcom_push=lambda key, value: None, xcom_pull=lambda task_ids, key: [],
+        get_task_breadcrumbs=lambda dag_id, run_id: [],
     )
     kept = SimpleNamespace(get=lambda key, default=None: default, set=lambda *_, **__: None)
     with airflow.sdk.DAG("d", schedule=None) as dag:
@@ -42,7 +43,11 @@ def context():
 def run(name, operator, **arguments):
     if not (child := os.fork()):
         try:
-            result = operator(task_id=name, job=job, **arguments).execute(context())
+            with airflow.sdk.DAG("d", schedule=None):
+                task = operator(task_id=name, job=job, **arguments)
+                if name == "clean_up":
+                    PartitionOperator(task_id="partition", job=job) >> task
+            result = task.execute(context())
             modules = sorted(set(sys.modules) - known)
             (folder / name).write_text(json.dumps({"result": result, "modules": modules}))
             os._exit(0)
