@@ -372,7 +372,7 @@ def _sweep(options: argparse.Namespace) -> int:
 
     keep = timedelta(hours=options.keep_hours)
     failed = False
-    for folder in options.folders:
+    for folder in map(storage.resolved, options.folders):
         storage.check_location("folder", folder, exact=True)
         for swept in storage.sweep(folder, keep, lambda _: None if options.all else True):
             _write(str(swept))

@@ -183,7 +183,9 @@ class Night:
             own = busy.get(str(drop.day))
             return (State.HELD, _held(own)) if own else (State.TAKEN, "was asked for")
         published = self._published_at(drop) if is_published else None
-        if published and not _is_redelivered(drop, claim, published):
+        # Claims of releases older than the look-back are gone: an event tells of a redelivery.
+        is_announced = claim is None and drop.name in request.names
+        if published and not is_announced and not _is_redelivered(drop, claim, published):
             return None
         if busy:
             return State.HELD, _held(next(iter(busy.values())))

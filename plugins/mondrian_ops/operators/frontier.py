@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.lean_imports import import_lean
@@ -64,7 +65,8 @@ class FrontierSampleOperator(MondrianOperator):
             job = self.read_job(publishes=False)
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
             check_map_length(len(grid), "k, l")
-            work = work_of(job, context)
+            # Apart from that of a release of the same job in this run.
+            work = work_of(replace(job, output=f"{str(job.output).rstrip('/')}_frontier"), context)
             announce_work(context, work)
             drawn = frontier.draw(
                 job,

@@ -203,12 +203,14 @@ class WrapUpOperator(MondrianOperator):
         self, parked: approval.Parked, decision: approval.Decision, context: Context
     ) -> None:
         """Record and notify that the release is discarded, and then remove it."""
-        from mondrian_ops import pipeline
+        from mondrian_ops import pipeline, storage
+        from mondrian_ops.hooks.settings import use_settings
 
         reason = _discarded(decision)
         self.log.warning(reason)
+        use_settings()
         with final_errors():
-            job = read_job(parked.job)
+            job = storage.load_job(parked.job)  # it need not be allowed any more
         report = approval.staged_report(parked.work)
         if report is not None:
             report["approval"] = {

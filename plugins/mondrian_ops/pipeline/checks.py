@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import columns_to_read, unlisted_columns
-from mondrian_ops.core.dependencies import Finding
 from mondrian_ops.core.errors import InputError, JobError, PrivacyError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -121,10 +120,10 @@ def constant_note(names: Sequence[str]) -> str:
     return f"quasi-identifiers with the same value in all rows, which tell nobody apart: {listed}"
 
 
-def refuse_undone(job: Job, findings: Sequence[Finding]) -> None:
+def refuse_undone(job: Job, findings: Sequence[Mapping[str, Any]]) -> None:
     """Raise PrivacyError where columns undo the work, and the job refuses that."""
     if findings and job.dependencies == "refuse":
-        what = "; ".join(undone([finding.to_dict() for finding in findings]))
+        what = "; ".join(undone(findings))
         raise PrivacyError(f"dependencies: the release is refused and not published: {what}")
 
 

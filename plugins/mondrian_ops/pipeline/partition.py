@@ -179,12 +179,13 @@ def steps(
     counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
-    refuse_undone(run.dataset.job, findings)
     merged = merge_small(run.anonymizer, run.draft.plan, counts)
-    return replace(
+    state = replace(
         _described(run, merged, counts, retrieval),
         dependencies=[finding.to_dict() for finding in findings],
     )
+    refuse_undone(run.dataset.job, state.dependencies)
+    return state
 
 
 def _retrieval(run: Run) -> str:

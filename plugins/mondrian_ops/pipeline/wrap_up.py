@@ -26,7 +26,7 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
-from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows
+from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows, refuse_undone
 from mondrian_ops.pipeline.replacement import current_report, refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled
 from mondrian_ops.progress import Display, Progress
@@ -146,6 +146,9 @@ def check(
             f"{lacking} of {len(state.fragments)} fragments were not anonymized, so nothing is "
             "published; see their tasks, then run again from the partition task"
         )
+    refuse_undone(
+        job, state.dependencies
+    )  # policies may refuse it only since the rows were partitioned
     seal = _parts_seal(directory) if job.may_ask else ""
     count, parts = _recounted(job, directory, summaries, progress)
     report = judged(
@@ -209,6 +212,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
     """
     directory = storage.WorkDir.attach(work)
     report = _staged_report(directory)
+    refuse_undone(job, report.get("dependencies", {}).get("findings", ()))
     if asks(job, report) and approval is None:
         raise ApprovalError("the release needs an approval and got none; nothing is published")
     if approval is not None:

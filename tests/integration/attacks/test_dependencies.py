@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import math
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,23 @@ def test_refused_where_a_policy_says_so(tmp_path, monkeypatch):
     job = load_job({"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release", **JOB})
     with pytest.raises(PrivacyError, match=r"^dependencies: the release is refused"):
         pipeline.run(storage.check_job(job))
+    assert not (tmp_path / "release").exists()
+
+
+def test_refused_where_a_policy_says_so_only_since_the_rows_were_partitioned(tmp_path):
+    pq.write_table(counties(), tmp_path / "in.parquet")
+    job = load_job({"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release", **JOB})
+    work = storage.work_path(str(job.output), "a run")
+    fragments = pipeline.partition(job, work=work)
+    summaries = [pipeline.anonymize_fragment(fragment) for fragment in fragments]
+    stricter = replace(job, dependencies="refuse")
+    for step in (
+        partial(pipeline.check, stricter, work=work, summaries=summaries),
+        partial(pipeline.publish, stricter, work=work),
+    ):
+        pipeline.check(job, work=work, summaries=summaries)
+        with pytest.raises(PrivacyError, match=r"^dependencies: the release is refused"):
+            step()
     assert not (tmp_path / "release").exists()
 
 

@@ -154,6 +154,16 @@ def test_a_drop_that_is_delivered_again_is_taken_again(nights: Nights) -> None:
     assert taken(nights.run("after", last=DAY + 2 * ONE_DAY)) == []
 
 
+def test_a_late_redelivery_that_an_event_names_is_taken_though_its_claim_is_gone(
+    nights: Nights,
+) -> None:
+    nights.deliver("people/2025-06-10.csv")
+    nights.publish("people/2025-06-10")
+    announced = Request(date.max, date.min, frozenset({"people/2025-06-10"}))
+    assert taken(nights.run("event", announced)) == ["people/2025-06-10"]
+    assert taken(nights.run("the event again", announced)) == []
+
+
 def test_a_redelivery_whose_run_failed_is_tried_again_though_there_is_a_release(
     nights: Nights,
 ) -> None:

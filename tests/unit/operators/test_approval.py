@@ -339,6 +339,18 @@ def decree(job, tmp_path, monkeypatch):
     storage.use_policies(None)
 
 
+def test_what_is_rejected_is_discarded_though_no_policy_allows_it_any_more(
+    release, tmp_path, monkeypatch
+):
+    parked = release.park()
+    (tmp_path / "policies.json").write_text("{")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(tmp_path / "policies.json"))
+    release.reject(parked)
+    assert release.states == ["rejected"]
+    assert not release.is_there
+    storage.use_policies(None)
+
+
 def triggered_by(context, name, run_type="manual"):
     context["dag_run"].triggering_user_name = name
     context["dag_run"].run_type = run_type

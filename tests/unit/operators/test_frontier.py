@@ -14,6 +14,7 @@ from mondrian_ops.operators import (
     FrontierOperator,
     FrontierPointOperator,
     FrontierSampleOperator,
+    PartitionOperator,
 )
 from mondrian_ops.operators.base import work_of
 from mondrian_ops.storage import load_job
@@ -45,6 +46,11 @@ def traced(job, context, **arguments):
     return sample, points, gather.execute(context)
 
 
+def test_a_release_of_the_same_job_in_the_same_run_has_other_working_files(data, context):
+    traced(data, context, k=[2])
+    assert PartitionOperator(task_id="partition", job=data).execute(context)
+
+
 def test_the_grid_is_measured_gathered_and_cleaned_up(data, context):
     folder = Path(data["output"]).parent
     sample, points, summary = traced(data, context, k=["2", " ", "10"], l="1,2,4", rows="")
@@ -64,7 +70,7 @@ def test_tasks_share_what_was_drawn_and_hand_on_little(data, context):
     rows = "".join(f"{at % 977},{'abc'[at % 3]}\n" for at in range(40_000))
     Path(data["input"]).write_text("age,ill\n" + rows)
     sample, points, _summary = traced(data, context, k=[5], sample=0.2)
-    work = work_of(load_job(data), context)
+    work = work_of(load_job({**data, "output": f"{data['output']}_frontier"}), context)
     assert sample[0]["drawn"]["work"] == work
     assert sample[0]["drawn"]["drawn"] > 0
     assert points[0]["GCP_error"] is not None
