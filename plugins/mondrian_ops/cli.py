@@ -254,7 +254,7 @@ def _allowed_job(options: argparse.Namespace, publishes: bool = True) -> Job:
 
 
 def _refuse_own_approval(job: Job) -> None:
-    """Raise ApprovalError if a policy says who may approve: here that is whoever runs the job."""
+    """Raise ApprovalError if a policy names approvers: a command does not know its user."""
     from mondrian_ops import storage
 
     required = storage.required(job)

@@ -210,7 +210,7 @@ class Survey:
 
 
 def comparable(type_: pa.DataType) -> bool:
-    """Whether values of a type can be told apart and put in order."""
+    """Whether values of a type can be compared and sorted."""
     try:
         nothing = as_array(pa.array([], value_type(type_)))
         encode_ranks(nothing)
