@@ -23,6 +23,7 @@ __all__ = [
     "Partitioning",
     "QuasiIdentifier",
     "Samarati",
+    "Series",
     "Spark",
     "Tds",
     "rows_of",
@@ -217,6 +218,93 @@ class Tds(Options):
         """The parts of the first phase; none if there is one partition, which the second phase
         specializes."""
         return range(self.partitions if self.partitions > 1 else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Series(Options):
+    """Options of a series: the releases of one dataset, night after night, that hang together."""
+
+    kind: Literal["increments", "snapshots"] = option(
+        "increments",
+        title="Kind of the series",
+        text="What a drop holds.",
+        choices={
+            "increments": "rows that no drop before it had",
+            "snapshots": "all rows as they are now, so that a drop replaces the one before it",
+        },
+        form=None,
+    )
+    hold_nights: int = option(
+        0,
+        title="Nights to wait",
+        text="How many nights a row may wait for better company before it is published. With 0 no "
+        "row waits.",
+        minimum=0,
+        maximum=366,
+        form=None,
+    )
+    hold_above: float | None = option(
+        None,
+        title="Loss above which rows wait",
+        text="The rows of an equivalence class wait if their information loss (NCP per row and "
+        "quasi-identifier) is larger. Needs `hold_nights`.",
+        **_SHARE,
+        unset="rows wait only if they cannot be published at all",
+        needs="hold_nights",
+        form=None,
+    )
+    overdue: Literal["publish", "suppress"] = option(
+        "publish",
+        title="Rows that have waited long enough",
+        text="What happens to rows that have waited for `hold_nights`.",
+        choices={
+            "publish": "they are published, generalized as far as it takes, or left out if even "
+            "that is impossible",
+            "suppress": "they are left out, and counted, if they would have to wait again",
+        },
+        needs="hold_nights",
+        form=None,
+    )
+    boundaries: Literal["nightly", "stable"] = option(
+        "nightly",
+        title="Boundaries of the generalization",
+        text="Where the values of numbers and categories may be divided.",
+        choices={
+            "nightly": "anywhere; each night anew",
+            "stable": "where the first night divided them, so that groups can be counted over "
+            "all nights",
+        },
+        form=None,
+    )
+    protect: Literal["release", "intersection"] = option(
+        "release",
+        title="Protection across nights",
+        text="Against whom the series protects people.",
+        choices={
+            "release": "those who see one release",
+            "intersection": "those who hold all releases and know in which nights a person was: "
+            "at least `l` sensitive values common to all of a person's classes remain; needs "
+            "`entity_id`, one sensitive column and a whole `l` of `diversity: distinct`",
+        },
+        form=None,
+    )
+    unmatched: Literal["wait", "suppress", "counterfeit"] = option(
+        "wait",
+        title="Rows without a partner",
+        text="What happens to rows that no class of the night may take without giving people away.",
+        choices={
+            "wait": "they wait; needs hold_nights in a series of increments",
+            "suppress": "they are left out of the night, and counted",
+            "counterfeit": "invented rows are published with them, and counted beside the release",
+        },
+        only_with={"protect": ("intersection",)},
+        form=None,
+    )
+
+    @property
+    def holds(self) -> bool:
+        """Whether rows may wait for a later night."""
+        return self.hold_nights > 0 and self.kind == "increments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,6 +653,13 @@ class Job(Options):
     samarati: Samarati = option(Samarati(), text="Options of `algorithm: samarati`.")
     tds: Tds = option(Tds(), text="Options of `algorithm: tds`.")
     di_mondrian: DiMondrian = option(DiMondrian(), text="Options of `algorithm: di_mondrian`.")
+    series: Series | None = option(
+        None,
+        text="The releases of one dataset, night after night, as a series.",
+        unset="every release stands alone",
+        see="[below](#series)",
+        form=None,
+    )
     base_dir: str | None = field(default=None, compare=False)
 
     @property
@@ -623,6 +718,8 @@ class Job(Options):
         _check_closeness(self)
         _check_algorithm(self)
         _check_publication(self)
+        if self.series is not None:
+            _check_series(self, self.series)
 
 
 def _check_columns(job: Job) -> None:
@@ -703,4 +800,50 @@ def _check_publication(job: Job) -> None:
             "on_exceeded",
             f"ask needs a limit; set {', '.join(limits)}, or require_approval: true to be asked "
             "about every release",
+        )
+
+
+_COMING = {"boundaries": "stable", "protect": "intersection", "kind": "snapshots"}
+"""Words of a series whose code is not there yet."""
+
+
+def _check_series(job: Job, series: Series) -> None:
+    """Refuse what a series cannot do with the rest of the job."""
+    if job.recodes_columns:
+        raise wrong(
+            "series",
+            f"is not available with algorithm: {job.algorithm}; use mondrian or di_mondrian",
+        )
+    if series.hold_nights and series.kind == "snapshots":
+        raise wrong(
+            "series.hold_nights",
+            "applies only to kind: increments, because the next snapshot brings each row again; "
+            "remove hold_nights",
+        )
+    if series.protect == "intersection":
+        _check_intersection(job, series)
+    for name, word in _COMING.items():
+        if getattr(series, name) == word:
+            raise wrong(f"series.{name}", f"{word} is not available yet; remove it")
+    raise wrong("series", "is not available yet; remove it")
+
+
+def _check_intersection(job: Job, series: Series) -> None:
+    problem = (
+        "entity_id, which tells persons apart; set it"
+        if job.entity_id is None
+        else "exactly one sensitive column; list one under sensitive"
+        if len(job.sensitive) != 1
+        else "l, the number of sensitive values that remain; set it, such as l: 2"
+        if job.l is None
+        else "diversity: distinct; change it"
+        if job.diversity != "distinct"
+        else ""
+    )
+    if problem:
+        raise wrong("series.protect", f"intersection needs {problem}")
+    if series.unmatched == "wait" and series.kind == "increments" and not series.hold_nights:
+        raise wrong(
+            "series.unmatched",
+            "wait needs hold_nights, or no row may wait; set it, or unmatched: suppress",
         )

@@ -128,7 +128,7 @@ def option_table(model: type[Options]) -> str:
 def _default(option: Option) -> str:
     if option.required:
         return "required"
-    if option.model is not None:
+    if option.model is not None and option.default is not None:
         return f"[below](#{option.name})"
     if option.default in (None, ()) or isinstance(option.default, Mapping):
         return option.unset or "none"

@@ -21,6 +21,7 @@ from mondrian_ops.core.job import (
     Partitioning,
     QuasiIdentifier,
     Samarati,
+    Series,
     Tds,
     rows_of,
 )
@@ -454,3 +455,35 @@ def test_a_share_of_rows_is_not_one_row_short(asked: float, rows: int) -> None:
 
 def test_only_samarati_suppresses() -> None:
     assert Job.from_dict(minimal(samarati={"max_suppressed": 7})).suppressible(100) == 0
+
+
+def test_a_job_is_of_no_series_unless_it_says_so() -> None:
+    assert Job.from_dict(minimal()).series is None
+    assert not Series.read({}).holds
+    assert Series.read({"hold_nights": "7", "hold_above": 0.1}).holds
+
+
+WRONG_SERIES = [
+    ({"hold_above": 0.1}, {}, "series.hold_above: needs hold_nights"),
+    ({"overdue": "suppress"}, {}, "series.overdue: needs hold_nights"),
+    ({"unmatched": "suppress"}, {}, "series.unmatched: applies only to protect: intersection"),
+    ({}, {"algorithm": "tds"}, "series: is not available with algorithm: tds"),
+    ({"kind": "snapshots", "hold_nights": 1}, {}, "series.hold_nights: applies only to kind"),
+    ({"protect": "intersection"}, {"entity_id": None}, "intersection needs entity_id"),
+    ({"protect": "intersection"}, {"sensitive": ["a", "b"]}, "needs exactly one sensitive"),
+    ({"protect": "intersection"}, {"l": None}, "series.protect: intersection needs l"),
+    ({"protect": "intersection"}, {"diversity": "entropy"}, "needs diversity: distinct"),
+    ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
+    ({"boundaries": "stable"}, {}, "series.boundaries: stable is not available yet"),
+    ({"hold_nights": 7}, {}, "series: is not available yet"),
+]
+
+
+@pytest.mark.parametrize(("series", "changes", "problem"), WRONG_SERIES)
+def test_a_wrong_series_is_refused(
+    series: dict[str, Any], changes: dict[str, Any], problem: str
+) -> None:
+    job = with_sensitive(entity_id="patient", l=2) | changes
+    with pytest.raises(JobError) as refused:
+        Job.from_dict({**job, "series": {"hold_nights": None, **series}})
+    assert problem in str(refused.value)
