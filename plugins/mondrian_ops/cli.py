@@ -16,12 +16,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import __version__
-from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
+from mondrian_ops.core.errors import ApprovalError, InputError, MondrianOpsError
 from mondrian_ops.lean_imports import import_lean
 
 if TYPE_CHECKING:
@@ -136,12 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print the JSON Schema of a job, for editors")
     schema.set_defaults(command=_schema)
 
-    generate = commands.add_parser("generate", help="generate synthetic data")
-    generate.add_argument("kind", choices=("poker", "people"), help="poker hands, or a population")
-    generate.add_argument("--rows", type=_rows, default=1_000_000, help="default: 1000000")
-    generate.add_argument("--seed", type=int, default=0, help="default: 0")
-    generate.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
-    generate.set_defaults(command=_generate)
+    _add_generate(commands)
 
     init = commands.add_parser("init", help="copy the DAGs and their example data into a folder")
     init.add_argument("folder", metavar="DIR", help="the folder above the DAGs folder")
@@ -182,6 +178,58 @@ def _add_frontier(commands: Any) -> None:
     frontier.add_argument("--quiet", action="store_true", help="no progress and no table")
     frontier.add_argument("--json", action="store_true", help="print the figures as JSON")
     frontier.set_defaults(command=_frontier)
+
+
+def _add_generate(commands: Any) -> None:
+    generate = commands.add_parser("generate", help="generate synthetic data")
+    generate.add_argument("kind", choices=("poker", "people"), help="poker hands, or a population")
+    generate.add_argument(
+        "--rows",
+        type=_rows,
+        default=1_000_000,
+        help="with --nights those of the first snapshot, or of each increment; default: 1000000",
+    )
+    generate.add_argument("--seed", type=int, default=0, help="default: 0")
+    generate.add_argument(
+        "--output",
+        required=True,
+        metavar="FILE",
+        help=".parquet or .csv; with --nights the directory of the drops, one directory per night",
+    )
+    nights = generate.add_argument_group(
+        "people who change from night to night, as drops of mondrian_nightly; rates are shares per "
+        "night"
+    )
+    nights.add_argument("--nights", type=_rows, metavar="N", help="how many drops")
+    nights.add_argument(
+        "--drops",
+        choices=("increments", "snapshots"),
+        help="increments: only who comes that night (default); snapshots: everybody who is there",
+    )
+    for rate, what, default in (
+        ("leave", "people who leave (snapshots)", 0.05),
+        ("come", "people who come, as a share of --rows (snapshots)", 0.05),
+        ("back", "those who come that were there before", 0),
+        ("move", "people who have another zip code", 0.02),
+        ("change", "people who have another diagnosis", 0),
+    ):
+        help_text = f"{what}; default: {default:g}"
+        nights.add_argument(f"--{rate}", type=float, metavar="RATE", help=help_text)
+    nights.add_argument(
+        "--spread", type=int, metavar="N", help="increments of --rows plus or minus up to N people"
+    )
+    nights.add_argument(
+        "--first-day", type=_day, metavar="DAY", help="the first drop's; default: 2025-01-01"
+    )
+    generate.set_defaults(command=_generate)
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        message = f"{text!r} is not a day; write it as 2025-01-31"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def _takes_job(parser: argparse.ArgumentParser) -> None:
@@ -391,9 +439,36 @@ def _generate(options: argparse.Namespace) -> int:
     from mondrian_ops import datasets, storage
 
     output = storage.resolved(options.output)
-    datasets.generate(options.kind, rows=options.rows, seed=options.seed, output=output)
-    _write(f"{options.rows:,} rows in {output}")
+    changes = _changes(options)
+    if options.nights is None:
+        datasets.generate(options.kind, rows=options.rows, seed=options.seed, output=output)
+        _write(f"{options.rows:,} rows in {output}")
+        return 0
+    population = datasets.Population(options.rows, options.nights, options.seed, **changes)
+    rows = datasets.generate_nights(population, output)
+    _write(f"{rows:,} rows of {options.nights:,} nights in {output}")
     return 0
+
+
+def _changes(options: argparse.Namespace) -> dict[str, Any]:
+    """What is given of how people change; raises InputError where nothing changes."""
+    names = ("leave", "come", "back", "move", "change", "spread", "first_day")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.drops is not None:
+        given["kind"] = options.drops
+    if given and options.nights is None:
+        name = next(iter(given)).replace("_", "-").replace("kind", "drops")
+        raise InputError(f"{name}: give --nights as well; without it there is one file")
+    if options.nights is not None and options.kind != "people":
+        raise InputError(f"nights: only people change from night to night, not {options.kind}")
+    if given.get("kind", "increments") == "increments":
+        for name in ("leave", "come"):
+            if name in given:
+                raise InputError(
+                    f"{name}: is for snapshots; add --drops snapshots, or leave it out: of an "
+                    "increment nobody stays"
+                )
+    return given
 
 
 def _init(options: argparse.Namespace) -> int:

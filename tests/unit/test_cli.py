@@ -78,7 +78,9 @@ class TestUsage:
     @pytest.mark.parametrize(
         "arguments",
         [[], ["nonsense"], ["run"], ["verify", "out"], ["generate", "cards", "--output", "x"],
-         ["generate", "poker", "--rows", "0", "--output", "x"], ["run", "job.yaml", "--k", "5"],
+         ["generate", "poker", "--rows", "0", "--output", "x"],
+         ["generate", "people", "--nights", "2", "--first-day", "today", "--output", "x"],
+         ["run", "job.yaml", "--k", "5"],
          ["frontier"], ["frontier", "j", "--k", "2,x"],
          ["frontier", "j", "--rows", "9", "--sample", "1"]],
     )  # fmt: skip
@@ -363,6 +365,31 @@ class TestGenerate:
             result = mondrian_ops("generate", kind, "--rows", 100, "--seed", seed, "--output", file)
             assert result.returncode == 0, result.stderr
         assert files[0].read_bytes() == files[1].read_bytes() != files[2].read_bytes()
+
+    def test_nights(self, tmp_path: Path) -> None:
+        result = mondrian_ops(
+            *("generate", "people", "--rows", 40, "--nights", 2, "--drops", "snapshots"),
+            *("--leave", 0, "--come", 0.5, "--first-day", "2026-02-28", "--output", tmp_path),
+        )
+        assert result.stdout == f"100 rows of 2 nights in {tmp_path}\n"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["2026-02-28", "2026-03-01"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["people", "--move", 0.1], "move: give --nights as well"),
+            (["people", "--first-day", "2025-01-02"], "first-day: give --nights as well"),
+            (["people", "--drops", "snapshots"], "drops: give --nights as well"),
+            (["poker", "--nights", 2], "nights: only people change"),
+            (["people", "--nights", 2, "--leave", 0.1], "leave: is for snapshots"),
+        ],
+    )
+    def test_nights_that_cannot_be(
+        self, tmp_path: Path, arguments: list[object], message: str
+    ) -> None:
+        output = tmp_path / "drops"
+        assert message in fails(mondrian_ops("generate", *arguments, "--output", output))
+        assert not output.exists()
 
     def test_an_unknown_format(self, tmp_path: Path) -> None:
         fails(mondrian_ops("generate", "poker", "--rows", 5, "--output", tmp_path / "x.xlsx"))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.datasets import blocks
 
-__all__ = ["block", "people"]
+__all__ = ["block", "people", "redrawn"]
 
 Codes = NDArray[np.int64]
 
@@ -84,7 +84,7 @@ def block(generator: np.random.Generator, rows: int) -> pa.RecordBatch:
         "name": _names(generator, rows),
         "age": pa.array(age),
         "sex": pa.array(["female", "male"]).take(generator.integers(0, 2, rows)),
-        "zip": _text(generator, "zip", _all_zips(), _zips(generator, rows)),
+        "zip": redrawn(generator, "zip", age),
         "country": _text(
             generator,
             "country",
@@ -96,11 +96,16 @@ def block(generator: np.random.Generator, rows: int) -> pa.RecordBatch:
         "income": pa.array(
             _incomes(generator, age, occupation), mask=_missing(generator, "income", rows)
         ),
-        "diagnosis": _text(
-            generator, "diagnosis", pa.array(list(_DIAGNOSES)), _diagnoses(generator, age)
-        ),
+        "diagnosis": redrawn(generator, "diagnosis", age),
     }
     return pa.RecordBatch.from_pydict(columns)
+
+
+def redrawn(generator: np.random.Generator, column: str, age: NDArray[np.int16]) -> pa.StringArray:
+    """(n,) new values of ``zip`` or ``diagnosis`` for people of these ages."""
+    if column == "zip":
+        return _text(generator, column, _all_zips(), _zips(generator, len(age)))
+    return _text(generator, column, pa.array(list(_DIAGNOSES)), _diagnoses(generator, age))
 
 
 def _ages(generator: np.random.Generator, rows: int) -> NDArray[np.int16]:
