@@ -12,6 +12,7 @@ import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -132,9 +133,16 @@ class AirflowApi:
                 return
 
     def finish(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
-        """Wait until a run is over; returns its state."""
+        """Wait until a run is over; returns its state.
+
+        Where it failed, the log of the first task that failed is printed: a test shows it.
+        """
         states = self._states(dag_id, run_id, timeout, every=0.5)
-        return next(state for state in states if state in _OVER)
+        state = next(state for state in states if state in _OVER)
+        if state == "failed":
+            with suppress(urllib.error.HTTPError):
+                print(self._first_failure(dag_id, run_id, self.tasks(dag_id, run_id)), flush=True)
+        return state
 
     def _states(self, dag_id: str, run_id: str, timeout: float, every: float) -> Iterator[str]:
         """The state of a run, again and again; raises AirflowError after ``timeout`` seconds."""
