@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from groups import group_of, in_order, tier_of
 from hypothesis_profiles import register_profiles
+from mondrian_ops import catalogue
 from mondrian_ops.core import resource_limits
 from mondrian_ops.storage.locations import use_home
 from servers.needs import NEEDS, needs
@@ -45,6 +47,19 @@ def settings_of_the_environment() -> Iterator[None]:
     yield
     resource_limits.use(None)
     use_home(None)
+
+
+@pytest.fixture(autouse=True)
+def own_catalogue(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Each test has a catalogue of its own, in Airflow and outside, which the first use makes."""
+    path = tmp_path_factory.getbasetemp() / "catalogues" / uuid.uuid4().hex / "catalogue.db"
+    for prefix in ("MONDRIAN_OPS_", "AIRFLOW__MONDRIAN_OPS__"):
+        monkeypatch.setenv(f"{prefix}CATALOGUE", str(path))
+        monkeypatch.setenv(f"{prefix}CATALOGUE_KEY", str(path.with_name("catalogue.key")))
+    yield
+    catalogue.use(None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,9 +14,21 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops.core.errors import JobError
 
 if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from mondrian_ops.catalogue import Place
     from mondrian_ops.storage import AccessPolicy
 
-__all__ = ["CONFIG", "allowed", "drift", "home", "keep_time", "reports", "use_settings"]
+__all__ = [
+    "CONFIG",
+    "allowed",
+    "catalogue_place",
+    "drift",
+    "home",
+    "keep_time",
+    "reports",
+    "use_settings",
+]
 
 SECTION = "mondrian_ops"
 
@@ -46,6 +58,27 @@ CONFIG: dict[str, Any] = {
                 "The archive of reports, which the pages show: a path or URL that workers write "
                 "and API servers read. If not set, `$AIRFLOW_HOME/mondrian_ops/reports`.",
                 example="s3://bucket/reports",
+            ),
+            "catalogue": _option(
+                "The catalogue of releases, which the pages show: the path of an SQLite file, made "
+                "on first use, on a disk that all tasks and API servers of this Airflow share (no "
+                "network file system). If not set, `$AIRFLOW_HOME/mondrian_ops/catalogue.db`.",
+                example="/srv/mondrian_ops/catalogue.db",
+            ),
+            "catalogue_conn_id": _option(
+                "A connection of type Postgres to the database that holds the catalogue instead, "
+                "for an Airflow of several machines.",
+                example="mondrian_ops_catalogue",
+            ),
+            "catalogue_key": _option(
+                "The private file with the secret key of the catalogue's hashes, 64 hexadecimal "
+                "digits. With SQLite it is made on first use. If not set, "
+                "`$AIRFLOW_HOME/mondrian_ops/catalogue.key`.",
+                example="/srv/mondrian_ops/catalogue.key",
+            ),
+            "catalogue_key_conn_id": _option(
+                "A connection whose password is that key, instead of the file.",
+                example="mondrian_ops_catalogue_key",
             ),
             "drift": _option(
                 "The pages mark a release whose loss or number of rows differs by more than this "
@@ -118,6 +151,65 @@ def home() -> str:
     return str(folder)
 
 
+def catalogue_place() -> Place:
+    """Where the catalogue and its key are.
+
+    Raises JobError for a connection of another type than Postgres.
+    """
+    from mondrian_ops.catalogue import Place
+
+    key_conn_id = _given("catalogue_key_conn_id")
+    key = _connection(key_conn_id).password or "" if key_conn_id else None
+    key_file = None if key_conn_id else _path("catalogue_key", "catalogue.key")
+    conn_id = _given("catalogue_conn_id")
+    if not conn_id:
+        return Place.of(_path("catalogue", "catalogue.db"), key_file, key)
+    return Place.of(_postgresql_url(_connection(conn_id)), key_file, key)
+
+
+def _given(option: str) -> str | None:
+    from airflow.sdk import conf
+
+    given: str | None = conf.get(SECTION, option, fallback=None)
+    return given or None
+
+
+def _path(option: str, default: str) -> str:
+    if given := _given(option):
+        return str(Path(home(), Path(given).expanduser()))
+    airflow = os.path.expandvars(os.environ.get("AIRFLOW_HOME", "~/airflow"))
+    return str(Path(airflow).expanduser() / "mondrian_ops" / default)
+
+
+def _connection(conn_id: str) -> Connection:
+    from airflow.sdk import BaseHook
+
+    return BaseHook.get_connection(conn_id)
+
+
+def _postgresql_url(connection: Connection) -> str:
+    """SQLAlchemy's URL; of the connection's extra, what libpq knows."""
+    from sqlalchemy import URL
+
+    if connection.conn_type != "postgres":
+        raise JobError(
+            f"catalogue_conn_id: the connection {connection.conn_id!r} is of type "
+            f"{connection.conn_type!r}; name one of type 'postgres'"
+        )
+    known = ("options", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs")
+    extra = connection.extra_dejson
+    url = URL.create(
+        "postgresql+psycopg2",
+        username=connection.login or None,
+        password=connection.password or None,
+        host=connection.host or None,
+        port=connection.port or None,
+        database=connection.schema or None,
+        query={name: str(extra[name]) for name in known if name in extra},
+    )
+    return url.render_as_string(hide_password=False)
+
+
 def reports() -> str:
     """Where the archive of reports is: a path or a URL of any store."""
     from airflow.sdk import conf
@@ -170,11 +262,12 @@ def use_settings() -> None:
     """Apply this Airflow's connections, access policy, policies and limits in this process."""
     from airflow.sdk import conf
 
-    from mondrian_ops import storage
+    from mondrian_ops import catalogue, storage
     from mondrian_ops.core import resource_limits
     from mondrian_ops.hooks.store_credentials import use_connections
 
     use_connections()
+    catalogue.use(catalogue_place)
     storage.use_home(home())
     storage.use_policy(allowed())
     storage.use_policies(conf.get(SECTION, "policies", fallback=None))

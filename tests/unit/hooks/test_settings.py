@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import urlencode
 
 import pytest
 
 from mondrian_ops import storage
+from mondrian_ops.catalogue import Place
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.hooks import settings
@@ -34,6 +36,38 @@ def test_the_archive_is_by_default_in_the_home_of_airflow(monkeypatch, tmp_path)
     }.items():
         monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", given)
         assert settings.reports() == kept
+
+
+def test_the_catalogue_and_its_key_are_by_default_in_the_home_of_airflow(monkeypatch, tmp_path):
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    for name in ("", "_KEY", "_CONN_ID", "_KEY_CONN_ID"):
+        monkeypatch.delenv(f"AIRFLOW__MONDRIAN_OPS__CATALOGUE{name}", raising=False)
+    folder = tmp_path / "mondrian_ops"
+    assert settings.catalogue_place() == Place(
+        str(folder / "catalogue.db"), str(folder / "catalogue.key")
+    )
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", "c.db")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE_KEY", "/srv/key")
+    assert settings.catalogue_place() == Place(str(tmp_path / "home" / "c.db"), "/srv/key")
+
+
+def test_connections_may_lead_to_the_catalogue_and_hold_its_key(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE_CONN_ID", "c")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE_KEY_CONN_ID", "key")
+    extra = {"options": "-c search_path=mondrian", "sslmode": "require", "cursor": "dict"}
+    uri = "postgres://user:p%40ss@host:5433/db?" + urlencode(extra)
+    monkeypatch.setenv("AIRFLOW_CONN_C", uri)
+    monkeypatch.setenv("AIRFLOW_CONN_KEY", f"generic://:{'ab' * 32}@")
+    place = settings.catalogue_place()
+    assert (place.key, place.key_file) == ("ab" * 32, None)
+    assert place.url == (
+        "postgresql+psycopg2://user:p%40ss@host:5433/db"
+        "?options=-c+search_path%3Dmondrian&sslmode=require"
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_C", "mysql://host/db")
+    with pytest.raises(JobError, match="'c' is of type 'mysql'; name one of type 'postgres'"):
+        settings.catalogue_place()
 
 
 def test_paths_start_above_the_dags_folder_or_where_the_setting_says(monkeypatch, tmp_path):

@@ -1,0 +1,15 @@
+"""What alembic runs: the migrations, in the transaction that the catalogue began."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from mondrian_ops.catalogue.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,183 @@
+"""The tables of the catalogue. No column holds a person's value: persons are keyed hashes.
+
+Times are texts in ISO 8601, UTC, with microseconds, so that they sort as texts. A change here needs
+a migration (``migrations/versions``); a test compares both.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKey, Index, Table, UniqueConstraint
+
+__all__ = [
+    "FIGURES",
+    "SCHEMA",
+    "document",
+    "key_table",
+    "metadata",
+    "night",
+    "person",
+    "publication",
+    "release",
+    "series",
+    "sketch",
+    "waiting",
+]
+
+SCHEMA = "0001"
+"""The revision of the last migration."""
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+_ID = sa.String(32)
+_TIME = sa.String(32)
+
+key_table = Table(
+    "secret_key",
+    metadata,
+    Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    Column("fingerprint", sa.String(16), nullable=False),
+)
+"""At most one row: the fingerprint of the key that ids and persons are hashed with."""
+
+FIGURES = (
+    "k", "l", "t", "achieved_k", "achieved_l", "achieved_t", "rows_input", "rows_published",
+    "rows_suppressed", "equivalence_classes", "NCP", "GCP", "LM", "DP", "risk", "risk_avg",
+    "duration_s",
+)  # fmt: skip
+"""What was required of a release and reached: the overview of its report."""
+
+release = Table(
+    "release",
+    metadata,
+    Column("id", _ID, primary_key=True),
+    Column("time", _TIME, nullable=False),
+    Column("state", sa.String(16), nullable=False),
+    Column("reason", sa.Text),
+    Column("series", sa.Text, nullable=False),
+    Column("dataset", sa.Text, nullable=False),
+    Column("searched", sa.Text, nullable=False),
+    Column("input", sa.Text, nullable=False),
+    Column("input_series", sa.Text, nullable=False),
+    Column("dag_id", sa.Text, nullable=False),
+    Column("run_id", sa.Text, nullable=False),
+    Column("task_id", sa.Text, nullable=False),
+    Column("map_index", sa.Integer, nullable=False),
+    Column("algorithm", sa.Text, nullable=False),
+    Column("engine", sa.Text, nullable=False),
+    *(Column(name, sa.Double) for name in FIGURES),
+    Index("ix_release_time", "time", "id"),
+    Index("ix_release_series", "series", "state", "time"),
+    Index("ix_release_input_series", "input_series", "state", "time"),
+    Index("ix_release_dag_id", "dag_id", "run_id"),
+)
+"""The state of a task group's release (or frontier) in a run, which the pages show.
+
+``id`` is a keyed hash of the run's names. ``series`` is the dataset's name: its location without
+dates, as ``input_series`` is the input's. ``searched`` is both names of the dataset, case-folded.
+"""
+
+document = Table(
+    "document",
+    metadata,
+    Column("release", _ID, ForeignKey("release.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", sa.String(100), primary_key=True),
+    Column("content", sa.LargeBinary, nullable=False),
+)
+"""The report of a release, or the figures of a frontier, as JSON."""
+
+publication = Table(
+    "publication",
+    metadata,
+    Column("scope", sa.Text, primary_key=True),
+    Column("token", sa.Text, nullable=False),
+    Column("run", sa.Text, nullable=False),
+    Column("work", sa.Text, nullable=False),
+    Column("output", sa.Text, nullable=False),
+    Column("time", _TIME, nullable=False),
+)
+"""Who may publish now: one intention at a time per scope.
+
+``token``, ``work`` and ``output`` tell whoever finds it whether the release was published since.
+"""
+
+sketch = Table(
+    "sketch",
+    metadata,
+    Column("token", sa.Text, primary_key=True),
+    Column("run", sa.Text, nullable=False),
+    Column("time", _TIME, nullable=False),
+    Column("dataset", sa.Text, nullable=False),
+    Column("output", sa.Text, nullable=False),
+    Column("told_by", sa.Text, nullable=False),
+    Column("rows", sa.BigInteger, nullable=False),
+    Column("total", sa.String(16), nullable=False),
+    Column("least", sa.LargeBinary, nullable=False),
+)
+"""The people of a published release, as a sketch (:mod:`mondrian_ops.core.sketch`).
+
+``told_by``: the columns that tell people apart, as a JSON array of names.
+"""
+
+series = Table(
+    "series",
+    metadata,
+    Column("id", sa.Integer, primary_key=True),
+    Column("name", sa.Text, nullable=False),
+    Column("kind", sa.String(16), nullable=False),
+    Column("boundaries", sa.Text),
+    UniqueConstraint("name"),
+)
+"""A series of releases, named as the pages name a dataset; ``boundaries``: its plan, as JSON."""
+
+night = Table(
+    "night",
+    metadata,
+    Column("id", sa.Integer, primary_key=True),
+    Column("series", sa.Integer, ForeignKey("series.id"), nullable=False),
+    Column("number", sa.Integer, nullable=False),
+    Column("token", sa.Text, nullable=False),
+    Column("state", sa.String(16), nullable=False),
+    Column("label", sa.Text, nullable=False),
+    Column("output", sa.Text, nullable=False),
+    Column("work", sa.Text, nullable=False),
+    Column("time", _TIME, nullable=False),
+    Column("rows_in", sa.BigInteger, nullable=False),
+    Column("rows_published", sa.BigInteger, nullable=False),
+    Column("rows_suppressed", sa.BigInteger, nullable=False),
+    Column("rows_waiting", sa.BigInteger, nullable=False),
+    UniqueConstraint("series", "number"),
+    UniqueConstraint("token"),
+)
+"""A night of a series: pending (an intention), published or held. Numbers count from 1."""
+
+waiting = Table(
+    "waiting",
+    metadata,
+    Column("id", sa.Integer, primary_key=True),
+    Column("series", sa.Integer, ForeignKey("series.id"), nullable=False),
+    Column("origin", sa.Integer, nullable=False),
+    Column("night", sa.Integer, ForeignKey("night.id"), nullable=False),
+    Column("file", sa.Text, nullable=False),
+    Column("rows", sa.BigInteger, nullable=False),
+    Index("ix_waiting_series", "series"),
+)
+"""Rows that wait: they first came in night number ``origin``; ``night`` wrote ``file``."""
+
+person = Table(
+    "person",
+    metadata,
+    Column("series", sa.Integer, ForeignKey("series.id"), primary_key=True),
+    Column("hash", sa.BigInteger, primary_key=True, autoincrement=False),
+    Column("signature", sa.Text, nullable=False),
+    Column("common", sa.Text, nullable=False),
+)
+"""A person of a series: the keyed hash, the signature, and the values that all classes of the
+person have in common, which an attacker is left with; both as JSON arrays of codes."""

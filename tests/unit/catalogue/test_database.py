@@ -1,0 +1,189 @@
+"""The catalogue's database: made on first use, migrated once, private; one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.exc import IntegrityError
+
+from mondrian_ops import catalogue
+from mondrian_ops.catalogue import Catalogue, Place
+from mondrian_ops.catalogue.tables import SCHEMA, key_table, metadata, series
+from mondrian_ops.core.errors import StorageError
+
+MIGRATIONS = Path(catalogue.__file__).with_name("migrations")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "catalogue.db"
+
+
+def opened(path: Path) -> Catalogue:
+    return Catalogue(Place.of(str(path)))
+
+
+def names(of: Catalogue) -> list[str]:
+    with of.reading() as connection:
+        return list(connection.scalars(sa.select(series.c.name).order_by(series.c.name)))
+
+
+def add(connection: sa.Connection, name: str) -> None:
+    connection.execute(series.insert().values(name=name, kind="increments"))
+
+
+def test_the_migrations_make_exactly_the_tables(path: Path) -> None:
+    """If not: edit the last migration that is in no release, or add one and change SCHEMA."""
+    with opened(path).reading() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+        assert context.get_current_revision() == SCHEMA
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    assert ScriptDirectory.from_config(config).get_heads() == [SCHEMA]
+
+
+def test_its_files_and_their_directory_are_private(path: Path) -> None:
+    with opened(path).writing() as connection:
+        add(connection, "a")
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    assert modes.keys() >= {"catalogue.db", "catalogue.db-wal"}
+    assert {*modes.values()} == {0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_many_processes_may_use_a_new_one_at_once(path: Path) -> None:
+    """Each makes or awaits the tables, then writes one row."""
+    code = (
+        "import sys; from mondrian_ops.catalogue import Catalogue, Place, tables\n"
+        "opened = Catalogue(Place.of(sys.argv[1])); opened.key\n"
+        "with opened.writing() as connection:\n"
+        "    connection.execute(tables.series.insert().values(name=sys.argv[2], kind='snapshots'))"
+    )
+    plugins = str(MIGRATIONS.parents[2])
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path), name],
+            env={**os.environ, "PYTHONPATH": plugins},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in "abcd"
+    ]
+    assert [process.communicate()[1] for process in started] == ["", "", "", ""]
+    assert names(opened(path)) == [*"abcd"]
+
+
+def test_what_a_writer_reads_stays_true_until_it_commits(path: Path) -> None:
+    both = [opened(path), opened(path)]
+
+    def count_up(of: Catalogue) -> None:
+        for _ in range(20):
+            with of.writing() as connection:
+                n = connection.scalar(sa.select(sa.func.count()).select_from(series))
+                add(connection, f"{n:02}")
+
+    threads = [threading.Thread(target=count_up, args=(each,)) for each in both]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names(both[0]) == [f"{n:02}" for n in range(40)]
+
+
+def test_a_reader_sees_one_state_and_waits_for_no_writer(path: Path) -> None:
+    reader, writer = opened(path), opened(path)
+    with writer.writing() as writes, reader.reading() as reads:
+        add(writes, "a")
+        count = sa.select(sa.func.count()).select_from(series)
+        assert reads.scalar(count) == 0
+        writes.commit()
+        assert reads.scalar(count) == 0
+    assert names(reader) == ["a"]
+
+
+def test_an_exception_undoes_all_that_the_block_wrote(path: Path) -> None:
+    of = opened(path)
+    with pytest.raises(RuntimeError), of.writing() as connection:
+        add(connection, "a")
+        raise RuntimeError
+    assert names(of) == []
+
+
+def test_a_violated_constraint_is_told_from_a_database_that_is_away(path: Path) -> None:
+    of = opened(path)
+    with pytest.raises(IntegrityError), of.writing() as connection:
+        add(connection, "a")
+        add(connection, "a")
+
+
+def test_a_file_that_is_no_database_is_an_error_that_may_be_retried(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("not a database" * 100)
+    with pytest.raises(OSError, match="catalogue: the database does not answer"):
+        names(opened(path))
+
+
+def test_a_catalogue_of_a_newer_version_is_left_alone(path: Path) -> None:
+    names(opened(path))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StorageError, match="newer version"):
+        names(opened(path))
+
+
+def test_the_key_is_made_once_in_a_private_file(path: Path) -> None:
+    key = opened(path).key
+    file = path.with_name("catalogue.key")
+    assert len(key) == 32
+    assert opened(path).key == bytes.fromhex(file.read_text())
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_the_key_is_not_in_the_database(path: Path) -> None:
+    of = opened(path)
+    key = of.key
+    with of.reading() as connection:
+        fingerprint = connection.scalar(sa.select(key_table.c.fingerprint))
+    assert fingerprint
+    assert fingerprint not in key.hex()
+    content = b"".join(each.read_bytes() for each in path.parent.glob("catalogue.db*"))
+    assert fingerprint.encode() in content
+    assert key not in content
+    assert key.hex().encode() not in content
+
+
+def test_another_key_is_refused(path: Path) -> None:
+    assert opened(path).key
+    other = Catalogue(Place.of(str(path), key="0" * 64))
+    with pytest.raises(StorageError, match="not the one"):
+        _ = other.key
+
+
+def test_a_lost_key_is_not_replaced(path: Path) -> None:
+    assert opened(path).key
+    path.with_name("catalogue.key").unlink()
+    with pytest.raises(StorageError, match=r"catalogue\.key is missing"):
+        _ = opened(path).key
+    assert not path.with_name("catalogue.key").exists()
+
+
+def test_what_is_no_key_is_refused(path: Path) -> None:
+    path.parent.mkdir()
+    path.with_name("catalogue.key").write_text("secret")
+    with pytest.raises(StorageError, match="64 hexadecimal digits") as raised:
+        _ = opened(path).key
+    assert "secret" not in str(raised.value)
