@@ -96,34 +96,43 @@ document = Table(
 publication = Table(
     "publication",
     metadata,
-    Column("scope", sa.Text, primary_key=True),
+    Column("id", sa.Integer, primary_key=True),
+    Column("scope", sa.Text, nullable=False),
     Column("token", sa.Text, nullable=False),
-    Column("run", sa.Text, nullable=False),
     Column("work", sa.Text, nullable=False),
     Column("output", sa.Text, nullable=False),
     Column("time", _TIME, nullable=False),
+    Column("published", sa.Boolean, nullable=False),
+    Index("ix_publication_scope", "scope", "published"),
+    Index("ix_publication_token", "token"),
+    sqlite_autoincrement=True,  # the id of a withdrawn intention is not used again
 )
-"""Who may publish now: one intention at a time per scope.
+"""Attempts at a publication: intentions until they are ``published``.
 
-``token``, ``work`` and ``output`` tell whoever finds it whether the release was published since.
+``token``, ``work`` and ``output`` tell whoever finds an intention whether the release is out.
 """
 
 sketch = Table(
     "sketch",
     metadata,
-    Column("token", sa.Text, primary_key=True),
-    Column("run", sa.Text, nullable=False),
-    Column("time", _TIME, nullable=False),
+    Column(
+        "publication",
+        sa.Integer,
+        ForeignKey("publication.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("population", sa.Text, nullable=False),
+    Column("people_by", sa.Text, nullable=False),
     Column("dataset", sa.Text, nullable=False),
-    Column("output", sa.Text, nullable=False),
-    Column("told_by", sa.Text, nullable=False),
     Column("rows", sa.BigInteger, nullable=False),
     Column("total", sa.String(16), nullable=False),
     Column("least", sa.LargeBinary, nullable=False),
 )
-"""The people of a published release, as a sketch (:mod:`mondrian_ops.core.sketch`).
+"""The people of a publication, as a sketch (:mod:`mondrian_ops.core.sketch`).
 
-``told_by``: the columns that tell people apart, as a JSON array of names.
+``people_by``: the columns that tell people apart, as a JSON array of names. ``population``: the
+job's; empty for none. ``least``: little-endian 64-bit hashes.
 """
 
 series = Table(

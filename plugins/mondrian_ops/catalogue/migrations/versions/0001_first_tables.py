@@ -16,13 +16,34 @@ def upgrade() -> None:
 
     op.create_table(
         "publication",
+        sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("scope", sa.Text(), nullable=False),
         sa.Column("token", sa.Text(), nullable=False),
-        sa.Column("run", sa.Text(), nullable=False),
         sa.Column("work", sa.Text(), nullable=False),
         sa.Column("output", sa.Text(), nullable=False),
         sa.Column("time", sa.String(length=32), nullable=False),
-        sa.PrimaryKeyConstraint("scope", name=op.f("pk_publication")),
+        sa.Column("published", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_publication")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_publication_scope", "publication", ["scope", "published"])
+    op.create_index("ix_publication_token", "publication", ["token"])
+    op.create_table(
+        "sketch",
+        sa.Column("publication", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("population", sa.Text(), nullable=False),
+        sa.Column("people_by", sa.Text(), nullable=False),
+        sa.Column("dataset", sa.Text(), nullable=False),
+        sa.Column("rows", sa.BigInteger(), nullable=False),
+        sa.Column("total", sa.String(length=16), nullable=False),
+        sa.Column("least", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["publication"],
+            ["publication.id"],
+            name=op.f("fk_sketch_publication"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("publication", name=op.f("pk_sketch")),
     )
     op.create_table(
         "release",
@@ -80,19 +101,6 @@ def upgrade() -> None:
         sa.Column("boundaries", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_series")),
         sa.UniqueConstraint("name", name=op.f("uq_series_name")),
-    )
-    op.create_table(
-        "sketch",
-        sa.Column("token", sa.Text(), nullable=False),
-        sa.Column("run", sa.Text(), nullable=False),
-        sa.Column("time", sa.String(length=32), nullable=False),
-        sa.Column("dataset", sa.Text(), nullable=False),
-        sa.Column("output", sa.Text(), nullable=False),
-        sa.Column("told_by", sa.Text(), nullable=False),
-        sa.Column("rows", sa.BigInteger(), nullable=False),
-        sa.Column("total", sa.String(length=16), nullable=False),
-        sa.Column("least", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("token", name=op.f("pk_sketch")),
     )
     op.create_table(
         "document",
