@@ -19,20 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mondrian_ops.core.cells import Cells
 from mondrian_ops.core.encoding import (
     Codes,
     Column,
     as_array,
     code_dtype,
-    days,
     encode_known,
     encode_ranks,
     indexed,
     positions,
-    value_type,
 )
 from mondrian_ops.core.errors import HierarchyError, InputError
-from mondrian_ops.core.exact_intervals import DecimalUnits
 from mondrian_ops.core.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
 from mondrian_ops.core.labels import (
     STAR_TEXT,
@@ -45,13 +43,7 @@ from mondrian_ops.core.labels import (
     starred,
 )
 from mondrian_ops.core.rounding import Round, round_between
-from mondrian_ops.core.values import (
-    date_or_number,
-    greatest_below,
-    json_value,
-    read_value,
-    text_of,
-)
+from mondrian_ops.core.values import json_value, text_of
 from mondrian_ops.native import mondrian
 from mondrian_ops.native.arrays import Floats, Ints
 from mondrian_ops.native.classes import distinct_per_class, extents
@@ -60,15 +52,12 @@ __all__ = [
     "Attribute",
     "Classes",
     "Encoded",
-    "Grid",
     "IntervalAttribute",
     "Published",
     "SetAttribute",
     "TreeAttribute",
     "kernel_rows",
 ]
-
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted from 1970-01-01
 
 
 @dataclass(frozen=True)
@@ -148,77 +137,28 @@ class Attribute(ABC):
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Half-open cells of equal width, counted from an origin, with exact edges.
-
-    Cells of dates and timestamps are whole days, counted from 1970-01-01.
-    """
-
-    step: float
-    origin: float
-
-    @cached_property
-    def _decimals(self) -> DecimalUnits:
-        return DecimalUnits([self.step, self.origin])
-
-    def line(self, values: pa.Array, name: str) -> Floats:
-        """The positions of values: numbers, or days.
-
-        Raises InputError on infinite numbers, and where an edge would be beyond the calendar.
-        """
-        if not pa.types.is_temporal(values.type):
-            return positions(values, name)
-        line = days(values)
-        if len(line) and not _FIRST_DAY + self.step <= line.min() <= line.max() <= (
-            _LAST_DAY - self.step
-        ):
-            raise InputError(
-                f"column {name!r}: holds days so close to the start of year 1 or the end of year "
-                "9999 that an edge of the grid would lie outside the calendar; make these days "
-                "missing, or generalize the column without a grid"
-            )
-        return line
-
-    def cells(self, line: Floats, name: str) -> NDArray[np.int64]:
-        """The cell of each position; raises InputError where edges cannot be exact."""
-        if not self._decimals.holds(line):
-            raise InputError(
-                f"column {name!r}: holds numbers too large for a grid with step {self.step}; use "
-                "a larger step"
-            )
-        decimals = self._decimals
-        return decimals.bins(line, decimals.units(self.step), decimals.units(self.origin))
-
-    def edges(self, cells: NDArray[np.int64]) -> Floats:
-        """Where each cell begins."""
-        decimals = self._decimals
-        return decimals.floats(decimals.units(self.origin) + cells * decimals.units(self.step))
-
-
-@dataclass(frozen=True)
 class IntervalAttribute(Attribute):
-    """Ordered values, published as the interval of a class: tight, or on a grid.
+    """Ordered values, published as the interval of a class: tight, or the cells that it spans.
 
     ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`)
-    or, with a ``grid``, the edges of the cells that contain them. With ``bounds`` an interval is
+    or, with ``cells``, the ends of the cells that contain them. With ``bounds`` an interval is
     published as two typed columns, else as text.
     """
 
     low: float = 0.0
     high: float = 0.0
-    grid: Grid | None = None
+    cells: Cells | None = None
     bounds: bool = False
     generalization: str = field(default="interval", kw_only=True)
 
     def encode(self, column: Column) -> Encoded:
         codes, values = encode_ranks(as_array(column))
-        if self.grid is None:
+        if self.cells is None:
             low = high = positions(values, self.name)
         else:
-            line = self.grid.line(values, self.name)
-            cells, cell_of = np.unique(self.grid.cells(line, self.name), return_inverse=True)
+            cells, cell_of = np.unique(self.cells.of(values, self.name), return_inverse=True)
             codes = np.concatenate([[0], cell_of + 1]).astype(code_dtype(len(cells) + 1))[codes]
-            low, high = self.grid.edges(cells), self.grid.edges(cells + 1)
+            low, high = self.cells.ends(cells, self.low, self.high)
             values = pa.array(cells)
         return Encoded(
             codes=codes,
@@ -234,70 +174,49 @@ class IntervalAttribute(Attribute):
     def publish(self, encoded: Encoded, classes: Classes) -> Published:
         # There are far fewer pairs of ends than classes: compute everything once per pair.
         low, high, pair_of = distinct_pairs(*classes.extent(encoded.codes), encoded.size)
+        first, last = self._ends(encoded)
+        closed = self.cells is None or self.cells.are_closed()
         star = (low == 0) & (high > 0)
-        exact = (low == high) & (self.grid is None)
+        is_value = pc.fill_null(pc.and_(pc.equal(first, last), closed), False)
+        exact = (low == high) & np.concatenate([[True], is_value])[low]
         loss = np.zeros(len(low))
         if encoded.span > 0:
             loss = (encoded.high[high] - encoded.low[low]) / encoded.span
         loss[high == 0] = 0.0
         loss[star] = 1.0
         if self.bounds:
-            ends = self._bounds(encoded, low, high, star)
+            no_bounds = star | (high == 0)
+            ends = {
+                f"{self.name}_min": of_codes(first, low, no_bounds),
+                f"{self.name}_max": of_codes(last, high, no_bounds),
+            }
             columns = {name: each.take(pa.array(pair_of)) for name, each in ends.items()}
         else:
-            labels = labels_of_pairs(low, high, *self._texts(encoded))
+            to_text = text_of if self.cells is None else edge_text
+            texts = to_text(first), to_text(last)
+            labels = labels_of_pairs(low, high, *texts, exact, "]" if closed else ")")
             columns = {self.name: dictionary_of_texts(pair_of, labels)}
-        loss, exact, star = loss[pair_of], (exact | (high == 0))[pair_of], star[pair_of]
+        loss, exact, star = loss[pair_of], exact[pair_of], star[pair_of]
         return Published(columns, loss, loss, exact, star)
 
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
-        if code == 0 or self.grid is None:
+        if code == 0 or self.cells is None:
             return super().cut_value(encoded, code)
-        return greatest_below(float(encoded.high[code]), self.type)
+        return self.cells.greatest(encoded.values[code - 1].as_py(), self.type)
 
     def cut_round(self, encoded: Encoded, code: int) -> Round | None:
-        if self.grid is None:
+        if self.cells is None:
             return super().cut_round(encoded, code)
         if not 0 < code < len(encoded.values):
             return None
-        type_ = value_type(self.type)
-        type_ = pa.float32() if pa.types.is_float16(type_) else type_
-        try:
-            below, last = (
-                read_value(greatest_below(float(encoded.high[at]), type_), type_)
-                for at in (code, code + 1)
-            )
-        except (pa.ArrowInvalid, ArithmeticError):  # the type ends before the next cell
-            return None
-        return round_between(below, last)
-
-    def _texts(self, encoded: Encoded) -> tuple[pa.Array, pa.Array | None]:
-        """Texts of codes 1, 2, ..., as `labels_of_pairs` takes them."""
-        if self.grid is None:
-            return text_of(encoded.values), None
-        low, high = self._ends(encoded)
-        return edge_text(low), edge_text(high)
-
-    def _bounds(
-        self,
-        encoded: Encoded,
-        low: NDArray[np.int64],
-        high: NDArray[np.int64],
-        star: NDArray[np.bool_],
-    ) -> dict[str, pa.Array]:
-        first, last = self._ends(encoded)
-        no_bounds = star | (high == 0)
-        return {
-            f"{self.name}_min": of_codes(first, low, no_bounds),
-            f"{self.name}_max": of_codes(last, high, no_bounds),
-        }
+        cell, following = encoded.values.slice(code - 1, 2).to_pylist()
+        return self.cells.cut_round(cell, following, self.type)
 
     def _ends(self, encoded: Encoded) -> tuple[pa.Array, pa.Array]:
-        """The least and the greatest value of codes 1, 2, ..., or the edges of their cells."""
-        if self.grid is None:
+        """The least and the greatest value of codes 1, 2, ..., or the ends of their cells."""
+        if self.cells is None:
             return encoded.values, encoded.values
-        low, high = (date_or_number(edges[1:], self.type) for edges in (encoded.low, encoded.high))
-        return low, high
+        return self.cells.published(encoded.values.to_numpy(), self.type)
 
 
 @dataclass(frozen=True)

@@ -44,19 +44,24 @@ def of_codes(values: pa.Array, codes: NDArray[np.int64], is_null: NDArray[np.boo
 
 
 def labels_of_pairs(
-    low: NDArray[np.int64], high: NDArray[np.int64], lower: pa.Array, upper: pa.Array | None
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    lower: pa.Array,
+    upper: pa.Array,
+    single: NDArray[np.bool_],
+    close: str,
 ) -> pa.Array:
     """Text of the interval from code ``low`` to code ``high``, (pairs,) each.
 
-    ``lower`` and ``upper`` are texts of codes 1, 2, ...: the ends of half-open cells. Without
-    ``upper`` a code is one value, and the interval is closed.
+    ``lower`` and ``upper`` are the texts of the ends of codes 1, 2, ..., null where there is none.
+    ``single`` (pairs,): the interval is one value, published as its text. ``close`` is the bracket
+    behind an upper end.
     """
-    first = of_codes(lower, low, low == 0)
-    last = of_codes(lower if upper is None else upper, high, high == 0)
-    close = "]" if upper is None else ")"
-    pair = pc.binary_join_element_wise("[", first, ", ", last, close, "")
-    single = pa.array((low == high) & (upper is None))
-    labels = pc.if_else(single, first, pair)
+    start = pc.fill_null(pc.binary_join_element_wise("[", lower, ""), "(-inf")
+    stop = pc.fill_null(pc.binary_join_element_wise(upper, close, ""), "inf)")
+    first, last = of_codes(start, low, low == 0), of_codes(stop, high, high == 0)
+    pair = pc.binary_join_element_wise(first, last, ", ")
+    labels = pc.if_else(pa.array(single), of_codes(lower, low, low == 0), pair)
     return pc.if_else(pa.array((low == 0) & (high > 0)), STAR_TEXT, labels)
 
 
@@ -90,6 +95,7 @@ def edge_text(edges: pa.Array) -> pa.Array:
     """The ends of cells as text, whole numbers without a point."""
     if not pa.types.is_floating(edges.type):
         return edges.cast(pa.string())
-    numbers = edges.to_numpy()
-    whole = bool(np.all(numbers == np.floor(numbers))) and bool(np.all(np.abs(numbers) < 2**53))
-    return (pa.array(numbers.astype(np.int64)) if whole else edges).cast(pa.string())
+    numbers = edges.cast(pa.float64())
+    whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), 2.0**53))
+    plain = pc.if_else(whole, numbers, 0.0).cast(pa.int64()).cast(pa.string())
+    return pc.if_else(whole, plain, edges.cast(pa.string()))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mondrian_ops.core import resource_limits
+from mondrian_ops.core.cells import Boundaries, Cells, Grid
 from mondrian_ops.core.combinations import Combinations, CombinationTally
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import (
@@ -27,7 +28,6 @@ from mondrian_ops.core.encoding import (
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.generalization import (
     Attribute,
-    Grid,
     IntervalAttribute,
     SetAttribute,
     TreeAttribute,
@@ -49,7 +49,7 @@ class Profile:
     ``domains`` by column: its distinct values in order, or the ends of its range. ``counts`` by
     sensitive column: rows of the missing value, if it occurs, then of each value. The texts of
     sensitive columns are in one spelling. ``constant``: quasi-identifiers with one value in all
-    rows, which may be the missing one.
+    rows, which may be the missing one. ``boundaries`` by interval column: those of its series.
     """
 
     rows: int
@@ -57,6 +57,7 @@ class Profile:
     domains: Mapping[str, pa.Array]
     counts: Mapping[str, pa.Array]
     constant: tuple[str, ...] = ()
+    boundaries: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def attributes(self, job: Job, hierarchies: Hierarchies, tree_order: bool) -> list[Attribute]:
         """The quasi-identifiers of ``job``, resolved against this dataset.
@@ -89,13 +90,14 @@ class Profile:
             case "set" if job.recodes_columns:
                 hierarchy = Hierarchy.flat(_texts(domain), name)
             case "interval":
-                ends = positions(domain, name) if len(domain) else np.zeros(2)
-                grid = None if quasi.grid is None else Grid(quasi.grid, quasi.origin)
-                if grid is not None:
-                    cells = grid.cells(grid.line(domain, name) if len(domain) else ends, name)
-                    ends = np.concatenate([grid.edges(cells[:1]), grid.edges(cells[1:] + 1)])
-                bounds = job.interval_style == "bounds"
-                return IntervalAttribute(name, type_, float(ends[0]), float(ends[1]), grid, bounds)
+                cells = self._cells(quasi)
+                low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
+                if cells is not None and len(domain):
+                    starts, stops = cells.ends(cells.of(domain, name), low, high)
+                    low, high = float(starts[0]), float(stops[1])
+                return IntervalAttribute(
+                    name, type_, low, high, cells, job.interval_style == "bounds"
+                )
             case "set":
                 return SetAttribute(name, type_, domain)
             case "prefix":
@@ -114,6 +116,13 @@ class Profile:
         named = quasi.hierarchy is not None
         return TreeAttribute(name, type_, hierarchy, order, len(domain), named, generalization=how)
 
+    def _cells(self, quasi: QuasiIdentifier) -> Cells | None:
+        """The cells that the values of an interval column are put into, if it has some."""
+        if quasi.grid is not None:
+            return Grid(quasi.grid, quasi.origin)
+        boundaries = self.boundaries.get(quasi.name)
+        return None if boundaries is None else Boundaries(boundaries)
+
     def _sensitive(self, name: str, hierarchy: Hierarchy | None) -> SensitiveDomain:
         values, counts = self.domains[name], self.counts[name].to_numpy()
         if hierarchy is None:
@@ -130,6 +139,7 @@ class Profile:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
         columns = {f"domain:{name}": as_list(d) for name, d in self.domains.items()}
         columns |= {f"count:{name}": as_list(c) for name, c in self.counts.items()}
+        columns |= {f"boundaries:{name}": as_list(b) for name, b in self.boundaries.items()}
         meta = {
             "rows": str(self.rows),
             "types": pa.schema(self.types).serialize().to_pybytes().hex(),
@@ -148,6 +158,7 @@ class Profile:
             domains=with_prefix(table, "domain:"),
             counts=with_prefix(table, "count:"),
             constant=tuple(json.loads(meta[b"constant"])),
+            boundaries=with_prefix(table, "boundaries:"),
         )
 
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from mondrian_ops.core.encoding import ticks_per_day, value_type
 
 __all__ = [
+    "after",
+    "before",
     "date_or_number",
     "greatest_below",
     "json_value",
@@ -125,6 +127,35 @@ def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
         narrow = np.float32(edge)
     below = float(narrow) < edge  # compare as float64: NumPy would round the edge to float32
     return float(narrow if below else np.nextafter(narrow, np.float32(-np.inf)))
+
+
+def before(values: pa.Array) -> pa.Array:
+    """The greatest value of the type below each of some numbers, dates or times.
+
+    Raises ArrowInvalid where the type ends.
+    """
+    return _stepped(values, -1)
+
+
+def after(values: pa.Array) -> pa.Array:
+    """The least value of the type above each, as `before`."""
+    return _stepped(values, 1)
+
+
+def _stepped(values: pa.Array, by: int) -> pa.Array:
+    type_ = values.type
+    if pa.types.is_floating(type_):
+        numbers = values.to_numpy()
+        return pa.array(np.nextafter(numbers, numbers.dtype.type(by * np.inf)), type_)
+    if pa.types.is_decimal(type_):
+        last = pa.scalar(by * Decimal(1).scaleb(-type_.scale), type_)
+        return pc.add_checked(values, last).cast(type_)
+    if pa.types.is_integer(type_):
+        change = pc.add_checked if by > 0 else pc.subtract_checked
+        return change(values, pa.scalar(1, type_))
+    ticks = pa.int32() if type_.bit_width == 32 else pa.int64()
+    step = ticks_per_day(type_) if pa.types.is_date64(type_) else 1
+    return pc.add_checked(values.cast(ticks), pa.scalar(by * step, ticks)).cast(type_)
 
 
 def date_or_number(edges: NDArray[np.float64], type_: pa.DataType) -> pa.Array:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
+from mondrian_ops.core.cells import Grid
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.generalization import (
     Classes,
-    Grid,
     IntervalAttribute,
     SetAttribute,
     TreeAttribute,
@@ -174,7 +174,7 @@ def test_a_grid_of_days_has_whole_ones():
 def test_every_number_lies_in_its_cell(numbers, step, origin):
     grid = Grid(step, origin)
     line = np.array(numbers)
-    cells = grid.cells(line, "q")
+    cells = grid.of(pa.array(line), "q")
     assert np.all(grid.edges(cells) <= line)
     assert np.all(line < grid.edges(cells + 1))
 

@@ -26,24 +26,31 @@ def each_once(column: pa.DictionaryArray) -> list[str | None]:
 @examples(100)
 @given(st.data())
 def test_an_interval_is_named_by_the_texts_of_its_ends(unused, data):
-    lower = data.draw(st.lists(TEXTS, min_size=1, max_size=5))
-    upper = data.draw(st.none() | st.lists(TEXTS, min_size=len(lower), max_size=len(lower)))
+    value = TEXTS.map(lambda text: (text, text, True))
+    cell = st.tuples(st.none() | TEXTS, st.none() | TEXTS, st.just(False))
+    lower, upper, is_value = zip(
+        *data.draw(st.lists(value | cell, min_size=1, max_size=5)), strict=True
+    )
+    close = data.draw(st.sampled_from("])"))
     codes = st.integers(0, len(lower))
     ends = data.draw(st.lists(st.tuples(codes, codes).map(sorted)))
     low, high = np.array(ends, np.int64).reshape(-1, 2).T
-    close = "]" if upper is None else ")"
-    texts = [None if each is None else pa.array(each, pa.string()) for each in (lower, upper)]
     expected = []
     for a, b in ends:
-        if a == b and (b == 0 or upper is None):
+        if a == b and (b == 0 or is_value[a - 1]):
             expected.append(None if b == 0 else lower[a - 1])
         elif a == 0:
             expected.append("*")
         else:
-            expected.append(f"[{lower[a - 1]}, {(upper or lower)[b - 1]}{close}")
+            start = "(-inf" if lower[a - 1] is None else f"[{lower[a - 1]}"
+            stop = "inf)" if upper[b - 1] is None else f"{upper[b - 1]}{close}"
+            expected.append(f"{start}, {stop}")
     low, high, pair_of = labels.distinct_pairs(low, high, len(lower) + 1 + unused)
     assert len({*zip(low.tolist(), high.tolist(), strict=True)}) == len(low)
-    named = labels.dictionary_of_texts(pair_of, labels.labels_of_pairs(low, high, *texts))
+    single = (low == high) & np.array([True, *is_value])[low]
+    texts = (pa.array(each, pa.string()) for each in (lower, upper))
+    named = labels.labels_of_pairs(low, high, *texts, single, close)
+    named = labels.dictionary_of_texts(pair_of, named)
     assert each_once(named) == expected
 
 
@@ -73,7 +80,7 @@ def test_a_star_replaces_a_text_or_none_where_it_is_set(rows):
     ("edges", "texts"),
     [
         ([1.0, -2.0, -0.0], ["1", "-2", "0"]),
-        ([1.0, 0.5], ["1", "0.5"]),
+        ([1.0, 0.5, None], ["1", "0.5", None]),
         ([2.0**53 - 1], ["9007199254740991"]),
         ([-(2.0**53)], ["-9.007199254740992e+15"]),
         ([1e300, 1.0], ["1e+300", "1"]),
