@@ -28,6 +28,7 @@ from benchmarks import (
     results,
     samarati,
     scale_out,
+    series,
     speed,
     tds,
 )
@@ -45,6 +46,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "samarati": samarati.tables,
     "di_mondrian": di_mondrian.compared,
     "tds": tds.figures,
+    "series": series.tables,
     "dag": airflow_dag.beside_empty_dag,
     "pages": pages.listed,
     "spark": scale_out.spark_engine,
@@ -71,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load_sizes=tuple(options.load_sizes or ((20_000,) if options.quick else load.SIZES)),
         load_runs=tuple(options.load_runs or ()),
         load_minutes=options.load_minutes,
+        people=options.people or (500 if options.quick else 20_000),
+        nights=options.nights or (3 if options.quick else 60),
         beside=options.beside and Checkout(options.beside.resolve()),
         say=_say,
     )
@@ -113,6 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--load-minutes", type=float, default=40, help="begin no run of such a part after so many"
     )
+    parser.add_argument("--people", type=int, help="people of a night (series); default: 20000")
+    parser.add_argument("--nights", type=int, help="nights of a series; default: 60")
     parser.add_argument("--rounds", type=int, default=3, help="runs to take the median of")
     parser.add_argument("--seeds", type=int, default=3, help="samples to average over")
     parser.add_argument(

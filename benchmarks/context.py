@@ -31,6 +31,8 @@ class Context:
     load_sizes: tuple[int, ...]
     load_runs: tuple[str, ...]  # all of them if none is named
     load_minutes: float
+    people: int
+    nights: int
     beside: Checkout | None
     say: Callable[[str], None]
     _hands: dict[int, Path] = field(default_factory=dict)

@@ -48,6 +48,42 @@ def test_every_part_without_airflow_runs(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [results]
 
 
+@pytest.mark.soak
+def test_nights_of_a_series(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--only", "series", "--data", tmp_path),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "give one with --data" in result.stderr
+    baseline, nights = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert [row[0] for row in baseline["rows"]] == ["2", "3"]
+    assert len(nights["rows"]) == 2
+
+
+def test_the_attacker_intersects_the_values_of_a_persons_classes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.intersection import Attacker, classes_of
+
+    nights = [
+        ([7, 1, 4, 3], ["[1, 9]", "5", "[1, 9]", "5"], ["flu", "flu", "cold", None]),
+        ([4, 3, 7], ["8", "8", "8"], ["cold", "gout", "flu"]),
+        ([3, 4, 1], ["2", "2", "3"], ["gout", "flu", "flu"]),
+    ]
+    attacker = Attacker()
+    left = []
+    for persons, ages, values in nights:
+        release = pa.table({"age": ages, "sex": pa.array(["f"] * len(ages)).dictionary_encode()})
+        classes = classes_of(release, ["age", "sex"])
+        attacker.learn(np.array(persons), classes, pa.chunked_array([values]))
+        left.append(attacker.left().tolist())
+    # Of persons 1, 3, 4 and 7.
+    assert left == [[1, 1, 2, 2], [1, 1, 2, 2], [1, 1, 1, 2]]
+
+
 @pytest.mark.s3
 def test_releases_are_listed_from_disk_and_s3(tmp_path: Path) -> None:
     results = tmp_path / "results"

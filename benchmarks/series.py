@@ -1,0 +1,211 @@
+"""Nights that hang together: what whoever holds all nights finds out, and what it costs to stop it.
+
+The drops are those of `generate people --nights`, or Adult made dynamic. Each release also carries
+a copy of the person's number, by which the attacker's program finds the class of each person.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.context import Context
+from benchmarks.intersection import Attacker, classes_of
+from benchmarks.tables import Table, seconds
+
+PEOPLE = ("age", "zip", "sex")
+ADULT = ("age", "sex", "education", "native-country")
+CUT = "gain"  # auto would use up its budget of time every night
+ADULT_FIRST, ADULT_CHANGED, ADULT_NIGHTS, ADULT_L = 10_000, 250, 20, (2, 4, 6)
+BASELINE_PEOPLE, BASELINE_NIGHTS = 20_000, 15
+_MEASURED = {2: 0.005, 10: 0.125, 15: 0.21}
+"""By the issue, at 9e2939b."""
+
+
+@dataclass(frozen=True)
+class Night:
+    """One night that was published."""
+
+    rows: int
+    loss: float  # NCP per row and quasi-identifier
+    seconds: float
+    left: np.ndarray  # of everybody who was ever published: how many values are left
+
+
+def tables(context: Context) -> Iterator[Table]:
+    """Every row of the series' figures."""
+    logging.getLogger("mondrian_ops").setLevel(logging.ERROR)  # that person numbers are published
+    yield _baseline(context)
+    yield _many_nights(context)
+    folder = context.data / "adult" if context.data else None
+    if folder is None or not (folder / "adult.csv").exists():
+        context.say("series: no data folder with adult/adult.csv; give one with --data")
+        return
+    yield _adult(context, folder / "adult.csv")
+
+
+def _baseline(context: Context) -> Table:
+    people, nights = min(context.people, BASELINE_PEOPLE), min(context.nights, BASELINE_NIGHTS)
+    job = _job(PEOPLE, "diagnosis", k=5, l=2)
+    rows = []
+    for number, night in enumerate(_released(context, "baseline", job, _even(people, nights)), 1):
+        if number in _MEASURED or number == nights:
+            stated = f"{_MEASURED[number]:.1%}" if number in _MEASURED else ""
+            rows.append((str(number), stated, _share(night.left < 2), f"{night.loss:.2%}"))
+    return Table(
+        f"Released independently: {people:,} people, k = 5, l = 2",
+        ("nights", "stated", "diagnosis known", "loss of the night"),
+        rows,
+        note="Age, 100 zip codes, sex and twelve diagnoses, all but the ages evenly distributed; "
+        "each night 5 % leave, 5 % come, 2 % move. Every release alone is 2-diverse. Of everybody "
+        f"who was in any of them. cut: {CUT}; seed 0.",
+    )
+
+
+def _many_nights(context: Context) -> Table:
+    rows = []
+    for k, values in ((5, 2), (10, 4)):
+        name = f"k = {k}, l = {values}"
+        job = _job(PEOPLE, "diagnosis", k=k, l=values)
+        drops = _snapshots(context.people, context.nights)
+        nights = list(_released(context, f"nights-{k}", job, drops))
+        rows.append((f"{name}, independently", *_summary(nights, values)))
+    return Table(
+        f"{context.nights} nights of {context.people:,} people",
+        _HEAD,
+        rows,
+        note="Snapshots of generated people (age, zip as a number, sex, diagnosis); each night 5 % "
+        f"leave, 5 % come, 2 % move. cut: {CUT}; seed 0. Of everybody who was in any release; the "
+        "attacker knows each person's class in each of them.",
+    )  # fmt: skip
+
+
+def _adult(context: Context, path: Path) -> Table:
+    rows = []
+    nights = min(context.nights, ADULT_NIGHTS)
+    for values in ADULT_L:
+        job = _job(ADULT, "occupation", k=values, l=values)
+        found = list(_released(context, f"adult-{values}", job, _dynamic(path, nights)))
+        rows.append((f"l = {values}, independently", *_summary(found, values)))
+    return Table(
+        f"Adult made dynamic: {ADULT_FIRST:,} people, {ADULT_CHANGED} others each night",
+        _HEAD,
+        rows,
+        note="In the shape of the experiments of Xiao and Tao (m-Invariance, SIGMOD 2007), who "
+        "take 200,000 people of a census and replace 5,000 in each release: a third of Adult, of "
+        "which a fortieth is replaced by others, in each of "
+        f"{nights} releases. Age, sex, education, native country; occupation is sensitive; k = l. "
+        "Of everybody who was in any release.",
+    )  # fmt: skip
+
+
+_HEAD = (
+    "", "people below l values", "one value left", "of people", "loss, mean", "time of a night"
+)  # fmt: skip
+
+
+def _summary(nights: list[Night], values: int) -> tuple[str, ...]:
+    last = nights[-1].left
+    return (
+        _share(last < values),
+        _share(last == 1),
+        f"{len(last):,}",
+        f"{np.mean([night.loss for night in nights]):.2%}",
+        seconds(float(np.median([night.seconds for night in nights]))),
+    )
+
+
+def _job(quasi_identifiers: Iterable[str], sensitive: str, **more: Any) -> dict[str, Any]:
+    return {
+        "quasi_identifiers": list(quasi_identifiers),
+        "sensitive": [sensitive],
+        "entity_id": "person",
+        "unlisted": "publish",
+        "cut": CUT,
+        "partitioning": {"fragments": 1},
+        **more,
+    }
+
+
+def _released(
+    context: Context, name: str, job: dict[str, Any], drops: Iterable[pa.Table]
+) -> Iterator[Night]:
+    """Publish drop after drop; each night, and what the attacker knows after it."""
+    from mondrian_ops import pipeline
+
+    folder = context.scratch / name
+    folder.mkdir()
+    columns = [*job["quasi_identifiers"], *job["sensitive"], "person"]
+    attacker = Attacker()
+    for number, drop in enumerate(drops, 1):
+        context.say(f"{name}, night {number}")
+        source, output = folder / f"{number}.parquet", folder / f"release-{number}"
+        pq.write_table(drop.select(columns).append_column("who", drop["person"]), source)
+        path = context.job_file({**job, "input": str(source), "output": str(output)})
+        start = time.perf_counter()
+        report = pipeline.run(pipeline.load_job(path))
+        taken = time.perf_counter() - start
+        source.unlink()
+        release = pq.read_table(output)
+        attacker.learn(
+            release["who"].to_numpy(),
+            classes_of(release, job["quasi_identifiers"]),
+            release[job["sensitive"][0]],
+        )
+        yield Night(len(release), report["metrics"]["GCP"], taken, attacker.left())
+    shutil.rmtree(folder)
+
+
+def _even(people: int, nights: int) -> Iterator[pa.Table]:
+    """Snapshots of a population with 100 zip codes and twelve diagnoses, evenly distributed."""
+    generator = np.random.default_rng(0)
+    zips, diagnoses = generator.integers(0, 100, 1 << 20), generator.integers(0, 12, 1 << 20)
+    for drop in _snapshots(people, nights):
+        person = drop["person"].to_numpy()
+        # Who moves gets another zip code, and so another place among the even ones.
+        place = (person * 7919 + pc.fill_null(drop["zip"], 0).to_numpy()) % len(zips)
+        diagnosis = pa.array([f"diagnosis {number}" for number in range(12)])
+        drop = _with(drop, "zip", pa.array(zips[place]))
+        yield _with(drop, "diagnosis", diagnosis.take(pa.array(diagnoses[person % len(zips)])))
+
+
+def _snapshots(people: int, nights: int) -> Iterator[pa.Table]:
+    from mondrian_ops import datasets
+
+    population = datasets.Population(people, nights, kind="snapshots")
+    for _, drop in datasets.nights(population):
+        yield _with(drop, "zip", drop["zip"].cast(pa.int32()))
+
+
+def _dynamic(path: Path, nights: int) -> Iterator[pa.Table]:
+    """Releases of Adult: each has other people in the place of some, who do not come back."""
+    from pyarrow import csv
+
+    table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=";"))
+    table = table.append_column("person", pa.array(np.arange(len(table))))
+    generator = np.random.default_rng(0)
+    order = generator.permutation(len(table))
+    present, waiting = order[:ADULT_FIRST], order[ADULT_FIRST:]
+    for _ in range(nights):
+        yield table.take(pa.array(present))
+        stays = generator.permutation(len(present))[ADULT_CHANGED:]
+        present = np.append(present[stays], waiting[:ADULT_CHANGED])
+        waiting = waiting[ADULT_CHANGED:]
+
+
+def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, column)
+
+
+def _share(known: np.ndarray) -> str:
+    return f"{np.mean(known):.2%}"
