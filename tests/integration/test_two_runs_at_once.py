@@ -6,16 +6,17 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ledger_runs import Run, impatient, make_ledger
 from mondrian_ops import storage
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.errors import PrivacyError, StorageError
 from mondrian_ops.pipeline import overlap_check
-from servers.stores import S3Folder
+from mondrian_ops.pipeline.overlap_check import Comparison
+from people_runs import PeopleRun, publications
 
-ORDERS = sorted(set(itertools.permutations("AAAABBBB")))
+ORDERS = sorted({"".join(order) for order in itertools.permutations("AAABBB")})
 PATIENCE = 120.0
 """Seconds, after which a step cannot be on its way: its run waits for what nobody gives it."""
 
@@ -95,7 +96,7 @@ def test_a_run_that_never_ends_its_step_is_told_of() -> None:
 
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
-    """Each writing and reading of the ledger is a step, and so is the publication."""
+    """The comparison, the intention and the publication are a step each."""
     taken = Turns()
 
     def as_step(function: Callable[..., object]) -> Callable[..., object]:
@@ -107,115 +108,77 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
         return step
 
-    for name in ("write", "read", "mark_published"):
-        monkeypatch.setattr(storage.Ledger, name, as_step(getattr(storage.Ledger, name)))
-    impatient(monkeypatch)
+    monkeypatch.setattr(Comparison, "read_on", as_step(Comparison.read_on))
+    monkeypatch.setattr(overlap_check, "_intention", as_step(overlap_check._intention))
     monkeypatch.setattr(storage, "publish", as_step(storage.publish))
     return taken
 
 
-def two_runs(place: str, **second: object) -> dict[str, Run]:
+def two_runs(place: Path, **second: Any) -> dict[str, PeopleRun]:
     """Runs of two drops which share a person."""
-    make_ledger(f"{place}/ledger")
-    keys = {"people": range(19, 40), **second}
-    return {"A": Run(place, "A", range(20)), "B": Run(place, "B", **keys)}  # type: ignore[arg-type]
+    keys = {"numbers": range(19, 40), "population": place.name, **second}
+    first = PeopleRun(place, "A", range(20), population=place.name)
+    return {"A": first, "B": PeopleRun(place, "B", **keys)}
 
 
-def never_both(turns: Turns, place: str, order: Sequence[str]) -> None:
-    runs = two_runs(place)
-    outcomes = turns.take({name: run.publish for name, run in runs.items()}, order)
-    for _ in range(2):  # then again, as a retry does, one after the other
-        published = {name for name, run in runs.items() if run.is_published}
-        assert len(published) < 2
-        assert {name for name, error in outcomes.items() if error is None} == published
-        noted = storage.Ledger(f"{place}/ledger").read()
-        assert [(entry["output"], entry["sure"]) for entry in noted.entries] == [
-            (runs[name].output, True) for name in published
-        ]
-        for name in sorted(runs.keys() - published):
-            (again,) = turns.take({name: runs[name].publish}, "").values()
-            outcomes[name] = again
-            assert again is None if not published else isinstance(again, PrivacyError)
-            published = {name for name, run in runs.items() if run.is_published}
-    assert len(published) == 1
-
-
-def test_in_no_order_of_their_steps_both_are_published(turns: Turns, tmp_path: Path) -> None:
-    assert len(ORDERS) == 70
-    for at, order in enumerate(ORDERS):
-        never_both(turns, str(tmp_path / str(at)), order)
-
-
-@pytest.mark.s3
-@pytest.mark.parametrize("order", ["ABBAAABB", "ABABABAB", "AABBBBAA", "AAABBBBA", "ABBBBAAA"])
-def test_nor_are_they_on_a_remote_store(turns: Turns, s3_folder: S3Folder, order: str) -> None:
-    never_both(turns, s3_folder.url("here").rstrip("/"), order)
+def test_in_every_order_of_their_steps_one_is_published(turns: Turns, tmp_path: Path) -> None:
+    assert len(ORDERS) == 20
+    for order in ORDERS:
+        runs = two_runs(tmp_path / order)
+        outcomes = turns.take({name: run.publish for name, run in runs.items()}, order)
+        (published,) = (name for name, run in runs.items() if run.is_published)
+        (other,) = runs.keys() - {published}
+        assert outcomes[published] is None
+        assert isinstance(outcomes[other], (OSError, PrivacyError))
+        noted = [(each.intention.output, each.published) for each in publications(order)]
+        assert noted == [(runs[published].output, True)]
+        with pytest.raises(PrivacyError):  # as its retry finds
+            runs[other].publish()
 
 
 @pytest.mark.parametrize(
     ("order", "outcomes"),
     [
-        ("AAAABBBB", (type(None), PrivacyError)),  # one after the other
-        ("ABBBBAAA", (type(None), OSError)),  # B between the writing and the reading of A
-        ("AABBBBAA", (type(None), OSError)),  # and between its reading and its publication
-        ("AAABBBBA", (type(None), PrivacyError)),  # and before it is sure
-        ("ABABABAB", (OSError, OSError)),  # both write, then both read
+        ("AAABBB", (type(None), PrivacyError)),  # one after the other
+        ("AABBBA", (type(None), OSError)),  # B before A is published
+        ("ABABAB", (type(None), OSError)),  # both look, and A is the first to intend
+        ("ABBABA", (OSError, type(None))),  # or B is
     ],
 )
-@pytest.mark.parametrize("swapped", [False, True])
-def test_who_is_published_and_who_may_try_again(turns, tmp_path, order, outcomes, swapped):
-    if swapped:
-        order = order.translate(str.maketrans("AB", "BA"))
-        outcomes = outcomes[::-1]
-    runs = two_runs(str(tmp_path))
+def test_who_intends_first_is_published_and_the_other_may_try_again(
+    turns, tmp_path, order, outcomes
+):
+    runs = two_runs(tmp_path)
     found = turns.take({name: run.publish for name, run in runs.items()}, order)
     assert tuple(type(found[name]) for name in "AB") == outcomes
 
 
-@pytest.mark.parametrize("order", ["AABBBBAA", "ABABABAB", "ABBBBAAA"])
+@pytest.mark.parametrize("order", ["AABBBA", "ABABAB", "ABBABA"])
 def test_who_shares_nobody_or_is_only_warned_is_not_held_up(turns, tmp_path, order):
-    runs = two_runs(str(tmp_path / "apart"), people=range(20, 40))
+    runs = two_runs(tmp_path / "apart", numbers=range(20, 40))
     found = turns.take({name: run.publish for name, run in runs.items()}, order)
     assert found == {"A": None, "B": None}
-    runs = two_runs(str(tmp_path / "warned"), overlap="warn")
+    runs = two_runs(tmp_path / "warned", overlap="warn")
     found = turns.take({name: run.publish for name, run in runs.items()}, order)
     assert found["B"] is None
-    assert (found["A"] is None) == (order == "AABBBBAA")  # nobody was there when it looked
 
 
-def test_a_release_that_appears_while_it_is_looked_for_is_found(tmp_path, monkeypatch):
-    """Its working files go and it appears between two looks: in one of them it is there."""
-    runs = two_runs(str(tmp_path), overlap="warn")
-    entry = overlap_check._entry(runs["B"].job, runs["B"].work, {"rows": {}, "achieved": {}})
-    storage.Ledger(str(runs["B"].job.ledger)).write(entry)
-    looks = {name: getattr(storage, name) for name in ("may_publish", "published")}
-
-    def looked(name):
-        def look(*args):
-            found = looks[name](*args)
-            monkeypatch.undo()
-            storage.publish(runs["B"].work.staging, runs["B"].output, runs["B"].work.token)
-            return found
-
-        return look
-
-    for name in looks:
-        monkeypatch.setattr(storage, name, looked(name))
-    with pytest.raises(PrivacyError):
-        runs["A"].publish()
-
-
-def test_an_attempt_that_is_still_alive_keeps_its_entry_whatever_becomes_of_the_next(
+def test_an_attempt_that_is_still_alive_keeps_its_intention_whatever_becomes_of_the_next(
     turns, tmp_path
 ):
-    """A's first attempt found nobody and stalls; its second finds B's entry, and gives way."""
-    runs = two_runs(str(tmp_path))
-    first, second = runs["A"].publish, runs["A"].publish
+    """A's first attempt intends and stalls; its second is refused for good; B finds the first."""
+    runs = two_runs(tmp_path)
+
+    def refused() -> None:
+        with overlap_check.recorded(runs["A"].job, runs["A"].work):
+            raise StorageError("no")
+
     found = turns.take(
-        {"first": first, "second": second, "B": runs["B"].publish},
-        ["first", "first", "B", "second", "second", "second", "B", "B", "B", "first"],
+        {"first": runs["A"].publish, "second": refused, "B": runs["B"].publish},
+        ["first", "first", "second", "second", "second", "B", "B", "first"],
     )
-    assert isinstance(found["second"], OSError)
+    assert isinstance(found["second"], StorageError)
     assert isinstance(found["B"], OSError)
     assert found["first"] is None
     assert not runs["B"].is_published
+    assert [each.published for each in publications(tmp_path.name)] == [True]

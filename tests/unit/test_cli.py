@@ -410,7 +410,6 @@ class TestLimitsOfTheEnvironment:
             ("input=/etc/passwd", "input: /etc/passwd is not allowed here"),
             ("input={here}/.p*/release", "input: .* is hidden, because"),
             ("output=/srv/out", "output: /srv/out is not allowed here"),
-            ("ledger=/srv/ledger", "ledger: /srv/ledger is not allowed here"),
             ("engine=spark", r"spark\.connection: .* is not allowed here"),
         ],
     )

@@ -241,7 +241,6 @@ class Series(Options):
         "row waits.",
         minimum=0,
         maximum=366,
-        examples=(7,),
         form=None,
     )
     hold_above: float | None = option(
@@ -252,7 +251,6 @@ class Series(Options):
         **_SHARE,
         unset="rows wait only if they cannot be published at all",
         needs="hold_nights",
-        examples=(0.1,),
         form=None,
     )
     overdue: Literal["publish", "suppress"] = option(
@@ -554,23 +552,27 @@ class Job(Options):
         choices={"refuse": "nothing is published", "ask": "the release waits for an approval"},
         form=_APPROVAL,
     )
-    ledger: str | None = option(
-        None,
-        text="A directory, a path or a URL, where published releases are recorded, to find people "
-        "who are in several of them.",
-        see="[The ledger](operate.md#keep-a-ledger-of-who-was-released)",
-        examples=("out/ledger",),
-        form=None,
-    )
-    overlap: Literal["warn", "refuse"] = option(
-        "warn",
-        text="What happens to a release with people who are in the ledger already. Needs `ledger`.",
+    overlap: Literal["ignore", "warn", "refuse"] = option(
+        "ignore",
+        title="People released before",
+        text="What happens to a release with people who are in an earlier release of the "
+        "catalogue.",
         choices={
+            "ignore": "nothing, and its own people are not recorded",
             "warn": "a warning in the log and in the report",
-            "refuse": "nothing is published; the same if the ledger cannot be read in full",
+            "refuse": "nothing is published; the same if an overlap could not be seen",
         },
-        needs="ledger",
-        form=None,
+        see="[Who was released before](operate.md#find-people-who-were-released-before)",
+        form=_PRIVACY,
+    )
+    population: str | None = option(
+        None,
+        text="The name of the people of this job and of others about the same people. Only "
+        "releases of one population are compared.",
+        unset="that of all jobs that name none",
+        examples=("patients",),
+        only_with={"overlap": ("warn", "refuse")},
+        form=_PRIVACY,
     )
     algorithm: Literal["mondrian", "di_mondrian", "samarati", "tds"] = option(
         "mondrian",
@@ -677,6 +679,11 @@ class Job(Options):
     def may_ask(self) -> bool:
         """Whether its release may have to wait for a steward's approval."""
         return self.require_approval or self.on_exceeded == "ask"
+
+    @property
+    def compares_people(self) -> bool:
+        """Whether its people are compared with those of earlier releases, and recorded."""
+        return self.overlap != "ignore"
 
     @property
     def quasi_identifier_names(self) -> tuple[str, ...]:
@@ -822,17 +829,12 @@ def _check_series(job: Job, series: Series) -> None:
             "applies only to kind: increments, because the next snapshot brings each row again; "
             "remove hold_nights",
         )
-    if series.hold_above is not None and job.t is not None:
-        raise wrong(
-            "series.hold_above",
-            "cannot be combined with t: t compares each class with the whole release, and rows "
-            "that wait change that; remove one of the two",
-        )
     if series.protect == "intersection":
         _check_intersection(job, series)
     for name, word in _COMING.items():
         if getattr(series, name) == word:
             raise wrong(f"series.{name}", f"{word} is not available yet; remove it")
+    raise wrong("series", "is not available yet; remove it")
 
 
 def _check_intersection(job: Job, series: Series) -> None:

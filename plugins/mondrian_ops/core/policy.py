@@ -92,8 +92,15 @@ class Policy(Options):
     unlisted: Literal["drop", "publish"] = option(
         "publish", text="`drop`: jobs may not publish columns that they do not name."
     )
-    ledger: str | None = option(None, text="The `ledger` that records the releases.")
-    overlap: Literal["warn", "refuse"] = option("warn", text="The `overlap`.", needs="ledger")
+    overlap: Literal["ignore", "warn", "refuse"] = option(
+        "ignore", text="The `overlap`; `refuse` meets `warn`, too."
+    )
+    population: str | None = option(
+        None,
+        text="The `population`; without one, jobs name none.",
+        examples=("patients",),
+        only_with={"overlap": ("warn", "refuse")},
+    )
     engines: tuple[str, ...] = option((), text="The engines that may be used.", noun="an engine")
     outputs: tuple[str, ...] = option(
         (), text="The locations below which the output must lie.", noun="a location"
@@ -267,11 +274,22 @@ def _data(policy: Policy, job: Job) -> Iterator[str]:
         yield short(policy, "entity_id", _is(job.entity_id), required, f"set {entity}")
     if policy.unlisted == "drop" and job.unlisted != "drop":
         yield short(policy, "unlisted", _is(job.unlisted), "unlisted: drop", "set drop")
-    if policy.overlap == "refuse" and job.overlap != "refuse":
-        yield short(policy, "overlap", _is(job.overlap), "overlap: refuse", "set refuse")
+    yield from _overlap(policy, job)
     if policy.engines and job.engine not in policy.engines:
         allowed = " or ".join(policy.engines)
         yield short(policy, "engine", _is(job.engine), f"engines: {allowed}", f"set {allowed}")
+
+
+def _overlap(policy: Policy, job: Job) -> Iterator[str]:
+    required = policy.overlap
+    if required == "ignore":
+        return
+    if job.overlap not in (required, "refuse"):
+        yield short(policy, "overlap", _is(job.overlap), f"overlap: {required}", f"set {required}")
+    if job.population != policy.population:
+        named = policy.population
+        remedy = "remove it" if named is None else f"set {named}"
+        yield short(policy, "population", _is(job.population), f"population: {named}", remedy)
 
 
 def misused(policy: Policy, job: Job, column: str, within: str = "") -> Iterator[str]:

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
-from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.algorithms.planning import Draft, Slots
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.algorithms.tds import Level
@@ -21,7 +20,7 @@ from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan
-from mondrian_ops.engines.handover import Night, RunState
+from mondrian_ops.engines.handover import RunState
 
 __all__ = ["Dataset", "Run", "RunLocation"]
 
@@ -33,28 +32,12 @@ _STATE = "run.json"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A source, the job that anonymizes it, its hierarchies by column, and room for fragments.
-
-    In a series the source is the pool of the ``night``, not the job's input.
-    """
+    """A source, the job that anonymizes it, its hierarchies by column, and room for fragments."""
 
     job: Job
     source: storage.Source
     hierarchies: Mapping[str, Hierarchy]
     slots: Slots = Slots()  # noqa: RUF009 - frozen
-    night: Night | None = None
-
-    @property
-    def holding(self) -> Holding | None:
-        """Which rows wait for the next night; None where none may."""
-        series = self.job.series
-        if series is None or self.night is None or not series.holds:
-            return None
-        return Holding(
-            series.hold_above,
-            self.night.number - series.hold_nights,
-            suppress=series.overdue == "suppress",
-        )
 
     def save(self, work: storage.WorkDir) -> None:
         """Describe it in the working files, with the hierarchies, whose files may be elsewhere."""
@@ -66,7 +49,6 @@ class Dataset:
                 column: {"name": hierarchy.name, "rows": hierarchy.to_rows()}
                 for column, hierarchy in self.hierarchies.items()
             },
-            "night": None if self.night is None else self.night.to_dict(),
         }
         work.write_json(_DATASET, described)
 
@@ -80,8 +62,7 @@ class Dataset:
         }
         job = Job.from_dict(described["job"])
         source = storage.Source.from_json(described["source"])
-        night = described["night"] and Night.from_dict(described["night"])
-        return cls(job, source, hierarchies, Slots(**described["slots"]), night)
+        return cls(job, source, hierarchies, Slots(**described["slots"]))
 
 
 class Run:
@@ -208,13 +189,13 @@ class RunLocation:
     limits: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run, *locations: str) -> RunLocation:
-        """The location of a run, its input and further ``locations``."""
+    def of(cls, run: Run) -> RunLocation:
+        """The location of a run and its input."""
         allowed = storage.current_policy()
         return cls(
             run.work.root,
             run.work.token,
-            storage.options_of([run.dataset.source.url, run.work.root, *locations]),
+            storage.options_of([run.dataset.source.url, run.work.root]),
             None if allowed is None else allowed.to_json(),
             dict(resource_limits.in_use()),
         )

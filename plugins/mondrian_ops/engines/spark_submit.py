@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from mondrian_ops import storage
+from mondrian_ops import catalogue, storage
 from mondrian_ops.core import errors
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.engines import Engine, StepwiseEngine
@@ -25,18 +25,21 @@ __all__ = ["Request", "Result", "SparkSubmitEngine", "Submission"]
 class Request:
     """The work of an application: the ``step`` ``partition``, or ``anonymize``.
 
-    ``fragment`` is the number of the fragment to anonymize; None: all of them.
+    ``fragment`` is the number of the fragment to anonymize; None: all of them. ``people_key``, in
+    hexadecimal, is what people are hashed with, where they are compared with other releases'.
     """
 
     step: str
     location: RunLocation
     fragment: int | None = None
+    people_key: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, run: Run, step: str, fragment: int | None = None) -> Request:
-        """The request for a step of a run, with access to its ledger."""
-        ledger = run.dataset.job.ledger
-        return cls(step, RunLocation.of(run, *filter(None, [ledger])), fragment)
+        """The request for a step of a run."""
+        hashes = step == "partition" and run.dataset.job.compares_people
+        key = catalogue.current().key.hex() if hashes else ""
+        return cls(step, RunLocation.of(run), fragment, key)
 
     def to_json(self) -> str:
         """The request as text."""

@@ -170,12 +170,11 @@ def anonymize(
     _refuse_duplicates(list(table.column_names if is_arrow else table.columns))
     job = _job_in_memory(job)
     source = TableSource.of(*_data_of(table, job))
-    if job.ledger is not None:
+    if job.compares_people:
         raise JobError(
-            "ledger: a release in memory is not recorded; remove ledger, or run the job on files"
+            "overlap: a release in memory is not recorded in the catalogue; remove overlap, or run "
+            "the job on files"
         )
-    if job.series is not None:
-        raise JobError("series: a table in memory is no night of one; remove series, or run files")
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
     hierarchies = hierarchies_of(job)
@@ -191,7 +190,7 @@ def anonymize(
     divided = time.perf_counter()
     (summary,) = engine.anonymize(run, state.fragments)
     anonymized = time.perf_counter()
-    released, _, persons, _ = engine.released
+    released, _, persons = engine.released
     counter = verification.counter_of(job, released.column_names)
     part = counter.add(released, persons=persons)
     count = counter.result()

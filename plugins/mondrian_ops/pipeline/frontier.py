@@ -47,7 +47,7 @@ Point = Mapping[str, Any]
 
 _OF_PUBLICATION = {
     *("require_approval", "max_gcp", "max_risk", "max_suppressed", "on_exceeded"),
-    *("ledger", "overlap", "dependencies"),
+    *("overlap", "population", "dependencies"),
 }
 """Options that decide whether a release is published: a point is measured without them."""
 
@@ -70,8 +70,8 @@ def points(ks: Iterable[float], ls: Iterable[float]) -> list[dict[str, Any]]:
 def job_at(job: Job, point: Point) -> Job:
     """``job`` with the k and l of ``point``, by the local engine, without what changes no class.
 
-    It is recorded in no ledger, needs no approval and has no limit, so that a point beyond a limit
-    is measured too.
+    Its people are not recorded, and it needs no approval and has no limit, so that a point beyond
+    a limit is measured too.
 
     Raises JobError where k and l make no sense for the job.
     """

@@ -1,11 +1,8 @@
-"""Compare a run with the ledger of releases: were people of its drop released before?
+"""Compare a run with the catalogue: were people of its drop released before?
 
 The drop's sketch is made in phase one. It is compared then, when the release is checked, and before
-the release is published. A run writes its entry, as not yet sure, before the last comparison, and
-marks it as sure after the publication. So of two runs that publish at once, at least one sees the
-other's entry, on any store that lists what was written before. An entry that was left unsure counts
-as published if the release at its output is its own; while it may still become that, it holds up
-other runs with the same people.
+the release is published: in the transaction that notes the intention to publish. Those transactions
+take turns, so of two runs with the same people one sees the other's intention, and gives way.
 """
 
 from __future__ import annotations
@@ -13,21 +10,20 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from enum import Enum, auto
-from time import monotonic, sleep
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mondrian_ops import storage
+from mondrian_ops import catalogue, storage
+from mondrian_ops.catalogue import secret_key
 from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.encoding import as_array
-from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError, StorageError
+from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.core.values import text_of
@@ -35,26 +31,18 @@ from mondrian_ops.pipeline.approval import now
 from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.number_format import number, percent
 
-__all__ = ["confirm", "note", "recorded", "refuse", "sketch"]
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
-PATIENCE_S = 60.0
-"""How long to wait until other runs have published, or given way."""
+    from mondrian_ops.catalogue.people import People
+    from mondrian_ops.catalogue.publication import Intention
 
-_PAUSE_S = 1.0
-_SKETCH = "ledger.json"
+__all__ = ["confirm", "key_of", "note", "recorded", "refuse", "sketch"]
+
+_SKETCH = "people.json"
 _BETWEEN, _MISSING = "\x1f", "\x00"
 
-Entry = Mapping[str, Any]
-
 _log = logging.getLogger(__name__)
-
-
-class _State(Enum):
-    """The state of an entry's release, as far as it can be seen from here."""
-
-    RELEASED = auto()
-    PENDING = auto()
-    GONE = auto()
 
 
 class Overlap(NamedTuple):
@@ -79,70 +67,110 @@ class Overlap(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The overlaps, the largest first, and the entries that could not be compared."""
+    """A drop beside one release of the same population."""
 
-    overlaps: list[Overlap]
-    damaged: Sequence[str]
-    of_other_keys: int
-    by_other_columns: int
-    too_large: int
+    overlap: Overlap | None = None
+    too_large: bool = False
+    by_other_columns: bool = False
+
+
+class Comparison:
+    """A drop beside the releases of all other runs, as far as the catalogue was read.
+
+    ``released`` are they by their tokens, since several attempts at one release count once;
+    ``pending`` the intentions that may become releases of the same people.
+    """
+
+    def __init__(self, job: Job, work: storage.WorkDir) -> None:
+        drop = work.read_json(_SKETCH)
+        self._by, self._people = drop["by"], Sketch.from_json(drop["sketch"])
+        self._where = job.population or "", work.root
+        self._last = 0
+        self.released: dict[str, Compared] = {}
+        self.pending: list[Intention] = []
+
+    def read_on(self) -> None:
+        """Compare with what was noted since the last call."""
+        from mondrian_ops.catalogue import people, publication
+
+        opened, unsettled = catalogue.current(), []
+        with opened.reading() as connection:
+            for other in people.of_others(connection, *self._where, self._last):
+                self._last = other.intention.id
+                compared = self._with(other)
+                if other.published:
+                    self.released[other.intention.token] = compared
+                else:
+                    unsettled.append((other.intention, compared))
+        for intention, compared in unsettled:
+            state = publication.settle(opened, intention)
+            if state is publication.State.PUBLISHED:
+                self.released[intention.token] = compared
+            elif state is publication.State.PENDING and (compared.overlap or compared.too_large):
+                self.pending.append(intention)
+
+    def is_current(self, connection: sa.Connection) -> bool:
+        """Whether nothing was noted since `read_on`."""
+        from mondrian_ops.catalogue import people
+
+        return not people.any_since(connection, *self._where, self._last)
+
+    def _with(self, other: People) -> Compared:
+        if other.by != self._by:
+            return Compared(by_other_columns=True)
+        share, error = self._people.shared_with(other.sketch)
+        same = self._people.is_drop_of(other.sketch)
+        overlap = Overlap(other.dataset, other.time, share, error, same) if share else None
+        return Compared(overlap, not self._people.tells_of(other.sketch))
+
+    @property
+    def overlaps(self) -> list[Overlap]:
+        """The overlaps, the largest first."""
+        found = [each.overlap for each in self.released.values() if each.overlap]
+        return sorted(found, key=lambda each: (each.same, each.share, each.time), reverse=True)
 
     def findings(self) -> Iterator[tuple[str, str]]:
         """All of it in words, each with its remedy; nothing is refused for one without a remedy."""
-        if self.overlaps:
-            first, *more = self.overlaps
+        if overlaps := self.overlaps:
+            first, *more = overlaps
             others = f" (and in {len(more)} more)" if more else ""
             yield (
                 f"{first.text}{others}; releases of overlapping people can be intersected",
                 "remove from this drop the people who are in an earlier release",
             )
-        if self.damaged:
-            file, *more_files = self.damaged
-            others = f" and {len(more_files)} more" if more_files else ""
+        if too_large := sum(each.too_large for each in self.released.values()):
             yield (
-                f"the ledger could not be read in full: {file}{others} is damaged, so the "
-                "people of its release are unknown",
-                "restore the damaged file, remove it if nobody ever read its release",
+                f"{number(too_large)} release(s) in the catalogue are so much larger than this "
+                "drop that an overlap could not be seen",
+                "release larger drops, give a population of its own to people who are in no other "
+                "release",
             )
-        if self.of_other_keys:
+        if by_others := sum(each.by_other_columns for each in self.released.values()):
             yield (
-                f"{number(self.of_other_keys)} release(s) in the ledger were recorded with "
-                "another key and could not be compared",
-                "restore the key that they were recorded with, remove their files from the ledger",
-            )
-        if self.by_other_columns:
-            yield (
-                f"{number(self.by_other_columns)} release(s) in the ledger tell people apart "
-                "by other columns and could not be compared",
+                f"{number(by_others)} release(s) in the catalogue tell people apart by other "
+                "columns and could not be compared",
                 "",
             )
-        if self.too_large:
-            yield (
-                f"{number(self.too_large)} release(s) in the ledger are so much larger than "
-                "this drop that an overlap could not be seen",
-                "release larger drops, keep a separate ledger for small drops",
-            )
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether there is no overlap, and none may be hidden."""
-        return not (self.overlaps or self.of_other_keys or self.too_large)
 
 
-def sketch(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
-    """Write the sketch of the drop's people to the working files.
+def key_of(job: Job) -> bytes | None:
+    """The key of the persons' hashes; None where the job ignores overlaps."""
+    return catalogue.current().key if job.compares_people else None
+
+
+def sketch(job: Job, source: storage.Source, work: storage.WorkDir, key: bytes | None) -> None:
+    """Write the sketch of the drop's people to the working files, unless there is no ``key``.
 
     Raises JobError where no column tells people apart.
     """
-    if job.ledger is None:
+    if key is None:
         return
     columns = _telling_apart(job, source.schema)
-    key = storage.Ledger(job.ledger).key()
     whole = Sketch.nothing()
     for batch in source.batches(columns):
         whole = whole.merged(_sketch_of(batch, key))
-    sketched = {"by": columns, "key": storage.Ledger.key_id(key), "sketch": whole.to_json()}
-    work.write_json(_SKETCH, sketched)
+    fingerprint = secret_key.fingerprint(key)
+    work.write_json(_SKETCH, {"by": columns, "key": fingerprint, "sketch": whole.to_json()})
 
 
 def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
@@ -151,7 +179,7 @@ def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
     columns = sorted(name for name in wanted if _has_text(schema.field(name).type))
     if not columns:
         raise JobError(
-            f"ledger: {', '.join(wanted)}: none of these columns has text, numbers or times, by "
+            f"overlap: {', '.join(wanted)}: none of these columns has text, numbers or times, by "
             "which people can be told apart; list one that has under identifiers"
         )
     return columns
@@ -194,9 +222,8 @@ def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
 
 def refuse(job: Job, work: storage.WorkDir) -> None:
     """Raise PrivacyError where the job refuses overlaps and there is one, or may be."""
-    if _refuses_overlaps(job):
-        compared, _pending = _compared_with_others(job, work)
-        _refuse(compared)
+    if job.overlap == "refuse":
+        _refuse(_compared(job, work))
 
 
 def note(job: Job, work: storage.WorkDir, report: Report) -> None:
@@ -204,29 +231,31 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
 
     Raises PrivacyError where the job refuses overlaps and there is one, or may be.
     """
-    if job.ledger is None:
+    if not job.compares_people:
         return
-    compared, _pending = _compared_with_others(job, work)
-    if _refuses_overlaps(job):
-        _refuse(compared, report)
+    comparison = _compared(job, work)
+    if job.overlap == "refuse":
+        _refuse(comparison, report)
     own = work.read_json(_SKETCH)
-    report["ledger"] = {
+    report["overlap"] = {
         "people_by": own["by"],
         "people": Sketch.from_json(own["sketch"]).persons,
-        "overlaps": [each._asdict() for each in compared.overlaps],
+        "releases": [each._asdict() for each in comparison.overlaps],
     }
-    for text, _ in compared.findings():
+    for text, _ in comparison.findings():
         _log.warning("%s", text)
         report["notes"].append(text)
 
 
-def _refuses_overlaps(job: Job) -> bool:
-    return job.ledger is not None and job.overlap == "refuse"
+def _compared(job: Job, work: storage.WorkDir) -> Comparison:
+    comparison = Comparison(job, work)
+    comparison.read_on()
+    return comparison
 
 
-def _refuse(compared: Compared, report: Report | None = None) -> None:
+def _refuse(comparison: Comparison, report: Report | None = None) -> None:
     """Raise PrivacyError for the first finding that has a remedy."""
-    for text, remedy in compared.findings():
+    for text, remedy in comparison.findings():
         if remedy:
             raise PrivacyError(
                 f"overlap: the release is refused and not published: {text}; {remedy}, or set "
@@ -235,174 +264,85 @@ def _refuse(compared: Compared, report: Report | None = None) -> None:
             )
 
 
-def _compared_with_others(job: Job, work: storage.WorkDir) -> tuple[Compared, list[Entry]]:
-    """Compare the drop with the releases of other runs; also returns the pending entries.
-
-    Several attempts at a release may have written an entry each: it counts once.
-    """
-    ledger = storage.Ledger(str(job.ledger))
-    noted, own = ledger.read(), _run_of(work)
-    by_state: dict[_State, dict[str, Entry]] = {state: {} for state in _State}
-    for entry in noted.entries:
-        if entry["run"] != own:
-            by_state[_state_of(ledger, entry)][entry["token"]] = entry
-    released, pending = (
-        list(by_state[state].values()) for state in (_State.RELEASED, _State.PENDING)
-    )
-    return _compared(work, released, noted.damaged), pending
-
-
-def _compared(
-    work: storage.WorkDir, entries: Sequence[Entry], damaged: Sequence[str] = ()
-) -> Compared:
-    """Compare the drop with the releases of these entries."""
-    own = work.read_json(_SKETCH)
-    of_key = [entry for entry in entries if entry["key"] == own["key"]]
-    alike = [entry for entry in of_key if entry["by"] == own["by"]]
-    drop = Sketch.from_json(own["sketch"])
-    overlaps, too_large = [], 0
-    for entry in alike:
-        other = Sketch.from_json(entry["sketch"])
-        too_large += not drop.tells_of(other)
-        share, error = drop.shared_with(other)
-        if share:
-            same = drop.is_drop_of(other)
-            overlaps.append(Overlap(entry["dataset"], entry["time"], share, error, same))
-    return Compared(
-        sorted(overlaps, key=lambda each: (each.same, each.share, each.time), reverse=True),
-        damaged=damaged,
-        of_other_keys=len(entries) - len(of_key),
-        by_other_columns=len(of_key) - len(alike),
-        too_large=too_large,
-    )
-
-
-def _state_of(ledger: storage.Ledger, entry: Entry) -> _State:
-    """The state of an entry's release, which a killed run could not record.
-
-    A release that is published is marked as sure at once, since another may replace it. One whose
-    output cannot be read from here counts as published.
-    """
-    if entry.get("sure"):
-        return _State.RELEASED
-    try:
-        # In this order: a run that removes its working files in between has published, or never
-        # will.
-        may_publish = storage.may_publish(entry["work"], entry["token"])
-        if not storage.published(entry["output"], entry["token"]):
-            return _State.PENDING if may_publish else _State.GONE
-        ledger.mark_published(entry)
-    except (MondrianOpsError, OSError) as error:
-        _log.warning(
-            "ledger: entry %s: cannot tell whether it was published (%s); it is treated as "
-            "published",
-            entry["id"],
-            type(error).__name__,
-        )
-    return _State.RELEASED
-
-
-def _run_of(work: storage.WorkDir) -> str:
-    """The same for all attempts at a run, and for no other run."""
-    return hashlib.sha256(work.root.encode()).hexdigest()
-
-
 @contextmanager
-def recorded(job: Job, work: storage.WorkDir, report: Report) -> Iterator[None]:
-    """Record a publication: its entry is durable before the release is published.
+def recorded(job: Job, work: storage.WorkDir) -> Iterator[None]:
+    """Record a publication: its intention is durable before the release is published.
 
-    A release that is refused for good leaves no entry.
+    A release that is refused for good leaves nothing. Without the catalogue nothing is published,
+    also where the job only warns: those who refuse overlaps could not see its people.
 
     Raises PrivacyError where the job refuses overlaps and people were released elsewhere since the
-    release was checked; StorageError where the ledger's key changed since the sketch was made;
-    OSError, which a retry may cure, where another run may be publishing the same people now.
+    release was checked; StorageError where the catalogue's key changed since the sketch was made;
+    OSError, which a retry may cure, where the catalogue cannot be reached, or another run may be
+    publishing the same people now.
     """
-    if job.ledger is None:
+    if not job.compares_people:
         yield
         return
-    ledger = storage.Ledger(job.ledger)
-    if ledger.key_id(ledger.key()) != work.read_json(_SKETCH)["key"]:
+    from mondrian_ops.catalogue import publication
+
+    opened = catalogue.current()
+    if secret_key.fingerprint(opened.key) != work.read_json(_SKETCH)["key"]:
         raise StorageError(
-            f"ledger: the key in {storage.shown(job.ledger)} changed since this run began; nothing "
-            "is published; run again from the partition task"
+            "catalogue: its key changed since this run began; nothing is published; run again from "
+            "the partition task"
         )
-    entry = _entry(job, work, report)
-    ledger.write(entry)
-    try:
-        _give_way(job, work, entry)
-    except BaseException:  # this attempt published nothing; others at this run have their own entry
-        _remove(ledger, entry)
-        raise
-    try:
+    noted = partial(_noted, job, work)
+    with publication.publishing(opened, _intention(job, work, noted), noted):
         yield
-    except MondrianOpsError:
-        if _state_of(ledger, entry) is not _State.RELEASED:
-            _remove(ledger, entry)
-        raise
-    ledger.mark_published(entry)
 
 
-def _give_way(job: Job, work: storage.WorkDir, own: Entry) -> None:
-    """Compare with all others, now that they can see the entry of this release.
+def _intention(
+    job: Job, work: storage.WorkDir, noted: Callable[[sa.Connection], Intention]
+) -> Intention:
+    """The intention to publish, noted unless the job refuses who is released or may be."""
+    opened, comparison = catalogue.current(), Comparison(job, work)
+    while True:
+        if job.overlap == "refuse":
+            comparison.read_on()
+            _refuse(comparison)
+            _give_way(comparison.pending)
+        with opened.writing() as connection:
+            if job.overlap != "refuse" or comparison.is_current(connection):
+                return noted(connection)
 
-    A run publishes only if it wrote its entry and then saw no other. Of two runs, the one that
-    wrote later sees the other's entry. If both do, the one with the smallest id waits for the
-    others, which give way at once.
-    """
-    if not _refuses_overlaps(job):
-        return
-    until = monotonic() + PATIENCE_S
-    while rivals := _rivals(job, work):
-        if own["id"] < min(entry["id"] for entry in rivals) and monotonic() < until:
-            sleep(_PAUSE_S)
-            continue
-        files = sorted(map(storage.Ledger(str(job.ledger)).file_of, rivals))
+
+def _give_way(pending: Sequence[Intention]) -> None:
+    """Raise OSError where others may be publishing people of this drop."""
+    if pending:
+        files = sorted({storage.shown(each.work) for each in pending})
         raise OSError(
-            f"overlap: {len(rivals)} other run(s) may be publishing people of this drop right now; "
+            f"overlap: {len(files)} other run(s) may be publishing people of this drop right now; "
             "nothing is published; run again when they are done. If one of them was killed, remove "
-            "the working files beside its output, or its entry in the ledger: "
-            f"{', '.join(files)}"
+            f"its working files: {', '.join(files)}"
         )
-
-
-def _rivals(job: Job, work: storage.WorkDir) -> list[Entry]:
-    """Entries that may become releases of the same people.
-
-    Raises PrivacyError where one has become a release.
-    """
-    compared, pending = _compared_with_others(job, work)
-    _refuse(compared)
-    return [entry for entry in pending if not _compared(work, [entry]).is_clear]
-
-
-def _remove(ledger: storage.Ledger, entry: Entry) -> None:
-    with suppress(MondrianOpsError, OSError):  # the error that led here matters more
-        ledger.remove(entry)
 
 
 def confirm(job: Job, work: storage.WorkDir) -> None:
-    """Mark as sure the entry of a release whose attempt was killed after it published."""
-    if job.ledger is None:
+    """Confirm the publication of an attempt that was killed after it published."""
+    if not job.compares_people:
         return
-    ledger = storage.Ledger(job.ledger)
-    for entry in ledger.read().entries:
-        if entry["token"] == work.token and not entry["sure"]:
-            ledger.mark_published(entry)
+    from mondrian_ops.catalogue import publication
+
+    publication.confirm(catalogue.current(), work.token, partial(_noted, job, work))
 
 
-def _entry(job: Job, work: storage.WorkDir, report: Report) -> dict[str, Any]:
-    output = str(job.output)
-    return {
-        "id": uuid.uuid4().hex,  # of this attempt, which removes no other attempt's entry
-        "token": work.token,
-        "run": _run_of(work),
-        "work": work.root,
-        "time": now(),
-        "dataset": dataset_name(storage.shown(output)),
-        "output": os.path.abspath(storage.local_path(output))
-        if storage.is_local(output)
-        else output,
-        "rows": report["rows"],
-        "achieved": report["achieved"],
-        **work.read_json(_SKETCH),
-    }
+def _noted(job: Job, work: storage.WorkDir, connection: sa.Connection) -> Intention:
+    """Note the intention to publish, with the drop's people."""
+    from mondrian_ops.catalogue import people, publication
+
+    drop, output = work.read_json(_SKETCH), str(job.output)
+    if storage.is_local(output):
+        output = os.path.abspath(storage.local_path(output))
+    intention = publication.intend(
+        connection, people.SCOPE, token=work.token, work=work.root, output=output, time=now()
+    )
+    people.note(
+        connection,
+        intention,
+        population=job.population or "",
+        by=drop["by"],
+        dataset=dataset_name(storage.shown(str(job.output))),
+        people=Sketch.from_json(drop["sketch"]),
+    )
+    return intention

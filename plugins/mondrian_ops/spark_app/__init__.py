@@ -48,7 +48,8 @@ def _done(request: Request, run: Run) -> Any:
     try:
         engine = SparkEngine(session)
         if request.step == "partition":
-            return pipeline.divide(run, engine)
+            key = bytes.fromhex(request.people_key) or None
+            return pipeline.divide(run, engine, people_key=key)
         fragments = run.state.fragments
         chosen = fragments if request.fragment is None else [fragments[request.fragment]]
         return [summary.to_dict() for summary in engine.anonymize(run, chosen)]

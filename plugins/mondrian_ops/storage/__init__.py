@@ -50,7 +50,6 @@ from mondrian_ops.storage.workdir import (
 if TYPE_CHECKING:
     from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy, shipped
     from mondrian_ops.storage.jobs import load_job, read_job, with_connections
-    from mondrian_ops.storage.ledger import Ledger, check_ledger
     from mondrian_ops.storage.parquet_files import index_columns, without_index
     from mondrian_ops.storage.release import (
         ReleaseFile,
@@ -70,7 +69,6 @@ __all__ = [
     "FREQUENCIES",
     "AccessPolicy",
     "FragmentWriter",
-    "Ledger",
     "Owner",
     "ReleaseFile",
     "ReportArchive",
@@ -78,7 +76,6 @@ __all__ = [
     "Split",
     "WorkDir",
     "check_job",
-    "check_ledger",
     "check_location",
     "check_output",
     "check_source",
@@ -133,7 +130,6 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
         {
             "hierarchies": ("find_hierarchy", "read_hierarchy", "shipped"),
             "jobs": ("load_job", "read_job", "with_connections"),
-            "ledger": ("Ledger", "check_ledger"),
             "parquet_files": ("index_columns", "without_index"),
             "release": (
                 "ReleaseFile",

@@ -48,7 +48,6 @@ __all__ = [
     "check_source_file",
     "check_writing",
     "current_policy",
-    "is_same",
     "may_write",
     "use_policy",
 ]
@@ -130,7 +129,6 @@ def check_job(job: Job) -> None:
     """
     check_location("input", job.input)
     check_location("output", job.output, writing=True)
-    check_location("ledger", job.ledger, writing=True)
     policy = current_policy()
     if policy is None or job.engine != "spark":
         return
@@ -246,11 +244,6 @@ def below(url: str, roots: Iterable[str]) -> tuple[str, ...] | None:
         if store == root_store and path.is_relative_to(root_path):
             return path.relative_to(root_path).parts
     return None
-
-
-def is_same(url: str, other: str) -> bool:
-    """Whether two locations are the same."""
-    return _store_and_path(url) == _store_and_path(other)
 
 
 def _store_and_path(url: str) -> tuple[str, PurePosixPath]:

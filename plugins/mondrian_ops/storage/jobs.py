@@ -18,7 +18,7 @@ from mondrian_ops.storage.locations import in_full, is_s3, resolved, with_connec
 
 __all__ = ["load_job", "read_job", "with_connections", "with_overrides"]
 
-_LOCATIONS = ("input", "output", "ledger")
+_LOCATIONS = ("input", "output")
 
 
 def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Job:
@@ -37,10 +37,8 @@ def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequenc
 
 def _resolved(job: Job) -> Job:
     """The job, with its locations as :func:`resolved` gives them."""
-    input_, output, ledger = (
-        None if url is None else resolved(url) for url in (job.input, job.output, job.ledger)
-    )
-    return replace(job, input=input_, output=output, ledger=ledger)
+    input_, output = (None if url is None else resolved(url) for url in (job.input, job.output))
+    return replace(job, input=input_, output=output)
 
 
 def read_job(path: str) -> dict[str, Any]:

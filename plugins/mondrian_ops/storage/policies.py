@@ -17,7 +17,7 @@ import glob
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -179,17 +179,14 @@ def _read(path: str) -> Policies:
 
 def _check_locations(policies: Policies) -> None:
     """Raise JobError for a relative path: tasks have other working directories than commands."""
-    named = {f"outputs[{at}].location": [rule.location] for at, rule in enumerate(policies.outputs)}
+    named: dict[str, Sequence[str]] = {}
+    for at, rule in enumerate(policies.outputs):
+        named[f"outputs[{at}].location"] = (rule.location,)
     for at, policy in enumerate(policies.policies):
-        ledger = [] if policy.ledger is None else [policy.ledger]
-        for key, urls in (
-            ("inputs", policy.inputs),
-            ("outputs", policy.outputs),
-            ("ledger", ledger),
-        ):
-            named[f"policies[{at}].{key}"] = list(urls)
-    for key, urls in named.items():
-        for url in urls:
+        for key, urls in (("inputs", policy.inputs), ("outputs", policy.outputs)):
+            named[f"policies[{at}].{key}"] = urls
+    for key, locations in named.items():
+        for url in locations:
             if is_local(url) and not os.path.isabs(local_path(url)):
                 raise JobError(f"{key}: {url} is relative; give an absolute path or a URL")
 
@@ -224,10 +221,7 @@ def _refuse(problems: Iterable[str]) -> None:
 def _shortfalls(policy: Policy, job: Job) -> Iterator[str]:
     """What the job asks less than the policy requires, locations included."""
     yield from shortfalls(policy, job)
-    ledger, output = policy.ledger, str(job.output)
-    if ledger is not None and (job.ledger is None or not access_policy.is_same(job.ledger, ledger)):
-        problem = "is not set" if job.ledger is None else f"is {shown(job.ledger)}"
-        yield short(policy, "ledger", problem, f"ledger: {shown(ledger)}", "set it")
+    output = str(job.output)
     if policy.outputs and not access_policy.below(output, policy.outputs):
         required_ = f"outputs: {', '.join(map(shown, policy.outputs))}"
         yield short(policy, "output", f"is {shown(output)}", required_, "give a directory in it")

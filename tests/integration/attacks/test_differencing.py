@@ -37,8 +37,8 @@ def test_two_diverse_releases_of_overlapping_drops_name_diagnoses(tmp_path):
     assert named(first, second) > 0.02 * len(BOTH)
 
 
-def test_a_ledger_that_refuses_overlaps_leaves_one_release(tmp_path):
-    keys = {**KEYS, "ledger": str(tmp_path / "ledger"), "overlap": "refuse"}
+def test_a_job_that_refuses_overlaps_leaves_one_release(tmp_path):
+    keys = {**KEYS, "overlap": "refuse"}
     released(tmp_path / "first", population().slice(0, 1000), **keys)
     with pytest.raises(PrivacyError, match="of its people are in the release"):
         released(tmp_path / "second", population().slice(400, 1000), **keys)

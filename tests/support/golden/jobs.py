@@ -133,7 +133,7 @@ RELEASES: Mapping[str, Mapping[str, Any]] = {
     "scatter": {"input": "people_files/*.parquet", "retrieval": "scatter"},
     "unlisted": {"unlisted": "publish", "quasi_identifiers": ["age", "country=set"]},
     "limits": {"max_gcp": 0.5, "max_risk": 0.2, "max_suppressed": 0, "require_approval": True},
-    "ledger": {"ledger": "ledger", "overlap": "refuse"},
+    "overlap": {"overlap": "refuse"},
 }
 """Jobs that publish a release, each into a directory of its name."""
 
@@ -165,7 +165,7 @@ REFUSALS: Mapping[str, Mapping[str, Any]] = {
     "an output that is no release": {"output": "people_csv", "input": "people.parquet"},
     "an output inside the input": {"output": "people_csv/out", "input": "people_csv"},
     "a weaker release": {"output": "weaker", "k": 4},
-    "people released before": {"ledger": "ledger", "overlap": "refuse", "k": 6},
+    "people released before": {"overlap": "refuse", "k": 6},
     "more loss than allowed": {"max_gcp": 0.01},
     "nobody to approve": {"require_approval": True},
 }

@@ -310,8 +310,8 @@ WRONG = [
     ({"approval_hours": 1e11}, "approval_hours: must be hours above 0", ["a year"]),
     ({"require_approval": "maybe"}, "require_approval: must be true or false", []),
     ({"max_gcp": 0.1, "on_exceeded": "warn"}, "on_exceeded: 'warn' is not one of", ["refuse"]),
-    ({"overlap": "refuse"}, "overlap: needs ledger; set it, such as ledger: out/ledger", []),
-    ({"ledger": "l", "overlap": "ask"}, "overlap: 'ask' is not one of", ["warn"]),
+    ({"overlap": "ask"}, "overlap: 'ask' is not one of", ["ignore", "warn", "refuse"]),
+    ({"population": "staff"}, "population: applies only to overlap: warn or refuse", ["remove"]),
     ({"on_exceeded": "ask"}, "on_exceeded: ask needs a limit; set max_gcp, max_risk", []),
     (
         {
@@ -475,7 +475,7 @@ WRONG_SERIES = [
     ({"protect": "intersection"}, {"diversity": "entropy"}, "needs diversity: distinct"),
     ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
     ({"boundaries": "stable"}, {}, "series.boundaries: stable is not available yet"),
-    ({"hold_nights": 7, "hold_above": 0.1}, {"t": 0.2}, "series.hold_above: cannot be combined"),
+    ({"hold_nights": 7}, {}, "series: is not available yet"),
 ]
 
 

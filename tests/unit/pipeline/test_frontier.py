@@ -13,6 +13,7 @@ from mondrian_ops import pipeline
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.pipeline import frontier
 from mondrian_ops.report import frontier_files, frontier_text
+from people_runs import publications
 
 RECODED = {"cut": "auto", "quasi_identifiers": ["age=ladder:10/20", "town=prefix"]}
 
@@ -108,16 +109,14 @@ class TestAllRows:
         frontier.trace(job, frontier.points([3], [1]))
         assert {path: path.read_bytes() for path in (tmp_path / "release").iterdir()} == before
 
-    def test_no_point_is_noted_in_the_ledger_and_none_keeps_the_release_out(
-        self, tmp_path: Path
-    ) -> None:
-        job = small_job(tmp_path, ledger=str(tmp_path / "ledger"), overlap="refuse")
+    def test_no_point_is_recorded_and_none_keeps_the_release_out(self, tmp_path: Path) -> None:
+        job = small_job(tmp_path, overlap="refuse")
         traced = frontier.trace(job, frontier.points([2, 5], [1]))
         assert not any("reason" in point for point in traced["points"])
-        assert not (tmp_path / "ledger").exists()
-        assert pipeline.run(job)["ledger"]["overlaps"] == []
+        assert publications() == []
+        assert pipeline.run(job)["overlap"]["releases"] == []
         frontier.trace(job, frontier.points([2], [1]))
-        assert len(list((tmp_path / "ledger" / "releases").glob("*.json"))) == 1
+        assert len(publications()) == 1
 
     @pytest.mark.parametrize(
         "keys",

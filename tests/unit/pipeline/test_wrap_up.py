@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline, storage
+from mondrian_ops.catalogue import publication
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.engines.run import Run
 from mondrian_ops.pipeline import Approval
+from people_runs import publications
 
 ROWS = 24
 
@@ -393,36 +395,34 @@ def test_working_files_are_not_made_anew_while_somebody_publishes(tmp_path, monk
 
 
 def test_an_attempt_after_publication_tidies_up_and_confirms(tmp_path, monkeypatch):
-    """The first is killed between publishing and saying so in the ledger."""
-    ledger = tmp_path / "ledger"
-    wrapping = Wrapping(tmp_path, ledger=str(ledger), identifiers=["row"])
+    """The first is killed between publishing and saying so in the catalogue."""
+    wrapping = Wrapping(tmp_path, overlap="warn", identifiers=["row"])
 
     def killed(*_args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.Ledger, "mark_published", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(publication, "confirm", killed)
         wrapping.wrap_up()
-    monkeypatch.undo()
-    (entry,) = storage.Ledger(str(ledger)).read().entries
-    assert not entry["sure"]
+    (recorded,) = publications()
+    assert not recorded.published
     staging = Path(wrapping.work.staging)
     staging.mkdir(exist_ok=True)  # the release that was replaced, and not yet removed
     assert wrapping.wrap_up()["rows"]["published"] == ROWS
-    (entry,) = storage.Ledger(str(ledger)).read().entries
-    assert entry["sure"]
+    (recorded,) = publications()
+    assert recorded.published
     assert not staging.exists()
 
 
 def test_people_who_were_released_before_are_refused(tmp_path):
-    keys = {"ledger": str(tmp_path / "ledger"), "identifiers": ["row"]}
+    keys = {"overlap": "warn", "identifiers": ["row"]}
     for here in ("one", "two", "three"):
         (tmp_path / here).mkdir()
-    again = Wrapping(tmp_path / "two", overlap="refuse", **keys)
+    again = Wrapping(tmp_path / "two", **{**keys, "overlap": "refuse"})
     warned = Wrapping(tmp_path / "three", **keys)
-    assert Wrapping(tmp_path / "one", **keys).wrap_up()["ledger"]["overlaps"] == []
+    assert Wrapping(tmp_path / "one", **keys).wrap_up()["overlap"]["releases"] == []
     refused(again, PrivacyError, "overlap: the release is refused")
-    assert len(warned.wrap_up()["ledger"]["overlaps"]) == 1
+    assert len(warned.wrap_up()["overlap"]["releases"]) == 1
 
 
 def test_persons_are_counted_at_wrap_up(tmp_path):

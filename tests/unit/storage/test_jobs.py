@@ -49,7 +49,7 @@ def test_paths_of_a_job_stay_as_they_are_and_its_directory_is_kept(tmp_path, mon
 def test_relative_paths_start_at_the_home_whatever_the_working_directory(tmp_path, monkeypatch):
     home = tmp_path / "home"
     (home / "jobs").mkdir(parents=True)
-    (home / "jobs" / "job.yaml").write_bytes(AS_YAML + b"ledger: out/ledger\n")
+    (home / "jobs" / "job.yaml").write_bytes(AS_YAML)
     (home / "include" / "hierarchies").mkdir(parents=True)
     (home / "include" / "hierarchies" / "own.csv").write_text("1;*\n")
     monkeypatch.chdir("/")
@@ -57,7 +57,7 @@ def test_relative_paths_start_at_the_home_whatever_the_working_directory(tmp_pat
     storage.use_home(str(home))
     job = load_job("jobs/job.yaml")
     assert (job.input, job.output) == (str(home / "in" / "ä.csv"), str(home / "out"))
-    assert (job.ledger, job.base_dir) == (str(home / "out" / "ledger"), str(home / "jobs"))
+    assert job.base_dir == str(home / "jobs")
     assert load_job(JOB).input == job.input
     own = str(home / "include" / "hierarchies" / "own.csv")
     assert storage.find_hierarchy("own.csv", None) == own
@@ -179,10 +179,10 @@ def at(**locations):
 
 
 def test_a_connection_is_named_in_each_url_that_names_none():
-    job = at(input="s3://raw/a?.csv", output="s3://own@public/a", ledger="out/ledger")
+    job = at(input="s3://raw/a?.csv", output="s3://own@public/a")
     changed = with_connections(job, None, "a_store")
     assert changed.input == "s3://a_store@raw/a?.csv"
-    assert (changed.output, changed.ledger) == (job.output, job.ledger)
+    assert changed.output == job.output
     assert with_connections(at(input="hdfs:///a"), None, "c").input == "hdfs://c@/a"
     assert with_connections(at(input="file:///a"), None, "c").input == "file:///a"
     assert with_connections(job, None, "") == job

@@ -174,7 +174,7 @@ def test_a_policy_refuses_columns_that_undo_the_work(home):
     assert storage.check_job(job(home, input=f"{home}/landing/visitors")).dependencies == "warn"
 
 
-def test_the_output_and_the_ledger_are_those_of_the_policy(home):
+def test_the_output_is_one_of_the_policy(home):
     decree(
         home,
         [
@@ -182,18 +182,15 @@ def test_the_output_and_the_ledger_are_those_of_the_policy(home):
                 "name": "patients",
                 "inputs": [f"{home}/landing/patients"],
                 "outputs": [f"{home}/out/patients"],
-                "ledger": f"{home}/ledger",
             }
         ],
     )
-    good = {"output": f"{home}/out/patients/day", "ledger": f"{home}/./ledger"}
+    good = {"output": f"{home}/out/patients/day"}
     storage.check_job(job(home, **good))
     for changed, message in (
         ({"output": f"{home}/out/day"}, "output: is .*/out/day, and the policy 'patients'"),
         ({"output": f"{home}/out/patients"}, "output: is .*/out/patients, and"),
         ({"output": f"{home}/out/patients/../day"}, "output: is"),
-        ({"ledger": f"{home}/other"}, "ledger: is .*/other, and"),
-        ({"ledger": None}, "ledger: is not set, and"),
     ):
         with pytest.raises(JobError, match=message):
             storage.check_job(job(home, **{**good, **changed}))
@@ -236,7 +233,7 @@ def test_a_column_that_only_the_data_names_has_its_role(home, column):
         ("unmatched: maybe", "unmatched: 'maybe' is not one of refuse, allow"),
         ("policies: [{name: a, inputs: [landing]}]", r"policies\[0\].inputs: landing is relative"),
         ("policies: [{name: a, inputs: [gopher://a/b]}]", "the scheme 'gopher' is not available"),
-        ("policies: [{name: a, inputs: [/in], ledger: out}]", r"policies\[0\].ledger: out is rel"),
+        ("policies: [{name: a, inputs: [/in], outputs: [o]}]", r"policies\[0\].outputs: o is rel"),
         ("outputs: [{location: out}]", r"outputs\[0\].location: out is relative"),
         (b"\xff", "not UTF-8"),
     ],
