@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.combinations import Combinations
@@ -22,6 +23,7 @@ from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.plan import Order, orders_of
+from mondrian_ops.core.pool import HIDDEN, NIGHT
 from mondrian_ops.core.profile import Profile
 from mondrian_ops.native.classes import shuffle_classes
 
@@ -38,12 +40,14 @@ class Released(NamedTuple):
 
     ``summary`` has rows, suppressed rows, classes as cut, sums of DP and NCP, and by attribute sums
     of NCP and LM and counts of rows published exactly and as "*". ``persons`` is the person of each
-    row of ``table``, where the job counts persons; it is never published.
+    row of ``table``, where the job counts persons; it is never published. ``held`` are the rows, as
+    they came, that wait for the next night of a series; they are in no other figure of the summary.
     """
 
     table: pa.Table
     summary: dict[str, Any]
     persons: pa.ChunkedArray | None
+    held: pa.Table | None = None
 
 
 class Anonymizer:
@@ -127,13 +131,18 @@ class Anonymizer:
         return FrequencySet.of(columns, sizes, combinations.frequencies.rows)
 
     def release(
-        self, table: pa.Table, recoding: Recoding | None = None, cores: int = 1
+        self,
+        table: pa.Table,
+        recoding: Recoding | None = None,
+        cores: int = 1,
+        holding: Holding | None = None,
     ) -> Released:
         """The released form of ``table``, class by class.
 
         ``recoding`` is that of the dataset, where columns are recoded as a whole. Without one, the
-        rows are cut in up to ``cores`` threads.
+        rows are cut in up to ``cores`` threads. ``holding``: which of them wait.
         """
+        held = None
         if recoding is None:
             rows = self.encode(table)
             classes = self.cut.classes(rows, cores)
@@ -141,6 +150,11 @@ class Anonymizer:
                 attribute.name: attribute.publish(encoded, classes)
                 for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
             }
+            if holding is not None:
+                divided = holding.divide(classes, published.values(), table[NIGHT])
+                held = table.filter(pa.array(divided.waiting))
+                classes = classes.where(divided.published)
+                published = {n: each.where(divided.published) for n, each in published.items()}
         else:
             classes, nodes = recoding.classes(
                 [attribute.encode(table[attribute.name]).codes for attribute in self.attributes]
@@ -153,10 +167,11 @@ class Anonymizer:
         taken = pa.array(index)
         released = self._table(table, taken, order, sizes, published)
         summary = _summary(classes, published)
-        summary["suppressed"] = table.num_rows - summary["rows"]
+        summary["held"] = 0 if held is None else held.num_rows
+        summary["suppressed"] = table.num_rows - summary["rows"] - summary["held"]
         entity = self.job.entity_id
         persons = None if entity is None else table[entity].take(taken)
-        return Released(released, summary, persons)
+        return Released(released, summary, persons, held)
 
     def _table(
         self,
@@ -181,7 +196,8 @@ class Anonymizer:
     def _released_columns(self, read: list[str]) -> list[str]:
         """Names in the source's order; redacted identifiers come first, wherever they were."""
         redacted = self.job.identifiers if self.job.identifier_policy == "redact" else ()
-        return [*redacted, *(name for name in read if name not in self.job.identifiers)]
+        left_out = {*self.job.identifiers, *HIDDEN}
+        return [*redacted, *(name for name in read if name not in left_out)]
 
 
 def laid_out(
@@ -225,7 +241,7 @@ def _labels(values: pa.Array) -> NDArray[np.int64]:
 
 def columns_to_read(job: Job, names: list[str]) -> list[str]:
     """The columns of the source that a release or its check needs, in the source's order."""
-    listed = {*job.quasi_identifier_names, *job.sensitive, job.entity_id}
+    listed = {*job.quasi_identifier_names, *job.sensitive, job.entity_id, *HIDDEN}
     if job.unlisted == "publish":
         listed.update(unlisted_columns(job, names))
     return [name for name in names if name in listed]
@@ -233,7 +249,7 @@ def columns_to_read(job: Job, names: list[str]) -> list[str]:
 
 def unlisted_columns(job: Job, names: list[str]) -> list[str]:
     """The columns that the job does not name."""
-    listed = {*job.quasi_identifier_names, *job.sensitive, *job.identifiers}
+    listed = {*job.quasi_identifier_names, *job.sensitive, *job.identifiers, *HIDDEN}
     return [name for name in names if name not in listed]
 
 

@@ -17,7 +17,7 @@ from mondrian_ops.algorithms.cut_policy import choose_policy, pilot_k, policy_of
 from mondrian_ops.algorithms.mondrian import CutPolicy, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
 from mondrian_ops.core.dependencies import Followed, Survey
-from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.core.errors import InputError, UnattainableError
 from mondrian_ops.core.fragment_condition import Disclosure
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -358,15 +358,18 @@ def disclosure(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Disclo
 def check_persons(job: Job, persons: int) -> None:
     """Refuse a dataset of fewer than k persons, however many rows they have."""
     if persons < job.k:
-        raise PrivacyError(
+        raise UnattainableError(
             f"entity_id: the input has {persons} person(s) by column {job.entity_id!r}, fewer than "
             f"k = {job.k}; lower k or wait for more persons"
         )
 
 
 def _check_distinguishing(profile: Profile, job: Job) -> None:
-    """Refuse quasi-identifiers that are all constant: any k is reached, but protects nobody."""
-    if len(profile.constant) < len(job.quasi_identifiers):
+    """Refuse quasi-identifiers that are all constant: any k is reached, but protects nobody.
+
+    In a series a small night may have one value, and they still distinguish people of all nights.
+    """
+    if job.series is not None or len(profile.constant) < len(job.quasi_identifiers):
         return
     listed = ", ".join(map(repr, profile.constant))
     raise InputError(
@@ -387,7 +390,7 @@ def _check_attainable(anonymizer: Anonymizer) -> None:
     for domain in domains:
         distinct = domain.distinct + (domain.missing and job.missing_sensitive == "value")
         if job.l is not None and distinct < job.l:
-            raise PrivacyError(
+            raise UnattainableError(
                 f"l: the sensitive column {domain.name!r} has {distinct} distinct value(s), "
                 f"fewer than l = {job.l:g}; lower l or choose another column{remedy}"
             )
@@ -395,7 +398,7 @@ def _check_attainable(anonymizer: Anonymizer) -> None:
         return  # without some of its rows it may satisfy them
     counts = [domain.counts for domain in domains]
     if not privacy.holds(anonymizer.profile.rows, counts, domains):
-        raise PrivacyError(
+        raise UnattainableError(
             f"all rows as one equivalence class do not satisfy {'; '.join(privacy.describe())}, so "
             f"no release can; lower k or l, or raise t{remedy}"
         )

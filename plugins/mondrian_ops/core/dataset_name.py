@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["dataset_name"]
+__all__ = ["dataset_name", "dates_in"]
 
 # 2025-06-01, 20250601, 2025/06/01 and their like, and a time of day after them. With other digits
 # beside it, or an impossible month or day, it is a number.
@@ -20,3 +20,8 @@ _DATE = re.compile(
 def dataset_name(location: str) -> str:
     """A location with ``*`` in place of dates, and of times after them."""
     return _DATE.sub("*", location)
+
+
+def dates_in(location: str) -> str:
+    """The dates that :func:`dataset_name` leaves out, with blanks between them."""
+    return " ".join(found[0] for found in _DATE.finditer(location))

@@ -23,6 +23,7 @@ __all__ = [
     "MondrianOpsError",
     "PrivacyError",
     "StorageError",
+    "UnattainableError",
     "did_you_mean",
     "values_withheld",
 ]
@@ -53,6 +54,10 @@ class PrivacyError(MondrianOpsError):
     def __init__(self, message: str, report: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.report = report
+
+
+class UnattainableError(PrivacyError):
+    """The rows as a whole do not meet the requirement, so no release of them can."""
 
 
 class KernelsError(MondrianOpsError, ImportError):

@@ -89,6 +89,13 @@ class Classes:
         """Rows of each class, (classes,) int64."""
         return np.diff(self.starts, append=len(self.index))
 
+    def where(self, chosen: NDArray[np.bool_]) -> Classes:
+        """The classes that are ``chosen`` (classes,)."""
+        sizes = self.sizes[chosen]
+        return Classes(
+            self.index[np.repeat(chosen, self.sizes)], (np.cumsum(sizes) - sizes).astype(np.int64)
+        )
+
     def extent(self, codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
         """Least and greatest of ``codes`` (rows,) in each class."""
         return extents(codes, self.index, self.starts)
@@ -103,6 +110,13 @@ class Published:
     lm: Floats  # (classes,) per row of the class
     exact: NDArray[np.bool_]  # (classes,): the class has one value, which is published unchanged
     star: NDArray[np.bool_]  # (classes,): published "*", for missing and present values together
+
+    def where(self, chosen: NDArray[np.bool_]) -> Published:
+        """The values of the classes that are ``chosen`` (classes,)."""
+        mask = pa.array(chosen)
+        columns = {name: values.filter(mask) for name, values in self.columns.items()}
+        figures = (self.ncp[chosen], self.lm[chosen], self.exact[chosen], self.star[chosen])
+        return Published(columns, *figures)
 
 
 @dataclass(frozen=True)

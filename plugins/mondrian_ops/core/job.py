@@ -241,6 +241,7 @@ class Series(Options):
         "row waits.",
         minimum=0,
         maximum=366,
+        examples=(7,),
         form=None,
     )
     hold_above: float | None = option(
@@ -251,6 +252,7 @@ class Series(Options):
         **_SHARE,
         unset="rows wait only if they cannot be published at all",
         needs="hold_nights",
+        examples=(0.1,),
         form=None,
     )
     overdue: Literal["publish", "suppress"] = option(
@@ -829,12 +831,17 @@ def _check_series(job: Job, series: Series) -> None:
             "applies only to kind: increments, because the next snapshot brings each row again; "
             "remove hold_nights",
         )
+    if series.hold_above is not None and job.t is not None:
+        raise wrong(
+            "series.hold_above",
+            "cannot be combined with t: t compares each class with the whole release, and rows "
+            "that wait change that; remove one of the two",
+        )
     if series.protect == "intersection":
         _check_intersection(job, series)
     for name, word in _COMING.items():
         if getattr(series, name) == word:
             raise wrong(f"series.{name}", f"{word} is not available yet; remove it")
-    raise wrong("series", "is not available yet; remove it")
 
 
 def _check_intersection(job: Job, series: Series) -> None:

@@ -9,8 +9,10 @@ from functools import partial
 import pyarrow as pa
 
 from mondrian_ops import storage
+from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.plan import filter_of, is_exact, reach_of
+from mondrian_ops.core.pool import NIGHT
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 
@@ -29,6 +31,9 @@ def anonymize(
     files vanished.
     """
     started = time.perf_counter()
+    holding = run.dataset.holding
+    if run.state.unattainable and holding is not None:
+        return _held(run, fragment, holding, started)
     if rows is None:
         rows = _fetched(run, fragment)
     if rows.num_rows != fragment.rows:
@@ -36,11 +41,30 @@ def anonymize(
             f"fragment {fragment.id}: has {rows.num_rows} rows, but {fragment.rows} were counted, "
             "so the input changed while it was read; run again from the partition task"
         )
-    released, measured, persons = run.anonymizer.release(rows, run.recoding, cores)
+    released, measured, persons, held = run.anonymizer.release(rows, run.recoding, cores, holding)
+    if held is not None:
+        run.work.write_held(fragment.id, held)
     path = run.work.part_path(fragment.id)
-    if os.path.basename(path) not in run.work.staged():
+    if measured["rows"] and os.path.basename(path) not in run.work.staged():
         keep = None if persons is None else partial(run.work.write_persons, persons=persons)
         storage.write_part(path, released, run.work.root, keep)
+    return Summary.of(fragment, measured, started)
+
+
+def _held(run: Run, fragment: Fragment, holding: Holding, started: float) -> Summary:
+    """Hold all rows of a night that cannot be published; those that are overdue are suppressed."""
+    rows = pa.Table.from_batches(run.dataset.source.batches(run.columns), run.schema)
+    held = rows.filter(pa.array(~holding.overdue(rows[NIGHT])))
+    run.work.write_held(fragment.id, held)
+    measured = {
+        "rows": 0,
+        "held": held.num_rows,
+        "suppressed": rows.num_rows - held.num_rows,
+        "equivalence_classes": 0,
+        "DP": 0,
+        "NCP": 0.0,
+        "attributes": {},
+    }
     return Summary.of(fragment, measured, started)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from mondrian_ops.core.plan import SCHEMA, check_schema
 
-__all__ = ["Fragment", "Part", "PartSummary", "RunState", "Sample", "Summary"]
+__all__ = ["Fragment", "Night", "Part", "PartSummary", "RunState", "Sample", "Summary"]
 
 
 class _Handed:
@@ -34,6 +34,25 @@ class _Handed:
         check_schema(value)
         names = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # of each subclass
         return cls(**{name: value[name] for name in names if name in value})
+
+
+@dataclass(frozen=True)
+class Night(_Handed):
+    """A night of a series, as it was when its rows were gathered.
+
+    ``number`` counts the nights of ``series``, from 1. Its drop has ``rows``; ``waited`` are pairs
+    of a night and the number of its rows that had waited, the oldest first.
+    """
+
+    series: str
+    number: int
+    rows: int
+    waited: Sequence[Sequence[int]] = ()
+
+    @property
+    def pool(self) -> int:
+        """All rows of the night: those of the drop, and those that had waited."""
+        return self.rows + sum(rows for _, rows in self.waited)
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,7 @@ class Summary(_Handed):
 
     ``DP`` and ``NCP`` are sums over its classes, and so are ``NCP`` and ``LM`` of ``attributes``:
     ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``. The work took ``seconds``
-    until ``finished`` (Unix time).
+    until ``finished`` (Unix time). ``held`` rows wait for the next night of a series.
     """
 
     id: int
@@ -90,6 +109,7 @@ class Summary(_Handed):
     attributes: Mapping[str, Mapping[str, Any]]
     seconds: float
     finished: float
+    held: int = 0
 
     @classmethod
     def of(cls, fragment: Fragment, measured: Mapping[str, Any], started: float) -> Summary:
@@ -130,7 +150,8 @@ class RunState(_Handed):
     ``leaves`` are the leaves of the plan in each of the ``fragments``; ``retrieval`` is how these
     get their rows: pushdown, scatter, shuffle or memory. ``recoding`` is empty where no column is
     recoded as a whole, and None until the recoding is chosen. ``dependencies``:
-    :class:`~mondrian_ops.core.dependencies.Finding` as dicts. The others are as in a report.
+    :class:`~mondrian_ops.core.dependencies.Finding` as dicts. ``unattainable``: the rows of a
+    series' night cannot be published, for this reason. The others are as in a report.
     """
 
     rows: int
@@ -144,6 +165,7 @@ class RunState(_Handed):
     partitioning: Mapping[str, Any]
     recoding: Mapping[str, Any] | None = None
     dependencies: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    unattainable: str = ""
     timings_s: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

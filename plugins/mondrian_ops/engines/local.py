@@ -62,13 +62,13 @@ class LocalEngine(StepwiseEngine):
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """Anonymize the fragments in threads, the largest first; they share out all cores."""
-        run.anonymizer  # noqa: B018 - made once, before the threads need it
         largest_first = sorted(fragments, key=lambda each: -each.rows)
         threads = min(self._cores, len(fragments), at_once(largest_first[0].rows))
         if threads == 1:  # in this thread, which then has what the others would
             for each in largest_first:
                 yield fragment.anonymize(run, each, cores=self._cores)
             return
+        run.anonymizer  # noqa: B018 - made once, before the threads need it
         yield from in_threads(
             lambda each: fragment.anonymize(run, each, cores=self._cores // threads),
             largest_first,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
+from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.algorithms.planning import Draft, Slots
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.algorithms.tds import Level
@@ -20,7 +21,7 @@ from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan
-from mondrian_ops.engines.handover import RunState
+from mondrian_ops.engines.handover import Night, RunState
 
 __all__ = ["Dataset", "Run", "RunLocation"]
 
@@ -32,12 +33,28 @@ _STATE = "run.json"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A source, the job that anonymizes it, its hierarchies by column, and room for fragments."""
+    """A source, the job that anonymizes it, its hierarchies by column, and room for fragments.
+
+    In a series the source is the pool of the ``night``, not the job's input.
+    """
 
     job: Job
     source: storage.Source
     hierarchies: Mapping[str, Hierarchy]
     slots: Slots = Slots()  # noqa: RUF009 - frozen
+    night: Night | None = None
+
+    @property
+    def holding(self) -> Holding | None:
+        """Which rows wait for the next night; None where none may."""
+        series = self.job.series
+        if series is None or self.night is None or not series.holds:
+            return None
+        return Holding(
+            series.hold_above,
+            self.night.number - series.hold_nights,
+            suppress=series.overdue == "suppress",
+        )
 
     def save(self, work: storage.WorkDir) -> None:
         """Describe it in the working files, with the hierarchies, whose files may be elsewhere."""
@@ -49,6 +66,7 @@ class Dataset:
                 column: {"name": hierarchy.name, "rows": hierarchy.to_rows()}
                 for column, hierarchy in self.hierarchies.items()
             },
+            "night": None if self.night is None else self.night.to_dict(),
         }
         work.write_json(_DATASET, described)
 
@@ -62,7 +80,8 @@ class Dataset:
         }
         job = Job.from_dict(described["job"])
         source = storage.Source.from_json(described["source"])
-        return cls(job, source, hierarchies, Slots(**described["slots"]))
+        night = described["night"] and Night.from_dict(described["night"])
+        return cls(job, source, hierarchies, Slots(**described["slots"]), night)
 
 
 class Run:

@@ -17,6 +17,7 @@ from mondrian_ops.algorithms.planning import LeafCounts, persons_met
 from mondrian_ops.core.dependencies import Finding, Watch, comparable, survey
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.plan import Plan
+from mondrian_ops.core.pool import HIDDEN
 from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns
 from mondrian_ops.core.row_routing import Router
 from mondrian_ops.engines import RowsSeen
@@ -97,7 +98,7 @@ class SampledRows:
 def raw_columns(dataset: Dataset) -> tuple[list[str], list[str]]:
     """The columns that are published as they are: those to survey, and those of other types."""
     job, schema = dataset.job, dataset.source.schema
-    others = {*job.quasi_identifier_names, job.entity_id}
+    others = {*job.quasi_identifier_names, job.entity_id, *HIDDEN}
     raw = [name for name in columns_to_read(job, schema.names) if name not in others]
     known = [name for name in raw if comparable(schema.field(name).type)]
     return known, [name for name in raw if name not in known]

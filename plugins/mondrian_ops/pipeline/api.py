@@ -175,6 +175,8 @@ def anonymize(
             "overlap: a release in memory is not recorded in the catalogue; remove overlap, or run "
             "the job on files"
         )
+    if job.series is not None:
+        raise JobError("series: a table in memory is no night of one; remove series, or run files")
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
     hierarchies = hierarchies_of(job)
@@ -190,7 +192,7 @@ def anonymize(
     divided = time.perf_counter()
     (summary,) = engine.anonymize(run, state.fragments)
     anonymized = time.perf_counter()
-    released, _, persons = engine.released
+    released, _, persons, _ = engine.released
     counter = verification.counter_of(job, released.column_names)
     part = counter.add(released, persons=persons)
     count = counter.result()

@@ -9,7 +9,13 @@ from typing import Any
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import columns_to_read, unlisted_columns
-from mondrian_ops.core.errors import InputError, JobError, PrivacyError, did_you_mean
+from mondrian_ops.core.errors import (
+    InputError,
+    JobError,
+    PrivacyError,
+    UnattainableError,
+    did_you_mean,
+)
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import RunState
@@ -78,22 +84,23 @@ def check_columns(job: Job, names: Sequence[str]) -> None:
 
 
 def check_rows(job: Job, rows: int) -> None:
-    """Raise InputError for no rows, PrivacyError for fewer than k."""
+    """Raise InputError for no rows, UnattainableError for fewer than k."""
     if not rows:
         raise InputError("the input has no rows; nothing can be anonymized")
     if rows < job.k:
-        raise PrivacyError(
+        raise UnattainableError(
             f"k: the input has {rows} rows, fewer than k = {job.k}; lower k or wait for more rows"
         )
 
 
-def lost_rows(job: Job, rows: int, published: int, suppressed: int) -> list[str]:
-    """The errors in the number of released rows; none if each row is published or suppressed."""
+def lost_rows(job: Job, rows: int, published: int, suppressed: int, held: int = 0) -> list[str]:
+    """The errors in the number of released rows; none if each is published, suppressed or held."""
     wrong = []
-    if published + suppressed != rows:
+    if published + suppressed + held != rows:
         left_out = f", {suppressed} were suppressed" if suppressed else ""
+        left_out += f", {held} wait" if held else ""
         wrong.append(f"{rows} rows were read, but {published} are in the release{left_out}")
-    allowed = job.suppressible(rows)
+    allowed = rows if job.series is not None else job.suppressible(rows)
     if suppressed > allowed:
         wrong.append(f"{suppressed} rows are suppressed, and at most {allowed} may be")
     return wrong

@@ -90,7 +90,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     summaries, counter = [], None
     merged = list(_merged(anonymizer, fragments))
     threads = at_once(max((rows.num_rows for rows in merged), default=0))
-    for released, summary, _ in in_threads(anonymizer.release, merged, threads):
+    for released, summary, *_ in in_threads(anonymizer.release, merged, threads):
         counter = counter or verification.counter_of(job, released.column_names)
         counter.add(released)
         summaries.append(summary)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from mondrian_ops import storage
+from mondrian_ops import series, storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.fragment_merging import merge_small, merge_split_classes
 from mondrian_ops.algorithms.planning import LeafCounts, Slots
@@ -26,6 +26,7 @@ from mondrian_ops.algorithms.recoding import (
     two_phase,
 )
 from mondrian_ops.core.dependencies import confirmed
+from mondrian_ops.core.errors import UnattainableError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan, reach_of
 from mondrian_ops.cores import available_cores
@@ -134,13 +135,20 @@ def begin(
     """
     storage.check_output(str(job.input), str(job.output))
     refuse_replacing(job, made_by)
+    if job.series is not None:
+        series.check_new(job)
     directory = storage.WorkDir(work)
     # Before all that takes long, so that a stale attempt notices. Under the lock, since a stale
     # attempt may be publishing the working files that this removes.
     with storage.publication_lock(str(job.output)):
         directory.create(owner)
     directory.note_replaced(storage.current_token(str(job.output)), made_by)
-    run = Run(directory, _opened(job, slots))
+    dataset = _opened(job, slots)
+    if job.series is not None:
+        series.settle(job)
+        night, pool = series.gather(job, dataset.source, directory)
+        dataset = replace(dataset, source=pool, night=night)
+    run = Run(directory, dataset)
     run.dataset.save(directory)
     return run
 
@@ -161,13 +169,44 @@ def divide(
     started = time.perf_counter() if started is None else started
     job = run.dataset.job
     overlap_check.sketch(job, run.dataset.source, run.work, people_key)
-    state = steps(run, engine, progress)
+    state = _attained(run, engine, progress)
     if not recode:
         run.save_frequencies(run.frequencies)
     elif job.recodes_columns:
         engine.recode(run)
         state = _recoded(run, state)
     run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
+
+
+def _attained(run: Run, engine: StepwiseEngine, progress: Progress | None) -> RunState:
+    """The state after :func:`steps`; in a series the rows wait where no release is possible."""
+    try:
+        check_rows(run.dataset.job, run.dataset.source.rows)
+        return steps(run, engine, progress)
+    except UnattainableError as error:
+        if run.dataset.holding is None:
+            raise
+        return _waiting(run, str(error))
+
+
+def _waiting(run: Run, reason: str) -> RunState:
+    """The state of a night of which nothing can be published: one fragment, which waits."""
+    job, source = run.dataset.job, run.dataset.source
+    return RunState(
+        rows=source.rows,
+        columns=column_roles(job, source.schema.names, source.index),
+        constant="",
+        cut={},
+        retrieval="pushdown",
+        leaves=[[0]],
+        fragments=[Fragment(id=0, where="", rows=source.rows, work=run.root)],
+        generalizations={},
+        partitioning=partitioning_note(
+            job, fragments=1, sample_rows=0, merged=0, reason="", note=""
+        ),
+        recoding={},
+        unattainable=reason,
+    )
 
 
 def steps(
@@ -386,7 +425,8 @@ def _opened(job: Job, slots: int | None = None) -> Dataset:
     source = storage.open_source(str(job.input), job.named_columns, job.unlisted == "publish")
     storage.check_source(job, source)
     check_columns(job, source.schema.names)
-    check_rows(job, source.rows)
+    if job.series is None:
+        check_rows(job, source.rows)
     return Dataset(job, source, hierarchies_of(job), _room(job, slots))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
-from mondrian_ops.engines.handover import RunState, Summary
+from mondrian_ops.engines.handover import Night, RunState, Summary
 
 if TYPE_CHECKING:
     from mondrian_ops.core import verification
@@ -26,8 +26,13 @@ def assembled(
     verdict: verification.Verdict,
     wrap_up_s: float,
     made_by: str | None = None,
+    night: Night | None = None,
+    waiting: Sequence[Sequence[int]] = (),
 ) -> Report:
-    """The report of a release that was counted as ``count``, one summary for each of its files."""
+    """The report of a release that was counted as ``count``, one summary for each of its files.
+
+    ``waiting``: pairs of a night of the series and the rows of it that wait after this ``night``.
+    """
     shown = job.to_dict()
     for key in ("input", "output"):
         if shown.get(key):
@@ -35,9 +40,10 @@ def assembled(
     return reports.build(
         job=shown,
         rows={
-            "input": state.rows,
+            "input": state.rows if night is None else night.rows,
             "published": count.rows,
             "suppressed": sum(summary.suppressed for summary in summaries),
+            **({} if night is None else _waits(night, waiting)),
         },
         class_sizes=count.histogram,
         class_persons=count.persons_histogram,
@@ -59,7 +65,29 @@ def assembled(
         dependencies=state.dependencies,
         notes=[note for note in (state.constant, state.partitioning["note"]) if note],
         made_by=made_by,
+        series=None if night is None else _night(night, state, count.rows, waiting),
     ).to_dict()
+
+
+def _waits(night: Night, waiting: Sequence[Sequence[int]]) -> dict[str, int]:
+    return {
+        "waited": sum(rows for _, rows in night.waited),
+        "waiting": sum(rows for _, rows in waiting),
+    }
+
+
+def _night(
+    night: Night, state: RunState, published: int, waiting: Sequence[Sequence[int]]
+) -> dict[str, Any]:
+    """The entry of a report for its night in a series."""
+    return {
+        "name": storage.shown(night.series),
+        "night": night.number,
+        "state": "published" if published else "held",
+        "reason": state.unattainable,
+        "waited": [list(pair) for pair in night.waited],
+        "waiting": [list(pair) for pair in waiting],
+    }
 
 
 def _anonymize_s(summaries: Sequence[Summary]) -> dict[str, float]:

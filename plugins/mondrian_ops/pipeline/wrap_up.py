@@ -18,10 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mondrian_ops import report as reports
-from mondrian_ops import storage
+from mondrian_ops import series, storage
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
-from mondrian_ops.engines.handover import RunState, Summary
+from mondrian_ops.engines.handover import Night, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.pipeline import overlap_check
@@ -119,10 +119,18 @@ def published_report(job: Job, work: str) -> Report | None:
     """
     directory = storage.WorkDir.attach(work)
     if not storage.published(str(job.output), directory.token):
-        return None
+        return _held_report(job, directory)
     storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
     overlap_check.confirm(job, directory)
+    series.confirm(Run(directory))
     return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
+
+
+def _held_report(job: Job, directory: storage.WorkDir) -> Report | None:
+    """The report of a night that published nothing and is over; None if it is not."""
+    if job.series is None or not series.was_held(directory.token):
+        return None
+    return _staged_report(directory)
 
 
 def check(
@@ -138,7 +146,8 @@ def check(
     progress = progress or Display()
     started = time.perf_counter()
     directory = storage.WorkDir.attach(work)
-    state = Run(directory).state
+    run = Run(directory)
+    state = run.state
     summaries = sorted(summaries, key=lambda summary: summary.id)
     lacking = len(state.fragments) - len({summary.id for summary in summaries})
     if lacking:
@@ -151,15 +160,21 @@ def check(
     )  # policies may refuse it only since the rows were partitioned
     seal = _parts_seal(directory) if job.may_ask else ""
     count, parts = _recounted(job, directory, summaries, progress)
+    if not count.rows and run.dataset.holding is not None:
+        verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
+    else:
+        verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
     report = judged(
         job,
         state,
         summaries,
-        verification.check(count, job, hierarchies_of(job, of_sensitive=True)),
+        verdict,
         count,
         parts,
         started=started,
         made_by=directory.made_by,
+        night=run.dataset.night,
+        waiting=series.waiting_in(run),
     )
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # which the approver has to know
@@ -180,24 +195,28 @@ def judged(
     *,
     started: float,
     made_by: str | None = None,
+    night: Night | None = None,
+    waiting: Sequence[Sequence[int]] = (),
     refusal: str = "the release is refused and not published",
 ) -> Report:
     """The report of a release, from its counts as a whole and of each part.
 
-    ``started``: when counting began, on the performance counter.
+    ``started``: when counting began, on the performance counter. ``waiting``: pairs of a night of
+    the series and the number of its rows that wait after this ``night``.
 
     Raises PrivacyError, which has the report, when a class fails, rows are lost or a limit is
     exceeded.
     """
     suppressed = sum(summary.suppressed for summary in summaries)
-    failures = (*verdict.failures, *lost_rows(job, state.rows, count.rows, suppressed))
+    held = sum(rows for _, rows in waiting)
+    failures = (*verdict.failures, *lost_rows(job, state.rows, count.rows, suppressed, held))
     verdict = replace(verdict, passed=not failures, failures=failures)
     recounted = [
         replace(summary, equivalence_classes=part.classes, DP=part.dp)
         for summary, part in zip(summaries, parts, strict=True)
     ]
     wrap_up_s = time.perf_counter() - started
-    report = assembled(job, state, recounted, count, verdict, wrap_up_s, made_by)
+    report = assembled(job, state, recounted, count, verdict, wrap_up_s, made_by, night, waiting)
     if failures:
         raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
     judge(job, report)
@@ -233,7 +252,11 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
             _refuse_older(job, report)
         refuse_replacing(job, report.get("made_by"))
 
-    with overlap_check.recorded(job, directory):
+    run = Run(directory)
+    if not report["rows"]["published"]:
+        with series.committed(job, run, report["rows"]):
+            return report
+    with series.committed(job, run, report["rows"]), overlap_check.recorded(job, directory):
         storage.publish(directory.staging, str(job.output), directory.token, refuse)
     return report
 
@@ -293,7 +316,9 @@ def _recounted(
     from mondrian_ops.core import verification
 
     parts = []
-    paths = [directory.part_path(summary.id) for summary in summaries]
+    # A fragment of which all rows wait has no part.
+    with_rows = [summary.id for summary in summaries if summary.rows]
+    paths = [directory.part_path(number) for number in with_rows]
     staged = directory.staged()
     stray = staged - {os.path.basename(path) for path in paths}
     stray -= {reports.JSON_NAME, reports.HTML_NAME, "_SUCCESS"}  # of an attempt before
@@ -302,14 +327,17 @@ def _recounted(
             f"{directory.staging}: holds {len(stray)} file(s) that belong to no fragment; run "
             "again from the partition task"
         )
-    for summary, path in zip(summaries, paths, strict=True):
+    for number, path in zip(with_rows, paths, strict=True):
         if os.path.basename(path) not in staged:
             raise StorageError(
-                f"part of fragment {summary.id}: the file vanished between tasks; run again from "
+                f"part of fragment {number}: the file vanished between tasks; run again from "
                 "the partition task"
             )
-    if not paths:
+    if not summaries:
         raise StorageError("there are no fragments to wrap up; run again from the partition task")
+    empty = verification.PartCount(0, 0, 0)
+    if not paths:
+        return verification.ReleaseCounter((), ()).result(), [empty] * len(summaries)
     (first,) = storage.read_release(paths[0])
     counter = verification.counter_of(job, first.columns)
     # Threads count the parts; the counts are merged here, in order.
@@ -317,8 +345,9 @@ def _recounted(
     threads = at_once(max(summary.rows for summary in summaries))
     for counted in in_threads(work, paths, threads):
         parts.append(counter.merge(counted))
-        progress("wrap_up", len(parts), len(summaries))
-    return counter.result(), parts
+        progress("wrap_up", len(parts), len(paths))
+    in_order = iter(parts)
+    return counter.result(), [next(in_order) if each.rows else empty for each in summaries]
 
 
 def _counted(

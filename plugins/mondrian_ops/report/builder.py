@@ -36,11 +36,13 @@ def build(
     dependencies: Sequence[Mapping[str, Any]] = (),
     notes: Sequence[str] = (),
     made_by: str | None = None,
+    series: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report of one run.
 
     job: ``Job.to_dict()``.
-    rows: ``{"input", "published", "suppressed"}``.
+    rows: ``{"input", "published", "suppressed"}``, and in a series ``waited`` and ``waiting``.
+    series: the night of a series, see :class:`~mondrian_ops.report.document.SeriesNight`.
     class_sizes: pairs (size, number of classes of that size), as recounted from the files.
     class_persons: where k counts persons, triples (persons, number of classes with so many, rows
         of these); risks are of persons then.
@@ -84,6 +86,7 @@ def build(
         "input": job.get("input"),
         "columns": dict(columns),
         "rows": dict(rows),
+        **({} if series is None else {"series": dict(series)}),
         "achieved": dict(achieved),
         "equivalence_classes": sum(count for _, count in sizes),
         "class_sizes": [list(pair) for pair in sizes],

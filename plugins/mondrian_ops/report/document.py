@@ -27,6 +27,7 @@ __all__ = [
     "Report",
     "ReportError",
     "ReportedJob",
+    "SeriesNight",
     "json_content",
     "parsed",
 ]
@@ -62,11 +63,34 @@ class ReportedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Rows of the source: ``input`` = ``published`` + ``suppressed``."""
+    """Rows of the source: ``input`` = ``published`` + ``suppressed``.
+
+    In a series, rows that had waited are there too, and others wait for the next night: ``input`` +
+    ``waited`` = ``published`` + ``suppressed`` + ``waiting``.
+    """
 
     input: int
     published: int
     suppressed: int
+    waited: int = 0
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesNight:
+    """The ``night`` of a series, numbered from 1; ``state`` is published, or held without rows.
+
+    ``waited`` and ``waiting`` are pairs of a night and the number of its rows that had waited for
+    this night, or wait after it, the oldest night first. ``reason``: why nothing could be
+    published.
+    """
+
+    name: str
+    night: int
+    state: str
+    reason: str = ""
+    waited: tuple[tuple[int, int], ...] = ()
+    waiting: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +234,7 @@ class Report:
     input: str | None = None
     columns: Columns = field(default_factory=Columns)
     rows: Rows
+    series: SeriesNight | None = None
     achieved: Mapping[str, float | Mapping[str, float] | None]
     equivalence_classes: int
     class_sizes: tuple[tuple[int, int], ...] = ()

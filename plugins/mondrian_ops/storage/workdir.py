@@ -120,6 +120,10 @@ def may_publish(path: str, token: str) -> bool:
         return True
 
 
+def _held_name(fragment_id: int) -> str:
+    return f"held-{fragment_id:05d}.arrow"
+
+
 def _suffix(run_id: str) -> str:
     return f".mondrian_ops-{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
 
@@ -351,6 +355,14 @@ class WorkDir:
     def read_persons(self, digest: str) -> pa.ChunkedArray:
         """The persons that :meth:`write_persons` wrote."""
         return self.read_arrow(f"{_PERSONS}{digest}.arrow")["person"]
+
+    def write_held(self, fragment_id: int, rows: pa.Table) -> None:
+        """Write the rows of a fragment that wait for the next night of a series."""
+        self.write_arrow(_held_name(fragment_id), rows)
+
+    def read_held(self, fragment_id: int) -> pa.Table:
+        """The rows that :meth:`write_held` wrote."""
+        return self.read_arrow(_held_name(fragment_id))
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""

@@ -263,7 +263,7 @@ def test_the_job_decides():
     )
     resolved = choose_policy(job, anonymizer.profile, {}, data)
     assert policy_of(resolved) == MultiwayPolicy(7)
-    released, summary, _ = Anonymizer(job, anonymizer.profile, {}, policy_of(resolved)).release(
+    released, summary, *_ = Anonymizer(job, anonymizer.profile, {}, policy_of(resolved)).release(
         data
     )
     assert released.num_rows == 64

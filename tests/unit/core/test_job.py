@@ -475,7 +475,7 @@ WRONG_SERIES = [
     ({"protect": "intersection"}, {"diversity": "entropy"}, "needs diversity: distinct"),
     ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
     ({"boundaries": "stable"}, {}, "series.boundaries: stable is not available yet"),
-    ({"hold_nights": 7}, {}, "series: is not available yet"),
+    ({"hold_nights": 7, "hold_above": 0.1}, {"t": 0.2}, "series.hold_above: cannot be combined"),
 ]
 
 

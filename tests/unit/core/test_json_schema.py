@@ -150,6 +150,7 @@ def test_the_schema_accepts_the_examples(path: Path) -> None:
 
 
 NEEDED: dict[str, dict[str, Any]] = {
+    "series.hold_above": {"series": {"hold_nights": 7}},
     "c": {"diversity": "recursive", "l": 2},
     "population": {"overlap": "warn"},
     "sensitive_hierarchy": {"t": 0.3, "t_distance": "hierarchical"},
@@ -161,8 +162,9 @@ def test_the_examples_of_an_option_are_taken(path: str, option: Option) -> None:
     section, _, key = path.rpartition(".")
     for example in option.examples:
         value = list(example) if isinstance(example, tuple) else example
-        changes = {section: {key: value}} if section else {key: value}
-        mapping = {**minimal(sensitive=["diagnosis"]), **NEEDED.get(path, {}), **changes}
+        needed = NEEDED.get(path, {})
+        changes = {section: {**needed.get(section, {}), key: value}} if section else {key: value}
+        mapping = {**minimal(sensitive=["diagnosis"]), **needed, **changes}
         assert taken(mapping)
         SCHEMA.validate(mapping)
 

@@ -1,0 +1,24 @@
+"""The nights of a series: their rows, those of them that wait, and the order of the nights.
+
+A series is the releases of one dataset, told apart by the dates in their outputs. A night begins
+with :func:`gather`: the rows of its drop and those that wait become the pool that is anonymized. It
+ends with :func:`committed`: its release, the rows that wait from then on, and the night in the
+catalogue become current together, whoever is killed in between. :mod:`nights` has the protocol,
+:mod:`waiting` the files of waiting rows.
+"""
+
+from mondrian_ops.series.commit import committed, confirm, waiting_in
+from mondrian_ops.series.gather import Gathered, gather
+from mondrian_ops.series.nights import check_new, series_name, settle, was_held
+
+__all__ = [
+    "Gathered",
+    "check_new",
+    "committed",
+    "confirm",
+    "gather",
+    "series_name",
+    "settle",
+    "waiting_in",
+    "was_held",
+]

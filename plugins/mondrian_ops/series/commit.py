@@ -1,0 +1,81 @@
+"""The last step of a night: its release and the rows that wait become current together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from mondrian_ops import storage
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.pool import NIGHT
+from mondrian_ops.engines.handover import Night
+from mondrian_ops.engines.run import Run
+from mondrian_ops.series import nights, waiting
+
+__all__ = ["committed", "confirm", "waiting_in"]
+
+
+def waiting_in(run: Run) -> list[list[int]]:
+    """The rows that wait after the run: pairs of their night and their number, the oldest first."""
+    counts: Counter[int] = Counter()
+    for fragment in _holding_fragments(run):
+        counts.update(run.work.read_held(fragment)[NIGHT].to_pylist())
+    return [[origin, counts[origin]] for origin in sorted(counts)]
+
+
+@contextmanager
+def committed(job: Job, run: Run, rows: Mapping[str, Any]) -> Iterator[None]:
+    """Make the night of the run current around the block, which publishes its release.
+
+    ``rows``: those of the report. Nothing happens where the job is of no series. Raises
+    StorageError, before the block, if another night became current since the rows were gathered.
+    """
+    night = run.dataset.night
+    if night is None:
+        yield
+        return
+    token = run.work.token
+    written = _write_waiting(run, night)
+    nights.intend(
+        night, job, run.work, nights.Outcome(rows["published"], rows["suppressed"], written)
+    )
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # then whoever comes next finds the intention
+            if not storage.published(str(job.output), token):
+                nights.withdraw(token)
+        raise
+    _conclude(night, token)
+
+
+def confirm(run: Run) -> None:
+    """Make the night current after a killed attempt has published its release."""
+    if run.dataset.night is not None:
+        _conclude(run.dataset.night, run.work.token)
+
+
+def _conclude(night: Night, token: str) -> None:
+    nights.conclude(token)
+    files = [each.file for each in nights.current(night.series).waiting]
+    waiting.remove_used(night.series, night.number, files)
+
+
+def _write_waiting(run: Run, night: Night) -> list[nights.Waiting]:
+    """Write the rows that wait after the night."""
+    counts = waiting_in(run)
+    if not counts:
+        return []
+    tables = (run.work.read_held(fragment) for fragment in _holding_fragments(run))
+    file = waiting.file_of(night.series, night.number, run.work.token)
+    waiting.write(file, run.schema, tables)
+    return [nights.Waiting(origin, rows, file) for origin, rows in counts]
+
+
+def _holding_fragments(run: Run) -> list[int]:
+    """The fragments that may have rows that wait."""
+    if run.dataset.holding is None:
+        return []
+    return [fragment.id for fragment in run.state.fragments]

@@ -1,0 +1,136 @@
+"""The first step of a night: the rows of its drop and the rows that wait, as one source.
+
+The pool is a file of the run's working files, so all that follows reads it as it reads any input.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mondrian_ops import storage
+from mondrian_ops.algorithms.anonymizer import columns_to_read
+from mondrian_ops.core.errors import InputError, StorageError
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.pool import HIDDEN, NIGHT
+from mondrian_ops.engines.handover import Night
+from mondrian_ops.series import nights
+from mondrian_ops.storage.files import new_file
+
+__all__ = ["Gathered", "gather"]
+
+_POOL = "pool.parquet"
+
+
+class Gathered(NamedTuple):
+    """A night, and the source of all its rows."""
+
+    night: Night
+    pool: storage.Source
+
+
+def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
+    """The next night of the job's series, with the rows of ``drop`` and those that wait.
+
+    Raises InputError where a column of the drop has another type than in the rows that wait, or a
+    name of ours; StorageError where the rows that wait are not those that the catalogue knows of.
+    """
+    _refuse_names(drop)
+    name = nights.series_name(job)
+    state = nights.current(name)
+    number = state.last + 1
+    waiting = [_opened(file) for file in dict.fromkeys(each.file for each in state.waiting)]
+    schema = _schema_of_pool(job, drop, waiting)
+    path, counts = work.path(_POOL), Counter[int]()
+    with new_file(path) as sink, pq.ParquetWriter(sink, schema) as writer:
+        for source in waiting:
+            for batch in _batches(source, schema):
+                counts.update(batch.column(NIGHT).to_pylist())
+                writer.write_batch(batch)
+        _refuse_others(counts, state.waiting)
+        for batch in _batches(drop, schema, number):
+            writer.write_batch(batch)
+    waited = [[each.origin, each.rows] for each in state.waiting]
+    return Gathered(Night(name, number, drop.rows, waited), storage.open_source(path))
+
+
+def _batches(
+    source: storage.Source, schema: pa.Schema, number: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a source as the pool has them; those of a drop came in the night ``number``."""
+    names = [name for name in schema.names if name in source.schema.names]
+    for batch in source.batches(names):
+        rows, columns = batch.num_rows, dict(zip(names, batch.columns, strict=True))
+        if number is not None:
+            columns[NIGHT] = pa.array(np.full(rows, number, np.int32))
+        yield pa.RecordBatch.from_arrays(
+            [
+                columns[field.name].cast(field.type)
+                if field.name in columns
+                else pa.nulls(rows, field.type)
+                for field in schema
+            ],
+            schema=schema,
+        )
+
+
+def _schema_of_pool(job: Job, drop: storage.Source, waiting: Iterable[storage.Source]) -> pa.Schema:
+    """The columns that the release needs, each in a type that has room for all its values.
+
+    A column that is published without being named may be missing in some of the rows.
+    """
+    columns = columns_to_read(job, drop.schema.names)
+    schema = pa.schema([*(drop.schema.field(name) for name in columns), (NIGHT, pa.int32())])
+    for source in waiting:
+        for name in {*columns} & {*source.schema.names}:
+            kinds = (each.schema.field(name).type for each in (drop, source))
+            if not _have_room(*kinds):
+                raise InputError(
+                    f"column {name!r} has another type than in the rows that wait since an earlier "
+                    "night; deliver it in the type that it had, or publish these rows first (see "
+                    "docs/operate.md)"
+                )
+        schema = pa.unify_schemas([schema, source.schema], promote_options="permissive")
+    return schema
+
+
+def _have_room(one: pa.DataType, other: pa.DataType) -> bool:
+    try:
+        pa.unify_schemas(
+            [pa.schema([("", one)]), pa.schema([("", other)])], promote_options="permissive"
+        )
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return False
+    return True
+
+
+def _opened(file: str) -> storage.Source:
+    """The rows that wait in a file; raises StorageError where it is missing."""
+    try:
+        return storage.open_source(file)
+    except InputError:
+        raise StorageError(
+            f"{storage.shown(file)}: rows that wait are missing or cannot be read; restore the file"
+        ) from None
+
+
+def _refuse_others(counts: Counter[int], waiting: Iterable[nights.Waiting]) -> None:
+    """Raise StorageError unless as many rows wait, since each night, as the catalogue says."""
+    if dict(counts) != {each.origin: each.rows for each in waiting}:
+        raise StorageError(
+            "series: the files of the rows that wait are not those that the catalogue knows of; "
+            "restore the files and the catalogue of one moment"
+        )
+
+
+def _refuse_names(drop: storage.Source) -> None:
+    for name in HIDDEN:
+        if name in drop.schema.names:
+            raise InputError(
+                f"column {name!r} has a name that a series reserves for itself; rename it"
+            )

@@ -1,0 +1,271 @@
+"""The nights of a series in the catalogue, and what becomes of a night whose process was killed.
+
+A night ends in three steps, since no transaction spans a database and a file store: a transaction
+notes the intention (:func:`intend`); the release is published; a second transaction makes it
+current (:func:`conclude`). The waiting rows are those of the last night that is not pending. So
+whoever finds a pending night looks whether its release is there (:func:`settle`): then it is
+concluded; if it cannot be there any more, the night is taken back, and all is as it was before.
+
+Of two nights that were computed from the same waiting rows, the unique number of a night in its
+series lets one win; the other has to be computed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import sqlalchemy as sa
+
+from mondrian_ops import catalogue, storage
+from mondrian_ops.catalogue.tables import night, series, waiting
+from mondrian_ops.core.dataset_name import dataset_name, dates_in
+from mondrian_ops.core.errors import JobError, StorageError
+from mondrian_ops.core.job import Job, Series
+from mondrian_ops.engines.handover import Night
+
+__all__ = [
+    "Current",
+    "Outcome",
+    "Waiting",
+    "check_new",
+    "conclude",
+    "current",
+    "intend",
+    "series_name",
+    "settle",
+    "was_held",
+    "withdraw",
+]
+
+_PENDING, _PUBLISHED, _HELD = "pending", "published", "held"
+
+
+class Waiting(NamedTuple):
+    """Some rows that wait: they first came in the night ``origin``."""
+
+    origin: int
+    rows: int
+    file: str
+
+
+class Current(NamedTuple):
+    """The state of a series: the number of its last night, and the rows that wait."""
+
+    last: int
+    waiting: Sequence[Waiting]
+
+
+class Outcome(NamedTuple):
+    """The result of a night: rows published and suppressed, and all rows that wait after it."""
+
+    published: int
+    suppressed: int
+    waiting: Sequence[Waiting]
+
+    @property
+    def waits(self) -> int:
+        """The number of rows that wait."""
+        return sum(each.rows for each in self.waiting)
+
+
+def series_name(job: Job) -> str:
+    """The name of the job's series: its output without dates.
+
+    Raises JobError where no date is in the output.
+    """
+    output = _output(job)
+    if not dates_in(output):
+        raise JobError(
+            "output: a series tells its nights apart by the date in it, and there is none in "
+            f"{storage.shown(str(job.output))}; add one, such as out/people/2025-06-01"
+        )
+    return dataset_name(output)
+
+
+def check_new(job: Job) -> None:
+    """Raise StorageError if the job's night is in its series already, before any row is read.
+
+    Raises JobError if the series is of another kind, or the output has no date.
+    """
+    name, kind = series_name(job), _kind(job)
+    with catalogue.current().reading() as connection:
+        found = connection.execute(sa.select(series.c.kind).where(series.c.name == name)).scalar()
+        if found not in (None, kind):
+            raise JobError(
+                f"series.kind: {kind}, but the nights before were {found}; change it back, or "
+                "begin another series with another output"
+            )
+        _refuse_again(connection, name, _label(job))
+
+
+def current(name: str) -> Current:
+    """The state of a series."""
+    with catalogue.current().reading() as connection:
+        last = connection.execute(_nights(name).order_by(night.c.number.desc())).first()
+        if last is None:
+            return Current(0, [])
+        found = sa.select(waiting.c.origin, waiting.c.rows, waiting.c.file)
+        of_last = found.where(waiting.c.night == last.id).order_by(waiting.c.origin)
+        return Current(last.number, [Waiting(*row) for row in connection.execute(of_last)])
+
+
+def intend(of: Night, job: Job, work: storage.WorkDir, outcome: Outcome) -> None:
+    """Note that the night is about to become current; ``held`` nights are so at once.
+
+    Nothing happens if this attempt has noted it before. Raises StorageError if another night has
+    become current since the rows were gathered, or this one has; or if a row is lost or there
+    twice.
+    """
+    token = work.token
+    with catalogue.current().writing() as connection:
+        if connection.execute(sa.select(night.c.id).where(night.c.token == token)).first():
+            return
+        _refuse_again(connection, of.series, _label(job))
+        number = (
+            sa.select(sa.func.max(night.c.number)).join(series).where(series.c.name == of.series)
+        )
+        if (connection.execute(number).scalar() or 0) != of.number - 1:
+            raise StorageError(
+                "series: another night was published since the rows of this one were gathered, so "
+                "rows that waited may be in both; nothing is published; run again from the "
+                "partition task"
+            )
+        added = {
+            "number": of.number,
+            "token": token,
+            "state": _PENDING if outcome.published else _HELD,
+            "label": _label(job),
+            "output": _output(job),
+            "work": work.root,
+            "time": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "rows_in": of.rows,
+            "rows_published": outcome.published,
+            "rows_suppressed": outcome.suppressed,
+            "rows_waiting": outcome.waits,
+        }
+        series_id = _series_id(connection, of.series, job)
+        night_id = _key(connection.execute(night.insert().values(series=series_id, **added)))
+        for each in outcome.waiting:
+            row = {"series": series_id, "night": night_id, **each._asdict()}
+            connection.execute(waiting.insert().values(**row))
+        _refuse_imbalance(connection, series_id, outcome.waits)
+        if not outcome.published:
+            _make_current(connection, series_id, night_id)
+
+
+def conclude(token: str) -> None:
+    """Make the night of an attempt current, after its release was published; once is enough."""
+    with catalogue.current().writing() as connection:
+        found = connection.execute(
+            sa.select(night.c.id, night.c.series).where(
+                night.c.token == token, night.c.state == _PENDING
+            )
+        ).first()
+        if found is None:
+            return
+        connection.execute(night.update().where(night.c.id == found.id).values(state=_PUBLISHED))
+        _make_current(connection, found.series, found.id)
+
+
+def withdraw(token: str) -> None:
+    """Take back the pending night of an attempt that did not publish."""
+    with catalogue.current().writing() as connection:
+        found = sa.select(night.c.id).where(night.c.token == token, night.c.state == _PENDING)
+        connection.execute(waiting.delete().where(waiting.c.night.in_(found)))
+        connection.execute(night.delete().where(night.c.id.in_(found)))
+
+
+def was_held(token: str) -> bool:
+    """Whether the night of this attempt is over, without a release."""
+    with catalogue.current().reading() as connection:
+        state = sa.select(night.c.state).where(night.c.token == token)
+        return bool(connection.execute(state).scalar() == _HELD)
+
+
+def settle(job: Job) -> None:
+    """Conclude or take back the pending night of the job's series, if there is one.
+
+    Raises TimeoutError, which a retry may cure, while its run may still publish it.
+    """
+    with catalogue.current().reading() as connection:
+        pending = connection.execute(_nights(series_name(job), pending=True)).all()
+    for each in pending:
+        if storage.published(each.output, each.token):
+            conclude(each.token)
+        elif storage.may_publish(each.work, each.token):
+            raise TimeoutError(
+                f"series: the night {each.label} is being published by another run, whose working "
+                f"files are {storage.shown(each.work)}; run again when that run is over; if it "
+                "failed, clear its failed tasks or remove these files"
+            )
+        else:
+            withdraw(each.token)
+
+
+def _make_current(connection: sa.Connection, series_id: int, night_id: int) -> None:
+    """The rows that wait are those of this night."""
+    others = waiting.c.series == series_id, waiting.c.night != night_id
+    connection.execute(waiting.delete().where(*others))
+
+
+def _refuse_again(connection: sa.Connection, name: str, label: str) -> None:
+    state = connection.execute(_nights(name).where(night.c.label == label)).first()
+    if state is not None:
+        raise StorageError(
+            f"output: the night {label} is in the series already ({state.state}), and its rows "
+            "would be published twice; deliver new or corrected rows as the drop of another day"
+        )
+
+
+def _refuse_imbalance(connection: sa.Connection, series_id: int, waits: int) -> None:
+    """Raise StorageError unless each row of all drops was published, suppressed, or waits."""
+    sums = [
+        sa.func.sum(column)
+        for column in (night.c.rows_in, night.c.rows_published, night.c.rows_suppressed)
+    ]
+    came, published, suppressed = map(
+        int, connection.execute(sa.select(*sums).where(night.c.series == series_id)).one()
+    )
+    if came != published + suppressed + waits:
+        raise StorageError(
+            f"series: {came} rows came in all its nights, but {published} were published, "
+            f"{suppressed} suppressed and {waits} wait; nothing is published; restore the "
+            "catalogue and the waiting rows of one moment, or begin another series"
+        )
+
+
+def _nights(name: str, pending: bool = False) -> sa.Select[tuple[object, ...]]:
+    """The nights of a series that are pending, or those that are not."""
+    is_pending = night.c.state == _PENDING if pending else night.c.state != _PENDING
+    return sa.select(night).join(series).where(series.c.name == name, is_pending)
+
+
+def _series_id(connection: sa.Connection, name: str, job: Job) -> int:
+    found = connection.execute(sa.select(series.c.id).where(series.c.name == name)).scalar()
+    if found is not None:
+        return int(found)
+    return _key(connection.execute(series.insert().values(name=name, kind=_kind(job))))
+
+
+def _key(inserted: sa.CursorResult[Any]) -> int:
+    """The number that the database gave to a row."""
+    (key,) = cast("tuple[int]", inserted.inserted_primary_key)
+    return key
+
+
+def _kind(job: Job) -> str:
+    return (job.series or Series()).kind
+
+
+def _label(job: Job) -> str:
+    """What tells the job's night from the others of its series: the dates in its output."""
+    return dates_in(_output(job))
+
+
+def _output(job: Job) -> str:
+    """The output, at which another process finds it."""
+    output = str(job.output)
+    return str(Path(storage.local_path(output)).resolve()) if storage.is_local(output) else output

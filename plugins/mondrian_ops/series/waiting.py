@@ -1,0 +1,83 @@
+"""The files of the rows that wait: original rows, so they are as private as working files.
+
+They lie in ``.mondrian_waiting`` beside the releases of the series, in a directory for each series:
+mode 0700, the files 0600 (S3 has no such permissions). The directory's name is a keyed hash: it
+tells the series to nobody, and the series of another catalogue have other directories. A night
+writes one file, named by its number and its attempt, with all rows that wait after it. Once the
+night is current, no other file up to its number is of use: it was consumed, or belongs to an
+attempt that lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mondrian_ops import catalogue, storage
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.access_policy import check_writing
+from mondrian_ops.storage.files import make_private, new_file, remove_file
+
+__all__ = ["FOLDER", "directory_of", "file_of", "remove_used", "write"]
+
+FOLDER = ".mondrian_waiting"
+
+_NAME = re.compile(r"(\d{6})-[0-9a-f]+\.parquet")
+
+
+def directory_of(series: str) -> str:
+    """The directory of a series' waiting rows: beside its releases, above the first date."""
+    digest = hashlib.blake2b(series.encode(), key=catalogue.current().key, digest_size=12)
+    above = series.partition("*")[0].rpartition("/")[0]
+    return storage.joined(above or "/", FOLDER, digest.hexdigest())
+
+
+def file_of(series: str, number: int, token: str) -> str:
+    """The file of the rows that wait after an attempt at a night."""
+    return storage.joined(directory_of(series), f"{number:06d}-{token}.parquet")
+
+
+def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Write rows that wait, flushed to disk, as a whole or not at all."""
+    check_writing(file)
+    directory = file.rpartition("/")[0]
+    for each in (directory.rpartition("/")[0], directory):
+        with suppress(FileExistsError):
+            make_private(each)
+        _refuse_foreign(each)
+    with new_file(file, durable=True) as sink, pq.ParquetWriter(sink, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+    if storage.is_local(file):
+        Path(storage.local_path(file)).chmod(0o600)
+
+
+def remove_used(series: str, number: int, files: Iterable[str]) -> None:
+    """Remove the files up to a night that is current, except for its own ``files``."""
+    directory, own = directory_of(series), {file.rpartition("/")[2] for file in files}
+    with suppress(FileNotFoundError):
+        for name in storage.names_in(directory):
+            found = _NAME.fullmatch(name)
+            if found is not None and int(found[1]) <= number and name not in own:
+                remove_file(storage.joined(directory, name))
+
+
+def _refuse_foreign(directory: str) -> None:
+    """Raise StorageError if a local directory is not this user's, or a link."""
+    if not storage.is_local(directory):
+        return
+    path = Path(storage.local_path(directory))
+    status = path.lstat()
+    if path.is_symlink() or status.st_uid != os.geteuid():
+        raise StorageError(
+            f"{storage.shown(directory)}: belongs to another user, or is a link, so rows that wait "
+            "would not be private there; remove it"
+        )
+    path.chmod(0o700)

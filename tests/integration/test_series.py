@@ -1,0 +1,104 @@
+"""A series of nights: each row is published once, or waits, or is suppressed and counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import pipeline
+from mondrian_ops.core.errors import StorageError
+from nights import Nights, silent
+
+HOLDING = {"hold_nights": 3, "hold_above": 0.06}
+
+
+def test_small_and_uneven_nights_lose_no_row(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    reports = [nights.run(day, rows) for day, rows in enumerate([3, 400, 250, 2, 300, 120, 180])]
+    nights.check_each_row_once()
+    assert reports[0]["series"] == {
+        "name": f"{tmp_path}/out/*",
+        "night": 1,
+        "state": "held",
+        "reason": reports[0]["series"]["reason"],
+        "waited": [],
+        "waiting": [[1, 3]],
+    }
+    assert "fewer than k" in reports[0]["series"]["reason"]
+    assert not nights.output(0).exists()
+    for number, report in enumerate(reports, 1):
+        rows, night = report["rows"], report["series"]
+        assert night["night"] == number
+        assert rows["waiting"] == sum(count for _, count in night["waiting"])
+        assert rows["input"] + rows["waited"] == rows["published"] + rows["waiting"]
+        assert all(number - origin < 3 for origin, _ in night["waiting"])  # none is overdue
+    for day in range(1, 7):
+        verdict = pipeline.verify(nights.job(day), str(nights.output(day)))
+        assert verdict["passed"]
+        assert not any("mondrian" in name for name in _columns(nights.output(day)))
+
+
+def test_rows_that_wait_are_private(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 3)
+    (file,) = nights.waiting_files()
+    modes = [path.stat().st_mode & 0o777 for path in (file, file.parent, nights.waiting)]
+    assert modes == [0o600, 0o700, 0o700]
+
+
+def test_a_night_is_published_once(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 3)
+    nights.run(1, 100)
+    for day in (0, 1):
+        with pytest.raises(StorageError, match=r"is in the series already .*drop of another day"):
+            pipeline.run(nights.job(day), silent)
+    nights.check_each_row_once()
+
+
+def test_of_two_runs_at_once_one_has_to_begin_anew(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 50)
+    nights.deliver(1, 200)
+    nights.deliver(2, 200)
+    works = [str(nights.output(day).with_name(f".run-{day}")) for day in (1, 2)]
+    jobs = [nights.job(day) for day in (1, 2)]
+    for job, work in zip(jobs, works, strict=True):
+        pipeline.partition(job, work=work, progress=silent)
+    summaries = [pipeline.anonymize_all(work, progress=silent) for work in works]
+    pipeline.wrap_up(jobs[1], work=works[1], summaries=summaries[1], progress=silent)
+    with pytest.raises(StorageError, match="run again from the partition task"):
+        pipeline.wrap_up(jobs[0], work=works[0], summaries=summaries[0], progress=silent)
+    assert not nights.output(1).exists()
+    pipeline.run(jobs[0], silent)
+    nights.check_each_row_once()
+
+
+def test_the_last_night_of_a_series_publishes_all_that_waits(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 300)
+    report = nights.run(1, 100, series={"hold_nights": 0, "hold_above": None})
+    assert report["rows"]["published"] == report["rows"]["input"] + report["rows"]["waited"] > 100
+    nights.check_each_row_once()
+    assert not list(nights.waiting_files())
+
+
+def test_overdue_rows_are_suppressed_where_the_job_says_so(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series={"hold_nights": 1, "hold_above": 0.02, "overdue": "suppress"})
+    suppressed = sum(nights.run(day, 150)["rows"]["suppressed"] for day in range(4))
+    assert suppressed
+    nights.check_each_row_once(suppressed)
+
+
+def test_overdue_rows_that_cannot_be_published_are_suppressed(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series={"hold_nights": 1})
+    reports = [nights.run(day, 2) for day in range(2)]
+    assert [report["rows"]["suppressed"] for report in reports] == [0, 2]
+    nights.check_each_row_once(suppressed=2)
+
+
+def _columns(release: Path) -> list[str]:
+    (part, *_) = release.glob("part-*.parquet")
+    return list(pq.read_schema(part).names)
