@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.release_values import ColumnValues, places
 
-__all__ = ["CountedClasses", "CountedPairs", "classes_of", "group_classes"]
+__all__ = ["CountedClasses", "CountedPairs", "classes_of", "entries", "group_classes"]
 
 Ints = NDArray[np.int64]
 
@@ -43,6 +43,11 @@ class CountedClasses(NamedTuple):
     sizes: Ints
     first_rows: Ints
     pairs: list[CountedPairs]
+
+
+def entries(classes: CountedClasses) -> int:
+    """Classes and pairs, which take about the same memory each."""
+    return len(classes.sizes) + sum(len(pairs.counts) for pairs in classes.pairs)
 
 
 def classes_of(

@@ -1,15 +1,18 @@
 """Counts a release as it was written: its equivalence classes, and the values within them.
 
 It reads only the rows of the parts and knows nothing of how they were cut. `release_values` decides
-which values are equal, `release_classes` which rows form one class.
+which values are equal, `release_classes` which rows form one class; `release_runs` keeps the
+classes that do not fit in memory.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +23,14 @@ from mondrian_ops.core.release_classes import (
     CountedClasses,
     CountedPairs,
     classes_of,
+    entries,
     group_classes,
 )
+from mondrian_ops.core.release_runs import SpilledClasses
 from mondrian_ops.core.release_values import ColumnValues, IdentifierValues
 
 __all__ = [
+    "ClassCounts",
     "CountedPart",
     "PartCount",
     "ReleaseCount",
@@ -35,7 +41,8 @@ __all__ = [
 Ints = NDArray[np.int64]
 Part: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 
-_PENDING = 2_000_000  # classes of parts kept apart before they are merged
+HELD = 4_000_000
+"""Classes, and pairs of a class and a value, that a counter keeps in memory."""
 _SLICE = 1 << 17  # rows encoded at once: their arrays fit into the caches
 
 
@@ -66,62 +73,87 @@ class SensitiveCount:
 
 
 @dataclass(frozen=True)
+class ClassCounts:
+    """Some equivalence classes of a release, all of them if they fit in memory.
+
+    Attributes:
+        class_sizes: (classes,) int64, rows of each class.
+        first_rows: (classes,) int64, a row of each class, numbered through all parts.
+        sensitive: by sensitive column; its values and totals are those of the whole release.
+        persons: (classes,) int64, distinct persons of each class; None where they were not counted.
+    """
+
+    class_sizes: Ints
+    first_rows: Ints
+    sensitive: dict[str, SensitiveCount]
+    persons: Ints | None
+
+
+@dataclass(frozen=True)
 class ReleaseCount:
     """A whole release.
 
     Attributes:
         rows: of all parts.
-        class_sizes: (classes,) int64, rows of each equivalence class.
-        first_rows: (classes,) int64, a row of each class, numbered through all parts.
         quasi_identifiers: the columns that define the classes.
-        sensitive: by sensitive column.
-        persons: (classes,) int64, distinct persons of each class; None where they were not counted.
+        sensitive: the columns whose values were counted.
         identifiers: by published identifier, whether all rows have the same value or none.
         columns: all columns of the release.
         parts: (name, first row) of each part.
+        read: the classes anew, a partition at a time.
     """
 
     rows: int
-    class_sizes: Ints
-    first_rows: Ints
     quasi_identifiers: tuple[str, ...]
-    sensitive: dict[str, SensitiveCount]
-    persons: Ints | None
+    sensitive: tuple[str, ...]
     identifiers: dict[str, bool]
     columns: tuple[str, ...]
     parts: tuple[tuple[str, int], ...]
+    read: Callable[[], Iterator[ClassCounts]]
+
+    def partitions(self) -> Iterator[ClassCounts]:
+        """All classes, a partition at a time.
+
+        Raises:
+            OSError: the file of spilled classes does not give back what was written.
+        """
+        figures = _Figures()
+        for classes in self.read():
+            figures.add(classes)
+            yield classes
+        if figures.rows != self.rows:
+            raise OSError("the spilled classes have other rows than were counted")
+        vars(self)["_figures"] = figures  # so that no pass is made for them alone
+
+    @cached_property
+    def _figures(self) -> _Figures:
+        deque(self.partitions(), maxlen=0)
+        return self._figures
 
     @property
     def classes(self) -> int:
         """Number of equivalence classes."""
-        return len(self.class_sizes)
+        return self._figures.classes.total()
 
     @property
     def histogram(self) -> list[tuple[int, int]]:
         """(size, number of classes of that size), by ascending size."""
-        sizes, classes = np.unique(self.class_sizes, return_counts=True)
-        return list(zip(sizes.tolist(), classes.tolist(), strict=True))
+        return sorted(self._figures.classes.items())
 
     @property
     def persons_histogram(self) -> list[tuple[int, int, int]] | None:
         """(persons, number of classes of so many persons, rows of these), by ascending persons."""
-        if self.persons is None:
-            return None
-        persons, place = np.unique(self.persons, return_inverse=True)
-        rows = np.zeros(len(persons), np.int64)
-        np.add.at(rows, place, self.class_sizes)
-        columns = (persons, np.bincount(place), rows)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return self._figures.persons_histogram
 
     @property
     def dp(self) -> int:
         """Discernibility penalty, the sum of squared class sizes (seed, eq. 2)."""
-        return _dp(self.class_sizes)
+        return sum(size * size * number for size, number in self.histogram)
 
     @property
     def prosecutor_max(self) -> float:
         """Highest probability of re-identifying a row: 1 / smallest class."""
-        return 1 / int(self.class_sizes.min()) if self.classes else 1.0
+        return 1 / self.histogram[0][0] if self.classes else 1.0
 
     @property
     def prosecutor_avg(self) -> float:
@@ -132,24 +164,62 @@ class ReleaseCount:
         """Average class size in units of k."""
         return self.rows / self.classes / k if self.classes else 0.0
 
-    def locate(self, number: int) -> tuple[str, int]:
-        """(part, row within it) of a row of class ``number``, to look it up in the release."""
-        row = int(self.first_rows[number])
+    def locate(self, row: int) -> tuple[str, int]:
+        """(part, row within it) of a row of the release, to look it up."""
         part = bisect_right(self.parts, row, key=lambda part: part[1]) - 1
         name, start = self.parts[part]
         return name, row - start
 
 
-class ReleaseCounter:
-    """Counts a release part by part; memory is bounded by its classes, not its rows.
+class _Figures:
+    """Histograms of classes, a partition at a time.
 
-    With persons it grows with the pairs of a class and a person, which may be as many as the rows.
+    ``classes``: by size, how many there are. ``persons``: by persons, how many classes have them,
+    ``person_rows``: and how many rows these have.
+    """
+
+    def __init__(self) -> None:
+        self.classes = Counter[int]()
+        self.persons: Counter[int] | None = None
+        self.person_rows = Counter[int]()
+
+    @property
+    def rows(self) -> int:
+        return sum(size * number for size, number in self.classes.items())
+
+    @property
+    def persons_histogram(self) -> list[tuple[int, int, int]] | None:
+        if self.persons is None:
+            return None
+        return [(n, self.persons[n], self.person_rows[n]) for n in sorted(self.persons)]
+
+    def add(self, counts: ClassCounts) -> None:
+        sizes, classes = np.unique(counts.class_sizes, return_counts=True)
+        self.classes.update(dict(zip(sizes.tolist(), classes.tolist(), strict=True)))
+        if counts.persons is None:
+            return
+        persons, place, classes = np.unique(counts.persons, return_inverse=True, return_counts=True)
+        rows = np.zeros(len(persons), np.int64)
+        np.add.at(rows, place, counts.class_sizes)
+        self.persons = self.persons or Counter[int]()
+        self.persons.update(dict(zip(persons.tolist(), classes.tolist(), strict=True)))
+        self.person_rows.update(dict(zip(persons.tolist(), rows.tolist(), strict=True)))
+
+
+class ReleaseCounter:
+    """Counts a release part by part.
+
+    Memory is bounded where there is a file for the classes that are too many: by the largest part,
+    the distinct values of the sensitive columns, and the persons of the class that has most.
 
     Args:
         quasi_identifiers: the published columns that define the classes.
         sensitive: columns whose values are counted within the classes.
         identifiers: columns that should be dropped or redacted; counted where they are published.
         with_persons: each part comes with the person of each row.
+        spill: a file without content, open to be written and read, for classes beyond ``held``;
+            without it, all are in memory.
+        held: classes, and pairs of a class and a value, that are kept in memory.
     """
 
     def __init__(
@@ -158,6 +228,8 @@ class ReleaseCounter:
         sensitive: Sequence[str],
         identifiers: Sequence[str] = (),
         with_persons: bool = False,
+        spill: IO[bytes] | None = None,
+        held: int = HELD,
     ) -> None:
         self._quasi = {name: ColumnValues(name) for name in quasi_identifiers}
         self._sensitive = {
@@ -169,8 +241,14 @@ class ReleaseCounter:
         self._columns: tuple[str, ...] | None = None
         self._parts: list[tuple[str, int]] = []
         self._rows = 0
+        self._totals = [np.zeros(1, np.int64) for _ in sensitive]
         self._merged = self._no_classes()
         self._pending: list[CountedClasses] = []
+        self._held = held
+        self._spilled: SpilledClasses | None = None
+        if spill is not None:
+            first, last = len(self._quasi), len(self._quasi) + len(self._sensitive)
+            self._spilled = SpilledClasses(spill, self._values, first, range(first, last))
 
     @property
     def columns(self) -> frozenset[str]:
@@ -244,9 +322,7 @@ class ReleaseCounter:
         self._parts.append((part.name or f"part {len(self._parts)}", self._rows))
         self._pending.append(self._recoded(part))
         self._rows += part.counted.rows
-        if sum(len(classes.sizes) for classes in self._pending) > max(
-            _PENDING, len(self._merged.sizes)
-        ):
+        if sum(map(entries, self._pending)) > max(self._held, entries(self._merged)):
             self._group_pending()
         return part.counted
 
@@ -255,16 +331,8 @@ class ReleaseCounter:
         self._group_pending()
         return ReleaseCount(
             rows=self._rows,
-            class_sizes=self._merged.sizes,
-            first_rows=self._merged.first_rows,
             quasi_identifiers=tuple(self._quasi),
-            sensitive={
-                name: _sensitive_count(values, pairs)
-                for (name, values), pairs in zip(
-                    self._sensitive.items(), self._merged.pairs, strict=False
-                )
-            },
-            persons=self._persons_per_class(),
+            sensitive=tuple(self._sensitive),
             identifiers={
                 name: identifier.is_blank
                 for name, identifier in self._identifiers.items()
@@ -272,15 +340,36 @@ class ReleaseCounter:
             },
             columns=self._columns or (),
             parts=tuple(self._parts),
+            read=self._read,
         )
 
-    def _persons_per_class(self) -> Ints | None:
-        if not self._persons:
-            return None
-        persons: Ints = np.bincount(
-            self._merged.pairs[-1].classes, minlength=len(self._merged.sizes)
+    def _read(self) -> Iterator[ClassCounts]:
+        """The classes of all parts so far, a partition at a time."""
+        self._group_pending()
+        if self._spilled is None or not self._spilled.runs:
+            yield self._counts(self._merged)
+            return
+        if len(self._merged.sizes):
+            self._spill(self._spilled)
+        yield from map(self._counts, self._spilled.partitions(self._held))
+
+    def _counts(self, classes: CountedClasses) -> ClassCounts:
+        persons = None
+        if self._persons:
+            persons = np.bincount(classes.pairs[-1].classes, minlength=len(classes.sizes))
+        return ClassCounts(
+            classes.sizes,
+            classes.first_rows,
+            {
+                name: SensitiveCount(
+                    values.values, pairs.classes, pairs.codes.astype(np.int64), pairs.counts, totals
+                )
+                for (name, values), pairs, totals in zip(
+                    self._sensitive.items(), classes.pairs, self._totals, strict=False
+                )
+            },
+            persons,
         )
-        return persons
 
     def _checked(self, columns: Sequence[str], name: str) -> tuple[str, ...]:
         where = f"{name}: " if name else ""
@@ -299,6 +388,12 @@ class ReleaseCounter:
         del self._merged  # so that `group_classes` can free it
         self._pending = []
         self._merged = self._group(pieces, self._values)
+        if self._spilled is not None and entries(self._merged) > self._held:
+            self._spill(self._spilled)
+
+    def _spill(self, spilled: SpilledClasses) -> None:
+        spilled.append(self._merged)
+        self._merged = self._no_classes()
 
     def _recoded(self, part: CountedPart) -> CountedClasses:
         """The classes of a part in the codes of the counter, its rows numbered through."""
@@ -309,14 +404,21 @@ class ReleaseCounter:
         # `codes_of` puts the missing value last; its code is 0.
         of_part = [np.roll(codes, 1) for codes in of_part]
         classes, quasi = part.classes, len(self._quasi)
+        pairs = [
+            pairs._replace(codes=codes[pairs.codes])
+            for codes, pairs in zip(of_part[quasi:], classes.pairs, strict=True)
+        ]
+        self._totals = [
+            _added(totals, of_column, values.size)
+            for totals, of_column, values in zip(
+                self._totals, pairs, self._sensitive.values(), strict=False
+            )
+        ]
         return CountedClasses(
             [codes[column] for codes, column in zip(of_part, classes.codes, strict=False)],
             classes.sizes,
             classes.first_rows + self._rows,
-            [
-                pairs._replace(codes=codes[pairs.codes])
-                for codes, pairs in zip(of_part[quasi:], classes.pairs, strict=True)
-            ],
+            pairs,
         )
 
     @property
@@ -355,11 +457,12 @@ def _dp(sizes: Ints) -> int:
     return sum(s * s * n for s, n in zip(distinct.tolist(), classes.tolist(), strict=True))
 
 
-def _sensitive_count(values: ColumnValues, pairs: CountedPairs) -> SensitiveCount:
-    codes = pairs.codes.astype(np.int64)
-    totals = np.zeros(values.size, np.int64)
-    np.add.at(totals, codes, pairs.counts)
-    return SensitiveCount(values.values, pairs.classes, codes, pairs.counts, totals)
+def _added(totals: Ints, pairs: CountedPairs, size: int) -> Ints:
+    """The totals by code, with those of some pairs."""
+    added = np.zeros(size, np.int64)
+    added[: len(totals)] = totals
+    np.add.at(added, pairs.codes, pairs.counts)
+    return added
 
 
 def _batches(part: Part) -> Iterable[pa.RecordBatch]:

@@ -77,6 +77,10 @@ class ColumnValues:
             codes = self._codes_of(values)
         return np.append(codes, _MISSING).astype(np.min_scalar_type(self.size))
 
+    def keep(self, most: int) -> None:
+        """Forget all values but the first ``most``, whose codes stay."""
+        self.values = self.values.take(pa.array(np.arange(min(most, len(self.values)))))
+
     @contextmanager
     def _comparable(self, column: pa.Array[Any]) -> Iterator[None]:
         try:

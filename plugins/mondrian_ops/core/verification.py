@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -21,6 +21,8 @@ from mondrian_ops.core.errors import PrivacyError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.release_count import (
+    HELD,
+    ClassCounts,
     CountedPart,
     PartCount,
     ReleaseCount,
@@ -30,6 +32,7 @@ from mondrian_ops.core.release_count import (
 from mondrian_ops.core.release_values import as_read
 
 __all__ = [
+    "ClassCounts",
     "CountedPart",
     "PartCount",
     "ReleaseCount",
@@ -90,17 +93,24 @@ def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def counter_of(job: Job, columns: Sequence[str], rows_only: bool = False) -> ReleaseCounter:
+def counter_of(
+    job: Job,
+    columns: Sequence[str],
+    rows_only: bool = False,
+    spill: IO[bytes] | None = None,
+    held: int = HELD,
+) -> ReleaseCounter:
     """A counter of a release with these columns, for :func:`check` with this job.
 
-    ``rows_only``: count no persons, as in a release that is checked without its source.
+    ``rows_only``: count no persons, as in a release that is checked without its source. ``spill``,
+    ``held``: as :class:`ReleaseCounter` takes them.
 
     Raises:
         PrivacyError: a quasi-identifier is not among ``columns``.
     """
     with_persons = job.entity_id is not None and not rows_only
     names = published_columns(job, columns)
-    return ReleaseCounter(names, job.sensitive, job.identifiers, with_persons)
+    return ReleaseCounter(names, job.sensitive, job.identifiers, with_persons, spill, held)
 
 
 def check(
@@ -122,7 +132,10 @@ def check(
     """
     if not count.rows:
         return Verdict(False, {}, (), ("the release has no rows",))
-    requirements = _requirements(count, job, hierarchies or {}, rows_only)
+    requirements: list[_Requirement] = []
+    for classes in count.partitions():
+        found = _requirements(classes, count, job, hierarchies or {}, rows_only)
+        requirements = list(map(_Requirement.joined, requirements, found)) or found
     failures = _wrong_columns(count, job)
     failures += filter(None, (requirement.failure(count) for requirement in requirements))
     return Verdict(
@@ -134,52 +147,77 @@ def check(
 
 
 class _Requirement(NamedTuple):
-    """One requirement, and its measure in each class."""
+    """One requirement, and how some classes meet it."""
 
     key: str  # k, l or t
     name: str
     level: float | None  # None: measured, but not required
-    measured: Measure
-    at_most: bool = False  # t is a ceiling, k and l are floors
+    at_most: bool  # t is a ceiling, k and l are floors
+    failing: int  # classes
+    achieved: float  # by the worst class
+    worst_rows: int  # its size
+    worst_row: int  # its first row
 
-    @property
-    def worst(self) -> int:
-        return int(np.argmax(self.measured) if self.at_most else np.argmin(self.measured))
+    @classmethod
+    def of(
+        cls,
+        classes: ClassCounts,
+        key: str,
+        name: str,
+        level: float | None,
+        measured: Measure,
+        at_most: bool = False,
+    ) -> _Requirement:
+        """By the measure of each class, (classes,)."""
+        failing = 0
+        if level is not None:
+            limit = level + TOLERANCE if at_most else level * (1 - TOLERANCE)
+            good = measured <= limit if at_most else measured >= limit
+            failing = len(measured) - int(np.count_nonzero(good))  # NaN is not good
+        worst = measured.max() if at_most else measured.min()
+        # Of classes that are equally bad the first is named, however the classes were divided.
+        (tied,) = np.nonzero((measured == worst) | np.isnan(measured))
+        first = tied[np.argmin(classes.first_rows[tied])]
+        size, row = int(classes.class_sizes[first]), int(classes.first_rows[first])
+        return cls(key, name, level, at_most, failing, worst.item(), size, row)
 
-    @property
-    def achieved(self) -> float:
-        value: float = self.measured[self.worst].item()
-        return value
+    def joined(self, other: _Requirement) -> _Requirement:
+        """By these classes and others."""
+        worst = min(self, other, key=_Requirement._badness)
+        return worst._replace(failing=self.failing + other.failing)
+
+    def _badness(self) -> tuple[bool, float, int]:
+        """Less is worse; what could not be measured is worst."""
+        is_measured = not math.isnan(self.achieved)
+        least = -self.achieved if self.at_most else self.achieved
+        return is_measured, least if is_measured else 0.0, self.worst_row
 
     def failure(self, count: ReleaseCount) -> str | None:
         """The text of a failure; None where every class satisfies the requirement."""
-        if self.level is None:
+        if not self.failing:
             return None
-        if self.at_most:
-            good = self.measured <= self.level + TOLERANCE
-        else:
-            good = self.measured >= self.level * (1 - TOLERANCE)
-        failing = count.classes - int(np.count_nonzero(good))  # NaN is not good
-        if not failing:
-            return None
-        part, row = count.locate(self.worst)
+        part, row = count.locate(self.worst_row)
         return (
-            f"{self.name}: {failing} of {count.classes} classes fail; the worst is class "
-            f"{self.worst}, with {count.class_sizes[self.worst]} rows and {self.key} = "
-            f"{self.achieved:.6g} (row {row} of {part} is in it)"
+            f"{self.name}: {self.failing} of {count.classes} classes fail; the worst has "
+            f"{self.worst_rows} rows and {self.key} = {self.achieved:.6g} "
+            f"(row {row} of {part} is in it)"
         )
 
 
 def _requirements(
-    count: ReleaseCount, job: Job, hierarchies: Mapping[str, Hierarchy], rows_only: bool
+    classes: ClassCounts,
+    count: ReleaseCount,
+    job: Job,
+    hierarchies: Mapping[str, Hierarchy],
+    rows_only: bool,
 ) -> list[_Requirement]:
-    requirements = [_anonymity(count, job, rows_only)]
+    requirements = [_anonymity(classes, job, rows_only)]
     for name in job.sensitive:
         if name not in count.sensitive:
             raise PrivacyError(
                 f"sensitive column {name!r} was not counted; the release cannot be checked"
             )
-        sensitive = count.sensitive[name]
+        sensitive = classes.sensitive[name]
         title = f"{_DIVERSITY_TITLES[job.diversity]} of {name}, "
         if job.diversity == "recursive":
             title += f"c = {job.c:g}, "
@@ -187,29 +225,28 @@ def _requirements(
             title += f"l = {job.l:g}"
         if job.missing_sensitive == "value":
             title += ", missing values counted as one"
-            counted, sizes = sensitive, count.class_sizes
+            counted, sizes = sensitive, classes.class_sizes
         else:
-            counted, sizes = _present(sensitive, count.class_sizes)
+            counted, sizes = _present(sensitive, classes.class_sizes)
         diversity = _DIVERSITIES[job.diversity](counted, sizes, job.c or math.nan)
-        requirements.append(_Requirement("l", title, job.l, diversity))
+        requirements.append(_Requirement.of(classes, "l", title, job.l, diversity))
         if job.t is not None:
             title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
-            distance = _distance(job.t_distance, name, sensitive, count, hierarchies)
-            requirements.append(_Requirement("t", title, job.t, distance, at_most=True))
+            distance = _distance(job.t_distance, name, sensitive, classes.class_sizes, hierarchies)
+            requirements.append(_Requirement.of(classes, "t", title, job.t, distance, at_most=True))
     return requirements
 
 
-def _anonymity(count: ReleaseCount, job: Job, rows_only: bool) -> _Requirement:
+def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> _Requirement:
     """k rows (Samarati 2001) or, with an entity, rows of k persons (Wang and Fung 2006)."""
-    title = f"k-anonymity, k = {job.k}"
-    if job.entity_id is None:
-        return _Requirement("k", title, job.k, count.class_sizes)
-    if rows_only:
-        return _Requirement("k", f"{title} in rows, not persons", job.k, count.class_sizes)
-    if count.persons is None:
-        raise PrivacyError(f"the persons by {job.entity_id!r} were not counted")
-    title = f"{title} persons by {job.entity_id}"
-    return _Requirement("k", title, job.k, count.persons)
+    title, measured = f"k-anonymity, k = {job.k}", classes.class_sizes
+    if job.entity_id is not None and rows_only:
+        title = f"{title} in rows, not persons"
+    elif job.entity_id is not None:
+        if classes.persons is None:
+            raise PrivacyError(f"the persons by {job.entity_id!r} were not counted")
+        title, measured = f"{title} persons by {job.entity_id}", classes.persons
+    return _Requirement.of(classes, "k", title, job.k, measured)
 
 
 def _achieved(requirements: Sequence[_Requirement]) -> dict[str, float]:
@@ -273,9 +310,12 @@ def _distinct(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
 
 def _entropy(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
     """exp of the entropy of the values (definition 4.1); 0 where there are none."""
-    shares = sensitive.counts / sizes[sensitive.classes]
+    # In one order, or the last digits would depend on how the classes were divided.
+    order = np.lexsort((sensitive.counts, sensitive.classes))
+    classes = sensitive.classes[order]
+    shares = sensitive.counts[order] / sizes[classes]
     terms = -shares * np.log(shares)
-    entropy = np.bincount(sensitive.classes, weights=terms, minlength=len(sizes))
+    entropy = np.bincount(classes, weights=terms, minlength=len(sizes))
     return np.where(sizes > 0, np.exp(entropy), 0.0)
 
 
@@ -310,31 +350,32 @@ def _distance(
     kind: str,
     name: str,
     sensitive: SensitiveCount,
-    count: ReleaseCount,
+    sizes: Measure,
     hierarchies: Mapping[str, Hierarchy],
 ) -> Floats:
     match kind:
         case "equal":
-            return _equal(sensitive.classes, sensitive.codes, sensitive.counts, count.class_sizes)
+            return _equal(sensitive, sensitive.codes, sensitive.totals, sizes)
         case "ordered":
-            return _ordered(sensitive, count.class_sizes)
+            return _ordered(sensitive, sizes)
     if name not in hierarchies:
         raise PrivacyError(
             f"t-closeness of {name!r}: its hierarchy is needed for the hierarchical distance"
         )
-    return _hierarchical(name, sensitive, count.class_sizes, hierarchies[name])
+    return _hierarchical(name, sensitive, sizes, hierarchies[name])
 
 
-def _equal(classes: Measure, codes: Measure, counts: Measure, sizes: Measure) -> Floats:
+def _equal(sensitive: SensitiveCount, codes: Measure, totals: Measure, sizes: Measure) -> Floats:
     """Half the sum of differences of shares (section 5.2, equal distance).
 
-    The counts of a pair of class and code that occurs more than once add up.
+    ``codes`` (pairs,) may stand for those of the values, and ``totals`` are their counts in the
+    whole release. The counts of a pair of class and code that occurs more than once add up.
     """
-    whole = np.bincount(codes, weights=counts) / sizes.sum()
+    whole = totals / totals.sum()
     values = len(whole)
-    pairs, of_pair = np.unique(classes * values + codes, return_inverse=True)
+    pairs, of_pair = np.unique(sensitive.classes * values + codes, return_inverse=True)
     in_class, code = pairs // values, pairs % values
-    share = np.bincount(of_pair, weights=counts) / sizes[in_class]
+    share = np.bincount(of_pair, weights=sensitive.counts) / sizes[in_class]
     present = np.bincount(in_class, weights=np.abs(share - whole[code]), minlength=len(sizes))
     covered = np.bincount(in_class, weights=whole[code], minlength=len(sizes))
     return (present + (1 - covered)) / 2  # a value that a class lacks differs by its whole share
@@ -358,9 +399,8 @@ def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
     stop[first - 1] = ranks  # the last pair of each class precedes the first of the next
     cumulated = np.cumsum(counts)
     p = (cumulated - (cumulated[first] - counts[first])[classes]) / sizes[classes]
-    totals = np.zeros(ranks)
-    np.add.at(totals, rank[sensitive.codes], sensitive.counts)
-    q = np.cumsum(totals) / sizes.sum()
+    totals = np.bincount(rank, weights=sensitive.totals)  # values of no row add nothing
+    q = np.cumsum(totals) / sensitive.totals.sum()
     sums = np.concatenate([[0.0], np.cumsum(q)])
     passed = np.clip(np.searchsorted(q, p), start, stop)
     below = p * (passed - start) - (sums[passed] - sums[start])
@@ -404,6 +444,7 @@ def _hierarchical(
     total = np.zeros(len(sizes))
     for nodes in levels:
         node_of = np.append(nodes, len(hierarchy.parent))[of_code]
-        total += _equal(sensitive.classes, node_of[sensitive.codes], sensitive.counts, sizes)
+        in_nodes = np.bincount(node_of, weights=sensitive.totals)
+        total += _equal(sensitive, node_of[sensitive.codes], in_nodes, sizes)
     distance: Floats = total / len(levels)
     return distance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 import uuid
 from collections import Counter
@@ -129,14 +130,17 @@ def verify(job: Job, release: str) -> dict[str, Any]:
     from mondrian_ops.core import verification
 
     counter = None
-    for file in storage.read_release(release):
-        counter = counter or verification.counter_of(job, file.columns, rows_only=True)
-        counter.add(file.batches(counter.columns), file.name, columns=file.columns)
-    if counter is None:
-        raise InputError(f"{release}: there is no data file to check")
-    count = counter.result()
-    hierarchies = hierarchies_of(job, of_sensitive=True)
-    verdict = verification.check(count, job, hierarchies, rows_only=True)
+    with tempfile.TemporaryFile() as spill:
+        for file in storage.read_release(release):
+            counter = counter or verification.counter_of(
+                job, file.columns, rows_only=True, spill=spill
+            )
+            counter.add(file.batches(counter.columns), file.name, columns=file.columns)
+        if counter is None:
+            raise InputError(f"{release}: there is no data file to check")
+        count = counter.result()
+        hierarchies = hierarchies_of(job, of_sensitive=True)
+        verdict = verification.check(count, job, hierarchies, rows_only=True)
     notes = [_ROWS_ONLY] if job.entity_id is not None else []
     return {
         "passed": verdict.passed,

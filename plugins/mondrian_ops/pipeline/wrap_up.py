@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from mondrian_ops import report as reports
 from mondrian_ops import series, storage
@@ -159,11 +159,12 @@ def check(
         job, state.dependencies
     )  # policies may refuse it only since the rows were partitioned
     seal = _parts_seal(directory) if job.may_ask else ""
-    count, parts = _recounted(job, directory, summaries, progress)
-    if not count.rows and run.dataset.holding is not None:
-        verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
-    else:
-        verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
+    with directory.spill() as spill:
+        count, parts = _recounted(job, directory, summaries, progress, spill)
+        if not count.rows and run.dataset.holding is not None:
+            verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
+        else:
+            verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
     report = judged(
         job,
         state,
@@ -310,7 +311,11 @@ def _write_report(directory: storage.WorkDir, report: Report) -> None:
 
 
 def _recounted(
-    job: Job, directory: storage.WorkDir, summaries: Sequence[Summary], progress: Progress
+    job: Job,
+    directory: storage.WorkDir,
+    summaries: Sequence[Summary],
+    progress: Progress,
+    spill: IO[bytes],
 ) -> tuple[verification.ReleaseCount, list[verification.PartCount]]:
     """The release counted from its files, whole and part by part."""
     from mondrian_ops.core import verification
@@ -339,7 +344,7 @@ def _recounted(
     if not paths:
         return verification.ReleaseCounter((), ()).result(), [empty] * len(summaries)
     (first,) = storage.read_release(paths[0])
-    counter = verification.counter_of(job, first.columns)
+    counter = verification.counter_of(job, first.columns, spill=spill)
     # Threads count the parts; the counts are merged here, in order.
     work = partial(_counted, directory, counter, job.entity_id is not None)
     threads = at_once(max(summary.rows for summary in summaries))

@@ -8,13 +8,14 @@ import json
 import os
 import re
 import secrets
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.access_policy import check_writing
@@ -363,6 +364,17 @@ class WorkDir:
     def read_held(self, fragment_id: int) -> pa.Table:
         """The rows that :meth:`write_held` wrote."""
         return self.read_arrow(_held_name(fragment_id))
+
+    def spill(self) -> IO[bytes]:
+        """A private file without a name, to be written and read; it ends with the process.
+
+        It lies on the disk of the working files, or among this machine's temporary files where they
+        are in a store.
+        """
+        with self.vanished_as_error():
+            return tempfile.TemporaryFile(
+                dir=local_path(self.root) if is_local(self.root) else None
+            )
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tempfile
 from collections import Counter, defaultdict
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import brute_force
+from counted_classes import all_classes
 from drawn_jobs import DIAGNOSES, DIAGNOSIS_TREE
 from mondrian_ops.core import release_classes, release_count, verification
 from mondrian_ops.core.errors import PrivacyError
@@ -28,6 +31,12 @@ ROWS = 4
 
 def a_job(**keys: Any) -> Job:
     return Job.from_dict({"k": 2, "quasi_identifiers": ["q"], **keys}, paths_required=False)
+
+
+@pytest.fixture
+def spill():
+    with tempfile.TemporaryFile() as file:
+        yield file
 
 
 def a_part(**columns: Any) -> pa.Table:
@@ -94,10 +103,11 @@ def test_a_failing_class_is_told_by_part_and_row():
     count = counter.result()
     (failure,) = check(count, a_job()).failures
     assert failure == (
-        "k-anonymity, k = 2: 1 of 2 classes fail; the worst is class 1, with 1 rows and k = 1 "
+        "k-anonymity, k = 2: 1 of 2 classes fail; the worst has 1 rows and k = 1 "
         "(row 2 of two is in it)"
     )
-    assert count.locate(0) == ("one", 0)
+    assert count.locate(ROWS - 1) == ("one", ROWS - 1)
+    assert count.locate(ROWS) == ("two", 0)
     assert count.histogram == [(1, 1), (6, 1)]
     assert count.prosecutor_max == 1.0
     assert count.prosecutor_avg == 2 / 7
@@ -131,7 +141,7 @@ def test_the_columns_of_a_count_may_stand_in_any_order():
     counter = ReleaseCounter(["q"], [])
     counter.add(pa.table({"q": ["a"], "r": [1]}))
     counter.add(pa.table({"r": [1], "q": ["a"]}))
-    assert counter.result().class_sizes.tolist() == [2]
+    assert all_classes(counter.result()).class_sizes.tolist() == [2]
 
 
 @pytest.mark.parametrize("other", ["age_min", "age_max"])
@@ -155,7 +165,8 @@ def test_nothing_that_was_decided_can_be_changed():
     part = counter.add(a_part(s=[1] * ROWS))
     count = counter.result()
     verdict = check(count, a_job(sensitive=["s"]))
-    for found in (part, count, count.sensitive["s"], verdict):
+    classes = all_classes(count)
+    for found in (part, count, classes, classes.sensitive["s"], verdict):
         for field in dataclasses.fields(found):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(found, field.name, None)
@@ -166,19 +177,24 @@ def test_what_is_within_the_tolerance_is_met_and_what_is_beyond_is_not(at_most):
     """Its very end included: one float further is too far."""
     level = 0.25
     end = level + 1e-9 if at_most else level * (1 - 1e-9)
-    count = a_count({"q": list("aab")})
+    classes = all_classes(a_count({"q": list("aab")}))
     for worst, met in ((end, True), (np.nextafter(end, 1 if at_most else 0), False)):
         measured = np.array([level, worst])
-        requirement = verification._Requirement("t", "t", level, measured, at_most)
-        assert (requirement.failure(count) is None) is met
+        requirement = verification._Requirement.of(classes, "t", "t", level, measured, at_most)
+        assert requirement.failing == (not met)
         assert requirement.achieved == worst
 
 
 def test_what_could_not_be_measured_is_not_met():
     count = a_count({"q": list("aab")})
-    for at_most in (False, True):
-        measured = np.array([0.25, math.nan])
-        assert verification._Requirement("t", "t", 0.25, measured, at_most).failure(count)
+    classes = all_classes(count)
+    for at_most, measured in product((False, True), ([0.25, math.nan], [math.nan, 0.25])):
+        found = verification._Requirement.of(classes, "t", "t", 0.25, np.array(measured), at_most)
+        met = found.of(classes, "t", "t", 0.25, np.array([0.25, 0.25]), at_most)
+        for both in (found, found.joined(met), met.joined(found)):
+            assert "1 of 2 classes fail" in both.failure(count)
+            assert math.isnan(both.achieved)
+            assert both.worst_row == found.worst_row
 
 
 # what is counted, against Counters
@@ -203,16 +219,17 @@ def untidy(values: list) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), dictionary)
 
 
-@pytest.mark.parametrize("pending", [release_count._PENDING, 5, 0])
+@pytest.mark.parametrize("held", [release_count.HELD, 20, 0])
+@pytest.mark.parametrize("is_spilled", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_every_count_is_that_of_counters(seed, pending, monkeypatch):
-    monkeypatch.setattr(release_count, "_PENDING", pending)
+def test_every_count_is_that_of_counters(seed, is_spilled, held, spill):
     random = np.random.default_rng(seed)
 
     def drawn(values: list, rows: int) -> list:
         return [values[at] for at in random.integers(0, len(values), rows)]
 
-    counter = ReleaseCounter(["a", "b"], ["s", "t"], ["name"], with_persons=True)
+    file = spill if is_spilled else None
+    counter = ReleaseCounter(["a", "b"], ["s", "t"], ["name"], True, file, held)
     everything: list[tuple] = []
     for size in (7, 0, 12, 9):
         columns = {
@@ -241,24 +258,26 @@ def test_every_count_is_that_of_counters(seed, pending, monkeypatch):
         assert (part.rows, part.classes, part.dp) == (size, len(local), dp)
         everything += rows
     count = counter.result()
+    assert (spill.seek(0, 2) > 0) == (is_spilled and held < release_count.HELD)
+    counted = all_classes(count)
 
     classes: dict[tuple, list[tuple]] = defaultdict(list)
     for row in everything:
         classes[row[:2]].append(row)
-    keys = [everything[row][:2] for row in count.first_rows]
+    keys = [everything[row][:2] for row in counted.first_rows]
     assert sorted(map(str, keys)) == sorted(map(str, classes))
-    assert count.first_rows.tolist() == [everything.index(classes[key][0]) for key in keys]
-    assert count.class_sizes.tolist() == [len(classes[key]) for key in keys]
-    assert count.persons is not None
-    assert count.persons.tolist() == [len({row[4] for row in classes[key]}) for key in keys]
+    assert counted.first_rows.tolist() == [everything.index(classes[key][0]) for key in keys]
+    assert counted.class_sizes.tolist() == [len(classes[key]) for key in keys]
+    assert counted.persons is not None
+    assert counted.persons.tolist() == [len({row[4] for row in classes[key]}) for key in keys]
     for at, name in ((2, "s"), (3, "t")):
-        found = count.sensitive[name]
+        found = counted.sensitive[name]
         values = [None, *found.values.to_pylist()]
         assert len(values) == len(found.totals)
         whole = Counter(row[at] for row in everything)
         assert found.totals.tolist() == [whole[value] for value in values]
         pairs = list(zip(found.classes.tolist(), found.codes.tolist(), strict=True))
-        assert pairs == sorted(pairs)
+        assert [number for number, _ in pairs] == sorted(number for number, _ in pairs)
         by_key = {
             (keys[number], values[code]): times
             for (number, code), times in zip(pairs, found.counts.tolist(), strict=True)
@@ -268,9 +287,9 @@ def test_every_count_is_that_of_counters(seed, pending, monkeypatch):
     assert count.identifiers == {"name": True}
     assert count.columns == ("a", "b", "name", "s", "t")
     assert count.parts == (("part 0", 0), ("part 1", 7), ("part 2", 7), ("part 3", 19))
-    places = [count.locate(number) for number in range(count.classes)]
+    places = [count.locate(row) for row in counted.first_rows]
     starts = dict(count.parts)
-    assert [starts[part] + row for part, row in places] == count.first_rows.tolist()
+    assert [starts[part] + row for part, row in places] == counted.first_rows.tolist()
 
 
 def test_rows_that_differ_where_keys_overflow_are_two_classes():
@@ -280,13 +299,13 @@ def test_rows_that_differ_where_keys_overflow_are_two_classes():
     columns |= {f"q{at}": [*(many % 255), 7, 7] for at in range(1, 7)}
     counter = ReleaseCounter([*columns, "q7"], [])
     counter.add(pa.table({**columns, "q7": last}))
-    assert counter.result().class_sizes.tolist() == [1] * 1025
+    assert all_classes(counter.result()).class_sizes.tolist() == [1] * 1025
 
 
 def test_what_is_no_number_is_not_missing_in_a_quasi_identifier():
     counter = ReleaseCounter(["q"], [])
     counter.add(pa.table({"q": pa.array([math.nan, None, math.nan, None, None], pa.float64())}))
-    assert sorted(counter.result().class_sizes.tolist()) == [2, 3]
+    assert sorted(all_classes(counter.result()).class_sizes.tolist()) == [2, 3]
 
 
 def test_an_identifier_that_is_gone_is_not_told_of():
@@ -302,7 +321,7 @@ def test_a_column_of_nothing_has_no_values():
     counter.add(a_part(s=nothing))
     counter.add(a_part(s=nothing.dictionary_encode()))
     counter.add(a_part(s=["x"] * ROWS))
-    found = counter.result().sensitive["s"]
+    found = all_classes(counter.result()).sensitive["s"]
     assert found.totals.tolist() == [2 * ROWS, ROWS]
 
 
@@ -334,28 +353,27 @@ def test_keys_that_fit_are_the_codes_in_mixed_radix():
     assert beyond.tolist() == [3 * 2 + 1, 0 * 2 + 1, 1 * 2 + 0, 2 * 2 + 1]
 
 
-def test_parts_are_merged_before_they_outgrow_what_they_are_merged_into(monkeypatch):
-    monkeypatch.setattr(release_count, "_PENDING", 3)
-    counter = ReleaseCounter(["q"], [])
+def test_parts_are_merged_before_they_outgrow_what_they_are_merged_into():
+    counter = ReleaseCounter(["q"], [], held=3)
     waiting = []
     for part in range(8):
         counter.add(pa.table({"q": [2 * part, 2 * part + 1]}))
         waiting.append((sum(len(each.sizes) for each in counter._pending), counter._merged))
     assert [classes for classes, _ in waiting] == [2, 0, 2, 4, 0, 2, 4, 6]
-    assert counter.result().class_sizes.tolist() == [1] * 16
+    assert all_classes(counter.result()).class_sizes.tolist() == [1] * 16
     assert counter._pending == []
 
 
 @pytest.mark.parametrize("other", [1e-300, -1e-300, 1.0, -1.0, math.inf, math.nan, None])
 def test_numbers_that_differ_are_not_taken_for_one(other):
     column = pa.array([0.0, other], pa.float64(), from_pandas=False)
-    assert a_count({"q": column}).class_sizes.tolist() == [1, 1]
+    assert all_classes(a_count({"q": column})).class_sizes.tolist() == [1, 1]
 
 
 def test_a_part_may_have_no_value_of_a_column_and_the_next_one_some():
     for first in (pa.nulls(1), pa.nulls(1, pa.string()), pa.nulls(1).dictionary_encode()):
         count = a_count({"q": first}, {"q": pa.array(["x", None])}, {"q": pa.array(["y", "x"])})
-        assert sorted(count.class_sizes.tolist()) == [1, 2, 2]
+        assert sorted(all_classes(count).class_sizes.tolist()) == [1, 2, 2]
 
 
 # what is measured, against the formulas of the papers
@@ -367,7 +385,7 @@ def brute_recursive(counts: Counter, c: float) -> int:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_each_class_has_is_what_the_papers_define(seed):
+def test_what_each_class_has_is_what_the_papers_define(seed, monkeypatch):
     """Of every class, not of the worst one only; the last seed has one value in all rows.
 
     One of the classes has no value at all, but in the first and the last seed.
@@ -390,25 +408,30 @@ def test_what_each_class_has_is_what_the_papers_define(seed):
         sensitive=("s",),
     )  # fmt: skip
     whole = Counter(ill for _, ill in rows)
+    counted = all_classes(count)
     of_class = [
-        Counter(ill for q, ill in rows if q == rows[first][0]) for first in count.first_rows
+        Counter(ill for q, ill in rows if q == rows[first][0]) for first in counted.first_rows
     ]
 
     def measured(**keys: Any) -> list[float]:
         job = a_job(sensitive=["s"], **keys)
-        found = verification._requirements(count, job, {"s": DIAGNOSIS_TREE}, False)
-        return found[-1].measured.tolist()
+        measures: list[np.ndarray] = []
+        monkeypatch.setattr(
+            verification._Requirement, "of", lambda *given, **_: measures.append(given[4])
+        )
+        verification._requirements(counted, count, job, {"s": DIAGNOSIS_TREE}, False)
+        return measures[-1].tolist()
 
     for missing in ("no_value", "value"):
         keys = {"l": 2, "missing_sensitive": missing}
-        counted = of_class if missing == "value" else [*map(brute_force.present, of_class)]
-        assert measured(**keys) == [len(each) for each in counted]
+        present = of_class if missing == "value" else [*map(brute_force.present, of_class)]
+        assert measured(**keys) == [len(each) for each in present]
         assert measured(**keys, diversity="entropy") == pytest.approx(
-            [math.exp(brute_force.entropy(each)) if each else 0 for each in counted]
+            [math.exp(brute_force.entropy(each)) if each else 0 for each in present]
         )
         for c in (0.3, 1, 2.5):
             assert measured(**keys, diversity="recursive", c=c) == [
-                brute_recursive(each, c) for each in counted
+                brute_recursive(each, c) for each in present
             ]
     assert measured() == [len(brute_force.present(each)) for each in of_class]
     assert measured(t=0.1) == pytest.approx(
@@ -425,11 +448,11 @@ def test_what_each_class_has_is_what_the_papers_define(seed):
 
 def test_what_is_counted_is_copied_only_where_something_is_missing():
     """A release of a hundred million rows has some gigabytes of it."""
-    count = a_count({"q": list("aab"), "s": ["x", "y", "x"]}, sensitive=("s",))
+    count = all_classes(a_count({"q": list("aab"), "s": ["x", "y", "x"]}, sensitive=("s",)))
     counted, sizes = verification._present(count.sensitive["s"], count.class_sizes)
     assert counted is count.sensitive["s"]
     assert sizes is count.class_sizes
-    count = a_count({"q": list("aab"), "s": ["x", None, None]}, sensitive=("s",))
+    count = all_classes(a_count({"q": list("aab"), "s": ["x", None, None]}, sensitive=("s",)))
     counted, sizes = verification._present(count.sensitive["s"], count.class_sizes)
     assert (counted.codes.tolist(), sizes.tolist()) == ([1], [1, 0])
 
@@ -448,4 +471,4 @@ def test_persons_are_those_of_as_many_rows_and_nobody_is_one_of_them():
     counter = ReleaseCounter(["q"], [], with_persons=True)
     nobody = pa.array([math.nan, None, math.nan, 1.0], from_pandas=False)
     counter.add(a_part(), persons=pa.chunked_array([nobody]))
-    assert counter.result().persons.tolist() == [2]
+    assert all_classes(counter.result()).persons.tolist() == [2]

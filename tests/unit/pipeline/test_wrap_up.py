@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.catalogue import publication
+from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.engines.run import Run
 from mondrian_ops.pipeline import Approval
@@ -189,14 +191,74 @@ def test_rows_that_were_lost_are_noticed(tmp_path):
 def test_a_class_that_fails_is_refused_with_its_report(tmp_path, engine):
     wrapping = Wrapping(tmp_path)
     wrapping.job = replace(wrapping.job, engine=engine)  # whoever cut the rows, the check is here
+    spoiled_value(wrapping)
+    error = refused(wrapping, PrivacyError, "refused and not published", "k-anonymity")
+    assert error.report["achieved"]["k"] == 1
+
+
+def spoiled_value(wrapping: Wrapping) -> None:
+    """One row of one file leaves its class."""
 
     def spoiled(table: pa.Table) -> pa.Table:
         ages = pa.array(["99", *table["age"].to_pylist()[1:]])
         return table.set_column(table.column_names.index("age"), "age", ages)
 
     wrapping.rewrite(spoiled)
-    error = refused(wrapping, PrivacyError, "refused and not published", "k-anonymity")
-    assert error.report["achieved"]["k"] == 1
+
+
+def small_class(wrapping: Wrapping) -> None:
+    """Two parts have a row each of a class of two."""
+    for part in wrapping.parts:
+        table = pq.read_table(part)
+        ages = pa.array(["77", *table["age"].to_pylist()[1:]])
+        pq.write_table(table.set_column(table.column_names.index("age"), "age", ages), part)
+
+
+def swapped(wrapping: Wrapping) -> None:
+    one, other = (part.read_bytes() for part in wrapping.parts)
+    wrapping.parts[0].write_bytes(other)
+    wrapping.parts[1].write_bytes(one)
+
+
+BROKEN: dict[str, Any] = {
+    "whole": lambda wrapping: None,
+    "value": spoiled_value,
+    "small class": small_class,
+    "rows missing": lambda wrapping: wrapping.rewrite(lambda table: table.slice(3)),
+    "rows doubled": lambda wrapping: wrapping.rewrite(lambda t: pa.concat_tables([t, t])),
+    "part missing": lambda wrapping: wrapping.parts[0].unlink(),
+    "part doubled": lambda wrapping: wrapping.parts[0].write_bytes(wrapping.parts[1].read_bytes()),
+    "parts swapped": swapped,
+    "of another run": lambda wrapping: wrapping.rewrite(
+        lambda table: table.append_column("visit", pa.nulls(len(table)))
+    ),
+}
+PASS = {"whole", "parts swapped", "part doubled"}  # they hold as many rows, in classes of three
+
+
+@pytest.mark.parametrize("persons", [{}, {"entity_id": "row", "unlisted": "drop"}])
+def test_what_is_broken_is_found_with_any_memory(tmp_path, monkeypatch, persons):
+    """The same errors, reports and figures where all classes are on disk, bucket by bucket."""
+
+    def outcome(wrapping: Wrapping) -> Any:
+        try:
+            report = wrapping.check().report
+        except (PrivacyError, StorageError, FileNotFoundError) as error:
+            return type(error), str(error).replace(wrapping.work.root, "")
+        return {key: report[key] for key in report if key not in ("timings_s", "created")}
+
+    wrapping = Wrapping(tmp_path, **persons)
+    contents = {part: part.read_bytes() for part in wrapping.parts}
+    counter_of = verification.counter_of
+    for name, broken in BROKEN.items():
+        for part, content in contents.items():
+            part.write_bytes(content)
+        broken(wrapping)
+        in_memory = outcome(wrapping)
+        with monkeypatch.context() as tiny:
+            tiny.setattr(verification, "counter_of", partial(counter_of, held=0))
+            assert outcome(wrapping) == in_memory
+        assert isinstance(in_memory, dict) == (name in PASS), name
 
 
 def test_rows_said_to_be_suppressed_must_be_allowed_to(tmp_path):

@@ -48,6 +48,21 @@ def test_nobody_else_may_look_in_whatever_the_umask(tmp_path):
     assert stat.S_IMODE(Path(work.root).stat().st_mode) == 0o700
 
 
+def test_what_is_spilled_is_private_and_ends_with_the_process(work, tmp_path):
+    """It has no name, so that nothing is left where the process is killed."""
+    before = sorted(os.listdir(work.root))
+    with work.spill() as file:
+        file.write(b"classes")
+        file.flush()
+        status = os.fstat(file.fileno())
+        assert (status.st_nlink, status.st_mode & 0o777, status.st_size) == (0, 0o600, 7)
+        assert status.st_dev == os.stat(work.root).st_dev
+        assert sorted(os.listdir(work.root)) == before
+    work.remove()
+    with pytest.raises(StorageError, match="vanished"), work.spill():
+        pass
+
+
 def test_create_wipes_an_earlier_attempt(work):
     work.write_json("plan.json", {"a": 1})
     token = work.token

@@ -1,0 +1,206 @@
+"""A release says the same of itself whether its classes fit in memory or not."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import tempfile
+import tracemalloc
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counted_classes import all_classes
+from hypothesis_profiles import examples
+from mondrian_ops.core import release_runs
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_count import HELD, ReleaseCount
+from mondrian_ops.core.verification import Verdict, check, counter_of
+
+ILLS = Hierarchy.from_rows(
+    [["flu", "lung", "*"], ["cold", "lung", "*"], ["gout", "joint", "*"], ["ulcer", "*"]], "ills"
+)
+QUASI = {
+    pa.string(): ["*", "[1, 2]", "", "ä", None],
+    pa.large_string(): ["a", "b", None],
+    pa.int8(): [-128, -1, 0, 1, 127, None],
+    pa.uint64(): [0, 1, 2**64 - 1, None],
+    pa.int64(): [-(2**63), -1, -2, 0, 2**63 - 1, None],
+    pa.float64(): [0.0, -0.0, -1.5, math.inf, math.nan, 1e-300, None],
+    pa.float32(): [0.5, math.nan, None],
+    pa.bool_(): [True, False, None],
+    pa.date32(): [dt.date(1970, 1, 1), dt.date(2024, 2, 29), None],
+    pa.timestamp("us"): [dt.datetime(1970, 1, 1), dt.datetime(2024, 1, 1, 1), None],
+    pa.time32("s"): [dt.time(1), dt.time(2), None],
+    pa.decimal128(10, 2): [Decimal("1.20"), Decimal("-3.00"), None],
+    pa.binary(): [b"", b"x", None],
+    pa.null(): [None],
+}
+CRITERIA = [
+    {},
+    {"l": 2},
+    {"l": 2, "missing_sensitive": "value"},
+    {"l": 2, "diversity": "entropy"},
+    {"l": 2, "diversity": "recursive", "c": 1.5},
+    {"t": 0.3},
+    {"t": 0.3, "t_distance": "ordered"},
+    {"t": 0.3, "t_distance": "hierarchical", "sensitive_hierarchy": {"s": "ills"}},
+]
+
+
+@st.composite
+def releases(draw):
+    """Parts of a release, each with the person of every row."""
+    kinds = draw(st.lists(st.sampled_from(list(QUASI)), min_size=1, max_size=4))
+    parts = []
+    for rows in draw(st.lists(st.integers(0, 9), min_size=1, max_size=6)):
+
+        def column(kind, values, rows=rows):
+            drawn = draw(st.lists(st.sampled_from(values), min_size=rows, max_size=rows))
+            return pa.array(drawn, kind, from_pandas=False)
+
+        columns = {f"q{at}": column(kind, QUASI[kind]) for at, kind in enumerate(kinds)}
+        columns["s"] = column(pa.string(), [*ILLS.leaves, None])
+        columns["name"] = column(pa.string(), ["*", "*", "Jane"])
+        persons = column(pa.string(), ["p1", "p2", "p3", None])
+        parts.append((pa.table(columns), pa.chunked_array([persons])))
+    return parts
+
+
+def counted(job: Job, parts: Any, spill: Any = None, held: int = HELD) -> ReleaseCount:
+    counter = counter_of(job, parts[0][0].column_names, spill=spill, held=held)
+    for number, (part, persons) in enumerate(parts):
+        counter.add(part, f"part {number}", persons if job.entity_id else None)
+    return counter.result()
+
+
+def figures(count: ReleaseCount, job: Job) -> tuple[Verdict, dict[str, Any]]:
+    """All that a report has of a count, in no order that depends on how it was made."""
+    verdict = check(count, job, {"s": ILLS})
+    names = ["rows", "classes", "histogram", "persons_histogram", "dp", "identifiers", "parts"]
+    names += ["prosecutor_max", "prosecutor_avg", "columns", "quasi_identifiers"]
+    return verdict, {name: getattr(count, name) for name in names} | {"c": count.c_avg(3)}
+
+
+def classes_of(count: ReleaseCount) -> dict[int, tuple]:
+    """By first row: size, persons, and how often the class has each sensitive value."""
+    found = all_classes(count)
+    persons = found.class_sizes if found.persons is None else found.persons
+    sensitive = found.sensitive["s"]
+    values = [None, *sensitive.values.to_pylist()]
+    pairs: dict[int, dict] = {at: {} for at in range(len(found.class_sizes))}
+    for at, code, times in zip(sensitive.classes, sensitive.codes, sensitive.counts, strict=True):
+        assert values[code] not in pairs[at]
+        pairs[at][values[code]] = int(times)
+    rows = zip(found.first_rows, found.class_sizes, persons, pairs.values(), strict=True)
+    return {int(first): (int(size), int(of), each) for first, size, of, each in rows}
+
+
+@examples(400)
+@given(st.data(), releases(), st.sampled_from(CRITERIA), st.booleans())
+def test_memory_changes_neither_verdict_nor_figures(data, parts, criteria, has_persons):
+    """Sizes of memory, columns written as codes or values, few buckets: all say the same."""
+    job = Job.from_dict(
+        {
+            "k": 2,
+            "quasi_identifiers": [n for n in parts[0][0].column_names if n.startswith("q")],
+            "sensitive": ["s"],
+            "identifiers": ["name"],
+            "identifier_policy": "redact",
+            **({"entity_id": "id"} if has_persons else {}),
+            **criteria,
+        },
+        paths_required=False,
+    )
+    whole = counted(job, parts)
+    expected, classes = figures(whole, job), classes_of(whole)
+    held = data.draw(st.sampled_from([0, 1, 7, 30, HELD]), "held")
+    coded = data.draw(st.sampled_from([0, 1, 3, release_runs._CODED]), "coded")
+    bits = data.draw(st.sampled_from([0, 1, 3, release_runs._BITS]), "bits")
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        tempfile.TemporaryFile() as spill,
+    ):
+        patched.setattr(release_runs, "_CODED", coded)
+        patched.setattr(release_runs, "_BITS", bits)
+        patched.setattr(release_runs, "_BUCKETS", 1 << bits)
+        divided = counted(job, parts, spill, held)
+        assert figures(divided, job) == expected
+        assert classes_of(divided) == classes
+        assert figures(divided, job) == expected  # once more from the file
+
+
+def in_parts(parts: int, classes: int, spill: Any) -> tuple[int, int]:
+    """The most that counting takes of memory: numpy's, and what Arrow holds between the steps.
+
+    Each class has three rows and texts of its own, as with exact intervals of real numbers.
+    """
+    job = Job.from_dict(
+        {"k": 3, "quasi_identifiers": ["q"], "sensitive": ["s"], "entity_id": "id"},
+        paths_required=False,
+    )
+    before, arrow = pa.total_allocated_bytes(), 0
+    tracemalloc.start()
+    try:
+        counter = counter_of(job, ["q", "s"], spill=spill, held=8 * classes)
+        for part in range(parts):
+            rows = np.repeat(np.arange(classes) + part * classes, 3)
+            texts = pa.array(rows).cast(pa.string())
+            persons = pa.chunked_array([pa.array(np.arange(3 * classes))])
+            counter.add(pa.table({"q": texts, "s": rows % 5}), persons=persons)
+            del texts, persons
+            arrow = max(arrow, pa.total_allocated_bytes() - before)
+        count = counter.result()
+        for _ in count.partitions():
+            arrow = max(arrow, pa.total_allocated_bytes() - before)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (count.histogram, check(count, job).achieved["k"]) == ([(3, parts * classes)], 3)
+    return peak, arrow
+
+
+def test_memory_does_not_grow_with_the_classes(monkeypatch):
+    monkeypatch.setattr(release_runs, "_CODED", 1000)
+    with tempfile.TemporaryFile() as few, tempfile.TemporaryFile() as many:
+        in_parts(2, 2000, few)  # loads what is loaded once
+        fewer, more = in_parts(12, 2000, few), in_parts(48, 2000, many)
+    for small, large in zip(fewer, more, strict=True):
+        assert large < 1.2 * small, (fewer, more)
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda file, runs: file.truncate(file.seek(0, 2) - 8), "shorter than what was written"),
+        (lambda file, runs: runs.pop(), "other rows than were counted"),
+        (lambda file, runs: runs.append(runs[0]), "other rows than were counted"),
+    ],
+)
+def test_a_file_that_does_not_give_back_what_was_written_is_an_error(damage, says):
+    job = Job.from_dict({"k": 2, "quasi_identifiers": ["q"]}, paths_required=False)
+    with tempfile.TemporaryFile() as file:
+        counter = counter_of(job, ["q"], spill=file, held=0)
+        for rows in (range(3), range(3, 9)):
+            counter.add(pa.table({"q": rows}))
+        damage(file, counter._spilled.runs)
+        with pytest.raises(OSError, match=says):
+            check(counter.result(), job)
+
+
+def test_nothing_is_written_where_memory_suffices():
+    job = Job.from_dict({"k": 2, "quasi_identifiers": ["q"]}, paths_required=False)
+    with tempfile.TemporaryFile() as file:
+        counter = counter_of(job, ["q"], spill=file, held=4)
+        counter.add(pa.table({"q": [1, 2, 3, 4]}))
+        assert counter.result().classes == 4
+        assert file.seek(0, 2) == 0
+        counter.add(pa.table({"q": [5]}))
+        assert counter.result().classes == 5
+        assert file.seek(0, 2) > 0
