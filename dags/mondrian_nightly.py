@@ -15,6 +15,9 @@ Trigger the DAG with a `day`, or make a backfill, to anonymize the drops of thes
 An event of the Asset `mondrian_drop` starts a run at once; its extra `{"drop":
 "DATASET/2025-06-01"}` names the drop, which has to be complete.
 
+If the job says that the releases are a `series`, a run takes one drop of it, since the nights of a
+series follow one another; `next_drops` then starts a run for the next one.
+
 | | Airflow Variable | default |
 |---|---|---|
 | LANDING | `mondrian_ops_landing` | `data/landing` |
@@ -29,7 +32,7 @@ LANDING and RELEASES may be URLs (`hdfs://`, `s3://`); JOBS is a directory that 
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,11 @@ from airflow.sdk import (
     Variable,
     task,
 )
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
 
 from mondrian_ops.task_groups import anonymize_each
 
@@ -67,6 +74,7 @@ def find_drops(**context: Any) -> list[dict[str, Any]]:
     from mondrian_ops.nightly.claims import AirflowClaims
     from mondrian_ops.nightly.landing import read_landing
     from mondrian_ops.nightly.night import Night, Request
+    from mondrian_ops.nightly.series import SeriesOfJobs
     from mondrian_ops.operators.base import final_errors
 
     with final_errors():
@@ -82,11 +90,15 @@ def find_drops(**context: Any) -> list[dict[str, Any]]:
             whole("lookback_days", least=1),
         )
         settle = timedelta(minutes=whole("settle_minutes", least=0))
-        night = Night(request, releases, AirflowClaims(context, DROP), settle)
+        claims, series = AirflowClaims(context, DROP), SeriesOfJobs(Path(place("jobs")))
+        night = Night(request, releases, claims, series, settle)
         night.sort_out(read_landing(landing))
     for name, (state, reason) in sorted(night.states.items()):
         level = logging.WARNING if state == "overdue" else logging.INFO
         logging.getLogger(__name__).log(level, "%s: %s: %s", name, state, reason)
+    if night.is_blocked:  # it was asked for, so that no later night would take it
+        again: Any = AirflowRescheduleException
+        raise again(datetime.now(UTC) + timedelta(seconds=30))
     context["ti"].xcom_push(key="drops", value=night.summary())
     if not night.taken:
         raise AirflowSkipException("no drop to take; the lines above tell why")
@@ -101,6 +113,15 @@ def overdue_drops(**context: Any) -> None:
         raise AirflowFailException(
             f"no release of {', '.join(overdue)}; the log of find_drops tells what to do"
         )
+
+
+@task(outlets=[DROP], trigger_rule=TriggerRule.ALL_DONE)
+def next_drops(**context: Any) -> None:
+    """Start a run for the drops of series that this run has left."""
+    drops = context["ti"].xcom_pull(task_ids="find_drops", key="drops") or {}
+    if not drops.get("left"):
+        raise AirflowSkipException("this run has left no drop of a series")
+    context["outlet_events"][DROP].extra = {"drops": drops["left"]}
 
 
 def setting(name: str) -> str:
@@ -151,4 +172,4 @@ with DAG(
 ) as dag:
     drops = find_drops()
     drops >> overdue_drops()
-    anonymize_each(drops, asset=AssetAlias("mondrian_nightly_release"))
+    anonymize_each(drops, asset=AssetAlias("mondrian_nightly_release")) >> next_drops()

@@ -1,8 +1,9 @@
 """The command line: run, plan, verify, frontier, sweep, schema, generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
-command succeeds (`run`: published; `verify`: passed), 1 if it is refused or fails, 2 for an invalid
-command line. Each command imports the heavy modules that it needs, so that `--help` starts fast.
+command succeeds (`run`: published, or the rows of a series' night wait; `verify`: passed), 1 if it
+is refused or fails, 2 for an invalid command line. Each command imports the heavy modules that it
+needs, so that `--help` starts fast.
 """
 
 from __future__ import annotations
@@ -494,13 +495,14 @@ def _copied(file: Path, target: Path) -> str:
 
 
 def _write_report(report: Mapping[str, Any]) -> None:
+    from mondrian_ops import pipeline
     from mondrian_ops.report import HTML_NAME, render_text
 
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if on_terminal else 80
     _write(render_text(report, width, colour=on_terminal and not os.environ.get("NO_COLOR")))
     output = report["job"].get("output")
-    if output:
+    if output and not pipeline.is_held(report):
         _write(f"\nreport page     {output.rstrip('/')}/{HTML_NAME}")
 
 

@@ -28,6 +28,7 @@ class State(StrEnum):
 
     TAKEN = "taken"
     HELD = "held"
+    LEFT = "left"
     REJECTED = "rejected"
     INCOMPLETE = "incomplete"
     FUTURE = "dated in the future"
@@ -65,7 +66,7 @@ class Request:
         last = max(start, (end - timedelta(microseconds=1)).date())
         if run.run_type == "backfill":
             return cls(start, last, is_explicit=True)
-        names = [extra.get("drop") if isinstance(extra, Mapping) else None for extra in extras]
+        names = [name for extra in extras for name in _announced(extra)]
         named = frozenset(name for name in names if isinstance(name, str))
         if names and all(isinstance(name, str) for name in names):
             return cls(date.max, date.min, named)
@@ -111,6 +112,16 @@ class Claims(Protocol):
         """Whether somebody rejected the release of the drop."""
 
 
+class Series(Protocol):
+    """Which datasets are released as series, whose nights follow one another."""
+
+    def has(self, dataset: str) -> bool:
+        """Whether the job of the dataset says so."""
+
+    def held(self, outputs: Collection[str]) -> Mapping[str, str]:
+        """Those of some outputs whose nights are over without a release, each with its time."""
+
+
 @dataclass
 class Night:
     """Sorts out the drops of a landing folder for one run.
@@ -119,18 +130,28 @@ class Night:
         settle: how long a drop without a marker has to be unchanged.
         taken: after :meth:`sort_out`, the drops that the run takes, the oldest first.
         states: by drop, its state and the reason; a drop that needs nothing is left out.
+        left: the drops of series that another run takes as soon as this one is over: the nights of
+            a series follow one another.
+        is_blocked: a drop that was asked for has to wait until another run is over.
     """
 
     request: Request
     releases: str
     claims: Claims
+    series: Series
     settle: timedelta
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     taken: list[Drop] = field(default_factory=list)
     states: dict[str, tuple[State, str]] = field(default_factory=dict)
+    left: list[Drop] = field(default_factory=list)
+    is_blocked: bool = False
+    _over: Mapping[str, str] = field(default_factory=dict, init=False)
 
     def sort_out(self, landing: Landing) -> None:
         """Decide which drops to take, and claim them."""
+        self._over = self.series.held(
+            [self._output(drop) for drops in landing.drops.values() for drop in drops]
+        )
         before = {dataset: self.claims.of(dataset) for dataset in landing.drops}
         after = {
             dataset: self._of_dataset(drops, before[dataset])
@@ -156,24 +177,35 @@ class Night:
     def _of_dataset(self, drops: list[Drop], claims: Mapping[str, Claim]) -> dict[str, Claim]:
         """Sort out the drops of a dataset; returns those of its claims that are still of use."""
         busy = {day: claim for day, claim in claims.items() if self.claims.is_at_work(claim)}
-        published = self._published(drops[0].dataset)
+        published, is_series = self._published(drops), self.series.has(drops[0].dataset)
         of_use = set(busy)
+        takes: list[Drop] = []
         for drop in drops:
             day = str(drop.day)
-            found = self._state(drop, claims.get(day), busy, day in published)
+            found = self._state(drop, claims.get(day), busy, day in published, is_series)
+            if found is not None and found[0] == State.TAKEN:
+                if is_series and takes:
+                    found = State.LEFT, _LEFT
+                    self.left.append(drop)
+                else:
+                    takes.append(drop)
             if found is not None:
                 self.states[drop.name] = found
-            if found is not None and found[0] == State.TAKEN:
-                self.taken.append(drop)
             if drop.day >= self.request.first or day not in published:
                 of_use.add(day)
+        self.taken += takes
         if not self.request.is_night:
             return dict(claims)
         self._note_missing(drops, published)
         return {day: claim for day, claim in claims.items() if day in of_use}
 
     def _state(
-        self, drop: Drop, claim: Claim | None, busy: Mapping[str, Claim], is_published: bool
+        self,
+        drop: Drop,
+        claim: Claim | None,
+        busy: Mapping[str, Claim],
+        is_published: bool,
+        is_series: bool,
     ) -> tuple[State, str] | None:
         """The state of a drop and the reason; None for one that needs nothing."""
         request = self.request
@@ -181,12 +213,17 @@ class Night:
             return self._state_outside(drop, claim, is_published)
         if request.is_explicit:
             own = busy.get(str(drop.day))
+            if is_series and busy and not own:
+                self.is_blocked = True
+                own = next(iter(busy.values()))
             return (State.HELD, _held(own)) if own else (State.TAKEN, "was asked for")
         published = self._published_at(drop) if is_published else None
         # Claims of releases older than the look-back are gone: an event tells of a redelivery.
         is_announced = claim is None and drop.name in request.names
         if published and not is_announced and not _is_redelivered(drop, claim, published):
             return None
+        if published and is_series:
+            return State.OVERDUE, _AGAIN
         if busy:
             return State.HELD, _held(next(iter(busy.values())))
         if self._is_rejected(drop, claim):
@@ -236,15 +273,21 @@ class Night:
             for name, problem in landing.unusable.items():
                 self.states[name] = State.OVERDUE, problem
 
-    def _published(self, dataset: str) -> Collection[str]:
-        """The names in a dataset's folder of releases."""
+    def _published(self, drops: list[Drop]) -> Collection[str]:
+        """The names in a dataset's folder of releases, and the days that a series is over with."""
+        names: set[str] = {str(drop.day) for drop in drops if self._output(drop) in self._over}
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            return storage.names_in(storage.joined(self.releases, dataset))
-        return ()
+            names.update(storage.names_in(storage.joined(self.releases, drops[0].dataset)))
+        return names
+
+    def _output(self, drop: Drop) -> str:
+        return drop.output(self.releases)
 
     def _published_at(self, drop: Drop) -> str | None:
-        """When the release of a drop was made; None if there is none."""
-        output = drop.output(self.releases)
+        """When the release of a drop was made, or its night was over without; None if neither."""
+        output = self._output(drop)
+        if output in self._over:
+            return self._over[output]
         try:
             storage.read_file(storage.joined(output, MARKER))
             report = json_value(storage.read_file(storage.joined(output, "_report.json")))
@@ -261,7 +304,20 @@ _OVERDUE = (
     "it from the landing folder"
 )
 _REJECTED = "stays so until it is delivered again; to ask again, run the DAG by hand with its day"
+_LEFT = "follows when this run is over, because the nights of a series follow one another"
+_AGAIN = (
+    "was delivered again, but its rows are in the series already; deliver new or corrected rows as "
+    "the drop of another day, and remove this one"
+)
 _REPLACED = "was delivered again since its release, which will be replaced"
+
+
+def _announced(extra: Any) -> list[Any]:
+    """The drops that an event names; None where it names none."""
+    if not isinstance(extra, Mapping):
+        return [None]
+    drops = extra.get("drops")
+    return drops if isinstance(drops, list) and drops else [extra.get("drop")]
 
 
 def _held(claim: Claim) -> str:

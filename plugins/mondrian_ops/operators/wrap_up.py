@@ -224,18 +224,29 @@ class WrapUpOperator(MondrianOperator):
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
         """Log, record, measure and announce the published release; return a summary."""
-        from mondrian_ops import storage
+        from mondrian_ops import pipeline, storage
         from mondrian_ops.report import render_text
 
-        self._report = report
         output = storage.shown(str(job.output))
-        self.log.info("published %s\n%s", output, render_text(report, 100))
-        self.release_url = record(context, job, "published", report=report)
-        count_release(context, job, "published")
+        is_held = pipeline.is_held(report)
+        state, reason = ("held", report["series"]["reason"]) if is_held else ("published", None)
+        self.log.info("%s %s\n%s", state, output, render_text(report, 100))
+        self.release_url = record(context, job, state, report=report, reason=reason)
+        count_release(context, job, state)
         send_figures(context, job, report)
         summary = _summary(output, report)
-        self._announce(summary, context)
+        if is_held:
+            self._announce_nothing(context)
+        else:
+            self._report = report
+            self._announce(summary, context)
         return summary
+
+    def _announce_nothing(self, context: Context) -> None:
+        """There is no release tonight: no Asset has an event, and its readers are skipped."""
+        self.outlets = []
+        if context["ti"].map_index in (None, -1):  # of several releases others may be published
+            approval.skip_followers(self, context)
 
     def _announce(self, summary: dict[str, Any], context: Context) -> None:
         output = summary["output"]

@@ -26,6 +26,7 @@ from mondrian_ops.pipeline.partition import (
     recode,
     specialize_part,
 )
+from mondrian_ops.pipeline.report_builder import is_held
 from mondrian_ops.pipeline.wrap_up import (
     Checked,
     check,
@@ -50,6 +51,7 @@ __all__ = [
     "divide",
     "exceeded",
     "held_job",
+    "is_held",
     "load_job",
     "partition",
     "parts_to_map",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job, rows_of
-from mondrian_ops.pipeline.report_builder import Report
+from mondrian_ops.pipeline.report_builder import Report, is_held
 from mondrian_ops.report.number_format import number, percent
 
 __all__ = ["Approval", "Approve", "approved", "approver", "asks", "exceeded", "judge", "now"]
@@ -43,8 +43,8 @@ def now() -> str:
 
 def asks(job: Job, report: Mapping[str, Any]) -> bool:
     """Whether the release may be published only when somebody has approved it."""
-    if report.get("series", {}).get("state") == "held":
-        return False  # there is none
+    if is_held(report):
+        return False
     return job.require_approval or bool(exceeded(job, report))
 
 

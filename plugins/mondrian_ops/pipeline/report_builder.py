@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import report as reports
@@ -13,7 +13,7 @@ from mondrian_ops.engines.handover import Night, RunState, Summary
 if TYPE_CHECKING:
     from mondrian_ops.core import verification
 
-__all__ = ["Report", "assembled", "partitioning_note"]
+__all__ = ["Report", "assembled", "is_held", "partitioning_note"]
 
 Report = dict[str, Any]
 
@@ -88,6 +88,11 @@ def _night(
         "waited": [list(pair) for pair in night.waited],
         "waiting": [list(pair) for pair in waiting],
     }
+
+
+def is_held(report: Mapping[str, Any]) -> bool:
+    """Whether it is of a night of a series that published nothing, so that there is no release."""
+    return bool(report.get("series", {}).get("state") == "held")
 
 
 def _anonymize_s(summaries: Sequence[Summary]) -> dict[str, float]:

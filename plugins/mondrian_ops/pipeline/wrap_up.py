@@ -28,7 +28,7 @@ from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows, refuse_undone
 from mondrian_ops.pipeline.replacement import current_report, refuse_replacing, replaced_by
-from mondrian_ops.pipeline.report_builder import Report, assembled
+from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
         refuse_replacing(job, report.get("made_by"))
 
     run = Run(directory)
-    if not report["rows"]["published"]:
+    if is_held(report):
         with series.committed(job, run, report["rows"]):
             return report
     with series.committed(job, run, report["rows"]), overlap_check.recorded(job, directory):

@@ -28,6 +28,7 @@ __all__ = [
     "promise",
     "published_raw",
     "replaced",
+    "rows_read",
     "sensitive_raw",
     "timestamp",
     "undone",
@@ -98,6 +99,8 @@ def guarantees(report: Report) -> list[Guarantee]:
 
 def outcome(report: Report) -> tuple[str, str]:
     """The state of the release, as the archive of reports names it and as a headline."""
+    if report.series and report.series.state == "held":
+        return "held", "Nothing published tonight: its rows wait"
     decision = report.approval.decision if report.approval else ""
     if decision == "asked":
         return "waiting", "Waits for approval"
@@ -106,6 +109,17 @@ def outcome(report: Report) -> tuple[str, str]:
     if report.verification.passed:
         return "published", "Published"
     return "refused", "Refused: nothing was published"
+
+
+def rows_read(report: Report) -> str:
+    """How many rows were read and what became of them; in a series also those that waited."""
+    rows = report.rows
+    waited = f"{number(rows.waited)} had waited, " if report.series else ""
+    waits = f", {number(rows.waiting)} wait" if report.series else ""
+    return (
+        f"{number(rows.input)} read, {waited}{number(rows.published)} published, "
+        f"{number(rows.suppressed)} suppressed{waits}"
+    )
 
 
 def warning(report: Report) -> str:

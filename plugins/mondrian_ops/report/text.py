@@ -40,7 +40,7 @@ def render_text(report: Report | Mapping[str, Any], width: int = 80, colour: boo
 def _head(report: Report, width: int, paint: Paint) -> list[str]:
     state, headline = statements.outcome(report)
     title, _, rest = headline.partition(": ")
-    style = {"published": "good", "waiting": "head"}.get(state, "bad")
+    style = {"published": "good", "waiting": "head", "held": "head"}.get(state, "bad")
     rest = rest or _short(printable(report.job.output or "in-memory table"), width - len(title) - 2)
     lines = [paint(style, title.upper()) + "  " + rest]
     for failure in report.verification.failures if state == "refused" else ():
@@ -70,8 +70,7 @@ def _figures(report: Report, width: int) -> list[str]:
     mean = rows.published / classes if classes else 0
     covered = ", by the columns that the job names" if report.columns.raw else ""
     pairs = (
-        ("rows", f"{number(rows.input)} read, {number(rows.published)} published, "
-                 f"{number(rows.suppressed)} suppressed"),
+        ("rows", statements.rows_read(report)),
         ("classes", f"{number(classes)}, {number(mean, 1)} rows on average"),
         ("risk", f"at most {percent(risk.prosecutor_max)}, on average "
                  f"{percent(risk.prosecutor_avg)}{covered}"),

@@ -9,7 +9,7 @@ catalogue become current together, whoever is killed in between. :mod:`nights` h
 
 from mondrian_ops.series.commit import committed, confirm, waiting_in
 from mondrian_ops.series.gather import Gathered, gather
-from mondrian_ops.series.nights import check_new, series_name, settle, was_held
+from mondrian_ops.series.nights import check_new, held, series_name, settle, was_held
 
 __all__ = [
     "Gathered",
@@ -17,6 +17,7 @@ __all__ = [
     "committed",
     "confirm",
     "gather",
+    "held",
     "series_name",
     "settle",
     "waiting_in",

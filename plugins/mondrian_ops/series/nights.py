@@ -12,7 +12,7 @@ series lets one win; the other has to be computed anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -33,6 +33,7 @@ __all__ = [
     "check_new",
     "conclude",
     "current",
+    "held",
     "intend",
     "series_name",
     "settle",
@@ -185,6 +186,18 @@ def was_held(token: str) -> bool:
         return bool(connection.execute(state).scalar() == _HELD)
 
 
+def held(outputs: Iterable[str]) -> dict[str, str]:
+    """Those of some outputs whose nights are over without a release, each with its time."""
+    found = {}
+    with catalogue.current().reading() as connection:
+        for output in outputs:
+            mine = night.c.output == _place(output), night.c.state == _HELD
+            time = connection.execute(sa.select(night.c.time).where(*mine)).scalar()
+            if time is not None:
+                found[output] = str(time)
+    return found
+
+
 def settle(job: Job) -> None:
     """Conclude or take back the pending night of the job's series, if there is one.
 
@@ -266,6 +279,9 @@ def _label(job: Job) -> str:
 
 
 def _output(job: Job) -> str:
-    """The output, at which another process finds it."""
-    output = str(job.output)
+    return _place(str(job.output))
+
+
+def _place(output: str) -> str:
+    """The output as another process finds it."""
     return str(Path(storage.local_path(output)).resolve()) if storage.is_local(output) else output

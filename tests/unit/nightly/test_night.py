@@ -30,6 +30,14 @@ class Nights:
         self.at_work: set[str] = set()
         self.rejected: set[tuple[str, int]] = set()
         self.published = 0
+        self.series: set[str] = set()
+        self.over: dict[str, str] = {}
+
+    def has(self, dataset: str) -> bool:
+        return dataset in self.series
+
+    def held(self, outputs: Collection[str]) -> dict[str, str]:
+        return {output: self.over[output] for output in outputs if output in self.over}
 
     @property
     def landing(self) -> Path:
@@ -68,6 +76,7 @@ class Nights:
             request or Request(last - 6 * ONE_DAY, last),
             str(self.folder / "out"),
             KnownClaims(self, run_id),
+            self,
             timedelta(minutes=settle),
         )
         found.sort_out(read_landing(str(self.landing)))
@@ -427,3 +436,54 @@ def test_the_releases_of_others_cannot_stop_a_night(nights: Nights) -> None:
         report.write_text(content)
         assert "people/2025-06-10" in taken(nights.run(f"{content[:9]}", publishes=False))
     os.unlink(report)
+
+
+@pytest.fixture
+def series(nights: Nights) -> Nights:
+    """Three drops of a series, and one of another dataset."""
+    nights.series = {"people"}
+    nights.deliver(*(f"people/2025-06-{day:02}.csv" for day in (8, 9, 10)), "stays/2025-06-09")
+    return nights
+
+
+def test_a_run_takes_one_drop_of_a_series_and_leaves_the_others_in_order(series: Nights) -> None:
+    night = series.run()
+    assert taken(night) == ["people/2025-06-08", "stays/2025-06-09"]
+    left = named(night, "left")
+    assert left == [drop.name for drop in night.left] == ["people/2025-06-09", "people/2025-06-10"]
+    event = announced({"drops": left})
+    followed = series.run("followed", event)
+    assert (taken(followed), named(followed, "left")) == (left[:1], left[1:])
+    assert taken(series.run("next")) == ["people/2025-06-10"]
+
+
+def test_a_drop_of_a_series_is_over_with_a_night_that_published_nothing(series: Nights) -> None:
+    series.run(publishes=False)
+    output = str(series.folder / "out/people/2025-06-08")
+    series.over[output] = "2025-06-11T00:00:01+00:00"
+    night = series.run("next", last=date(2025, 6, 15))
+    assert taken(night)[0] == "people/2025-06-09"
+    assert "people/2025-06-08" not in night.states
+
+
+def test_a_drop_of_a_series_that_is_delivered_again_is_not_taken_again(series: Nights) -> None:
+    series.run()
+    series.deliver("people/2025-06-08.csv", content="a\n2\n3\n")
+    night = series.run("next")
+    assert taken(night) == ["people/2025-06-09"]
+    state, reason = night.states["people/2025-06-08"]
+    assert state == "overdue"
+    assert "drop of another day" in reason
+
+
+def test_what_was_asked_for_of_a_series_waits_for_the_run_at_work_on_it(series: Nights) -> None:
+    series.run("at work", publishes=False)
+    series.at_work.add("at work")
+    asked = Request(date(2025, 6, 9), date(2025, 6, 9), is_explicit=True)
+    night = series.run("by hand", asked)
+    assert night.is_blocked
+    assert taken(night) == []
+    series.at_work.clear()
+    night = series.run("by hand", asked)
+    assert not night.is_blocked
+    assert "people/2025-06-09" in taken(night)
