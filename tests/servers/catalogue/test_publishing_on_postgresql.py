@@ -1,0 +1,230 @@
+"""People released before, with the catalogue in a PostgreSQL: publishers at once, killed, cut off.
+
+The order of the steps of two runs is enumerated on SQLite
+(``tests/integration/test_two_runs_at_once.py``); here the database really has several clients.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from mondrian_ops import storage
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.pipeline import overlap_check
+from people_runs import PeopleRun, publications
+from servers.postgres import new_database
+
+pytestmark = pytest.mark.postgres
+
+_NUMBERS = itertools.count()
+
+KILLED = """
+import os, signal, sys
+from mondrian_ops import storage
+from mondrian_ops.pipeline import overlap_check
+from people_runs import PeopleRun
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+place, step = sys.argv[1:]
+run = PeopleRun(place, "killed", range(20))
+if step == "in the transaction":
+    noted = overlap_check._noted
+    overlap_check._noted = lambda *args: die(noted(*args))
+elif step == "before the publication":
+    storage.publish = die
+else:
+    publish = storage.publish
+    storage.publish = lambda *args: die(publish(*args))
+run.publish()
+"""
+
+
+class Database:
+    """A database for one test, and what an administrator does to it."""
+
+    def __init__(self, server: str) -> None:
+        self.name = f"catalogue_{next(_NUMBERS)}"
+        self.url = new_database(server, self.name)
+        self._server = server
+
+    def do(self, *statements: str) -> None:
+        """Execute statements, each in no transaction, from another database."""
+        engine = sa.create_engine(self._server, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.execute(sa.text(statement))
+        engine.dispose()
+
+    def cut_off(self) -> None:
+        """Let nobody in, and end all connections."""
+        self.do(
+            f"ALTER DATABASE {self.name} ALLOW_CONNECTIONS false",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname ~ '^catalogue_'",
+        )
+
+    def back(self) -> None:
+        self.do(f"ALTER DATABASE {self.name} ALLOW_CONNECTIONS true")
+
+    def copy_to(self, name: str) -> None:
+        self.do(f"CREATE DATABASE {name} TEMPLATE {self.name}")
+
+    def restore(self, name: str) -> None:
+        self.do(f"DROP DATABASE {self.name}", f"CREATE DATABASE {self.name} TEMPLATE {name}")
+
+
+@pytest.fixture
+def database(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Database]:
+    database = Database(postgres_url)
+    key = tmp_path / "catalogue.key"
+    key.write_text(secrets.token_hex(32))
+    monkeypatch.setenv("MONDRIAN_OPS_CATALOGUE", database.url)
+    monkeypatch.setenv("MONDRIAN_OPS_CATALOGUE_KEY", str(key))
+    yield database
+    database.back()
+
+
+def at_once(*publish: Callable[[], None]) -> list[BaseException | None]:
+    """Publish in threads that begin together; what each raised."""
+    ready = threading.Barrier(len(publish))
+    outcomes: list[BaseException | None] = [None] * len(publish)
+
+    def one(at: int) -> None:
+        ready.wait()
+        try:
+            publish[at]()
+        except Exception as error:
+            outcomes[at] = error
+
+    threads = [threading.Thread(target=one, args=[at]) for at in range(len(publish))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def test_of_publishers_at_once_each_person_is_released_by_one(database, tmp_path):
+    """Each shares people with its neighbours, but not with those beyond."""
+    for number in range(5):
+        place, population = tmp_path / str(number), str(number)
+        runs = [
+            PeopleRun(place, f"run{at}", range(at * 10, at * 10 + 15), population=population)
+            for at in range(4)
+        ]
+        outcomes = at_once(*(run.publish for run in runs))
+        published = [run.is_published for run in runs]
+        assert published == [error is None for error in outcomes]
+        assert any(published)
+        assert not any(map(all, itertools.pairwise(published)))
+        assert {type(error) for error in outcomes} <= {type(None), OSError, PrivacyError}
+        for run in runs:
+            if not run.is_published:
+                with suppress(PrivacyError):
+                    run.publish()  # as a retry does
+        published = [run.is_published for run in runs]
+        assert not any(map(all, itertools.pairwise(published)))
+        assert len(publications(population)) == sum(published)
+
+
+@pytest.mark.parametrize(
+    "step", ["in the transaction", "before the publication", "after the publication"]
+)
+def test_a_publisher_that_is_killed_is_no_obstacle_and_not_forgotten(database, tmp_path, step):
+    code = [sys.executable, "-c", KILLED, str(tmp_path), step]
+    path = os.pathsep.join(filter(None, sys.path))
+    killed = subprocess.run(code, env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    other = PeopleRun(tmp_path, "other", range(19, 40))
+    if step == "after the publication":
+        with pytest.raises(PrivacyError, match="of its people are in the release of"):
+            other.publish()
+        assert [each.published for each in publications()] == [True]
+        return
+    if step == "before the publication":
+        with pytest.raises(OSError, match="1 other run"):
+            other.publish()
+        storage.WorkDir(storage.work_path(f"{tmp_path}/killed", "killed")).remove()
+    other.publish()
+    assert [each.intention.output for each in publications()] == [other.output]
+
+
+def test_a_transaction_that_the_server_ends_leaves_nothing_and_may_be_tried_again(
+    database, tmp_path, monkeypatch
+):
+    run = PeopleRun(tmp_path, "own", range(20))
+    noted = overlap_check._noted
+
+    def cut_off(job, work, connection):
+        intention = noted(job, work, connection)
+        database.cut_off()
+        return intention
+
+    with monkeypatch.context() as patched:
+        patched.setattr(overlap_check, "_noted", cut_off)
+        with pytest.raises(OSError, match=r"^catalogue: the database does not answer"):
+            run.publish()
+    assert not run.is_published
+    database.back()
+    assert publications() == []
+    run.publish()
+    assert run.is_published
+
+
+@pytest.mark.parametrize("overlap", ["warn", "refuse"])
+def test_while_the_database_is_away_nothing_is_published(database, tmp_path, overlap):
+    run = PeopleRun(tmp_path, "own", range(20), overlap)
+    database.cut_off()
+    with pytest.raises(OSError, match=r"^catalogue: the database does not answer"):
+        run.publish()
+    assert not run.is_published
+    database.back()
+    run.publish()
+    assert run.is_published
+
+
+def test_a_database_that_goes_during_the_publication_is_told_when_it_is_back(
+    database, tmp_path, caplog
+):
+    run = PeopleRun(tmp_path, "own", range(20))
+    with overlap_check.recorded(run.job, run.work):
+        database.cut_off()
+        run.place()
+    assert "could not be confirmed" in caplog.text
+    run.work.remove()  # as a run does that has published
+    database.back()
+    with pytest.raises(PrivacyError, match="of its people are in the release of"):
+        PeopleRun(tmp_path, "other", range(19, 40)).publish()
+    assert [each.published for each in publications()] == [True]
+
+
+def test_a_restored_backup_knows_what_it_held_and_who_publishes_meanwhile_but_no_more(
+    database, tmp_path
+):
+    """Releases since the backup are lost to it, as docs/operate.md says."""
+    before, since, during = (
+        PeopleRun(tmp_path, f"run{first}", range(first, first + 20)) for first in (0, 20, 40)
+    )
+    before.publish()
+    database.copy_to(f"{database.name}_backup")
+    since.publish()
+    with overlap_check.recorded(during.job, during.work):
+        during.place()
+        database.restore(f"{database.name}_backup")
+    known = [(each.intention.output, each.published) for each in publications()]
+    assert known == [(before.output, True), (during.output, True)]
