@@ -29,7 +29,8 @@ GROUPS = {
     "tests/servers/airflow/test_pages.py": PAGES,
     "tests/servers/airflow/test_spark.py": ON_SPARK,
     "tests/servers/airflow/": AIRFLOW,
-    "tests/servers/catalogue/": CELERY,
+    "tests/servers/catalogue/": CELERY,  # whose PostgreSQL it uses
+    "tests/servers/engines/test_disturbed_steps.py": FRAGILE,
     "tests/servers/engines/test_faults.py": FRAGILE,
     "tests/servers/engines/": SPARK,
     "tests/servers/test_golden.py": SPARK,
