@@ -837,11 +837,28 @@ def _check_series(job: Job, series: Series) -> None:
             "cannot be combined with t: t compares each class with the whole release, and rows "
             "that wait change that; remove one of the two",
         )
+    if job.compares_people:
+        _refuse_people_of_several_nights(job, series)
     if series.protect == "intersection":
         _check_intersection(job, series)
     for name, word in _COMING.items():
         if getattr(series, name) == word:
             raise wrong(f"series.{name}", f"{word} is not available yet; remove it")
+
+
+def _refuse_people_of_several_nights(job: Job, series: Series) -> None:
+    """Refuse to compare people where they are in several nights of the series by design."""
+    shared = {
+        "hold_nights": series.hold_nights,
+        "kind: snapshots": series.kind == "snapshots",
+        "protect": series.protect,
+    }
+    if name := next((name for name, is_set in shared.items() if is_set), None):
+        raise wrong(
+            "overlap",
+            f"{job.overlap} cannot be combined with series.{name}, by which a person is in several "
+            "nights; remove one of the two",
+        )
 
 
 def _check_intersection(job: Job, series: Series) -> None:

@@ -476,6 +476,9 @@ WRONG_SERIES = [
     ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
     ({"boundaries": "stable"}, {}, "series.boundaries: stable is not available yet"),
     ({"hold_nights": 7, "hold_above": 0.1}, {"t": 0.2}, "series.hold_above: cannot be combined"),
+    ({"hold_nights": 7}, {"overlap": "warn"}, "overlap: warn cannot be combined with series.hold"),
+    ({"kind": "snapshots"}, {"overlap": "warn"}, "overlap: warn cannot be combined with series.ki"),
+    ({"protect": "intersection"}, {"overlap": "refuse"}, "overlap: refuse cannot be combined with"),
 ]
 
 

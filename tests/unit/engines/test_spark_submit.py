@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from mondrian_ops import pipeline, spark_app, storage
+from mondrian_ops import catalogue, pipeline, spark_app, storage
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.engines.handover import Fragment
@@ -79,6 +80,33 @@ def test_a_driver_divides_and_anonymizes(begun, monkeypatch):
     summary = pipeline.anonymize_fragment(fragment, SparkSubmitEngine(submission))
     assert (summary.id, summary.rows) == (0, 4)
     assert submission.steps == ["partition", "anonymize"]
+
+
+def test_a_driver_hashes_people_with_the_key_of_the_task_and_needs_no_catalogue(begun, monkeypatch):
+    job, work = begun
+    published = replace(job, overlap="warn", engine="local", output=f"{job.output}-before")
+    pipeline.run(published)
+
+    def done(request, run):
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(catalogue, "current", lambda: pytest.fail("there is none"))
+            return pipeline.divide(run, LocalEngine(), people_key=bytes.fromhex(request.people_key))
+
+    submission = Submission(partial(drive, monkeypatch, done))
+    with pytest.raises(PrivacyError, match="the same drop was released"):
+        partition(replace(job, overlap="refuse"), work, submission)
+    assert not Path(work).exists()
+
+
+def test_a_request_has_no_key_without_need(begun):
+    job, work = begun
+    run = Run(WorkDir(work))
+    assert Request.of(run, "partition").people_key == ""
+    run.dataset = replace(run.dataset, job=replace(job, overlap="warn"))
+    request = Request.of(run, "partition")
+    assert bytes.fromhex(request.people_key) == catalogue.current().key
+    assert request.people_key not in repr(request)
+    assert Request.of(run, "anonymize").people_key == ""
 
 
 def test_what_is_final_is_a_drivers_result_and_not_its_failure(begun, monkeypatch):
