@@ -138,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print the JSON Schema of a job, for editors")
     schema.set_defaults(command=_schema)
 
+    _add_series(commands)
     _add_generate(commands)
 
     init = commands.add_parser("init", help="copy the DAGs and their example data into a folder")
@@ -179,6 +180,18 @@ def _add_frontier(commands: Any) -> None:
     frontier.add_argument("--quiet", action="store_true", help="no progress and no table")
     frontier.add_argument("--json", action="store_true", help="print the figures as JSON")
     frontier.set_defaults(command=_frontier)
+
+
+def _add_series(commands: Any) -> None:
+    series = commands.add_parser("series", help="decide on a series of releases")
+    decisions = series.add_subparsers(dest="decision", metavar="DECISION", required=True)
+    refit = decisions.add_parser(
+        "refit",
+        help="fit new boundaries in its next night (series.boundaries: stable); counts before and "
+        "after cannot be compared",
+    )
+    refit.add_argument("output", metavar="DIR", help="the output of any night of the series")
+    refit.set_defaults(command=_refit)
 
 
 def _add_generate(commands: Any) -> None:
@@ -427,6 +440,14 @@ def _sweep(options: argparse.Namespace) -> int:
             _write(str(swept))
             failed |= swept.state == "failed"
     return _REFUSED if failed else 0
+
+
+def _refit(options: argparse.Namespace) -> int:
+    from mondrian_ops import series
+
+    series.ask_to_refit(options.output)
+    _write("the next night of the series fits new boundaries")
+    return 0
 
 
 def _schema(_options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import partitioning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
+from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
 from mondrian_ops.algorithms.cut_policy import choose_policy, pilot_k, policy_of
 from mondrian_ops.algorithms.mondrian import CutPolicy, loss
 from mondrian_ops.core.criteria import KAnonymity, Privacy
@@ -71,7 +72,8 @@ class Draft:
 
     ``cut`` describes the cut policy of all fragments. ``fragments`` is the number to aim at and, if
     the job leaves it open, ``reason`` says why; ``sample_rows`` is the size of the sample that the
-    plan was made from. ``survey``: of the columns that are published as they are.
+    plan was made from. ``survey``: of the columns that are published as they are. ``boundaries``:
+    of a night whose series has stable ones.
     """
 
     profile: Profile
@@ -81,6 +83,7 @@ class Draft:
     fragments: int
     reason: str
     survey: Survey = Survey()  # noqa: RUF009 - frozen
+    boundaries: NightBoundaries | None = None
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
         """The anonymizer of the dataset's rows."""
@@ -96,6 +99,7 @@ class Draft:
             "fragments": self.fragments,
             "reason": self.reason,
             "survey": self.survey.to_json(),
+            "boundaries": None if self.boundaries is None else self.boundaries.to_json(),
         }
         for number, watch in enumerate(self.survey.watched):
             table = table.append_column(f"watched:{number}", as_list(watch.values))
@@ -109,7 +113,14 @@ class Draft:
         plan = Plan.from_json(decided.pop("plan"))
         watched = list(with_prefix(table, "watched:").values())
         survey = Survey.from_json(decided.pop("survey"), watched)
-        return cls(profile=Profile.from_table(table), plan=plan, survey=survey, **decided)
+        boundaries = decided.pop("boundaries")
+        return cls(
+            profile=Profile.from_table(table),
+            plan=plan,
+            survey=survey,
+            boundaries=None if boundaries is None else NightBoundaries.from_json(boundaries),
+            **decided,
+        )
 
 
 @dataclass(frozen=True)

@@ -141,10 +141,11 @@ series = Table(
     Column("id", sa.Integer, primary_key=True),
     Column("name", sa.Text, nullable=False),
     Column("kind", sa.String(16), nullable=False),
-    Column("boundaries", sa.Text),
+    Column("refit", sa.Boolean, nullable=False, server_default=sa.false()),
     UniqueConstraint("name"),
 )
-"""A series of releases, named as the pages name a dataset; ``boundaries``: its plan, as JSON."""
+"""A series of releases, named as the pages name a dataset; ``refit``: a person asked for new
+boundaries (`core.series_boundaries`) in the next night."""
 
 night = Table(
     "night",
@@ -162,10 +163,20 @@ night = Table(
     Column("rows_published", sa.BigInteger, nullable=False),
     Column("rows_suppressed", sa.BigInteger, nullable=False),
     Column("rows_waiting", sa.BigInteger, nullable=False),
+    Column("boundaries", sa.Text),
+    Column("loss", sa.Double),
+    Column("sample_loss", sa.Double),
+    Column("sample_loss_nightly", sa.Double),
+    Column("drift", sa.Double),
     UniqueConstraint("series", "number"),
     UniqueConstraint("token"),
 )
-"""A night of a series: pending (an intention), published or held. Numbers count from 1."""
+"""A night of a series: pending (an intention), published or held. Numbers count from 1.
+
+``boundaries``, as JSON, if they were fitted in this night: they are those of the nights after it,
+too. ``loss`` is the GCP of its release; that of a sample is cut with the boundaries of the series,
+and without any; ``drift`` is the largest of its columns.
+"""
 
 waiting = Table(
     "waiting",

@@ -270,12 +270,25 @@ class Series(Options):
     boundaries: Literal["nightly", "stable"] = option(
         "nightly",
         title="Boundaries of the generalization",
-        text="Where the values of numbers and categories may be divided.",
+        text="Where the intervals of numbers, dates and times may end.",
         choices={
             "nightly": "anywhere; each night anew",
             "stable": "where the first night divided them, so that groups can be counted over "
             "all nights",
         },
+        see="[Count over all nights](series.md#count-over-all-nights)",
+        form=None,
+    )
+    refit_above: float | None = option(
+        None,
+        title="Drift above which boundaries are fitted anew",
+        text="The boundaries are fitted anew in a night whose drift is larger: the share of its "
+        "rows that lie between other boundaries of a column than in the night of the fit. Counts "
+        "before and after cannot be compared then, and the report says so.",
+        **_SHARE,
+        unset="only when a person asks for it",
+        only_with={"boundaries": ("stable",)},
+        examples=(0.2,),
         form=None,
     )
     protect: Literal["release", "intersection"] = option(
@@ -814,7 +827,7 @@ def _check_publication(job: Job) -> None:
         )
 
 
-_COMING = {"boundaries": "stable", "protect": "intersection", "kind": "snapshots"}
+_COMING = {"protect": "intersection", "kind": "snapshots"}
 """Words of a series whose code is not there yet."""
 
 

@@ -99,6 +99,7 @@ class ReleaseCount:
         sensitive: the columns whose values were counted.
         identifiers: by published identifier, whether all rows have the same value or none.
         columns: all columns of the release.
+        published: by quasi-identifier, the distinct values that are published.
         parts: (name, first row) of each part.
         read: the classes anew, a partition at a time.
     """
@@ -108,6 +109,7 @@ class ReleaseCount:
     sensitive: tuple[str, ...]
     identifiers: dict[str, bool]
     columns: tuple[str, ...]
+    published: dict[str, pa.Array[Any]]
     parts: tuple[tuple[str, int], ...]
     read: Callable[[], Iterator[ClassCounts]]
 
@@ -339,6 +341,7 @@ class ReleaseCounter:
                 if identifier.is_published
             },
             columns=self._columns or (),
+            published={name: values.values for name, values in self._quasi.items()},
             parts=tuple(self._parts),
             read=self._read,
         )

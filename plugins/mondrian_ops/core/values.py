@@ -132,7 +132,7 @@ def greatest_below(edge: float, type_: pa.DataType) -> int | float | str:
 def before(values: pa.Array) -> pa.Array:
     """The greatest value of the type below each of some numbers, dates or times.
 
-    Raises ArrowInvalid where the type ends.
+    Null below the least whole number. Raises ArrowInvalid where another type ends.
     """
     return _stepped(values, -1)
 
@@ -151,8 +151,10 @@ def _stepped(values: pa.Array, by: int) -> pa.Array:
         last = pa.scalar(by * Decimal(1).scaleb(-type_.scale), type_)
         return pc.add_checked(values, last).cast(type_)
     if pa.types.is_integer(type_):
-        change = pc.add_checked if by > 0 else pc.subtract_checked
-        return change(values, pa.scalar(1, type_))
+        limits = np.iinfo(type_.to_pandas_dtype())
+        last = pa.scalar(limits.max if by > 0 else limits.min, type_)
+        change = pc.add if by > 0 else pc.subtract
+        return pc.if_else(pc.equal(values, last), None, change(values, pa.scalar(1, type_)))
     ticks = pa.int32() if type_.bit_width == 32 else pa.int64()
     step = ticks_per_day(type_) if pa.types.is_date64(type_) else 1
     return pc.add_checked(values.cast(ticks), pa.scalar(by * step, ticks)).cast(type_)

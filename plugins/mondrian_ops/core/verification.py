@@ -30,6 +30,7 @@ from mondrian_ops.core.release_count import (
     SensitiveCount,
 )
 from mondrian_ops.core.release_values import as_read
+from mondrian_ops.core.union_check import no_bounds, no_unions
 
 __all__ = [
     "ClassCounts",
@@ -118,6 +119,7 @@ def check(
     job: Job,
     hierarchies: Mapping[str, Hierarchy] | None = None,
     rows_only: bool = False,
+    boundaries: Mapping[str, Any] | None = None,
 ) -> Verdict:
     """Check every requirement of the job on every class of the release.
 
@@ -126,6 +128,8 @@ def check(
         job: the requirements.
         hierarchies: by sensitive column, for the hierarchical distance of t-closeness.
         rows_only: where the job counts persons, check k rows instead.
+        boundaries: those of its series as the catalogue has them, of whose cells each published
+            interval must be a union.
 
     Raises:
         PrivacyError: something that the job requires was not counted.
@@ -138,10 +142,14 @@ def check(
         requirements = list(map(_Requirement.joined, requirements, found)) or found
     failures = _wrong_columns(count, job)
     failures += filter(None, (requirement.failure(count) for requirement in requirements))
+    checked = [r.name for r in requirements if r.level is not None]
+    if boundaries is not None:
+        checked.append(f"boundaries of the series, fitted in night {boundaries['night']}")
+        failures += _no_unions(count, boundaries)
     return Verdict(
         passed=not failures,
         achieved=_achieved(requirements),
-        checked=tuple(r.name for r in requirements if r.level is not None),
+        checked=tuple(checked),
         failures=tuple(failures),
     )
 
@@ -282,6 +290,28 @@ def _wrong_columns(count: ReleaseCount, job: Job) -> list[str]:
             if name not in listed
         ]
     return wrong
+
+
+def _no_unions(count: ReleaseCount, boundaries: Mapping[str, Any]) -> list[str]:
+    """Columns with published intervals that are no unions of the cells of the series."""
+    failures = []
+    for name, column in boundaries["columns"].items():
+        args = column["values"], column["closed"]
+        texts = {
+            each: pc.cast(count.published[each], "string").to_pylist()
+            for each in (name, f"{name}_min", f"{name}_max")
+            if each in count.published
+        }
+        if name in texts:
+            wrong = no_unions(texts[name], *args)
+        else:
+            wrong = no_bounds(texts[f"{name}_min"], texts[f"{name}_max"], *args)
+        if wrong:
+            failures.append(
+                f"boundaries of the series: {wrong} distinct value(s) of column {name!r} do not "
+                f"begin and end at those fitted in night {boundaries['night']}"
+            )
+    return failures
 
 
 # l-diversity: the l that each class has

@@ -41,13 +41,17 @@ class Night(_Handed):
     """A night of a series, as it was when its rows were gathered.
 
     ``number`` counts the nights of ``series``, from 1. Its drop has ``rows``; ``waited`` are pairs
-    of a night and the number of its rows that had waited, the oldest first.
+    of a night and the number of its rows that had waited, the oldest first. ``boundaries`` are
+    those of the nights before, as `SeriesBoundaries` writes them; ``refit``: a person asked for new
+    ones.
     """
 
     series: str
     number: int
     rows: int
     waited: Sequence[Sequence[int]] = ()
+    boundaries: Mapping[str, Any] | None = None
+    refit: bool = False
 
     @property
     def pool(self) -> int:

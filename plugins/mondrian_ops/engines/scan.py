@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
+from mondrian_ops.algorithms.boundary_fitting import NightBoundaries, settle
 from mondrian_ops.algorithms.planning import LeafCounts, persons_met
 from mondrian_ops.core.dependencies import Finding, Watch, comparable, survey
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.pool import HIDDEN
-from mondrian_ops.core.profile import PartialProfile, Profiler, profiled_columns
+from mondrian_ops.core.profile import PartialProfile, Profile, Profiler, profiled_columns
 from mondrian_ops.core.row_routing import Router
+from mondrian_ops.core.series_boundaries import SeriesBoundaries
 from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.storage import FragmentWriter, Source, Split
@@ -113,14 +115,26 @@ def make_draft(
     """
     dataset = run.dataset
     job, profile, hierarchies = dataset.job, profiler.finish(), dataset.hierarchies
+    boundaries = _boundaries(dataset, profile, pilot)
+    if boundaries is not None:
+        profile = replace(profile, boundaries=boundaries.boundaries.arrays(profile.types))
     raw, unknown = raw_columns(dataset)
     surveyed = survey(job, raw, pilot, profile.rows)
     unknowns = [Finding(name, "unknown") for name in unknown]
     draft = planning.draft(job, profile, hierarchies, sample, pilot, dataset.slots)
     surveyed = replace(surveyed, findings=[*surveyed.findings, *unknowns])
-    run.save_draft(replace(draft, survey=surveyed))
+    run.save_draft(replace(draft, survey=surveyed, boundaries=boundaries))
     combinations = profiler.combinations
     return None if combinations is None else run.anonymizer.frequencies(combinations)
+
+
+def _boundaries(dataset: Dataset, profile: Profile, pilot: pa.Table) -> NightBoundaries | None:
+    """The boundaries of a night whose series has stable ones."""
+    job, night = dataset.job, dataset.night
+    if night is None or job.series is None or job.series.boundaries != "stable":
+        return None
+    known = None if night.boundaries is None else SeriesBoundaries.from_json(night.boundaries)
+    return settle(job, profile, dataset.hierarchies, pilot, known, night.number, night.refit)
 
 
 def count_rows(

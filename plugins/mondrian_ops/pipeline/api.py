@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mondrian_ops import storage
+from mondrian_ops import series, storage
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError
 from mondrian_ops.core.job import Job, Partitioning
 from mondrian_ops.engines import Engine, engine_of
@@ -45,6 +45,11 @@ __all__ = [
 _ROWS_ONLY = (
     "k counts rows here, because a release does not tell which rows belong to one person; the "
     "persons were counted before publication (see verification in the release's report)"
+)
+
+_NO_BOUNDARIES = (
+    "the catalogue does not know this release as a night of a series, so its intervals were not "
+    "compared with the boundaries of one"
 )
 
 
@@ -140,8 +145,13 @@ def verify(job: Job, release: str) -> dict[str, Any]:
             raise InputError(f"{release}: there is no data file to check")
         count = counter.result()
         hierarchies = hierarchies_of(job, of_sensitive=True)
-        verdict = verification.check(count, job, hierarchies, rows_only=True)
+        boundaries = None
+        if job.series is not None and job.series.boundaries == "stable":
+            boundaries = series.boundaries_of(release)
+        verdict = verification.check(count, job, hierarchies, rows_only=True, boundaries=boundaries)
     notes = [_ROWS_ONLY] if job.entity_id is not None else []
+    if job.series is not None and job.series.boundaries == "stable" and boundaries is None:
+        notes.append(_NO_BOUNDARIES)
     return {
         "passed": verdict.passed,
         "rows": count.rows,

@@ -11,6 +11,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night, RunState, Summary
 
 if TYPE_CHECKING:
+    from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
     from mondrian_ops.core import verification
 
 __all__ = ["Report", "assembled", "is_held", "partitioning_note"]
@@ -28,10 +29,12 @@ def assembled(
     made_by: str | None = None,
     night: Night | None = None,
     waiting: Sequence[Sequence[int]] = (),
+    boundaries: NightBoundaries | None = None,
 ) -> Report:
     """The report of a release that was counted as ``count``, one summary for each of its files.
 
-    ``waiting``: pairs of a night of the series and the rows of it that wait after this ``night``.
+    ``waiting``: pairs of a night of the series and the rows of it that wait after this ``night``,
+    whose ``boundaries`` are stable.
     """
     shown = job.to_dict()
     for key in ("input", "output"):
@@ -65,7 +68,7 @@ def assembled(
         dependencies=state.dependencies,
         notes=[note for note in (state.constant, state.partitioning["note"]) if note],
         made_by=made_by,
-        series=None if night is None else _night(night, state, count.rows, waiting),
+        series=None if night is None else _night(night, state, count.rows, waiting, boundaries),
     ).to_dict()
 
 
@@ -77,14 +80,20 @@ def _waits(night: Night, waiting: Sequence[Sequence[int]]) -> dict[str, int]:
 
 
 def _night(
-    night: Night, state: RunState, published: int, waiting: Sequence[Sequence[int]]
+    night: Night,
+    state: RunState,
+    published: int,
+    waiting: Sequence[Sequence[int]],
+    boundaries: NightBoundaries | None,
 ) -> dict[str, Any]:
     """The entry of a report for its night in a series."""
+    shared = {} if boundaries is None else {"boundaries": _shared(boundaries)}
     return {
         "name": storage.shown(night.series),
         "night": night.number,
         "state": "published" if published else "held",
         "reason": state.unattainable,
+        **shared,
         "waited": [list(pair) for pair in night.waited],
         "waiting": [list(pair) for pair in waiting],
     }
@@ -93,6 +102,18 @@ def _night(
 def is_held(report: Mapping[str, Any]) -> bool:
     """Whether it is of a night of a series that published nothing, so that there is no release."""
     return bool(report.get("series", {}).get("state") == "held")
+
+
+def _shared(of_night: NightBoundaries) -> dict[str, Any]:
+    boundaries = of_night.boundaries
+    return {
+        "since": boundaries.night,
+        "fitted": of_night.fitted,
+        "cells": {name: len(each.values) + 1 for name, each in boundaries.columns.items()},
+        "drift": dict(of_night.drift),
+        "loss": of_night.loss,
+        "loss_nightly": of_night.loss_nightly,
+    }
 
 
 def _anonymize_s(summaries: Sequence[Summary]) -> dict[str, float]:

@@ -32,6 +32,7 @@ from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
 
 if TYPE_CHECKING:
+    from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
     from mondrian_ops.core import verification
 
 __all__ = [
@@ -159,12 +160,15 @@ def check(
         job, state.dependencies
     )  # policies may refuse it only since the rows were partitioned
     seal = _parts_seal(directory) if job.may_ask else ""
+    boundaries = None if state.unattainable else run.draft.boundaries
     with directory.spill() as spill:
         count, parts = _recounted(job, directory, summaries, progress, spill)
         if not count.rows and run.dataset.holding is not None:
             verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
         else:
-            verdict = verification.check(count, job, hierarchies_of(job, of_sensitive=True))
+            hierarchies = hierarchies_of(job, of_sensitive=True)
+            shared = None if boundaries is None else boundaries.boundaries.to_json()
+            verdict = verification.check(count, job, hierarchies, boundaries=shared)
     report = judged(
         job,
         state,
@@ -176,6 +180,7 @@ def check(
         made_by=directory.made_by,
         night=run.dataset.night,
         waiting=series.waiting_in(run),
+        boundaries=boundaries,
     )
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # which the approver has to know
@@ -198,6 +203,7 @@ def judged(
     made_by: str | None = None,
     night: Night | None = None,
     waiting: Sequence[Sequence[int]] = (),
+    boundaries: NightBoundaries | None = None,
     refusal: str = "the release is refused and not published",
 ) -> Report:
     """The report of a release, from its counts as a whole and of each part.
@@ -217,7 +223,9 @@ def judged(
         for summary, part in zip(summaries, parts, strict=True)
     ]
     wrap_up_s = time.perf_counter() - started
-    report = assembled(job, state, recounted, count, verdict, wrap_up_s, made_by, night, waiting)
+    report = assembled(
+        job, state, recounted, count, verdict, wrap_up_s, made_by, night, waiting, boundaries
+    )
     if failures:
         raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
     judge(job, report)
@@ -255,9 +263,9 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
 
     run = Run(directory)
     if is_held(report):
-        with series.committed(job, run, report["rows"]):
+        with series.committed(job, run, report):
             return report
-    with series.committed(job, run, report["rows"]), overlap_check.recorded(job, directory):
+    with series.committed(job, run, report), overlap_check.recorded(job, directory):
         storage.publish(directory.staging, str(job.output), directory.token, refuse)
     return report
 

@@ -28,6 +28,7 @@ __all__ = [
     "ReportError",
     "ReportedJob",
     "SeriesNight",
+    "SharedBoundaries",
     "json_content",
     "parsed",
 ]
@@ -77,6 +78,24 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBoundaries:
+    """The boundaries that nights of a series share, fitted in the night ``since``.
+
+    ``fitted``: why they were fitted in this very night (first, asked, drift), else empty. ``cells``
+    and ``drift`` by column: the number of cells, and the share of rows that lie in other cells than
+    at the fit. ``loss`` and ``loss_nightly``: of a sample, per row and quasi-identifier, with these
+    boundaries and without any.
+    """
+
+    since: int
+    fitted: str = ""
+    cells: Mapping[str, int]
+    drift: Mapping[str, float] = field(default_factory=dict)
+    loss: float
+    loss_nightly: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesNight:
     """The ``night`` of a series, numbered from 1; ``state`` is published, or held without rows.
 
@@ -89,6 +108,7 @@ class SeriesNight:
     night: int
     state: str
     reason: str = ""
+    boundaries: SharedBoundaries | None = None
     waited: tuple[tuple[int, int], ...] = ()
     waiting: tuple[tuple[int, int], ...] = ()
 

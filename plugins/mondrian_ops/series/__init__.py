@@ -9,10 +9,20 @@ catalogue become current together, whoever is killed in between. :mod:`nights` h
 
 from mondrian_ops.series.commit import committed, confirm, waiting_in
 from mondrian_ops.series.gather import Gathered, gather
-from mondrian_ops.series.nights import check_new, held, series_name, settle, was_held
+from mondrian_ops.series.nights import (
+    ask_to_refit,
+    boundaries_of,
+    check_new,
+    held,
+    series_name,
+    settle,
+    was_held,
+)
 
 __all__ = [
     "Gathered",
+    "ask_to_refit",
+    "boundaries_of",
     "check_new",
     "committed",
     "confirm",

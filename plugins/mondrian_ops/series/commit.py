@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,11 +27,11 @@ def waiting_in(run: Run) -> list[list[int]]:
 
 
 @contextmanager
-def committed(job: Job, run: Run, rows: Mapping[str, Any]) -> Iterator[None]:
+def committed(job: Job, run: Run, report: Mapping[str, Any]) -> Iterator[None]:
     """Make the night of the run current around the block, which publishes its release.
 
-    ``rows``: those of the report. Nothing happens where the job is of no series. Raises
-    StorageError, before the block, if another night became current since the rows were gathered.
+    Nothing happens where the job is of no series. Raises StorageError, before the block, if another
+    night became current since the rows were gathered.
     """
     night = run.dataset.night
     if night is None:
@@ -38,9 +39,9 @@ def committed(job: Job, run: Run, rows: Mapping[str, Any]) -> Iterator[None]:
         return
     token = run.work.token
     written = _write_waiting(run, night)
-    nights.intend(
-        night, job, run.work, nights.Outcome(rows["published"], rows["suppressed"], written)
-    )
+    rows = report["rows"]
+    outcome = nights.Outcome(rows["published"], rows["suppressed"], written, _figures(run, report))
+    nights.intend(night, job, run.work, outcome)
     try:
         yield
     except BaseException:
@@ -49,6 +50,24 @@ def committed(job: Job, run: Run, rows: Mapping[str, Any]) -> Iterator[None]:
                 nights.withdraw(token)
         raise
     _conclude(night, token)
+
+
+def _figures(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of a release for the catalogue; a night without one has none."""
+    if not report["rows"]["published"]:
+        return {}
+    figures: dict[str, Any] = {"loss": report["metrics"]["GCP"]}
+    of_night = run.draft.boundaries
+    if of_night is None:
+        return figures
+    if of_night.fitted:
+        figures["boundaries"] = json.dumps(of_night.boundaries.to_json())
+    return {
+        **figures,
+        "sample_loss": of_night.loss,
+        "sample_loss_nightly": of_night.loss_nightly,
+        "drift": max(of_night.drift.values(), default=0.0),
+    }
 
 
 def confirm(run: Run) -> None:

@@ -56,7 +56,8 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
         for batch in _batches(drop, schema, number):
             writer.write_batch(batch)
     waited = [[each.origin, each.rows] for each in state.waiting]
-    return Gathered(Night(name, number, drop.rows, waited), storage.open_source(path))
+    night = Night(name, number, drop.rows, waited, state.boundaries, state.refit)
+    return Gathered(night, storage.open_source(path))
 
 
 def _batches(

@@ -12,7 +12,8 @@ series lets one win; the other has to be computed anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -30,6 +31,8 @@ __all__ = [
     "Current",
     "Outcome",
     "Waiting",
+    "ask_to_refit",
+    "boundaries_of",
     "check_new",
     "conclude",
     "current",
@@ -53,18 +56,28 @@ class Waiting(NamedTuple):
 
 
 class Current(NamedTuple):
-    """The state of a series: the number of its last night, and the rows that wait."""
+    """The state of a series: the number of its last night, and the rows that wait.
+
+    ``boundaries``: those that its nights share, as `SeriesBoundaries` writes them; ``refit``: a
+    person asked for new ones.
+    """
 
     last: int
     waiting: Sequence[Waiting]
+    boundaries: Mapping[str, Any] | None = None
+    refit: bool = False
 
 
 class Outcome(NamedTuple):
-    """The result of a night: rows published and suppressed, and all rows that wait after it."""
+    """The result of a night: rows published and suppressed, and all rows that wait after it.
+
+    ``figures``: those of its release, as the columns of a night have them.
+    """
 
     published: int
     suppressed: int
     waiting: Sequence[Waiting]
+    figures: Mapping[str, Any] = {}
 
     @property
     def waits(self) -> int:
@@ -110,7 +123,40 @@ def current(name: str) -> Current:
             return Current(0, [])
         found = sa.select(waiting.c.origin, waiting.c.rows, waiting.c.file)
         of_last = found.where(waiting.c.night == last.id).order_by(waiting.c.origin)
-        return Current(last.number, [Waiting(*row) for row in connection.execute(of_last)])
+        waits = [Waiting(*row) for row in connection.execute(of_last)]
+        fitted = _nights(name).where(night.c.boundaries.is_not(None))
+        fitting = connection.execute(fitted.order_by(night.c.number.desc())).first()
+        refit = connection.execute(sa.select(series.c.refit).where(series.c.name == name)).scalar()
+        boundaries = None if fitting is None else json.loads(fitting.boundaries)
+        return Current(last.number, waits, boundaries, bool(refit))
+
+
+def boundaries_of(release: str) -> Mapping[str, Any] | None:
+    """The boundaries that held for a release, as JSON; None where the catalogue has none."""
+    output = _place(release)
+    with catalogue.current().reading() as connection:
+        nights_of = _nights(dataset_name(output))
+        found = connection.execute(nights_of.where(night.c.output == output)).first()
+        if found is None:
+            return None
+        fitted = nights_of.where(night.c.boundaries.is_not(None), night.c.number <= found.number)
+        fitting = connection.execute(fitted.order_by(night.c.number.desc())).first()
+    return None if fitting is None else cast("Mapping[str, Any]", json.loads(fitting.boundaries))
+
+
+def ask_to_refit(output: str) -> None:
+    """Have the next night of a series fit new boundaries; ``output``: that of any of its nights.
+
+    Raises StorageError where the catalogue has no such series.
+    """
+    name = dataset_name(_place(output))
+    with catalogue.current().writing() as connection:
+        asked = series.update().where(series.c.name == name).values(refit=True)
+        if not connection.execute(asked).rowcount:
+            raise StorageError(
+                f"series: the catalogue has none with the output {storage.shown(output)}; give "
+                "that of one of its nights, and name the catalogue that they are in"
+            )
 
 
 def intend(of: Night, job: Job, work: storage.WorkDir, outcome: Outcome) -> None:
@@ -146,6 +192,7 @@ def intend(of: Night, job: Job, work: storage.WorkDir, outcome: Outcome) -> None
             "rows_published": outcome.published,
             "rows_suppressed": outcome.suppressed,
             "rows_waiting": outcome.waits,
+            **outcome.figures,
         }
         series_id = _series_id(connection, of.series, job)
         night_id = _key(connection.execute(night.insert().values(series=series_id, **added)))
@@ -161,13 +208,16 @@ def conclude(token: str) -> None:
     """Make the night of an attempt current, after its release was published; once is enough."""
     with catalogue.current().writing() as connection:
         found = connection.execute(
-            sa.select(night.c.id, night.c.series).where(
+            sa.select(night.c.id, night.c.series, night.c.boundaries).where(
                 night.c.token == token, night.c.state == _PENDING
             )
         ).first()
         if found is None:
             return
         connection.execute(night.update().where(night.c.id == found.id).values(state=_PUBLISHED))
+        if found.boundaries is not None:
+            done = series.update().where(series.c.id == found.series)
+            connection.execute(done.values(refit=False))
         _make_current(connection, found.series, found.id)
 
 

@@ -474,7 +474,11 @@ WRONG_SERIES = [
     ({"protect": "intersection"}, {"l": None}, "series.protect: intersection needs l"),
     ({"protect": "intersection"}, {"diversity": "entropy"}, "needs diversity: distinct"),
     ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
-    ({"boundaries": "stable"}, {}, "series.boundaries: stable is not available yet"),
+    (
+        {"refit_above": 0.2},
+        {},
+        "series.refit_above: applies only to boundaries: stable",
+    ),
     ({"hold_nights": 7, "hold_above": 0.1}, {"t": 0.2}, "series.hold_above: cannot be combined"),
     ({"hold_nights": 7}, {"overlap": "warn"}, "overlap: warn cannot be combined with series.hold"),
     ({"kind": "snapshots"}, {"overlap": "warn"}, "overlap: warn cannot be combined with series.ki"),

@@ -151,6 +151,7 @@ def test_the_schema_accepts_the_examples(path: Path) -> None:
 
 NEEDED: dict[str, dict[str, Any]] = {
     "series.hold_above": {"series": {"hold_nights": 7}},
+    "series.refit_above": {"series": {"boundaries": "stable"}},
     "c": {"diversity": "recursive", "l": 2},
     "population": {"overlap": "warn"},
     "sensitive_hierarchy": {"t": 0.3, "t_distance": "hierarchical"},

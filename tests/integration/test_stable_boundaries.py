@@ -1,0 +1,116 @@
+"""Nights that share their boundaries: fitted once, kept in the catalogue, checked as written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import pipeline
+from mondrian_ops.cli import main
+from mondrian_ops.core.errors import JobError, PrivacyError
+from nights import Nights, silent
+
+STABLE = {"boundaries": "stable"}
+
+
+def stable(folder: Path, **keys) -> Nights:
+    return Nights(folder, series={**STABLE, **keys})
+
+
+def ages_of(release: Path) -> set[str]:
+    parts = release.glob("part-*.parquet")
+    return {age for part in parts for age in pq.read_table(part)["age"].to_pylist()}
+
+
+def ends_of(ages: set[str]) -> set[float]:
+    """Where intervals begin, and the age after their last one."""
+    ends = set()
+    for age in ages - {"*"}:
+        low, high = re.fullmatch(r"[\[(]?(-inf|\d+)(?:, (\d+|inf)[)\]])?", age).groups()
+        ends |= {float(low), float(high or low) + 1}
+    return ends
+
+
+def test_all_nights_begin_and_end_intervals_where_the_first_night_did(tmp_path: Path) -> None:
+    nights = stable(tmp_path)
+    reports = [nights.run(day, rows) for day, rows in enumerate([400, 250, 500])]
+    shared = [report["series"]["boundaries"] for report in reports]
+    assert [(each["since"], each["fitted"]) for each in shared] == [
+        (1, "first"), (1, ""), (1, "")
+    ]  # fmt: skip
+    cells = shared[0]["cells"]["age"]
+    assert all(each["cells"] == {"age": cells} for each in shared)
+    assert len(set.union(*(ends_of(ages_of(nights.output(day))) for day in range(3)))) <= cells + 1
+    assert all(0 < each["loss_nightly"] <= each["loss"] for each in shared)
+    assert shared[0]["loss"] <= 1.1 * shared[0]["loss_nightly"]
+    nights.check_each_row_once()
+
+
+def test_the_check_tells_whether_a_release_keeps_to_the_boundaries(tmp_path: Path) -> None:
+    nights = stable(tmp_path)
+    for day in range(2):
+        nights.run(day, 300)
+    verdict = pipeline.verify(nights.job(1), str(nights.output(1)))
+    assert verdict["passed"]
+    assert verdict["checked"][-1] == "boundaries of the series, fitted in night 1"
+    part = next(nights.output(1).glob("part-*.parquet"))
+    table = pq.read_table(part)
+    ages = [re.sub(r"(\d+)\]", "7777]", age) for age in table["age"].to_pylist()]
+    pq.write_table(table.set_column(table.column_names.index("age"), "age", [ages]), part)
+    verdict = pipeline.verify(nights.job(1), str(nights.output(1)))
+    assert any("do not begin and end at those fitted in night 1" in f for f in verdict["failures"])
+    moved = nights.output(1).rename(tmp_path / "elsewhere")
+    assert any(
+        "does not know" in note for note in pipeline.verify(nights.job(1), str(moved))["notes"]
+    )
+
+
+def test_a_release_off_the_boundaries_is_refused(tmp_path: Path, monkeypatch) -> None:
+    from mondrian_ops.core.cells import Boundaries
+
+    nights = stable(tmp_path)
+    nights.run(0, 300)
+    monkeypatch.setattr(Boundaries, "published", lambda self, cells, type_: _shifted(self, cells))
+    with pytest.raises(PrivacyError, match=r"column 'age' do not begin and end at those fitted"):
+        nights.run(1, 300)
+    assert not nights.output(1).exists()
+
+
+def _shifted(cells, numbers):
+    import pyarrow as pa
+
+    lows = pa.array(numbers, cells.values.type)
+    return lows, lows
+
+
+def test_a_person_may_have_the_next_night_fit_them_anew(tmp_path: Path, capsys) -> None:
+    nights = stable(tmp_path)
+    nights.run(0, 300)
+    assert main(["series", "refit", str(nights.output(0))]) == 0
+    shared = [nights.run(day, 300)["series"]["boundaries"] for day in (1, 2)]
+    assert [(each["since"], each["fitted"]) for each in shared] == [(2, "asked"), (2, "")]
+    first = pipeline.verify(nights.job(0), str(nights.output(0)))
+    assert first["checked"][-1] == "boundaries of the series, fitted in night 1"
+    assert main(["series", "refit", str(tmp_path)]) == 1
+    assert "series: the catalogue has none with the output" in capsys.readouterr().err
+
+
+def test_a_night_that_is_not_published_leaves_no_boundaries(tmp_path: Path) -> None:
+    nights = stable(tmp_path, hold_nights=3)
+    held = nights.run(0, 3)
+    assert held["series"]["state"] == "held"
+    assert "boundaries" not in held["series"]
+    shared = nights.run(1, 300)["series"]["boundaries"]
+    assert (shared["since"], shared["fitted"]) == (2, "first")
+
+
+def test_a_night_that_is_generalized_otherwise_is_refused(tmp_path: Path) -> None:
+    nights = stable(tmp_path)
+    nights.run(0, 300)
+    nights.deliver(1, 300)
+    job = nights.job(1, quasi_identifiers=["age=grid:5", "zip=prefix", "sex"])
+    with pytest.raises(JobError, match=r"'age' is generalized by grid, not interval.*series refit"):
+        pipeline.run(job, silent)
