@@ -72,6 +72,7 @@ def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) ->
         "identifiers": ["name"],
         "quasi_identifiers": QUASI_IDENTIFIERS,
         "sensitive": ["diagnosis"],
+        "overlap": "refuse",
     }
     run_id = airflow.trigger("mondrian_anonymize", form(job))
     assert airflow.finish("mondrian_anonymize", run_id) == "success"
@@ -82,7 +83,10 @@ def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) ->
         ("clean_up", "success"): 1,
     }
     assert [path.name for path in release.parent.iterdir()] == ["release"]
-    assert json.loads((release / "_report.json").read_text())["verification"]["passed"] is True
+    report = json.loads((release / "_report.json").read_text())
+    assert report["verification"]["passed"] is True
+    assert report["overlap"]["people_by"] == ["name"]
+    assert report["overlap"]["people"] > 0
     people = pd.read_csv(source, dtype=str, keep_default_na=False)
     published = pd.concat(map(pd.read_parquet, release.glob("part-*.parquet"))).fillna("")
     names = [listed.partition("=")[0] for listed in QUASI_IDENTIFIERS]

@@ -140,7 +140,7 @@ def runs(request, project, seen) -> dict[str, str]:
         job = project.job(
             f"canaries_{name}", **{**ROLES, "input": str(data / (file or "people.parquet"))}
         )
-        options = {"unlisted": "publish", "retrieval": "scatter", **changed}
+        options = {"unlisted": "publish", "overlap": "warn", "retrieval": "scatter", **changed}
         return project.airflow.trigger(DAG, form({**job, **options}, fragments=2))
 
     fails = {
