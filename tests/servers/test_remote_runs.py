@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sql_oracle
 from mapped_phases import run_mapped
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import StorageError
@@ -68,6 +69,7 @@ def test_the_release_is_that_of_local_files(store, source, tmp_path, retrieval):
     assert json.loads(store.fetch("out/people/_report.json")) == remote
     copy = store.copy("out/people", tmp_path / "copy")
     assert rows_of(copy) == rows_of(tmp_path / "out")
+    sql_oracle.agree(remote, copy)
     found = pipeline.verify(job(store.url("in"), store.url("out")), store.url("out/people"))
     assert found["passed"]
     assert found["rows"] == ROWS

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 
+import sql_oracle
+
 
 def form(job, **partitioning):
     """The job as the trigger form gives it."""
@@ -52,11 +54,13 @@ def parked(airflow, dag_id, run_id, task_id="wrap_up", map_index=-1):
 
 
 def published(release: Path) -> int:
-    """Rows of a release; all of it must be there."""
+    """Rows of a release; all of it must be there, with the k and l of its report."""
     assert (release / "_SUCCESS").exists()
-    told = json.loads((release / "_report.json").read_text())["rows"]
+    report = json.loads((release / "_report.json").read_text())
+    told = report["rows"]
     rows = ds.dataset(release).count_rows()
     assert rows == told["published"] == told["input"] - told["suppressed"]
+    sql_oracle.agree(report, release)
     return rows
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sql_oracle
 from mondrian_ops import pipeline
 from mondrian_ops.engines.spark import SparkEngine
 from servers.spark import SparkCluster
@@ -59,20 +60,29 @@ def wiretap() -> Wiretap:
 
 
 @pytest.fixture(scope="module")
-def tapped_engine(spark_cluster: SparkCluster, wiretap: Wiretap) -> Iterator[SparkEngine]:
+def tapped_session(spark_cluster: SparkCluster, wiretap: Wiretap) -> Iterator[Any]:
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession
 
     channel = DefaultChannelBuilder(spark_cluster.remote)
     channel.add_interceptor(wiretap)
     session = SparkSession.builder.channelBuilder(channel).create()
-    yield SparkEngine(session, split_rows=10_000)
+    yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def tapped_engine(tapped_session: Any) -> SparkEngine:
+    return SparkEngine(tapped_session, split_rows=10_000)
 
 
 @pytest.mark.parametrize("shape", ["fragments", "application"])
 def test_no_row_comes_back(
-    shape: str, tapped_engine: SparkEngine, wiretap: Wiretap, tmp_path: Path
+    shape: str,
+    tapped_session: Any,
+    tapped_engine: SparkEngine,
+    wiretap: Wiretap,
+    tmp_path: Path,
 ) -> None:
     """With the whole dataset as the sample, too: what comes are counts and summaries."""
     rng = np.random.default_rng(9)
@@ -105,6 +115,8 @@ def test_no_row_comes_back(
     report = pipeline.run(pipeline.load_job(job), engine=tapped_engine)
     assert report["partitioning"]["sample_rows"] == ROWS == report["rows"]["published"]
     heard = b"".join(wiretap.heard)
+    for query in (sql_oracle.by_duckdb, sql_oracle.by_spark(tapped_session)):
+        sql_oracle.agree(report, tmp_path / "out", query)
     assert b"equivalence_classes" in heard
     assert len(heard) < table.nbytes / 50
     assert b"Ssn" not in heard
