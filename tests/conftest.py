@@ -53,11 +53,12 @@ def settings_of_the_environment() -> Iterator[None]:
 def own_catalogue(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """Each test has a catalogue of its own, in Airflow and outside, which the first use makes."""
+    """Each test has a catalogue of its own, unless a fixture of its module names one."""
     path = tmp_path_factory.getbasetemp() / "catalogues" / uuid.uuid4().hex / "catalogue.db"
-    for prefix in ("MONDRIAN_OPS_", "AIRFLOW__MONDRIAN_OPS__"):
-        monkeypatch.setenv(f"{prefix}CATALOGUE", str(path))
-        monkeypatch.setenv(f"{prefix}CATALOGUE_KEY", str(path.with_name("catalogue.key")))
+    for name in ("MONDRIAN_OPS_CATALOGUE", "AIRFLOW__MONDRIAN_OPS__CATALOGUE"):
+        if name not in os.environ:
+            monkeypatch.setenv(name, str(path))
+            monkeypatch.setenv(f"{name}_KEY", str(path.with_name("catalogue.key")))
     yield
     catalogue.use(None)
 

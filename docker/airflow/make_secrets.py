@@ -21,11 +21,13 @@ FILES = {
     "AIRFLOW_API_SECRET_KEY": "server/api_secret_key",
     "AIRFLOW_FERNET_KEY": "server/fernet_key",
     "AIRFLOW_JWT_SECRET": "server/jwt_secret",
+    "CATALOGUE_KEY": "server/catalogue_key",
+    "CATALOGUE_PASSWORD": "server/catalogue_password",
 }
 # Their servers run as other users, who see no other folder than this one of theirs.
 OF_OTHERS = ("postgres", "redis")
 # What the database holds was made with these.
-LASTING = ("POSTGRES_PASSWORD", "AIRFLOW_FERNET_KEY")
+LASTING = ("POSTGRES_PASSWORD", "AIRFLOW_FERNET_KEY", "CATALOGUE_KEY")
 
 
 def main(folder: Path) -> None:
@@ -38,10 +40,28 @@ def main(folder: Path) -> None:
     write(
         folder / "server/database_url", f"postgresql+psycopg2://airflow:{postgres}@postgres/airflow"
     )
+    write(folder / "server/connections.json", json.dumps(connections(folder)))
     redis = f"redis://:{url_part(folder / FILES['REDIS_PASSWORD'])}@redis:6379"
     for reader in ("server", "worker"):
         write(folder / reader / "broker_url", f"{redis}/0")
         write(folder / reader / "result_backend", f"{redis}/1")
+
+
+def connections(folder: Path) -> dict[str, dict[str, str]]:
+    """Airflow's connections to the catalogue, and the one that holds its key."""
+    return {
+        "mondrian_ops_catalogue": {
+            "conn_type": "postgres",
+            "host": "postgres",
+            "schema": "mondrian_ops",
+            "login": "mondrian_ops",
+            "password": read(folder / FILES["CATALOGUE_PASSWORD"]),
+        },
+        "mondrian_ops_catalogue_key": {
+            "conn_type": "generic",
+            "password": read(folder / FILES["CATALOGUE_KEY"]),
+        },
+    }
 
 
 def settle(file: Path, variable: str) -> None:
@@ -57,9 +77,11 @@ def settle(file: Path, variable: str) -> None:
 
 
 def generated(variable: str) -> str:
-    """A random secret; a Fernet key is 32 bytes in base64."""
+    """A random secret; a Fernet key is 32 bytes in base64, the catalogue's in hexadecimal."""
     if variable == "AIRFLOW_FERNET_KEY":
         return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    if variable == "CATALOGUE_KEY":
+        return secrets.token_hex(32)
     return secrets.token_urlsafe(24)
 
 

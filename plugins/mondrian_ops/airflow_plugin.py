@@ -17,6 +17,8 @@ from mondrian_ops.links import PREFIX, VIEW
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from mondrian_ops.catalogue import Catalogue
+
 __all__ = ["MondrianOpsPlugin"]
 
 _APP = PREFIX.removeprefix("/")  # relative to Airflow's own address
@@ -41,12 +43,17 @@ def _made_once() -> FastAPI:
 @cache
 def _pages() -> FastAPI:
     from mondrian_ops.hooks import settings
-    from mondrian_ops.hooks.store_credentials import use_connections
-    from mondrian_ops.storage import ReportArchive
     from mondrian_ops.web.pages import create
 
-    use_connections()
-    return create(ReportArchive(settings.reports()), settings.drift())
+    return create(_catalogue, settings.drift())
+
+
+@cache
+def _catalogue() -> Catalogue:
+    from mondrian_ops.catalogue import Catalogue
+    from mondrian_ops.hooks import settings
+
+    return Catalogue(settings.catalogue_place(), patience_s=0)
 
 
 class MondrianOpsPlugin(AirflowPlugin):

@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, frontier, sweep, schema, generate, init.
+"""The command line: run, plan, verify, frontier, sweep, import, schema, generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
 command succeeds (`run`: published, or the rows of a series' night wait; `verify`: passed), 1 if it
@@ -23,10 +23,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import __version__
-from mondrian_ops.core.errors import ApprovalError, InputError, MondrianOpsError
+from mondrian_ops.core.errors import ApprovalError, InputError, JobError, MondrianOpsError
 from mondrian_ops.lean_imports import import_lean
 
 if TYPE_CHECKING:
+    from mondrian_ops.catalogue.old_files import Imported
     from mondrian_ops.core.job import Job
     from mondrian_ops.progress import Display, Progress
 
@@ -134,6 +135,28 @@ def _parser() -> argparse.ArgumentParser:
         "they are left to its DAG mondrian_sweep",
     )
     sweep.set_defaults(command=_sweep)
+
+    importing = commands.add_parser(
+        "import",
+        help="import what older versions kept in files into the catalogue; may be repeated",
+    )
+    importing.add_argument(
+        "--reports", metavar="DIR", help="path or URL of an archive of reports, for the pages"
+    )
+    importing.add_argument(
+        "--ledger",
+        metavar="DIR",
+        help="path or URL of a ledger; its key becomes the key of the catalogue, which must not "
+        "have another one",
+    )
+    importing.add_argument(
+        "--population",
+        default="",
+        metavar="NAME",
+        help="the population of the jobs that used the ledger; default: that of all jobs that "
+        "name none",
+    )
+    importing.set_defaults(command=_import)
 
     schema = commands.add_parser("schema", help="print the JSON Schema of a job, for editors")
     schema.set_defaults(command=_schema)
@@ -448,6 +471,31 @@ def _refit(options: argparse.Namespace) -> int:
     series.ask_to_refit(options.output)
     _write("the next night of the series fits new boundaries")
     return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from mondrian_ops import catalogue
+    from mondrian_ops.catalogue import old_files
+
+    if not (options.reports or options.ledger):
+        raise JobError("import: name what to import: --reports, --ledger or both")
+    opened, statuses = catalogue.current(), []
+    if options.ledger:
+        done = old_files.import_ledger(opened, options.ledger, options.population)
+        statuses.append(_write_imported("ledger", done))
+    if options.reports:
+        done = old_files.import_reports(opened, options.reports)
+        statuses.append(_write_imported("archive of reports", done))
+    return max(statuses)
+
+
+def _write_imported(what: str, done: Imported) -> int:
+    from mondrian_ops.report.number_format import number
+
+    _write(f"{what}: {number(done.imported)} imported, {number(done.known)} there already")
+    for path in done.damaged:
+        _fail(f"{path}: missing, damaged or of another key; it was not imported", _REFUSED)
+    return _REFUSED if done.damaged else 0
 
 
 def _schema(_options: argparse.Namespace) -> int:

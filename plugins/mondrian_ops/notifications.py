@@ -6,7 +6,7 @@ their template context::
     release.dataset   the output, as reports show it
     release.state     refused, rejected, expired or waiting
     release.reason    the reason, in a sentence; holds no person's value
-    release.link      the page of the release; empty if the archive of reports cannot be read
+    release.link      the page of the release; empty if the catalogue cannot be read
 
 A notifier of any provider can use texts of your own or these::
 

@@ -119,7 +119,7 @@ def test_a_fragment_imports_no_more_than_its_phase_needs(imported):
     other = {
         "mondrian_ops.core.verification",
         "mondrian_ops.report.page",
-        "mondrian_ops.storage.report_archive",
+        "mondrian_ops.catalogue.database",
         "sqlalchemy",
         "pyarrow.dataset",
     }

@@ -20,7 +20,7 @@ from dag_runs import states, tries
 from mondrian_ops import pipeline
 from projects import Project
 from soak import outside
-from soak.disk import State, check_archive, state
+from soak.disk import State, check_catalogue, state
 from soak.drops import NIGHTS, ROLES, Drop, drops, job_of
 from soak.resource_probes import Usage, growth, long_lived, print_usage, usage_of
 
@@ -177,10 +177,10 @@ def test_no_temporary_file_is_left(project: Project, nights: Nights) -> None:
     assert list((project.root / "tmp").iterdir()) == []
 
 
-def test_the_archive_grows_by_a_report_and_a_line_a_night(project: Project, nights: Nights) -> None:
+def test_the_catalogue_grows_by_a_report_a_night(project: Project, nights: Nights) -> None:
     recorded = sum(drop.kind != "no drop" for drop in DROPS)
-    archive = project.root / "airflow" / "mondrian_ops" / "reports"
-    check_archive(archive, sum(drop.good for drop in DROPS), recorded)
+    path = project.root / "airflow" / "mondrian_ops" / "catalogue.db"
+    check_catalogue(path, sum(drop.good for drop in DROPS), recorded)
 
 
 def test_what_lives_on_gathers_nothing(nights: Nights) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from local_airflow import CHECKOUT
 from soak import outside
-from soak.disk import State, check_archive, state
+from soak.disk import State, check_catalogue, state
 from soak.drops import NIGHTS, Drop, drops, job_of
 from soak.resource_probes import FLAT, growth, print_usage
 from soak.worker import Ended, worker
@@ -50,7 +50,7 @@ def nights(place: Path) -> list[Night]:
     settings = {
         "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(place),
         "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(place / "out"),
-        "AIRFLOW__MONDRIAN_OPS__REPORTS": str(place / "reports"),
+        "AIRFLOW__MONDRIAN_OPS__CATALOGUE": str(place / "catalogue" / "catalogue.db"),
         "MONDRIAN_OPS_HIERARCHIES": str(CHECKOUT / "include" / "hierarchies"),
         "TMPDIR": str(place / "tmp"),
     }
@@ -88,8 +88,9 @@ def test_a_night_leaves_its_release_and_nothing_else(nights: list[Night], place:
         assert night.left in ([], [str(place / "out" / "people")]), night.drop
 
 
-def test_the_archive_grows_by_a_report_and_a_line_a_night(nights: list[Night], place: Path) -> None:
-    check_archive(place / "reports", sum(night.drop.good for night in nights), len(nights))
+def test_the_catalogue_grows_by_a_report_a_night(nights: list[Night], place: Path) -> None:
+    path = place / "catalogue" / "catalogue.db"
+    check_catalogue(path, sum(night.drop.good for night in nights), len(nights))
 
 
 def test_the_process_gathers_nothing(nights: list[Night]) -> None:

@@ -42,7 +42,6 @@ GROUPS = {
     "tests/unit/native/test_splitting.py": PROBES,
     "tests/unit/native/test_validity.py": PROBES,
     "tests/unit/operators/test_engines.py": SPARK,
-    "tests/unit/storage/test_report_archive.py": STORES,
     "tests/unit/nightly/test_landing.py": STORES,
 }
 

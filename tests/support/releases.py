@@ -1,16 +1,18 @@
-"""An archive of made-up releases for the tests of the pages."""
+"""A catalogue of made-up releases for the tests of the pages."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from mondrian_ops import report as reports
-from mondrian_ops.storage import ReportArchive
+from mondrian_ops.catalogue import Catalogue, Place, releases
+from mondrian_ops.catalogue.tables import document, release
 from report_samples import make
 
-__all__ = ["entry", "entry_id", "keep", "night", "report_of"]
+__all__ = ["entry", "entry_id", "keep", "keep_entry", "night", "recorded_releases", "report_of"]
 
 FIRST = datetime(2025, 1, 1, 2, 30, tzinfo=UTC)
 
@@ -51,12 +53,36 @@ def entry(number: int, report: dict[str, Any] | None = None, **changed: Any) -> 
     }
 
 
-def keep(archive: ReportArchive, number: int, **changed: Any) -> str:
+def keep(catalogue: Catalogue, number: int, **changed: Any) -> str:
     """Keep a published release with its report; returns its id."""
     report = changed.pop("report", None) or report_of()
-    files = {"_report.json": json.dumps(report).encode()}
-    archive.keep(entry(number, report, **changed), files)
-    return entry_id(number)
+    content = json.dumps(report).encode()
+    return keep_entry(catalogue, entry(number, report, **changed), _report=content)
+
+
+def keep_entry(catalogue: Catalogue, columns: dict[str, Any], **documents: bytes) -> str:
+    """Keep a release with some documents, ``NAME.json`` each; returns its id."""
+    with catalogue.writing() as connection:
+        named = {f"{name}.json": content for name, content in documents.items()}
+        releases.keep(connection, columns, named)
+    return str(columns["id"])
+
+
+def recorded_releases(path: Path | None = None) -> list[dict[str, Any]]:
+    """What a catalogue holds, newest first: that at the path, or this Airflow's.
+
+    ``documents``: the contents by name.
+    """
+    from mondrian_ops.hooks import settings
+
+    place = settings.catalogue_place() if path is None else Place.of(str(path))
+    with Catalogue(place).reading() as connection:
+        newest = release.select().order_by(release.c.time.desc(), release.c.id)
+        rows = [dict(row) for row in connection.execute(newest).mappings()]
+        for row in rows:
+            of_it = document.select().where(document.c.release == row["id"])
+            row["documents"] = {each.name: each.content for each in connection.execute(of_it)}
+    return rows
 
 
 def night(number: int) -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
@@ -19,8 +22,12 @@ from mondrian_ops.catalogue.place import Place
 from mondrian_ops.catalogue.tables import SCHEMA, key_table
 from mondrian_ops.core.errors import StorageError
 
-__all__ = ["Catalogue"]
+__all__ = ["PATIENCE_S", "Catalogue"]
 
+PATIENCE_S = 90.0
+"""How long to try to reach a PostgreSQL that is away, such as one that is restarted."""
+
+_PAUSE_S = 1.0
 _WAIT_S = 60
 """How long a transaction waits for another one that writes."""
 
@@ -33,15 +40,20 @@ _LOCK = 0x6D6F6E6472
 _READS = "mondrian_ops_reads"
 _VERSION = sa.table("alembic_version", sa.column("version_num"))
 
+_log = logging.getLogger(__name__)
+
 
 class Catalogue:
     """The catalogue at a place. Threads may share it, and so may processes after a fork.
 
     Each transaction has a connection of its own: a server that was away is back with the next one.
+
+    :param patience_s: how long to try to reach the server; None: as PATIENCE_S says.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, patience_s: float | None = None) -> None:
         self._place = place
+        self._patience_s = patience_s
         self._is_ready = False
         self._lock = Lock()
 
@@ -53,7 +65,7 @@ class Catalogue:
         version.
         """
         self._make_ready()
-        with _errors_explained(), self._reader.begin() as connection:
+        with self._reader.begin() as connection:
             yield connection
 
     @contextmanager
@@ -67,7 +79,7 @@ class Catalogue:
         sqlalchemy's IntegrityError where a constraint is violated; StorageError as `reading`.
         """
         self._make_ready()
-        with _errors_explained(), self._engine.begin() as connection:
+        with self._engine.begin() as connection:
             yield connection
 
     @cached_property
@@ -79,18 +91,49 @@ class Catalogue:
 
         Raises StorageError if it is missing, no key, or another one than the first.
         """
+        with self.reading() as connection:
+            noted = connection.scalar(sa.select(key_table.c.fingerprint))
+        if noted is None:
+            with self.writing() as connection:
+                return self._first_key(connection)
+        return self._checked(self._read_key(may_make=False), noted)
+
+    def adopt(self, key: bytes) -> None:
+        """Make a key from before the catalogue its own, in the file if that is missing.
+
+        Raises StorageError if the catalogue, its file or its connection has another one.
+        """
         with self.writing() as connection:
-            noted = connection.execute(sa.select(key_table.c.fingerprint)).scalar()
-            may_make = noted is None and self._is_sqlite
-            key = secret_key.read(self._place.key, self._place.key_file, may_make)
-            fingerprint = secret_key.fingerprint(key)
-            if noted is None:
-                connection.execute(key_table.insert().values(id=1, fingerprint=fingerprint))
-            elif noted != fingerprint:
+            noted = connection.scalar(sa.select(key_table.c.fingerprint))
+            file = self._place.key_file
+            if noted is None and self._place.key is None and file and not Path(file).exists():
+                secret_key.write(file, key)
+            if self._first_key(connection) != key:
                 raise StorageError(
-                    "catalogue: the key is not the one that the persons in it were hashed with, so "
-                    "they could not be found again; restore that key, or name another catalogue"
+                    "catalogue: it has another key, by which the persons of the ledger cannot be "
+                    "found; import the ledger into a new catalogue, before any run, with the "
+                    "ledger's key: `xxd -p -c 32 key` prints it as the 64 digits of the "
+                    "connection's password"
                 )
+
+    def _first_key(self, connection: sa.Connection) -> bytes:
+        key = self._read_key(may_make=self._is_sqlite)
+        noted = connection.scalar(sa.select(key_table.c.fingerprint))
+        if noted is None:
+            noted = secret_key.fingerprint(key)
+            connection.execute(key_table.insert().values(id=1, fingerprint=noted))
+        return self._checked(key, noted)
+
+    def _read_key(self, may_make: bool) -> bytes:
+        return secret_key.read(self._place.key, self._place.key_file, may_make)
+
+    @staticmethod
+    def _checked(key: bytes, noted: str) -> bytes:
+        if secret_key.fingerprint(key) != noted:
+            raise StorageError(
+                "catalogue: the key is not the one that the persons in it were hashed with, so "
+                "they could not be found again; restore that key, or name another catalogue"
+            )
         return key
 
     @property
@@ -118,12 +161,30 @@ class Catalogue:
             ) from None
         if is_sqlite:
             sa.event.listen(engine, "connect", _set_up_sqlite)
+        else:
+            sa.event.listen(engine, "do_connect", self._connect)
+        sa.event.listen(engine, "handle_error", _explain)
         sa.event.listen(engine, "begin", _begin_sqlite if is_sqlite else _begin_postgresql)
         return engine
 
     @cached_property
     def _reader(self) -> sa.Engine:
         return self._engine.execution_options(**{_READS: True})
+
+    def _connect(self, dialect: Any, _record: object, given: Any, named: Any) -> Any:
+        """A connection to a server; one that is away may be back in a moment."""
+        patience_s = PATIENCE_S if self._patience_s is None else self._patience_s
+        until, is_first = monotonic() + patience_s, True
+        while True:
+            try:
+                return dialect.connect(*given, **named)
+            except dialect.loaded_dbapi.OperationalError as error:
+                if monotonic() >= until:
+                    raise
+                if is_first:
+                    _log.warning("%s; trying for %g s", _away(error), patience_s)
+                is_first = False
+                sleep(_PAUSE_S)
 
     def _make_ready(self) -> None:
         """Make the database, or bring it to this version, unless this object has done so."""
@@ -132,9 +193,8 @@ class Catalogue:
                 return
             if self._is_sqlite:
                 _make_file(Path(str(self._engine.url.database)))
-            with _errors_explained():
-                if _version(self._reader) != SCHEMA:
-                    self._migrate()
+            if _version(self._reader) != SCHEMA:
+                self._migrate()
             self._is_ready = True
 
     def _migrate(self) -> None:
@@ -165,23 +225,17 @@ def _version(engine: sa.Engine) -> str | None:
         return connection.execute(sa.select(_VERSION)).scalar()
 
 
-@contextmanager
-def _errors_explained() -> Iterator[None]:
-    """Raise errors of the database as OSError, which a retry may cure; constraints stay."""
-    try:
-        yield
-    except IntegrityError:
-        raise
-    except DBAPIError as error:
-        raise OSError(
-            f"catalogue: the database does not answer as it should ({_first_line(error.orig)}); "
-            "see to it and run again"
-        ) from error
+def _explain(context: ExceptionContext) -> None:
+    """Raise an error of the database as OSError, which a retry may cure; constraints stay."""
+    error = context.sqlalchemy_exception
+    if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
+        raise OSError(f"{_away(error.orig)}; see to it and run again") from error
 
 
-def _first_line(error: BaseException | None) -> str:
+def _away(error: BaseException | None) -> str:
     name, lines = type(error).__name__, str(error).splitlines()
-    return f"{name}: {lines[0].strip()}" if lines else name
+    what = f"{name}: {lines[0].strip()}" if lines else name
+    return f"catalogue: the database does not answer as it should ({what})"
 
 
 def _make_file(path: Path) -> None:

@@ -74,9 +74,10 @@ release = Table(
     Column("engine", sa.Text, nullable=False),
     *(Column(name, sa.Double) for name in FIGURES),
     Index("ix_release_time", "time", "id"),
-    Index("ix_release_series", "series", "state", "time"),
+    Index("ix_release_series", "series", "state", "dag_id", "time", "id"),
     Index("ix_release_input_series", "input_series", "state", "time"),
-    Index("ix_release_dag_id", "dag_id", "run_id"),
+    Index("ix_release_dag_id", "dag_id", "state", "time", "id"),
+    Index("ix_release_run_id", "run_id", "dag_id"),
 )
 """The state of a task group's release (or frontier) in a run, which the pages show.
 

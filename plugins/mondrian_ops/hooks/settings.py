@@ -26,7 +26,6 @@ __all__ = [
     "drift",
     "home",
     "keep_time",
-    "reports",
     "use_settings",
 ]
 
@@ -53,11 +52,6 @@ CONFIG: dict[str, Any] = {
                 "The directory where relative paths start, those of jobs and those of this "
                 "section. If not set, the folder above `[core] dags_folder`.",
                 example="/srv/anonymization",
-            ),
-            "reports": _option(
-                "The archive of reports, which the pages show: a path or URL that workers write "
-                "and API servers read. If not set, `$AIRFLOW_HOME/mondrian_ops/reports`.",
-                example="s3://bucket/reports",
             ),
             "catalogue": _option(
                 "The catalogue of releases, which the pages show: the path of an SQLite file, made "
@@ -154,17 +148,20 @@ def home() -> str:
 def catalogue_place() -> Place:
     """Where the catalogue and its key are.
 
-    Raises JobError for a connection of another type than Postgres.
+    Raises JobError for a connection that is missing, or of another type than Postgres.
     """
     from mondrian_ops.catalogue import Place
 
-    key_conn_id = _given("catalogue_key_conn_id")
-    key = _connection(key_conn_id).password or "" if key_conn_id else None
-    key_file = None if key_conn_id else _path("catalogue_key", "catalogue.key")
-    conn_id = _given("catalogue_conn_id")
+    key_conn_id, conn_id = _given("catalogue_key_conn_id"), _given("catalogue_conn_id")
+    key = key_file = None
+    if key_conn_id:
+        key = _connection("catalogue_key_conn_id", key_conn_id).password or ""
+    else:
+        key_file = _path("catalogue_key", "catalogue.key")
     if not conn_id:
         return Place.of(_path("catalogue", "catalogue.db"), key_file, key)
-    return Place.of(_postgresql_url(_connection(conn_id)), key_file, key)
+    url = _postgresql_url(_connection("catalogue_conn_id", conn_id))
+    return Place.of(url, key_file, key)
 
 
 def _given(option: str) -> str | None:
@@ -181,10 +178,17 @@ def _path(option: str, default: str) -> str:
     return str(Path(airflow).expanduser() / "mondrian_ops" / default)
 
 
-def _connection(conn_id: str) -> Connection:
+def _connection(option: str, conn_id: str) -> Connection:
     from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
 
-    return BaseHook.get_connection(conn_id)
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        raise JobError(
+            f"{option}: there is no connection {conn_id!r}; make it, or name another one in the "
+            "section [mondrian_ops] of Airflow's configuration"
+        ) from None
 
 
 def _postgresql_url(connection: Connection) -> str:
@@ -208,17 +212,6 @@ def _postgresql_url(connection: Connection) -> str:
         query={name: str(extra[name]) for name in known if name in extra},
     )
     return url.render_as_string(hide_password=False)
-
-
-def reports() -> str:
-    """Where the archive of reports is: a path or a URL of any store."""
-    from airflow.sdk import conf
-
-    given: str | None = conf.get(SECTION, "reports", fallback=None)
-    if given:
-        return given if "://" in given else str(Path(home(), given))
-    airflow = os.path.expandvars(os.environ.get("AIRFLOW_HOME", "~/airflow"))
-    return str(Path(airflow).expanduser() / "mondrian_ops" / "reports")
 
 
 def drift() -> float:

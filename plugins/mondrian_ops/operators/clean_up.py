@@ -13,7 +13,7 @@ from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.operators import approval
 from mondrian_ops.operators.base import MondrianOperator, announced_works, work_of
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.report_archiving import record
+from mondrian_ops.operators.release_records import record
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

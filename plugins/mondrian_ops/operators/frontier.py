@@ -19,7 +19,7 @@ from mondrian_ops.operators.base import (
     work_of,
 )
 from mondrian_ops.operators.partition import check_map_length
-from mondrian_ops.operators.report_archiving import record_frontier
+from mondrian_ops.operators.release_records import record_frontier
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from airflow.sdk import BaseNotifier
 
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.report_archiving import record
+from mondrian_ops.operators.release_records import record
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -23,7 +23,7 @@ from mondrian_ops.operators.base import (
 from mondrian_ops.operators.metrics import count_release, send_figures
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, notify, refusal_notified
 from mondrian_ops.operators.release_link import ReleaseLink
-from mondrian_ops.operators.report_archiving import record, release_url
+from mondrian_ops.operators.release_records import record, release_url
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:

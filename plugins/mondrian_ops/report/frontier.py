@@ -23,7 +23,7 @@ from mondrian_ops.report.sections import Section, Table
 __all__ = ["DAMAGE", "FRONTIER_NAME", "frontier_files", "frontier_section", "frontier_text"]
 
 FRONTIER_NAME = "frontier.json"
-"""The file name of the frontier itself in the archive of reports."""
+"""The name of the frontier itself in the catalogue."""
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What functions of this module raise for a dict that is not a frontier."""

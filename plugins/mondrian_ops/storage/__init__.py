@@ -61,7 +61,6 @@ if TYPE_CHECKING:
         read_release,
         write_part,
     )
-    from mondrian_ops.storage.report_archive import ReportArchive
     from mondrian_ops.storage.source import Source, Split, open_source
     from mondrian_ops.storage.sweeping import sweep
 
@@ -71,7 +70,6 @@ __all__ = [
     "FragmentWriter",
     "Owner",
     "ReleaseFile",
-    "ReportArchive",
     "Source",
     "Split",
     "WorkDir",
@@ -141,7 +139,6 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
                 "read_release",
                 "write_part",
             ),
-            "report_archive": ("ReportArchive",),
             "source": ("Source", "Split", "open_source"),
             "sweeping": ("sweep",),
         },

@@ -146,7 +146,7 @@ def check_location(
 ) -> None:
     """Raise JobError if ``option`` names a location that is impossible, not allowed, or hidden.
 
-    Working files and archives of reports have hidden names, so that no job reads or writes them.
+    Working files have hidden names, so that no job reads or writes them.
     A location to read is a pattern, unless it is ``exact``; a location to write never is.
     """
     if url is None:

@@ -1,7 +1,7 @@
 """A bulkhead between the pages and the API server: threads of their own, and a deadline.
 
 Airflow's API server answers its requests in one pool of threads. A page that waited there for the
-store of the reports would take a thread from it, and a store that does not answer all of them.
+catalogue would take a thread from it, and a database that does not answer all of them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DEADLINE_S = 10.0
 class Bulkhead:
     """Answers at most ``threads`` requests at once, and each within ``deadline_s`` seconds.
 
-    A thread whose store does not answer stays busy until it does, or its client gives up. While all
-    are busy, a request is refused at once.
+    A thread whose database does not answer stays busy until it does, or its client gives up.
+    While all are busy, a request is refused at once.
     """
 
     def __init__(self, threads: int = THREADS, deadline_s: float = DEADLINE_S) -> None:
@@ -60,8 +60,8 @@ class Bulkhead:
 
 
 _WHERE = (
-    "Look whether its store works; the option [mondrian_ops] reports in Airflow's configuration "
-    "says where it is."
+    "Look whether its database works; the options [mondrian_ops] catalogue and catalogue_conn_id "
+    "in Airflow's configuration say where it is."
 )
-_LATE = "The archive of reports did not answer within {:g} seconds. " + _WHERE
-_BUSY = "The pages still wait for the archive of reports. Try again in a moment. " + _WHERE
+_LATE = "The catalogue of releases did not answer within {:g} seconds. " + _WHERE
+_BUSY = "The pages still wait for the catalogue of releases. Try again in a moment. " + _WHERE

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,18 +26,16 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from mondrian_ops import links
 from mondrian_ops import report as reports
-from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.report import number_format
 from mondrian_ops.report.charts import Spark, Spot
 from mondrian_ops.report.frontier import DAMAGE, frontier_section
 from mondrian_ops.report.page import STYLE, environment
 from mondrian_ops.report.sections import Section, Table, sections
-from mondrian_ops.storage import ReportArchive
 from mondrian_ops.web import comparison
 from mondrian_ops.web.bulkhead import Bulkhead
-from mondrian_ops.web.reader import Listing, Reader
-from mondrian_ops.web.release_list import Choice, Release, drifts_of, nights_of, page_of
+from mondrian_ops.web.reader import OpenCatalogue, Reader
+from mondrian_ops.web.release_list import BEFORE, Choice, Night, Release, drifts_of, when
 
 __all__ = ["create"]
 
@@ -64,16 +64,22 @@ SPARK_POINTS = 60
 _log = logging.getLogger(__name__)
 
 
-def create(archive: ReportArchive, drift: float = 0.2, bulkhead: Bulkhead | None = None) -> FastAPI:
-    """The application over an archive of reports.
+def create(
+    open_catalogue: OpenCatalogue, drift: float = 0.2, bulkhead: Bulkhead | None = None
+) -> FastAPI:
+    """The application over a catalogue.
 
     :param drift: the relative change of loss or rows from one night to the next that is marked.
-    :param bulkhead: answers the pages that read the archive.
+    :param bulkhead: answers the pages that read the catalogue.
     """
     app = FastAPI(dependencies=[Depends(get_user)], openapi_url=None)
-    app.state.listing = Listing(archive)
+    app.state.open_catalogue = open_catalogue
     pages = Pages(drift)
-    reading = (bulkhead or Bulkhead()).around
+    around = (bulkhead or Bulkhead()).around
+
+    def reading(page: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+        return around(_opened(page))
+
     routes: dict[str, Callable[..., Response | Awaitable[Response]]] = {
         "/": pages.start,
         "/releases": reading(pages.releases),
@@ -95,7 +101,18 @@ def create(archive: ReportArchive, drift: float = 0.2, bulkhead: Bulkhead | None
 
 
 def _reader(request: Request, user: GetUserDep) -> Reader:
-    return Reader(request.app.state.listing, user)
+    return Reader(request.app.state.open_catalogue, user)
+
+
+def _opened(page: Callable[..., Response]) -> Callable[..., Response]:
+    """The page, within the transaction of its reader."""
+
+    @wraps(page)
+    def opened(*arguments: Any, reader: Reader, **options: Any) -> Response:
+        with reader.opened():
+            return page(*arguments, reader=reader, **options)
+
+    return opened
 
 
 ReaderDep = Annotated[Reader, Depends(_reader)]
@@ -105,7 +122,7 @@ class Pages:
     """The routes. Links begin with the path under which Airflow mounts this application."""
 
     def __init__(self, drift: float) -> None:
-        self._drift = drift
+        self._threshold = drift
         self._templates = _templates()
 
     def start(self, request: Request) -> Response:
@@ -116,61 +133,71 @@ class Pages:
         self, request: Request, reader: ReaderDep, choice: Annotated[Choice, Depends()]
     ) -> Response:
         """The list of releases."""
-        releases = reader.releases()
-        page = page_of(releases, choice)
-        series = list(dict.fromkeys(release.series for release in page.rows))
-        nights = nights_of(releases, series)
-        drifts: dict[str, dict[str, float]] = {}
-        for of_one in nights.values():
-            drifts |= drifts_of(of_one, self._drift)
+        page = reader.page(choice)
+        by_series: dict[str, list[str]] = {}
+        for release in page.rows:
+            by_series.setdefault(release.series, []).append(release.time)
+        drifts: dict[str, dict[str, float]] = defaultdict(dict)
+        for series, times in by_series.items():
+            nights = reader.nights(series, min(times), max(times))
+            drifts |= drifts_of(nights, self._threshold)
         return self._page(
             request,
             "releases.html",
             choice=choice,
             page=page,
             drifts=drifts,
-            threshold=self._drift,
-            datasets=[(name, *_latest(nights[name], drifts)) for name in series[:MAX_CARDS]],
-            more_datasets=max(0, len(series) - MAX_CARDS),
-            states=sorted({release.state for release in releases}),
-            dags=sorted({release.dag_id for release in releases}),
+            threshold=self._threshold,
+            datasets=[(name, *self._latest(reader, name)) for name in [*by_series][:MAX_CARDS]],
+            more_datasets=max(0, len(by_series) - MAX_CARDS),
+            states=reader.states(),
+            dags=reader.dags(),
         )
+
+    def _latest(self, reader: Reader, series: str) -> tuple[Night | None, dict[str, float], Spark]:
+        """The latest release of a dataset, its drift, and a line of the loss over its nights."""
+        nights = reader.latest(series, SPARK_POINTS + BEFORE)
+        drifts = drifts_of(nights, self._threshold)
+        shown = [night for night in nights[-SPARK_POINTS:] if night.GCP is not None]
+        latest = shown[-1] if shown else None
+        return latest, drifts[latest.id] if latest else {}, _spark(shown, drifts)
 
     def run(self, request: Request, reader: ReaderDep, dag_id: str, run_id: str) -> Response:
         """The release of a DAG run, or the list of its releases."""
         choice = Choice(dag_id=dag_id, run_id=run_id)
-        matching = [release for release in reader.releases() if choice.takes(release)]
-        if len(matching) == 1:
-            return RedirectResponse(f"{_root(request)}/releases/{matching[0].id}", 303, HEADERS)
+        page = reader.page(choice)
+        if page.total == 1:
+            return RedirectResponse(f"{_root(request)}/releases/{page.rows[0].id}", 303, HEADERS)
         return self.releases(request, reader, choice)
 
     def release(self, request: Request, reader: ReaderDep, entry_id: str) -> Response:
         """One release."""
         release = reader.release(entry_id)
-        report = reader.report(release)
-        nights = nights_of(reader.releases(), [release.series])[release.series]
-        before = [night for night in nights if night.time < release.time]
+        content = reader.content(release)
+        report = _report(content)
         return self._page(
             request,
             "release.html",
             release=release,
-            before=before[-1] if before else None,
+            before=reader.before(release),
             tasks=_tasks(release, _airflow_root(request)),
             report=report,
             sections=sections(report) if report else [],
             from_list=_from_list(release),
-            is_damaged=report is None and reports.JSON_NAME in release.files,
+            is_damaged=report is None and content is not None,
             frontier=_frontier(reader, {"this release": release}),
         )
 
     def report_json(self, reader: ReaderDep, entry_id: str) -> Response:
-        """The report as the archive holds it."""
+        """The report as the catalogue holds it."""
         content = reader.content(reader.release(entry_id))
+        if content is None:
+            raise HTTPException(404, "This release has no report.")
         return _download(content, "application/json", f"{entry_id}.json")
 
     def report_html(self, reader: ReaderDep, entry_id: str) -> Response:
         """The report as one page for filing, rendered anew: stored HTML is never served."""
-        report = reader.report(reader.release(entry_id))
+        report = _report(reader.content(reader.release(entry_id)))
         if report is None:
             raise HTTPException(404, "This release has no readable report.")
         page = reports.render_html(report).encode()
@@ -186,7 +213,7 @@ class Pages:
         if len(id) != 2:
             raise HTTPException(400, "Choose two releases to compare.")
         pair = sorted(map(reader.release, id), key=lambda release: release.time)
-        pair_reports = [report for release in pair if (report := reader.report(release))]
+        pair_reports = [report for release in pair if (report := _report(reader.content(release)))]
         return self._page(
             request,
             "compare.html",
@@ -238,8 +265,9 @@ def _explained(error: Exception) -> tuple[int, str]:
         return 400, "The address has a missing or a wrong parameter."
     if isinstance(error, MondrianOpsError | OSError):
         return 503, (
-            "The archive of reports cannot be read. The option [mondrian_ops] reports in Airflow's "
-            "configuration says where it is; the API server's log says what is wrong."
+            "The catalogue of releases cannot be read. The options [mondrian_ops] catalogue and "
+            "catalogue_conn_id in Airflow's configuration say where it is; the API server's log "
+            "says what is wrong."
         )
     return 500, "The page failed. The API server's log says why."
 
@@ -260,7 +288,7 @@ def _from_list(release: Release) -> Table:
 
 def _frontier(reader: Reader, releases: dict[str, Release]) -> Section | None:
     """The frontier of the input that named releases share; None where nobody measured it."""
-    inputs = {dataset_name(release.input) for release in releases.values()}
+    inputs = {release.input_series for release in releases.values()}
     content = reader.frontier(*inputs) if len(inputs) == 1 else None
     pins = {
         name: (release.k, release.GCP)
@@ -273,27 +301,33 @@ def _frontier(reader: Reader, releases: dict[str, Release]) -> Section | None:
         return None
 
 
-def _latest(
-    nights: list[Release], drifts: dict[str, dict[str, float]]
-) -> tuple[Release | None, Spark]:
-    """The latest release of a dataset, and a line of the loss over its nights."""
-    shown = [release for release in nights[-SPARK_POINTS:] if release.GCP is not None]
-    losses = [release.GCP or 0.0 for release in shown]
+def _spark(shown: list[Night], drifts: dict[str, dict[str, float]]) -> Spark:
+    losses = [night.GCP or 0.0 for night in shown]
     low, high = min(losses, default=0.0), max(losses, default=0.0)
     spots = tuple(
         Spot(
             at / (len(shown) - 1) if len(shown) > 1 else 0.5,
             (loss - low) / (high - low) if high > low else 0.5,
-            f"{release.when}: {number_format.percent(loss)} lost",
-            marked=bool(drifts[release.id]),
+            f"{when(night.time)}: {number_format.percent(loss)} lost",
+            marked=bool(drifts[night.id]),
         )
-        for at, (release, loss) in enumerate(zip(shown, losses, strict=True))
+        for at, (night, loss) in enumerate(zip(shown, losses, strict=True))
     )
     description = (
         f"Information lost in {len(losses)} releases: {number_format.percent(low)} to "
         f"{number_format.percent(high)}, now {number_format.percent(losses[-1] if losses else 0.0)}"
     )
-    return (shown[-1] if shown else None), Spark(description, spots)
+    return Spark(description, spots)
+
+
+def _report(content: bytes | None) -> reports.Report | None:
+    """The report; None where there is none, or it is damaged."""
+    if content is None:
+        return None
+    try:
+        return reports.Report.from_json(content).named()
+    except reports.ReportError:
+        return None
 
 
 def _tasks(release: Release, root: str) -> list[tuple[str, str]]:

@@ -1,25 +1,33 @@
-"""The archive of reports, as far as a user may read it."""
+"""The catalogue's releases, as far as a user may read them."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from typing import Any
 
+import sqlalchemy as sa
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.models.dag import DagModel
 from fastapi import HTTPException
 
 from mondrian_ops import report as reports
-from mondrian_ops.core.dataset_name import dataset_name
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import ReportArchive
-from mondrian_ops.web.release_list import Release
+from mondrian_ops.catalogue import Catalogue
+from mondrian_ops.catalogue.releases import FRONTIER, PUBLISHED
+from mondrian_ops.catalogue.tables import document, release
+from mondrian_ops.web.release_list import BEFORE, COLUMNS, PAGE_ROWS, Choice, Night, Page, Release
 
-__all__ = ["Listing", "Reader"]
+__all__ = ["OpenCatalogue", "Reader"]
 
-_FRONTIER = "frontier"
+OpenCatalogue = Callable[[], Catalogue]
+"""Gives the catalogue to a page that reads it; may raise the errors of its settings."""
+
+_COLUMNS = [release.c[name] for name in COLUMNS]
+_OF_NIGHT = [release.c[name] for name in Night._fields]
 
 
 def readable_dags(user: BaseUser, dag_ids: Collection[str]) -> set[str]:
@@ -36,33 +44,39 @@ def readable_dags(user: BaseUser, dag_ids: Collection[str]) -> set[str]:
     }
 
 
-class Listing:
-    """The entries of the archive as releases; each is parsed once."""
-
-    def __init__(self, archive: ReportArchive) -> None:
-        self.archive = archive
-        self._parsed: dict[tuple[str, str], Release] = {}
-
-    def all(self) -> list[Release]:
-        """Every entry, those of frontiers too, newest first."""
-        releases = {}
-        for entry in self.archive.entries():
-            key = entry["id"], entry["time"]
-            releases[key] = self._parsed.get(key) or Release.of(entry)
-        self._parsed = releases
-        return list(releases.values())
-
-
 class Reader:
-    """The entries of DAGs that a user may read; made for one request, in which it looks once."""
+    """The releases of DAGs that a user may read, for one request: one transaction."""
 
-    def __init__(self, listing: Listing, user: BaseUser) -> None:
-        self._listing = listing
+    def __init__(self, open_catalogue: OpenCatalogue, user: BaseUser) -> None:
+        self._open_catalogue = open_catalogue
         self._user = user
+        self._connection: sa.Connection
 
-    def releases(self) -> list[Release]:
-        """All releases, newest first."""
-        return [release for release in self._readable if release.state != _FRONTIER]
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Read in this block: its thread may wait for the database."""
+        with self._open_catalogue().reading() as self._connection:
+            yield
+
+    def page(self, choice: Choice) -> Page:
+        """The chosen page of the list, or the nearest page that there is."""
+        chosen = sa.and_(self._is_readable, *choice.conditions())
+        total = self._connection.scalar(sa.select(sa.func.count()).where(chosen)) or 0
+        pages = max(1, math.ceil(total / PAGE_ROWS))
+        number = min(max(choice.page, 1), pages)
+        order = choice.order_by()
+        ids = sa.select(release.c.id).where(chosen).order_by(*order).limit(PAGE_ROWS)
+        ids = ids.offset((number - 1) * PAGE_ROWS)  # sorted without the other columns
+        rows = sa.select(*_COLUMNS).where(release.c.id.in_(ids)).order_by(*order)
+        return Page(self._releases(rows), total, number, pages)
+
+    def states(self) -> list[str]:
+        """The states that releases have."""
+        return sorted({state for _, state in self._listed})
+
+    def dags(self) -> list[str]:
+        """The DAGs that have releases."""
+        return sorted({dag_id for dag_id, _ in self._listed})
 
     def release(self, entry_id: str) -> Release:
         """One release. Raises HTTPException 404 where there is none that the user may read.
@@ -70,42 +84,85 @@ class Reader:
         A release that the user may not read takes the same steps and gets the same answer as one
         that does not exist, so that nobody can tell one from the other.
         """
-        for release in self.releases():
-            if release.id == entry_id:
-                return release
-        raise HTTPException(404, "There is no such release.")
+        found = self._releases(
+            sa.select(*_COLUMNS).where(self._is_readable, release.c.id == entry_id)
+        )
+        if not found:
+            raise HTTPException(404, "There is no such release.")
+        return found[0]
 
-    def content(self, release: Release) -> bytes:
-        """The content of a release's report. Raises HTTPException 404 where it has none."""
-        if reports.JSON_NAME not in release.files:
-            raise HTTPException(404, "This release has no report.")
-        return self._file(release.id, reports.JSON_NAME)
+    def before(self, of: Release) -> Release | None:
+        """The published release of its dataset that came before."""
+        last = self._nights(of.series, _COLUMNS).where(release.c.time < of.time).limit(1)
+        return next(iter(self._releases(last)), None)
 
-    def report(self, release: Release) -> reports.Report | None:
-        """The report of a release; None where there is none, or it is damaged."""
-        if reports.JSON_NAME not in release.files:
-            return None
-        content = self._file(release.id, reports.JSON_NAME)
-        try:
-            return reports.Report.from_json(content).named()
-        except reports.ReportError:
-            return None
+    def latest(self, series: str, count: int) -> list[Night]:
+        """The last published releases of a dataset, oldest first."""
+        newest_first = self._connection.execute(self._nights(series, _OF_NIGHT).limit(count))
+        return [Night(*row) for row in newest_first][::-1]
 
-    def frontier(self, dataset: str) -> bytes | None:
+    def nights(self, series: str, first: str, last: str) -> list[Night]:
+        """The published releases of a dataset between two times, and the seven before them.
+
+        Oldest first.
+        """
+        time = [release.c.time]
+        oldest = self._nights(series, time).where(release.c.time < first).limit(1)
+        since = sa.func.coalesce(oldest.offset(BEFORE - 1).scalar_subquery(), "")
+        between = sa.and_(release.c.time >= since, release.c.time <= last)
+        newest_first = self._connection.execute(self._nights(series, _OF_NIGHT).where(between))
+        return [Night(*row) for row in newest_first][::-1]
+
+    def _nights(self, series: str, columns: list[sa.Column[Any]]) -> sa.Select[Any]:
+        """The published releases of a dataset, newest first."""
+        chosen = sa.select(*columns).where(
+            release.c.dag_id.in_(self._dags),
+            release.c.series == series,
+            release.c.state == PUBLISHED,
+        )
+        return chosen.order_by(release.c.time.desc(), release.c.id.desc())
+
+    def content(self, of: Release) -> bytes | None:
+        """The content of a release's report; None where it has none."""
+        return self._document(of.id, reports.JSON_NAME)
+
+    def frontier(self, input_series: str) -> bytes | None:
         """The JSON of the newest frontier of an input, by its name without the date."""
-        for each in self._readable:
-            if each.state == _FRONTIER and dataset_name(each.input) == dataset:
-                return self._file(each.id, reports.FRONTIER_NAME)
-        return None
+        newest = (
+            sa.select(release.c.id)
+            .where(
+                release.c.dag_id.in_(self._dags),
+                release.c.state == FRONTIER,
+                release.c.input_series == input_series,
+            )
+            .order_by(release.c.time.desc())
+            .limit(1)
+        )
+        entry_id = self._connection.scalar(newest)
+        return None if entry_id is None else self._document(entry_id, reports.FRONTIER_NAME)
+
+    def _releases(self, rows: sa.Select[Any]) -> list[Release]:
+        return [Release(*row) for row in self._connection.execute(rows)]
+
+    def _document(self, entry_id: str, name: str) -> bytes | None:
+        content = sa.select(document.c.content).where(
+            document.c.release == entry_id, document.c.name == name
+        )
+        return self._connection.scalar(content)
+
+    @property
+    def _is_readable(self) -> sa.ColumnElement[bool]:
+        return sa.and_(release.c.dag_id.in_(self._dags), release.c.state != FRONTIER)
 
     @cached_property
-    def _readable(self) -> list[Release]:
-        listed = self._listing.all()
-        allowed = readable_dags(self._user, {release.dag_id for release in listed})
-        return [release for release in listed if release.dag_id in allowed]
+    def _dags(self) -> Sequence[str]:
+        """The DAGs of the catalogue that the user may read."""
+        of_all = sa.select(release.c.dag_id).distinct()
+        return sorted(readable_dags(self._user, {*self._connection.scalars(of_all)}))
 
-    def _file(self, entry_id: str, name: str) -> bytes:
-        try:
-            return self._listing.archive.file(entry_id, name)
-        except (FileNotFoundError, StorageError):
-            raise HTTPException(404, "The archive does not have this report any more.") from None
+    @cached_property
+    def _listed(self) -> list[tuple[str, str]]:
+        """Each DAG with each state that its releases have."""
+        pairs = sa.select(release.c.dag_id, release.c.state).distinct()
+        found = self._connection.execute(pairs.where(self._is_readable))
+        return [(row.dag_id, row.state) for row in found]

@@ -1,42 +1,51 @@
-"""The list of releases: filtered, sorted, page by page, and its drift from night to night.
-
-A value in the archive that has a wrong type counts as missing.
-"""
+"""The list of releases: what an address chooses, and the drift from night to night."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from functools import cached_property
-from operator import attrgetter
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from mondrian_ops.core.dataset_name import dataset_name
+import sqlalchemy as sa
 
-__all__ = ["SORTS", "Choice", "Page", "Release", "drifts_of", "nights_of", "page_of"]
+from mondrian_ops.catalogue.tables import release
+
+__all__ = [
+    "BEFORE",
+    "COLUMNS",
+    "PAGE_ROWS",
+    "SORTS",
+    "Choice",
+    "Night",
+    "Page",
+    "Release",
+    "drifts_of",
+    "when",
+]
 
 PAGE_ROWS = 50
-_BEFORE = 7
+BEFORE = 7
 """A release is compared with the median of so many releases before it."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """An entry of the archive with checked types; a missing figure is None."""
+    """A release as the catalogue lists it; a missing figure is None."""
 
     id: str
     time: str
+    series: str
     dataset: str
-    input: str
+    input_series: str
     dag_id: str
     run_id: str
     task_id: str
+    map_index: int
     state: str
-    reason: str
+    reason: str | None
     algorithm: str
     engine: str
     k: float | None
@@ -56,64 +65,27 @@ class Release:
     risk: float | None
     risk_avg: float | None
     duration_s: float | None
-    map_index: int
-    files: tuple[str, ...]
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Release:
-        """The release of an entry."""
-        return cls(*(read(entry.get(name)) for name, read in _FIELDS))
-
-    @cached_property
-    def series(self) -> str:
-        """The name that all releases of a dataset share: the output without the night's date."""
-        return dataset_name(self.dataset)
 
     @property
     def when(self) -> str:
         """The time at which the release came to its state, to the minute."""
-        try:
-            return f"{datetime.fromisoformat(self.time):%Y-%m-%d %H:%M}"
-        except ValueError:
-            return "–"
+        return when(self.time)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+def when(time: str) -> str:
+    """A time of the catalogue to the minute."""
+    return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M}"
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:  # JSON holds integers of any length
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _index(value: object) -> int:
-    return value if isinstance(value, int) else -1
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(map(_text, value)) if isinstance(value, list) else ()
-
-
-_READ: dict[str, Callable[[object], Any]] = {
-    "str": _text,
-    "float | None": _number,
-    "int": _index,
-    "tuple[str, ...]": _names,
-}
-_FIELDS = [(each.name, _READ[str(each.type)]) for each in fields(Release)]
+COLUMNS = tuple(each.name for each in fields(Release))
+"""The columns of the catalogue that a release has, in the order of its fields."""
 
 SORTS = {
     "time": "time", "dataset": "dataset", "state": "state", "k": "k", "l": "l",
     "rows": "rows_published", "suppressed": "rows_suppressed", "ncp": "NCP", "gcp": "GCP",
     "dp": "DP", "risk": "risk", "duration": "duration_s", "engine": "engine",
 }  # fmt: skip
-"""The sort keys of an address, and the attribute of a release that each stands for."""
+"""The sort keys of an address, and the column that each stands for."""
 
 
 @dataclass(frozen=True)
@@ -128,15 +100,26 @@ class Choice:
     order: str = "desc"
     page: int = 1
 
-    def takes(self, release: Release) -> bool:
-        """Whether the filter lets the release through."""
-        wanted = self.dataset.casefold()
-        return (
-            (wanted in release.dataset.casefold() or wanted in release.series.casefold())
-            and self.state in ("", release.state)
-            and self.dag_id in ("", release.dag_id)
-            and self.run_id in ("", release.run_id)
+    def conditions(self) -> list[sa.ColumnElement[bool]]:
+        """The filter."""
+        exact = (
+            release.c[name] == value
+            for name in ("state", "dag_id", "run_id")
+            if (value := getattr(self, name))
         )
+        searched = self.dataset.casefold()
+        return [
+            *([release.c.searched.contains(searched, autoescape=True)] if searched else []),
+            *exact,
+        ]
+
+    def order_by(self) -> list[sa.UnaryExpression[Any]]:
+        """The order: releases without the figure come last, newer ones before older ones."""
+        column = release.c[SORTS.get(self.sort, "time")]
+        turned = sa.asc if self.order == "asc" else sa.desc
+        if column is release.c.time:  # as its index is
+            return [turned(column), turned(release.c.id)]
+        return [turned(column).nulls_last(), release.c.time.desc(), release.c.id.desc()]
 
     def query(self, **changed: Any) -> str:
         """The query of an address with these changes; without a page it leads to the first."""
@@ -147,13 +130,6 @@ class Choice:
     def is_narrowed(self) -> bool:
         """Whether there is a filter."""
         return any((self.dataset, self.state, self.dag_id, self.run_id))
-
-    def sorted(self, releases: Sequence[Release]) -> list[Release]:
-        """The releases in the chosen order; those without the figure come last."""
-        key = attrgetter(SORTS.get(self.sort, "time"))
-        with_figure = [release for release in releases if key(release) is not None]
-        without = [release for release in releases if key(release) is None]
-        return sorted(with_figure, key=key, reverse=self.order != "asc") + without
 
 
 @dataclass(frozen=True)
@@ -166,37 +142,28 @@ class Page:
     pages: int
 
 
-def page_of(releases: Iterable[Release], choice: Choice) -> Page:
-    """The chosen page, or the nearest page that there is."""
-    matching = choice.sorted(list(filter(choice.takes, releases)))
-    pages = max(1, math.ceil(len(matching) / PAGE_ROWS))
-    number = min(max(choice.page, 1), pages)
-    first = (number - 1) * PAGE_ROWS
-    return Page(matching[first : first + PAGE_ROWS], len(matching), number, pages)
+class Night(NamedTuple):
+    """The figures by which a published release is compared with those before it."""
+
+    id: str
+    time: str
+    GCP: float | None
+    rows_published: float | None
 
 
-def nights_of(releases: Iterable[Release], series: Iterable[str]) -> dict[str, list[Release]]:
-    """The published releases of some datasets by the dataset's name, oldest first."""
-    nights: dict[str, list[Release]] = {name: [] for name in series}
-    for release in releases:
-        if release.state == "published" and release.series in nights:
-            nights[release.series].append(release)
-    return {name: sorted(of_one, key=attrgetter("time")) for name, of_one in nights.items()}
-
-
-def drifts_of(nights: Sequence[Release], threshold: float) -> dict[str, dict[str, float]]:
+def drifts_of(nights: Sequence[Night], threshold: float) -> dict[str, dict[str, float]]:
     """The relative changes of ``loss`` and ``rows`` beyond the threshold, by the release's id.
 
     A release is compared with the median of the seven nights before it.
     """
     drifts = {}
-    for at, release in enumerate(nights):
-        before = nights[max(0, at - _BEFORE) : at]
+    for at, night in enumerate(nights):
+        before = nights[max(0, at - BEFORE) : at]
         changes = {
-            "loss": _change(release.GCP, [each.GCP for each in before]),
-            "rows": _change(release.rows_published, [each.rows_published for each in before]),
+            "loss": _change(night.GCP, (each.GCP for each in before)),
+            "rows": _change(night.rows_published, (each.rows_published for each in before)),
         }
-        drifts[release.id] = {name: by for name, by in changes.items() if abs(by) > threshold}
+        drifts[night.id] = {name: by for name, by in changes.items() if abs(by) > threshold}
     return drifts
 
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from mondrian_ops import storage
-from mondrian_ops.operators import report_archiving
-from mondrian_ops.storage import ReportArchive
+from mondrian_ops.operators import release_records
+from releases import recorded_releases
 from report_samples import make
 
 DAG, RUN, GROUP, MAPPED = "mondrian_nightly", "scheduled__2025-06-01T02:30:00+00:00", "night", 0
@@ -31,18 +31,19 @@ JOB = {"input": "in.csv", "output": "out/people", "k": 2, "quasi_identifiers": [
 def released(tmp_path, monkeypatch):
     """Has an Airflow of its own release the same twice, at the same moment; returns its ids."""
     job = storage.load_job(JOB)
-    monkeypatch.setattr(report_archiving, "datetime", SimpleNamespace(now=lambda _zone: MOMENT))
+    monkeypatch.setattr(release_records, "datetime", SimpleNamespace(now=lambda _zone: MOMENT))
 
     def release(name: str) -> list[str]:
         random.seed(0)
         np.random.seed(0)
-        location = str(tmp_path / name)
-        monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", location)
+        for setting, file in (("CATALOGUE", "catalogue.db"), ("CATALOGUE_KEY", "key")):
+            path = str(tmp_path / name / file)
+            monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__{setting}", path)
         run = SimpleNamespace(dag_id=DAG, run_id=RUN)
         instance = SimpleNamespace(task_id=f"{GROUP}.wrap_up", map_index=MAPPED)
         for state in ("published", "refused"):  # the first is kept as an entry of its own
-            report_archiving.record({"dag_run": run, "ti": instance}, job, state, make())
-        return [entry["id"] for entry in ReportArchive(location).entries()]
+            release_records.record({"dag_run": run, "ti": instance}, job, state, make())
+        return [entry["id"] for entry in recorded_releases()]
 
     return release
 

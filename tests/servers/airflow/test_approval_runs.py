@@ -19,8 +19,8 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from dag_runs import nested, published, states, tries
-from mondrian_ops.storage import ReportArchive
 from projects import FAILING_DAGS, Project, airflow_of, copied, forking_with_imports, opened
+from releases import recorded_releases
 
 pytestmark = pytest.mark.airflow
 
@@ -43,8 +43,8 @@ class Watched(Project):
         return [told for told in map(json.loads, lines) if told["run_id"] == run_id]
 
     def entry(self, run_id, map_index=-1):
-        """What the archive of reports says of a release."""
-        entries = ReportArchive(str(self.root / "airflow" / "mondrian_ops" / "reports")).entries()
+        """What the catalogue says of a release."""
+        entries = recorded_releases(self.root / "airflow" / "mondrian_ops" / "catalogue.db")
         (found,) = [
             each for each in entries if (each["run_id"], each["map_index"]) == (run_id, map_index)
         ]

@@ -2,9 +2,10 @@
 
 Every column holds canaries: texts with CANARY in them, numbers and dates as nobody else has. After
 runs that succeed, wait and fail, all that is left is searched for them: the metadata database with
-its XComs and rendered templates, every log, reports, archive, and the names of all files that were
-there meanwhile. Not searched are the published files. Conditions in XComs and names of tasks name
-values of quasi-identifiers only where k rows have them (`test_conditions.py` among the attacks).
+its XComs and rendered templates, every log, reports, the catalogue, and the names of all files that
+were there meanwhile. Not searched are the published files. Conditions in XComs and names of tasks
+name values of quasi-identifiers only where k rows have them (`test_conditions.py` among the
+attacks).
 """
 
 from __future__ import annotations

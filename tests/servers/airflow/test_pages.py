@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dag_runs import nested, parked, published, states
+from mondrian_ops.catalogue import Catalogue, Place, releases
 from mondrian_ops.report import number_format
-from mondrian_ops.storage import ReportArchive
 from projects import FAILING_DAGS, Project, airflow_of, copied, forking_with_imports
-from releases import entry, entry_id, keep, night, report_of
+from releases import entry, entry_id, keep, keep_entry, night, recorded_releases, report_of
 from servers.needs import needs
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,nora:",
-        "AIRFLOW__MONDRIAN_OPS__REPORTS": str(root / "reports"),
+        "AIRFLOW__MONDRIAN_OPS__CATALOGUE": str(root / "catalogue.db"),
         "TOLD": str(root / "told.jsonl"),
     }
     airflow = airflow_of(root, airflow_database(), settings, login=("ada", PASSWORD))
@@ -58,13 +58,13 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
 
 
 @pytest.fixture(scope="module")
-def archive(project) -> ReportArchive:
+def catalogue(project) -> Catalogue:
     """Forty nights of a made-up dataset, the last with drift, and a refused release."""
-    archive = ReportArchive(str(project.root / "reports"))
+    catalogue = Catalogue(Place.of(str(project.root / "catalogue.db")))
     for number in range(40):
-        keep(archive, number, report=night(number))
-    archive.keep(entry(40, state="refused", reason=REASON, dataset="out/visits"), {})
-    return archive
+        keep(catalogue, number, report=night(number))
+    keep_entry(catalogue, entry(40, state="refused", reason=REASON, dataset="out/visits"))
+    return catalogue
 
 
 @pytest.fixture(scope="module")
@@ -216,8 +216,8 @@ def waiting(project) -> dict[str, str]:
 
 
 def entry_of(project: Project, run_id: str) -> dict[str, Any]:
-    """What the archive says of the release of a run."""
-    entries = ReportArchive(str(project.root / "reports")).entries()
+    """What the catalogue says of the release of a run."""
+    entries = recorded_releases(project.root / "catalogue.db")
     (found,) = [each for each in entries if each["run_id"] == run_id]
     return found
 
@@ -283,7 +283,7 @@ def test_a_release_is_rejected_from_its_page(project, visit, waiting):
     assert framed(page).get_by_role("link", name="Approve or reject").count() == 0
 
 
-def test_the_list_stands_in_the_navigation(visit, archive, shots):
+def test_the_list_stands_in_the_navigation(visit, catalogue, shots):
     page = visit("ada").new_page()
     complaints = watched(page)
     page.goto("/")
@@ -317,7 +317,7 @@ def test_the_list_stands_in_the_navigation(visit, archive, shots):
     assert complaints == []
 
 
-def test_a_dag_has_its_own_list(visit, archive):
+def test_a_dag_has_its_own_list(visit, catalogue):
     page = visit("ada").new_page()
     page.goto("/dags/mondrian_nightly")
     page.locator("a[href*='/dags/mondrian_nightly/plugin/']", has_text="Anonymization").click()
@@ -325,13 +325,13 @@ def test_a_dag_has_its_own_list(visit, archive):
     assert framed(page).get_by_label("DAG").input_value() == "mondrian_nightly"
 
 
-def test_a_refused_release_says_why(visit, archive):
+def test_a_refused_release_says_why(visit, catalogue):
     page = visit("ada").new_page()
     page.goto(f"/mondrian_ops/releases/{entry_id(40)}")
     assert page.get_by_text(REASON).is_visible()
 
 
-def test_two_releases_are_compared(visit, archive, shots):
+def test_two_releases_are_compared(visit, catalogue, shots):
     page = visit("ada").new_page()
     page.goto("/mondrian_ops/releases?dataset=out/people")
     button = page.get_by_role("button", name="Compare the chosen two")
@@ -346,7 +346,7 @@ def test_two_releases_are_compared(visit, archive, shots):
     page.screenshot(path=shots / "compare.png", full_page=True)
 
 
-def test_a_chart_can_be_walked_through_by_keyboard(visit, archive):
+def test_a_chart_can_be_walked_through_by_keyboard(visit, catalogue):
     page = visit("ada").new_page()
     page.goto(f"/mondrian_ops/releases/{entry_id(39)}")
     drawn(page)
@@ -364,7 +364,7 @@ def test_a_chart_can_be_walked_through_by_keyboard(visit, archive):
     assert page.locator("#class-sizes table").is_visible()
 
 
-def test_a_chart_says_at_the_pointer_what_a_mark_stands_for(visit, archive):
+def test_a_chart_says_at_the_pointer_what_a_mark_stands_for(visit, catalogue):
     page = visit("ada").new_page()
     page.goto(f"/mondrian_ops/releases/{entry_id(39)}")
     page.locator("#class-sizes .mark").nth(2).hover()
@@ -374,10 +374,10 @@ def test_a_chart_says_at_the_pointer_what_a_mark_stands_for(visit, archive):
     assert page.locator("#tip").is_hidden()
 
 
-def test_a_link_to_the_run_leads_the_whole_window_there(project, visit, archive):
+def test_a_link_to_the_run_leads_the_whole_window_there(project, visit, catalogue):
     project.airflow.pause("mondrian_etl_example")
     run_id = project.airflow.queue("mondrian_etl_example")
-    keep(archive, 60, dag_id="mondrian_etl_example", run_id=run_id, dataset="out/linked")
+    keep(catalogue, 60, dag_id="mondrian_etl_example", run_id=run_id, dataset="out/linked")
     page = visit("ada").new_page()
     page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(60)}")
     framed(page).get_by_role("link", name=run_id).click()
@@ -386,7 +386,7 @@ def test_a_link_to_the_run_leads_the_whole_window_there(project, visit, archive)
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
-def test_the_pages_look_as_airflow_does(visit, archive, shots, look):
+def test_the_pages_look_as_airflow_does(visit, catalogue, shots, look):
     page = visit("ada", look=look).new_page()
     page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(39)}")
     release = framed(page)
@@ -401,7 +401,7 @@ def test_the_pages_look_as_airflow_does(visit, archive, shots, look):
     page.screenshot(path=shots / f"release-{look}.png")
 
 
-def test_a_change_of_look_is_followed_at_once(visit, archive):
+def test_a_change_of_look_is_followed_at_once(visit, catalogue):
     page = visit("ada").new_page()
     page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(39)}")
     release = framed(page)
@@ -417,7 +417,7 @@ def test_a_change_of_look_is_followed_at_once(visit, archive):
 @pytest.mark.parametrize("path", ["releases?dag_id=mondrian_nightly", f"releases/{entry_id(39)}",
                                   f"compare?id={entry_id(38)}&id={entry_id(39)}"])  # fmt: skip
 @pytest.mark.parametrize("look", ["light", "dark"])
-def test_nothing_sticks_out_on_a_telephone(visit, archive, shots, path, look):
+def test_nothing_sticks_out_on_a_telephone(visit, catalogue, shots, path, look):
     page = visit("ada", screen=NARROW, look=look).new_page()
     page.goto(f"/mondrian_ops/{path}")
     drawn(page)
@@ -467,14 +467,14 @@ CONTRAST = """
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
-def test_all_text_stands_out_enough(visit, archive, look):
+def test_all_text_stands_out_enough(visit, catalogue, look):
     page = visit("ada", look=look).new_page()
     for path in ("releases", f"releases/{entry_id(39)}", f"releases/{entry_id(40)}"):
         page.goto(f"/mondrian_ops/{path}")
         assert page.evaluate(CONTRAST) == []
 
 
-def test_nobody_sees_anything(visit, archive, shots):
+def test_nobody_sees_anything(visit, catalogue, shots):
     context = visit()
     for path in ("releases", f"releases/{entry_id(1)}", f"releases/{entry_id(1)}/report.json"):
         answer = context.request.get(f"/mondrian_ops/{path}")
@@ -486,7 +486,7 @@ def test_nobody_sees_anything(visit, archive, shots):
     page.screenshot(path=shots / "anonymous.png")
 
 
-def test_who_may_read_no_dag_sees_no_release(visit, archive, shots):
+def test_who_may_read_no_dag_sees_no_release(visit, catalogue, shots):
     context = visit("nora")
     page = context.new_page()
     answer = page.goto(f"/mondrian_ops/releases/{entry_id(1)}")
@@ -498,9 +498,12 @@ def test_who_may_read_no_dag_sees_no_release(visit, archive, shots):
     assert page.get_by_text("Nothing has been released yet").is_visible()
 
 
-def test_ten_thousand_releases_can_be_listed_and_leafed_through(project, visit, archive):
+def test_ten_thousand_releases_can_be_listed_and_leafed_through(project, visit, catalogue):
     report = report_of()
-    archive._add([entry(100 + at, report, dataset=f"out/many/{at:05d}") for at in range(MANY)])
+    with catalogue.writing() as connection:
+        for at in range(MANY):
+            columns = entry(100 + at, report, dataset=f"out/many/{at:05d}")
+            releases.keep(connection, columns, {})
     page = visit("ada").new_page()
     page.goto("/mondrian_ops/releases?dataset=out/many")
     assert page.get_by_text(f"{MANY:,} releases, page 1 of 200").is_visible()

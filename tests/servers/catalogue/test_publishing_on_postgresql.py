@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from mondrian_ops import storage
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.pipeline import overlap_check
 from people_runs import PeopleRun, publications
-from servers.postgres import new_database
 
 pytestmark = pytest.mark.postgres
-
-_NUMBERS = itertools.count()
 
 KILLED = """
 import os, signal, sys
@@ -51,52 +45,6 @@ else:
     storage.publish = lambda *args: die(publish(*args))
 run.publish()
 """
-
-
-class Database:
-    """A database for one test, and what an administrator does to it."""
-
-    def __init__(self, server: str) -> None:
-        self.name = f"catalogue_{next(_NUMBERS)}"
-        self.url = new_database(server, self.name)
-        self._server = server
-
-    def do(self, *statements: str) -> None:
-        """Execute statements, each in no transaction, from another database."""
-        engine = sa.create_engine(self._server, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            for statement in statements:
-                connection.execute(sa.text(statement))
-        engine.dispose()
-
-    def cut_off(self) -> None:
-        """Let nobody in, and end all connections."""
-        self.do(
-            f"ALTER DATABASE {self.name} ALLOW_CONNECTIONS false",
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname ~ '^catalogue_'",
-        )
-
-    def back(self) -> None:
-        self.do(f"ALTER DATABASE {self.name} ALLOW_CONNECTIONS true")
-
-    def copy_to(self, name: str) -> None:
-        self.do(f"CREATE DATABASE {name} TEMPLATE {self.name}")
-
-    def restore(self, name: str) -> None:
-        self.do(f"DROP DATABASE {self.name}", f"CREATE DATABASE {self.name} TEMPLATE {name}")
-
-
-@pytest.fixture
-def database(
-    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Database]:
-    database = Database(postgres_url)
-    key = tmp_path / "catalogue.key"
-    key.write_text(secrets.token_hex(32))
-    monkeypatch.setenv("MONDRIAN_OPS_CATALOGUE", database.url)
-    monkeypatch.setenv("MONDRIAN_OPS_CATALOGUE_KEY", str(key))
-    yield database
-    database.back()
 
 
 def at_once(*publish: Callable[[], None]) -> list[BaseException | None]:

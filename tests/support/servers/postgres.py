@@ -13,7 +13,7 @@ from pathlib import Path
 
 from servers.processes import Process, answers, free_port
 
-__all__ = ["new_database", "postgres_server"]
+__all__ = ["copy_database", "new_database", "postgres_server"]
 
 # Debian keeps the server's programs out of the PATH.
 _DEBIAN = Path("/usr/lib/postgresql")
@@ -59,6 +59,15 @@ def new_database(url: str, name: str) -> str:
     finally:
         connection.close()
     return f"{url.rpartition('/')[0]}/{name}"
+
+
+def copy_database(url: str, other: str, folder: Path) -> None:
+    """Dump the database of a URL and restore it into that of another, which is empty."""
+    source, target = (each.replace("+psycopg2", "") for each in (url, other))
+    dump = str(folder / "dump")
+    subprocess.run([_program("pg_dump"), "--format=custom", "--file", dump, source], check=True)
+    restore = [_program("pg_restore"), "--exit-on-error", "--dbname", target, dump]
+    subprocess.run(restore, check=True)
 
 
 def _initialize(data: Path, log: Path, user: str | None) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["State", "check_archive", "state"]
+from releases import recorded_releases
+
+__all__ = ["State", "check_catalogue", "state"]
 
 State = dict[str, tuple[int, int]]
 
-_ENTRY = 1024
-"""Bytes that the index of the archive may take for a night."""
-_FILES = 32 + 8
-"""Files of the index: loose entries, and segments, which grow by doubling."""
-_REPORT = 16 * 1024
+_NIGHT = 16 * 1024
+"""Bytes that the catalogue may take for a night, with its report."""
+_EMPTY = 512 * 1024
+"""Bytes of a catalogue without nights."""
 
 
 def state(release: Path) -> State:
@@ -21,12 +22,10 @@ def state(release: Path) -> State:
     return {path.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in paths}
 
 
-def check_archive(location: Path, releases: int, recorded: int) -> None:
-    """Assert that it holds a report of each release, a line of each night, and nothing more."""
-    reports = [path for path in (location / "reports").rglob("*") if path.is_file()]
-    assert [path.name for path in reports] == ["_report.json"] * releases
-    assert max(path.stat().st_size for path in reports) <= _REPORT
-    index = list((location / "index").iterdir())
-    assert len(index) <= _FILES
-    assert sum(path.stat().st_size for path in index) <= _ENTRY * recorded
-    assert sorted(path.name for path in location.iterdir()) == ["index", "key", "reports"]
+def check_catalogue(path: Path, releases: int, recorded: int) -> None:
+    """Assert that it holds an entry of each night, and a report of each release."""
+    entries = recorded_releases(path)
+    assert len(entries) == recorded
+    reports = [name for entry in entries for name in entry["documents"]]
+    assert reports == ["_report.json"] * releases
+    assert path.stat().st_size <= _EMPTY + _NIGHT * recorded

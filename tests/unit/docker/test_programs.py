@@ -113,6 +113,10 @@ def test_secrets_are_made_once_and_are_nobody_else_s(tmp_path: Path) -> None:
     assert json.loads(made["passwords.json"]) == {"admin": made["admin_password"]}
     assert f":{made['postgres_password']}@" in made["database_url"]
     assert f":{made['redis_password']}@" in made["broker_url"]
+    connections = json.loads(made["connections.json"])
+    assert connections["mondrian_ops_catalogue"]["password"] == made["catalogue_password"]
+    assert connections["mondrian_ops_catalogue_key"]["password"] == made["catalogue_key"]
+    assert len(bytes.fromhex(made["catalogue_key"])) == 32
     assert len(set(made.values())) == len(made)
 
     assert make_secrets(tmp_path).returncode == 0
@@ -127,7 +131,7 @@ def test_secrets_that_are_given_are_taken(tmp_path: Path) -> None:
     assert json.loads(contents(tmp_path)["passwords.json"]) == {"admin": "second"}
 
 
-@pytest.mark.parametrize("variable", ["POSTGRES_PASSWORD", "AIRFLOW_FERNET_KEY"])
+@pytest.mark.parametrize("variable", ["POSTGRES_PASSWORD", "AIRFLOW_FERNET_KEY", "CATALOGUE_KEY"])
 def test_what_the_database_was_made_with_cannot_change(tmp_path: Path, variable: str) -> None:
     make_secrets(tmp_path)
     made = contents(tmp_path)

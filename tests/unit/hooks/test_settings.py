@@ -24,20 +24,6 @@ def test_the_defaults_are_those_that_airflow_is_told(monkeypatch):
     assert settings.drift() == 0.5
 
 
-def test_the_archive_is_by_default_in_the_home_of_airflow(monkeypatch, tmp_path):
-    monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__REPORTS", raising=False)
-    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
-    assert settings.reports() == str(tmp_path / "mondrian_ops" / "reports")
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__HOME", str(tmp_path / "home"))
-    for given, kept in {
-        "s3://bucket/reports": "s3://bucket/reports",
-        "reports": str(tmp_path / "home" / "reports"),
-        "/srv/reports": "/srv/reports",
-    }.items():
-        monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", given)
-        assert settings.reports() == kept
-
-
 def test_the_catalogue_and_its_key_are_by_default_in_the_home_of_airflow(monkeypatch, tmp_path):
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
     for name in ("", "_KEY", "_CONN_ID", "_KEY_CONN_ID"):
@@ -67,6 +53,9 @@ def test_connections_may_lead_to_the_catalogue_and_hold_its_key(monkeypatch):
     )
     monkeypatch.setenv("AIRFLOW_CONN_C", "mysql://host/db")
     with pytest.raises(JobError, match="'c' is of type 'mysql'; name one of type 'postgres'"):
+        settings.catalogue_place()
+    monkeypatch.delenv("AIRFLOW_CONN_C")
+    with pytest.raises(JobError, match="catalogue_conn_id: there is no connection 'c'; make it"):
         settings.catalogue_place()
 
 

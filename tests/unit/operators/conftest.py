@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import DAG
 
 from mondrian_ops import storage
-from mondrian_ops.storage import ReportArchive
+from releases import recorded_releases
 
 NAMED = "a_spark, nowhere, spark_connect_default"
 
@@ -60,14 +60,6 @@ def context() -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def reports(tmp_path_factory, monkeypatch) -> str:
-    """Where the operators of a test leave what became of its releases."""
-    location = str(tmp_path_factory.mktemp("reports"))
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", location)
-    return location
-
-
-@pytest.fixture(autouse=True)
 def allowed(tmp_path_factory, monkeypatch):
     """What the tests of the operators read, write and name."""
     for option in ("INPUTS", "OUTPUTS"):
@@ -99,6 +91,6 @@ def tds_job(job):
 
 
 @pytest.fixture
-def kept(reports):
-    """The entries that the archive holds."""
-    return lambda: ReportArchive(reports).entries()
+def kept():
+    """The releases that the operators recorded, newest first, each with its documents."""
+    return recorded_releases

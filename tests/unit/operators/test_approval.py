@@ -29,8 +29,8 @@ from mondrian_ops.operators import (
 from mondrian_ops.operators import wrap_up as wrapping_up
 from mondrian_ops.operators.base import read_job, work_of
 from mondrian_ops.pipeline import Approval
-from mondrian_ops.storage import ReportArchive
 from recording_notifier import RecordingNotifier
+from releases import recorded_releases
 from report_samples import make
 from teardowns import clean_up_after
 
@@ -110,7 +110,7 @@ def test_a_question_with_other_figures_is_not_asked(context, asked):
 
 
 def test_a_question_without_its_link_is_the_same_question(context, asked):
-    """The link comes from the archive of reports, which another try may not reach."""
+    """The link comes from the catalogue, which another try may not reach."""
     approval.ask(context, subject="s", body="k is 5", stewards={}, link="http://airflow/release")
     approval.ask(context, subject="s", body="k is 5", stewards={})
     assert [each["body"].split() for each in asked] == [
@@ -225,10 +225,9 @@ REPORT = make()
 class Release:
     """A `wrap_up` whose release passes its check; ``done`` is what became of that."""
 
-    def __init__(self, context, job, asked, reports):
+    def __init__(self, context, job, asked):
         self.context, self.asked, self.job = context, asked, job
         self.output = job["output"]
-        self.archive = ReportArchive(reports)
         self.done = []
         self.stewards = ()
         self.notifier = RecordingNotifier()
@@ -272,7 +271,7 @@ class Release:
 
     @property
     def states(self):
-        return [each["state"] for each in self.archive.entries()]
+        return [each["state"] for each in recorded_releases()]
 
     @property
     def is_there(self):
@@ -280,9 +279,9 @@ class Release:
 
 
 @pytest.fixture
-def release(monkeypatch, context, job, asked, reports):
+def release(monkeypatch, context, job, asked):
     job["require_approval"] = True
-    release = Release(context, job, asked, reports)
+    release = Release(context, job, asked)
 
     def publish(_job, *, work, approval):
         release.done.append(("published", approval))
@@ -309,7 +308,7 @@ def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, contex
     assert release.done == []
     with pytest.raises(FileNotFoundError):
         storage.names_in(fragments)
-    (entry,) = release.archive.entries()
+    (entry,) = recorded_releases()
     assert entry["state"] == "waiting"
     (notice,) = release.notifier.releases
     assert (notice["state"], notice["link"]) == ("waiting", task.release_url)
@@ -365,7 +364,7 @@ def test_a_policy_s_approval_is_asked_for_although_the_job_does_not(release, dec
     decree(required=True, approvers=["1=ada", "2=grace"])
     release.park()
     assert assigned(release) == ["1", "2"]
-    assert release.archive.entries()[0]["reason"] == "waits for approval: required by people"
+    assert recorded_releases()[0]["reason"] == "waits for approval: required by people"
 
 
 @pytest.mark.parametrize(
@@ -527,7 +526,7 @@ def test_a_rejection_that_was_killed_half_way_is_carried_out_and_not_asked_again
         task.execute(context)
     assert len(release.asked) == 1
     assert release.done in (["skipped"], ["skipped", "skipped"])
-    (entry,) = release.archive.entries()
+    (entry,) = recorded_releases()
     assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
     assert release.notifier.releases[-1]["state"] == "rejected"
     assert task.release_url.endswith(entry["id"])
@@ -542,7 +541,7 @@ def test_a_wrap_up_that_is_cleared_after_a_rejection_is_skipped_again(release, c
         task.execute(context)
     assert release.done == ["skipped", "skipped"]
     assert release.notifier.releases == notices  # and no more
-    (entry,) = release.archive.entries()
+    (entry,) = recorded_releases()
     assert (entry["state"], entry["rows_published"]) == ("rejected", 110)
     assert task.release_url.endswith(entry["id"])
 
@@ -622,7 +621,7 @@ def test_working_files_are_removed_wherever_the_job_s_file_now_says_they_are(
     change(release.file)
     release.clean_up()
     assert not release.is_there
-    (entry,) = release.archive.entries()
+    (entry,) = recorded_releases()
     assert (entry["state"], entry["dataset"]) == ("failed", release.output)
 
 
@@ -674,7 +673,7 @@ def test_a_release_that_was_not_published_when_its_run_is_over_has_failed(releas
     release.park()
     release.write_report({**REPORT, "approval": {"decision": noted}})
     release.clean_up()
-    (entry,) = release.archive.entries()
+    (entry,) = recorded_releases()
     assert (entry["state"], entry["rows_published"], entry["map_index"]) == ("failed", 110, -1)
     assert "before it was published" in entry["reason"]
     assert not release.is_there
@@ -721,9 +720,7 @@ def test_each_of_several_releases_has_failed_by_itself(release, context, job):
     release.park()
     context["ti"].map_index = -1
     clean_up_after([{**job, "output": f"{job['output']}2"}, job]).execute(context)
-    assert [(each["map_index"], each["state"]) for each in release.archive.entries()] == [
-        (1, "failed")
-    ]
+    assert [(each["map_index"], each["state"]) for each in recorded_releases()] == [(1, "failed")]
 
 
 def test_refusals_are_recorded_with_their_figures(release, context, monkeypatch):
@@ -733,7 +730,7 @@ def test_refusals_are_recorded_with_their_figures(release, context, monkeypatch)
         release.task.execute(context)
     (notice,) = release.notifier.releases
     assert (notice["state"], notice["reason"]) == ("refused", "max_gcp: GCP is 0.5")
-    assert release.archive.entries()[0]["rows_published"] == 110
+    assert recorded_releases()[0]["rows_published"] == 110
 
 
 @pytest.mark.parametrize(

@@ -58,5 +58,5 @@ def test_a_refusal_is_kept_with_its_reason_and_other_errors_are_not(context, job
         raise PrivacyError("k: 3 classes are smaller than k = 5")
     (entry,) = kept()
     assert task.release_url.endswith(entry["id"])
-    assert (entry["state"], entry["files"]) == ("refused", [])
+    assert (entry["state"], entry["documents"]) == ("refused", {})
     assert entry["reason"] == "k: 3 classes are smaller than k = 5"

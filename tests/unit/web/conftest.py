@@ -1,23 +1,25 @@
-"""The pages over an archive of made-up releases, without Airflow around them."""
+"""The pages over a catalogue of made-up releases, without Airflow around them."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from mondrian_ops.storage import ReportArchive
+from mondrian_ops.catalogue import Catalogue, Place
 from mondrian_ops.web import reader
 from mondrian_ops.web.pages import create
 
 
 @pytest.fixture
-def archive(tmp_path) -> ReportArchive:
-    """An archive without releases."""
-    return ReportArchive(str(tmp_path / "reports"))
+def catalogue(tmp_path) -> Catalogue:
+    """A catalogue without releases."""
+    return Catalogue(Place.of(str(tmp_path / "catalogue.db")))
 
 
 @pytest.fixture
@@ -27,8 +29,8 @@ def hidden() -> set[str]:
 
 
 @pytest.fixture
-def client(archive, hidden, monkeypatch) -> TestClient:
-    """A user who may read all DAGs but the hidden ones, at an Airflow below /airflow.
+def user(hidden, monkeypatch) -> BaseUser:
+    """A user who may read all DAGs but the hidden ones.
 
     test_access.py has the tests with Airflow's own users and permissions.
     """
@@ -37,8 +39,14 @@ def client(archive, hidden, monkeypatch) -> TestClient:
         return set(dag_ids) - hidden
 
     monkeypatch.setattr(reader, "readable_dags", readable)
-    app = create(archive)
-    app.dependency_overrides[get_user] = lambda: None
+    return Mock(spec=BaseUser)
+
+
+@pytest.fixture
+def client(catalogue, user) -> TestClient:
+    """The user at an Airflow below /airflow."""
+    app = create(lambda: catalogue)
+    app.dependency_overrides[get_user] = lambda: user
     airflow = FastAPI(root_path="/airflow")
     airflow.mount("/mondrian_ops", app)
     return TestClient(airflow, base_url="http://testserver/airflow/mondrian_ops/")

@@ -8,17 +8,17 @@ import pytest
 
 from html_page import page_at
 from mondrian_ops.web.pages import MEDIA_TYPES, STATIC
-from releases import entry, entry_id, keep, report_of
+from releases import entry, entry_id, keep, keep_entry, report_of
 from report_samples import HOSTILE
 
 
-def test_an_archive_without_releases_says_what_to_do(client):
+def test_a_catalogue_without_releases_says_what_to_do(client):
     assert "Nothing has been released yet" in page_at(client, "releases").text
 
 
-def test_the_list_shows_every_figure(client, archive):
-    keep(archive, 1, GCP=0.123, DP=7140530, risk=0.2, duration_s=12.3, rows_suppressed=7)
-    keep(archive, 2, state="refused", reason="k: too small", dataset="out/other")
+def test_the_list_shows_every_figure(client, catalogue):
+    keep(catalogue, 1, GCP=0.123, DP=7140530, risk=0.2, duration_s=12.3, rows_suppressed=7)
+    keep(catalogue, 2, state="refused", reason="k: too small", dataset="out/other")
     page = page_at(client, "releases")
     for text in ("out/people/2025-01-02", "published", "refused", "12.3 %", "7.14 M", "20.0 %",
                  "12.3 s", "2025-01-02 02:30", "mondrian_nightly", "localmondrian"):  # fmt: skip
@@ -30,9 +30,9 @@ def test_the_list_shows_every_figure(client, archive):
     assert run in links
 
 
-def test_a_dataset_has_a_sparkline_and_its_drift_is_marked(client, archive):
+def test_a_dataset_has_a_sparkline_and_its_drift_is_marked(client, catalogue):
     for number in range(9):
-        keep(archive, number, GCP=0.1 if number < 8 else 0.2, rows_published=1000)
+        keep(catalogue, number, GCP=0.1 if number < 8 else 0.2, rows_published=1000)
     page = page_at(client, "releases")
     (spark,) = page.charts
     assert [each.partition(": ")[2] for each in spark.says] == ["10.0 % lost"] * 8 + ["20.0 % lost"]
@@ -42,9 +42,9 @@ def test_a_dataset_has_a_sparkline_and_its_drift_is_marked(client, archive):
     assert page.text.count("+100 %") == 2
 
 
-def test_the_scripts_for_links_and_look_are_loaded_before_the_body(client, archive):
+def test_the_scripts_for_links_and_look_are_loaded_before_the_body(client, catalogue):
     """A link that is clicked before its script is there would show Airflow inside Airflow."""
-    keep(archive, 1)
+    keep(catalogue, 1)
     elements = page_at(client, f"releases/{entry_id(1)}").elements
     body = [tag for tag, _ in elements].index("body")
     at_once = [
@@ -53,8 +53,8 @@ def test_the_scripts_for_links_and_look_are_loaded_before_the_body(client, archi
     assert [src.partition("?")[0].rpartition("/")[2] for src in at_once] == ["look.js", "links.js"]
 
 
-def test_a_refused_release_says_why(client, archive):
-    archive.keep(entry(1, state="refused", reason="k: 3 classes are smaller than k = 5"), {})
+def test_a_refused_release_says_why(client, catalogue):
+    keep_entry(catalogue, entry(1, state="refused", reason="k: 3 classes are smaller than k = 5"))
     page = page_at(client, f"releases/{entry_id(1)}")
     assert "k: 3 classes are smaller than k = 5" in page.text
     assert page.charts == []
@@ -62,10 +62,10 @@ def test_a_refused_release_says_why(client, archive):
     assert client.get(f"releases/{entry_id(1)}/report.html").status_code == 404
 
 
-def test_a_waiting_release_links_to_the_page_to_approve_it(client, archive):
+def test_a_waiting_release_links_to_the_page_to_approve_it(client, catalogue):
     where = {"run_id": "a+b", "task_id": "g.wrap_up", "map_index": 1}
-    keep(archive, 1, state="waiting", **where)
-    keep(archive, 2, state="published", **where)
+    keep(catalogue, 1, state="waiting", **where)
+    keep(catalogue, 2, state="published", **where)
     action = "/airflow/dags/mondrian_nightly/runs/a%2Bb/tasks/g.wrap_up/mapped/1/required_actions"
     for number, is_asked in ((1, True), (2, False)):
         page = page_at(client, f"releases/{entry_id(number)}")
@@ -74,9 +74,9 @@ def test_a_waiting_release_links_to_the_page_to_approve_it(client, archive):
         assert ("Approve or reject" in page.text) == is_asked
 
 
-def test_files_with_a_web_address_are_linked_to(client, archive):
-    keep(archive, 1, dataset="webhdfs://nn:9870/out")
-    keep(archive, 2, dataset="s3://bucket/out")
+def test_files_with_a_web_address_are_linked_to(client, catalogue):
+    keep(catalogue, 1, dataset="webhdfs://nn:9870/out")
+    keep(catalogue, 2, dataset="s3://bucket/out")
     hrefs = [
         [given.get("href") for given in page_at(client, f"releases/{entry_id(number)}").all("a")]
         for number in (1, 2)
@@ -85,9 +85,9 @@ def test_files_with_a_web_address_are_linked_to(client, archive):
     assert not [href for href in hrefs[1] if "bucket" in href and href.startswith("http")]
 
 
-def test_the_report_is_downloaded_as_the_archive_holds_it(client, archive):
+def test_the_report_is_downloaded_as_the_catalogue_holds_it(client, catalogue):
     report = report_of()
-    keep(archive, 1, report=report)
+    keep(catalogue, 1, report=report)
     download = client.get(f"releases/{entry_id(1)}/report.json")
     assert download.json() == report
     page = client.get(f"releases/{entry_id(1)}/report.html")
@@ -97,32 +97,32 @@ def test_the_report_is_downloaded_as_the_archive_holds_it(client, archive):
         assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_a_run_leads_to_its_release_or_to_their_list(client, archive):
-    keep(archive, 1, run_id="a+b/c", map_index=0)
+def test_a_run_leads_to_its_release_or_to_their_list(client, catalogue):
+    keep(catalogue, 1, run_id="a+b/c", map_index=0)
     only = client.get("run?dag_id=mondrian_nightly&run_id=a%2Bb%2Fc", follow_redirects=False)
     assert only.headers["location"] == f"/airflow/mondrian_ops/releases/{entry_id(1)}"
-    keep(archive, 2, run_id="a+b/c", map_index=1)
-    keep(archive, 3)
+    keep(catalogue, 2, run_id="a+b/c", map_index=1)
+    keep(catalogue, 3)
     page = page_at(client, "run?dag_id=mondrian_nightly&run_id=a%2Bb%2Fc")
     assert "2 releases" in page.text
     none = page_at(client, "run?dag_id=mondrian_nightly&run_id=other")
     assert "No release matches" in none.text
 
 
-def keep_named(archive, text, first):
+def keep_named(catalogue, text, first):
     """Two releases in which every text is this one."""
     report = report_of(names=[text, "zip"], job={"output": text, "input": text, "algorithm": text})
     report["notes"] = report["verification"]["checked"] = [text]
     report["columns"]["unlisted"] = [text]
     same = dict.fromkeys(("dataset", "input", "dag_id", "run_id", "task_id", "engine"), text)
-    keep(archive, first, report=report, **same, algorithm=text, state=text, reason=text)
-    keep(archive, first + 1, report=report, **same, GCP=0.1)
+    keep(catalogue, first, report=report, **same, algorithm=text, state=text, reason=text)
+    keep(catalogue, first + 1, report=report, **same, GCP=0.1)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_all_text_is_escaped(client, archive, text):
-    keep_named(archive, text, 1)
-    keep_named(archive, "harmless", 3)
+def test_all_text_is_escaped(client, catalogue, text):
+    keep_named(catalogue, text, 1)
+    keep_named(catalogue, "harmless", 3)
     for path in ("releases", "releases/ONE", "compare?id=ONE&id=OTHER"):
         page, plain = (
             page_at(client, path.replace("ONE", entry_id(at)).replace("OTHER", entry_id(at + 1)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from html_page import page_at
-from releases import entry, entry_id, keep, report_of
+from releases import entry, entry_id, keep, keep_entry, report_of
 
 
-def test_the_page_shows_the_figures_of_the_report(client, archive):
+def test_the_page_shows_the_figures_of_the_report(client, catalogue):
     report = report_of(suppressed=3)
-    keep(archive, 1, report=report)
+    keep(catalogue, 1, report=report)
     page = page_at(client, f"releases/{entry_id(1)}")
     charts = [chart.kind for chart in page.charts]
     assert charts == ["bars", "columns", "bars", "bars", "map", "bars"]
@@ -27,8 +27,8 @@ def test_the_page_shows_the_figures_of_the_report(client, archive):
     assert len(page.all("table")) == len(page.charts) + 1
 
 
-def test_every_chart_can_be_read_without_seeing_it(client, archive):
-    keep(archive, 1)
+def test_every_chart_can_be_read_without_seeing_it(client, catalogue):
+    keep(catalogue, 1)
     page = page_at(client, f"releases/{entry_id(1)}")
     assert page.charts
     for chart in page.charts:
@@ -38,11 +38,11 @@ def test_every_chart_can_be_read_without_seeing_it(client, archive):
     assert page.text.count("These figures as a table") == len(sections)
 
 
-def test_the_conditions_of_fragments_hold_values_and_are_not_shown(client, archive):
+def test_the_conditions_of_fragments_hold_values_and_are_not_shown(client, catalogue):
     report = report_of()
     report["fragments"][0]["where"] = "age <= 4711 AND zip IN ('Canary')"
-    keep(archive, 1, report=report)
-    keep(archive, 2, report=report)
+    keep(catalogue, 1, report=report)
+    keep(catalogue, 2, report=report)
     for path in (f"releases/{entry_id(1)}", f"compare?id={entry_id(1)}&id={entry_id(2)}"):
         answer = client.get(path)
         assert answer.status_code == 200
@@ -50,18 +50,18 @@ def test_the_conditions_of_fragments_hold_values_and_are_not_shown(client, archi
         assert "Canary" not in answer.text
 
 
-def test_the_page_names_who_approved(client, archive):
+def test_the_page_names_who_approved(client, catalogue):
     report = report_of()
     report["approval"] = {"decision": "approved", "by": "ada", "at": "2025-06-01T02:30:00+00:00"}
-    keep(archive, 1, report=report)
+    keep(catalogue, 1, report=report)
     assert (
         "approved by ada, 2025-06-01 02:30:00 UTC"
         in page_at(client, f"releases/{entry_id(1)}").text
     )
 
 
-def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, archive):
-    keep(archive, 1, GCP=0.2)
+def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, catalogue):
+    keep(catalogue, 1, GCP=0.2)
     points = [
         {"k": 5, "l": None, "GCP": 0.1, "risk_avg": 0.1},
         {"k": 10, "l": None, "GCP": 0.2, "risk_avg": 0.05},
@@ -71,7 +71,7 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ar
     frontier = entry(
         90, state="frontier", dag_id="mondrian_frontier", dataset="out/people_frontier"
     )
-    archive.keep(frontier, {"frontier.json": json.dumps({"points": points}).encode()})
+    keep_entry(catalogue, frontier, frontier=json.dumps({"points": points}).encode())
     page = page_at(client, f"releases/{entry_id(1)}")
     (chart,) = [chart for chart in page.charts if chart.kind == "lines"]
     assert chart.says == [
@@ -83,9 +83,9 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ar
     ]
     assert "1 release." in page_at(client, "releases").text
     page_at(client, f"releases/{entry_id(90)}", 404)
-    keep(archive, 2, GCP=0.3)
+    keep(catalogue, 2, GCP=0.3)
     compared = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(2)}").charts[-1]
     assert [each.partition(":")[0] for each in compared.says[-2:]] == ["A", "B"]
-    keep(archive, 3, input="elsewhere")
+    keep(catalogue, 3, input="elsewhere")
     charts = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(3)}").charts
     assert "lines" not in {chart.kind for chart in charts}

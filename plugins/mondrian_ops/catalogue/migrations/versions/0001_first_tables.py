@@ -81,11 +81,14 @@ def upgrade() -> None:
         sa.Column("duration_s", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_release")),
     )
-    op.create_index("ix_release_dag_id", "release", ["dag_id", "run_id"], unique=False)
+    op.create_index("ix_release_dag_id", "release", ["dag_id", "state", "time", "id"], unique=False)
+    op.create_index("ix_release_run_id", "release", ["run_id", "dag_id"], unique=False)
     op.create_index(
         "ix_release_input_series", "release", ["input_series", "state", "time"], unique=False
     )
-    op.create_index("ix_release_series", "release", ["series", "state", "time"], unique=False)
+    op.create_index(
+        "ix_release_series", "release", ["series", "state", "dag_id", "time", "id"], unique=False
+    )
     op.create_index("ix_release_time", "release", ["time", "id"], unique=False)
     op.create_table(
         "secret_key",

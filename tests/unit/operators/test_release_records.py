@@ -1,4 +1,4 @@
-"""What the operators leave for the pages: an entry for each release, whatever became of it."""
+"""What the operators record for the pages: an entry for each release, whatever became of it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from mondrian_ops import pipeline
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import PartitionOperator, WrapUpOperator
 from mondrian_ops.operators.base import read_job, work_of
-from mondrian_ops.operators.report_archiving import (
+from mondrian_ops.operators.release_records import (
     record,
     record_frontier,
     release_id,
     release_url,
 )
-from mondrian_ops.storage import ReportArchive
 from report_samples import make
 
 FIGURES = {
@@ -41,7 +40,7 @@ FIGURES = {
 }
 
 
-def test_a_release_is_kept_with_its_figures_and_its_report(context, job, reports, kept):
+def test_a_release_is_kept_with_its_figures_and_its_report(context, job, kept):
     report = make()
     record(context, read_job(job), "published", report)
     (entry,) = kept()
@@ -50,7 +49,7 @@ def test_a_release_is_kept_with_its_figures_and_its_report(context, job, reports
     assert (entry["state"], entry["reason"], entry["k"]) == ("published", None, 2)
     assert entry.items() >= FIGURES.items()
     assert entry["GCP"] == pytest.approx(0.2)
-    assert json.loads(ReportArchive(reports).file(entry["id"], "_report.json")) == report
+    assert json.loads(entry["documents"]["_report.json"]) == report
 
 
 def test_of_several_sensitive_columns_the_weakest_counts(context, job, kept):
@@ -73,7 +72,7 @@ def test_each_group_run_and_map_index_is_a_release_of_its_own(context, job, kept
 def test_a_connection_in_a_url_is_not_kept(context, job, kept):
     changed = {**job, "input": "s3://secret_conn@bucket/in", "output": "s3://secret_conn@bucket/o"}
     record(context, read_job(changed), "published")
-    assert "secret_conn" not in json.dumps(kept())
+    assert "secret_conn" not in repr(kept())
     assert kept()[0]["dataset"] == "s3://bucket/o"
 
 
@@ -97,7 +96,7 @@ def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
     assert entry["task_id"] == f"g.{phase}"
 
 
-def test_what_a_cleared_run_has_published_stays(context, job, reports, kept):
+def test_what_a_cleared_run_has_published_stays(context, job, kept):
     """It still stands at the output, whatever becomes of the run's next release."""
     published, job = make(), read_job(job)
     record(context, job, "published", published)
@@ -107,7 +106,7 @@ def test_what_a_cleared_run_has_published_stays(context, job, reports, kept):
     refused, stands = kept()
     assert (refused["id"], refused["state"]) == (before["id"], "refused")
     assert {**stands, "id": before["id"]} == before
-    assert json.loads(ReportArchive(reports).file(stands["id"], "_report.json")) == published
+    assert json.loads(stands["documents"]["_report.json"]) == published
     record(context, job, "published", published)
     assert [each["state"] for each in kept()] == ["published", "published"]
 
@@ -123,32 +122,33 @@ def test_the_page_of_a_report_is_not_drawn_for_its_figures(context, job, kept, m
         "mondrian_ops.report.page.render_html", lambda _report: pytest.fail("was drawn")
     )
     record(context, read_job(job), "published", make())
-    assert kept()[0]["files"] == ["_report.json"]
+    assert kept()[0]["documents"].keys() == {"_report.json"}
 
 
-def test_an_archive_that_cannot_be_written_is_a_warning(
+def test_a_catalogue_that_cannot_be_written_is_a_warning(
     monkeypatch, context, job, tmp_path, caplog
 ):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", str(tmp_path / "file" / "below"))
+    path = tmp_path / "file" / "below"
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(path))
     with caplog.at_level(logging.WARNING):
         record(context, read_job(job), "published", make())
         record(context, read_job(job), "published", {"metrics": "an unforeseen report"})
     assert caplog.text.count("was not written") == 2
 
 
-def test_a_frontier_is_kept(context, job, reports, kept):
+def test_a_frontier_is_kept(context, job, kept):
     record_frontier(context, read_job(job), {"points": [{"k": 5, "GCP": 0.1}]})
     (entry,) = kept()
     assert entry["state"] == "frontier"
-    frontier = json.loads(ReportArchive(reports).file(entry["id"], "frontier.json"))
+    frontier = json.loads(entry["documents"]["frontier.json"])
     assert frontier["points"] == [{"k": 5, "GCP": 0.1}]
 
 
 def test_another_try_in_another_process_finds_the_release_by_its_run(context, job, kept):
     """A retry, a cleared task, two tries at once, and whoever links to the release."""
     command = (
-        "from mondrian_ops.operators.report_archiving import release_id as i;"
+        "from mondrian_ops.operators.release_records import release_id as i;"
         "print(i('a_dag', 'manual__1', 'g', 0))"
     )
     context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)
@@ -160,9 +160,11 @@ def test_another_try_in_another_process_finds_the_release_by_its_run(context, jo
     assert entry["id"] == computed == release_url(context).rpartition("/")[2]
 
 
-def test_a_release_whose_archive_cannot_be_read_has_no_link(context, tmp_path, monkeypatch, caplog):
+def test_a_release_whose_catalogue_cannot_be_read_has_no_link(
+    context, tmp_path, monkeypatch, caplog
+):
     (tmp_path / "key").write_bytes(b"no key")
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__REPORTS", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE_KEY", str(tmp_path / "key"))
     with caplog.at_level(logging.WARNING):
         assert release_url(context) == ""
     assert "has no link" in caplog.text

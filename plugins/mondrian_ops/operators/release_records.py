@@ -1,4 +1,4 @@
-"""The operators' entries in the archive of reports, which the pages inside Airflow show."""
+"""What the operators record in the catalogue, for the pages inside Airflow to show."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mondrian_ops.links import release_path
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from mondrian_ops.catalogue import Catalogue
     from mondrian_ops.core.job import Job
-    from mondrian_ops.storage import ReportArchive
 
 __all__ = ["record", "record_frontier", "release_id", "release_url"]
 
@@ -27,25 +27,27 @@ _log = logging.getLogger(__name__)
 
 
 def release_id(dag_id: str, run_id: str, group: str, map_index: int) -> str:
-    """The archive's id of the release of a task group in a run; ``map_index`` is ``wrap_up``'s.
+    """The catalogue's id of the release of a task group in a run; ``map_index`` is ``wrap_up``'s.
 
-    Every try of every task of the group gets the same id, and only those who can read the archive
-    can compute it. Raises StorageError or OSError if the archive's key cannot be read.
+    Every try of every task of the group gets the same id, and only those who have the catalogue's
+    key can compute it. Raises StorageError or OSError if the key cannot be read.
     """
-    return _archive().id_of(dag_id, run_id, group, map_index)
+    from mondrian_ops.catalogue import releases
+
+    return releases.id_of(_catalogue().key, dag_id, run_id, group, map_index)
 
 
 def release_url(context: Context) -> str:
     """The address of the page of this task's release; only a path if Airflow's host is not set.
 
-    Empty, with a warning in the task's log, if the archive of reports cannot be read: without it
-    there is no page.
+    Empty, with a warning in the task's log, if the catalogue cannot be read: without it there is no
+    page.
     """
     try:
         entry = _id_in(context)
     except Exception as error:
         _log.warning(
-            "the release has no link, because the archive of reports cannot be read: %s: %s",
+            "the release has no link, because the catalogue cannot be read: %s: %s",
             type(error).__name__,
             error,
         )
@@ -67,7 +69,7 @@ def record(
     reason: str | None = None,
     map_index: int | None = None,
 ) -> str:
-    """Record the state of a release in the archive, with its report if there is one.
+    """Record the state of a release in the catalogue, with its report if there is one.
 
     The record replaces an earlier one of this release, unless that says published.
 
@@ -79,18 +81,20 @@ def record(
     not be recorded.
     """
     from mondrian_ops import report as reports
+    from mondrian_ops.catalogue import releases
 
     with _failure_as_warning():
-        outcome: dict[str, Any] = {"state": state, "reason": reason}
-        files = {}
+        entry = {**_entry(context, job, map_index), "state": state, "reason": reason}
+        documents = {}
         if report is not None:
-            outcome |= reports.Report.of(report).overview()
-            files[reports.JSON_NAME] = reports.json_content(report)
-        entry = {**_entry(context, job, map_index), **outcome}
-        archive = _archive()
-        if state != "published":
-            _put_aside(archive, entry["id"])
-        archive.keep(entry, files)
+            entry |= reports.Report.of(report).overview()
+            documents[reports.JSON_NAME] = reports.json_content(report)
+        catalogue = _catalogue()
+        key = catalogue.key
+        with catalogue.writing() as connection:
+            if state != releases.PUBLISHED:
+                releases.keep_aside(connection, key, entry["id"])
+            releases.keep(connection, entry, documents)
         return _page_of(entry["id"])
     return ""
 
@@ -98,26 +102,13 @@ def record(
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:
     """Record a frontier of the job's input, as :func:`record` does with a release."""
     from mondrian_ops import report as reports
+    from mondrian_ops.catalogue import releases
 
     with _failure_as_warning():
-        entry = {**_entry(context, job), "state": "frontier", "reason": None}
+        entry = {**_entry(context, job), "state": releases.FRONTIER}
         content = json.dumps(frontier, allow_nan=False).encode()
-        _archive().keep(entry, {reports.FRONTIER_NAME: content})
-
-
-def _put_aside(archive: ReportArchive, entry_id: str) -> None:
-    """Give the published release of a cleared run an entry of its own: it is still there."""
-    from mondrian_ops import report as reports
-
-    try:
-        archive.file(entry_id, reports.JSON_NAME)
-    except FileNotFoundError:  # the usual case: the run has not published
-        return
-    for entry in archive.entries():
-        if entry["id"] == entry_id and entry.get("state") == "published":
-            other = archive.id_of(entry_id, entry["time"])
-            files = {name: archive.file(entry_id, name) for name in entry["files"]}
-            archive.keep({**entry, "id": other}, files)
+        with _catalogue().writing() as connection:
+            releases.keep(connection, entry, {reports.FRONTIER_NAME: content})
 
 
 @contextmanager
@@ -126,18 +117,17 @@ def _failure_as_warning() -> Iterator[None]:
         yield
     except Exception as error:
         _log.warning(
-            "the archive of reports was not written, so the pages do not show this run: %s: %s",
+            "the catalogue was not written, so the pages do not show this run: %s: %s",
             type(error).__name__,
             error,
         )
 
 
-def _archive() -> ReportArchive:
-    from mondrian_ops.hooks.store_credentials import use_connections
-    from mondrian_ops.storage import ReportArchive
+def _catalogue() -> Catalogue:
+    from mondrian_ops import catalogue
 
-    use_connections()  # a task that resumes after an approval has read no job yet
-    return ReportArchive(settings.reports())
+    catalogue.use(settings.catalogue_place)  # a task that resumes has read no job yet
+    return catalogue.current()
 
 
 def _entry(context: Context, job: Job, map_index: int | None = None) -> dict[str, Any]:
