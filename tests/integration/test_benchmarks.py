@@ -57,9 +57,9 @@ def test_nights_of_a_series(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "give one with --data" in result.stderr
-    baseline, nights = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    baseline, nights, small = json.loads((results / "results.json").read_text("utf-8"))["tables"]
     assert [row[0] for row in baseline["rows"]] == ["2", "3"]
-    assert len(nights["rows"]) == 2
+    assert len(nights["rows"]) == len(small["rows"]) == 2
 
 
 def test_the_attacker_intersects_the_values_of_a_persons_classes(

@@ -26,11 +26,13 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.storage import local_publication, workdir
 
-__all__ = ["ERRORS", "KILLS", "STOPS", "Fault", "Points", "faults_at", "install"]
+__all__ = ["ERRORS", "IN_TIME", "KILLS", "STOPS", "Fault", "Points", "faults_at", "install"]
 
 KILLS = ("killed before", "killed after")
 ERRORS = ("EIO", "ENOSPC", "reply lost")
 STOPS = ("stopped", "stopped for long")
+IN_TIME = "killed in time"
+"""At no point: after so many seconds."""
 
 _WRITES = frozenset({"create", "write", "mkdir", "rename", "link", "fsync", "exchange"})
 _NAMES = (

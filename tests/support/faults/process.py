@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from faults.injection import Fault, Points, install
+from faults.injection import IN_TIME, Fault, Points, install
 
 __all__ = ["Ended", "Processes", "Within"]
 
@@ -132,8 +132,10 @@ def _forked(question: dict[str, Any], notes: str) -> int:
 def _work(question: dict[str, Any], note: Path) -> None:
     from mondrian_ops.core.errors import MondrianOpsError
 
-    fault = question["fault"]
-    points = Points(question["folder"], Fault(*fault) if fault else None)
+    fault = Fault(*question["fault"]) if question["fault"] else None
+    if fault is not None and fault.kind == IN_TIME:  # also inside of SQLite, which has no points
+        signal.setitimer(signal.ITIMER_REAL, float(fault.point))
+    points = Points(question["folder"], fault)
     points.on_stop = lambda: _write(note, {"passed": points.passed})
     told: dict[str, Any] = {"how": "done"}
     install(points, exchanges=question["within"].get("exchange", True))
