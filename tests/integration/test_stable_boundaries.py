@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from mondrian_ops import pipeline
 from mondrian_ops.cli import main
 from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.report import Report, statements
 from nights import Nights, silent
 
 STABLE = {"boundaries": "stable"}
@@ -90,8 +92,17 @@ def test_a_person_may_have_the_next_night_fit_them_anew(tmp_path: Path, capsys) 
     nights = stable(tmp_path)
     nights.run(0, 300)
     assert main(["series", "refit", str(nights.output(0))]) == 0
-    shared = [nights.run(day, 300)["series"]["boundaries"] for day in (1, 2)]
+    reports = [nights.run(day, 300) for day in (1, 2)]
+    shared = [report["series"]["boundaries"] for report in reports]
     assert [(each["since"], each["fitted"]) for each in shared] == [(2, "asked"), (2, "")]
+    (note,) = [note for note in reports[0]["notes"] if "boundaries" in note]
+    assert "fitted anew in this night, because a person asked for it" in note
+    shown = Report.from_json(json.dumps(reports[1]).encode())
+    assert statements.night(shown) == f"night 3 of {tmp_path}/out/*"
+    assert re.fullmatch(
+        r"those of night 2; a sample loses .* % with them, .* % without; drift .* % \(age\)",
+        statements.boundaries(shown),
+    )
     first = pipeline.verify(nights.job(0), str(nights.output(0)))
     assert first["checked"][-1] == "boundaries of the series, fitted in night 1"
     assert main(["series", "refit", str(tmp_path)]) == 1

@@ -169,6 +169,8 @@ night = Table(
     Column("sample_loss", sa.Double),
     Column("sample_loss_nightly", sa.Double),
     Column("drift", sa.Double),
+    Column("persons", sa.BigInteger),
+    Column("least_common", sa.Integer),
     UniqueConstraint("series", "number"),
     UniqueConstraint("token"),
 )
@@ -176,7 +178,9 @@ night = Table(
 
 ``boundaries``, as JSON, if they were fitted in this night: they are those of the nights after it,
 too. ``loss`` is the GCP of its release; that of a sample is cut with the boundaries of the series,
-and without any; ``drift`` is the largest of its columns.
+and without any; ``drift`` is the largest of its columns. ``persons`` are those of the release,
+where the series follows them, and ``least_common`` the least number of sensitive values left for
+one.
 """
 
 waiting = Table(

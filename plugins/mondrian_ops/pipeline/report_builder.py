@@ -66,7 +66,11 @@ def assembled(
         retrieval={"asked": job.retrieval, "used": state.retrieval},
         timings_s={**state.timings_s, **_anonymize_s(summaries), "wrap_up": wrap_up_s},
         dependencies=state.dependencies,
-        notes=[note for note in (state.constant, state.partitioning["note"]) if note],
+        notes=[
+            note
+            for note in (state.constant, state.partitioning["note"], _refit_note(boundaries))
+            if note
+        ],
         made_by=made_by,
         series=None if night is None else _night(night, state, count.rows, waiting, boundaries),
     ).to_dict()
@@ -102,6 +106,17 @@ def _night(
 def is_held(report: Mapping[str, Any]) -> bool:
     """Whether it is of a night of a series that published nothing, so that there is no release."""
     return bool(report.get("series", {}).get("state") == "held")
+
+
+def _refit_note(of_night: NightBoundaries | None) -> str:
+    """Why a later night than the first has new boundaries; empty where it has none."""
+    why = {"asked": "a person asked for it", "drift": "the drift exceeds series.refit_above"}
+    if of_night is None or of_night.fitted not in why:
+        return ""
+    return (
+        "the boundaries of the series were fitted anew in this night, because "
+        f"{why[of_night.fitted]}; counts by cell cannot be compared with those of earlier nights"
+    )
 
 
 def _shared(of_night: NightBoundaries) -> dict[str, Any]:

@@ -122,8 +122,18 @@ class Lines:
     @property
     def top(self) -> int:
         """Pixels above the plot, for the legend: three entries to a row."""
-        entries = len(self.lines) + (self.bound is not None) + len(self.pins)
+        entries = len(self.lines) + (self.bound is not None) + len(self.pin_names)
         return 28 + 16 * math.ceil(entries / 3)
+
+    @property
+    def pin_names(self) -> list[str]:
+        """The names of the pins, each once."""
+        return list(dict.fromkeys(name for name, _ in self.pins))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether spots are so many that each is drawn as a dot."""
+        return max((len(line.spots) for line in self.lines), default=0) > 30
 
     @property
     def across_wide(self) -> list[tuple[float, str, bool]]:

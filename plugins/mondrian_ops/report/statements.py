@@ -19,10 +19,12 @@ __all__ = [
     "MAX_NAMES",
     "Guarantee",
     "approval",
+    "boundaries",
     "first",
     "guarantees",
     "limits_of",
     "maker",
+    "night",
     "outcome",
     "partitioning",
     "promise",
@@ -230,6 +232,27 @@ def approval(report: Report) -> str:
         return ""
     by, at = f" by {decided.by}" if decided.by else "", timestamp(decided.at or "")
     return ", ".join(filter(None, (decided.decision + by, at)))
+
+
+def night(report: Report) -> str:
+    """Which night of its series the release is; empty where it is of none."""
+    series = report.series
+    return "" if series is None else f"night {number(series.night)} of {series.name}"
+
+
+def boundaries(report: Report) -> str:
+    """Where the boundaries of the series come from, and what they cost; empty without any."""
+    shared = report.series and report.series.boundaries
+    if not shared:
+        return ""
+    facts = [
+        f"those of night {number(shared.since)}",
+        f"a sample loses {percent(shared.loss)} with them, {percent(shared.loss_nightly)} without",
+    ]
+    if shared.drift:
+        name = max(shared.drift, key=shared.drift.__getitem__)
+        facts.append(f"drift {percent(shared.drift[name])} ({name or repr(name)})")
+    return "; ".join(facts)
 
 
 def timestamp(time: str) -> str:

@@ -56,7 +56,12 @@ def _figures(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of a release for the catalogue; a night without one has none."""
     if not report["rows"]["published"]:
         return {}
-    figures: dict[str, Any] = {"loss": report["metrics"]["GCP"]}
+    people = report["series"].get("people", {})
+    figures: dict[str, Any] = {
+        "loss": report["metrics"]["GCP"],
+        "persons": people.get("persons"),
+        "least_common": people.get("least_common"),
+    }
     of_night = run.draft.boundaries
     if of_night is None:
         return figures

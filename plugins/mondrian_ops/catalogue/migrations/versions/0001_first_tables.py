@@ -135,6 +135,8 @@ def upgrade() -> None:
         sa.Column("sample_loss", sa.Double(), nullable=True),
         sa.Column("sample_loss_nightly", sa.Double(), nullable=True),
         sa.Column("drift", sa.Double(), nullable=True),
+        sa.Column("persons", sa.BigInteger(), nullable=True),
+        sa.Column("least_common", sa.Integer(), nullable=True),
         sa.ForeignKeyConstraint(["series"], ["series.id"], name=op.f("fk_night_series")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_night")),
         sa.UniqueConstraint("series", "number", name=op.f("uq_night_series")),
