@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mondrian_ops import report as reports
 from mondrian_ops.catalogue import Catalogue, Place, releases
-from mondrian_ops.catalogue.tables import document, release
+from mondrian_ops.catalogue.tables import document, release, series
+from mondrian_ops.catalogue.tables import night as night_table
 from report_samples import make
 
-__all__ = ["entry", "entry_id", "keep", "keep_entry", "night", "recorded_releases", "report_of"]
+__all__ = ["SERIES", "entry", "entry_id", "keep", "keep_entry", "keep_series", "night",
+           "recorded_releases", "report_of"]  # fmt: skip
 
+SERIES = "/data/out/people/*"
 FIRST = datetime(2025, 1, 1, 2, 30, tzinfo=UTC)
 
 
@@ -66,6 +69,55 @@ def keep_entry(catalogue: Catalogue, columns: dict[str, Any], **documents: bytes
         named = {f"{name}.json": content for name, content in documents.items()}
         releases.keep(connection, columns, named)
     return str(columns["id"])
+
+
+def keep_series(catalogue: Catalogue, count: int, **changed: Any) -> str:
+    """A series of the dataset's nights, the first of which is held; returns its name.
+
+    Its boundaries are fitted in the second night, and anew in the night after three fifths of
+    ``count``, up to which they drift. ``changed``: columns of each night, or the ``name``.
+    """
+    name = changed.pop("name", SERIES)
+    refit = 3 * count // 5 + 1
+    with catalogue.writing() as connection:
+        inserted = connection.execute(series.insert().values(name=name, kind="increments"))
+        (series_id,) = cast("tuple[int]", inserted.inserted_primary_key)
+        for number in range(1, count + 1):
+            row = _night_of_series(number, refit, f"{name} {number}")
+            connection.execute(night_table.insert().values({**row, "series": series_id, **changed}))
+    return name
+
+
+def _night_of_series(number: int, refit: int, token: str) -> dict[str, Any]:
+    day = FIRST + timedelta(days=number - 1)
+    came = 3 if number == 1 else 260 + 37 * number % 180
+    waits = 3 if number == 1 else (11 * number) % 29
+    waited = 0 if number == 1 else 3 if number == 2 else (11 * (number - 1)) % 29
+    since = number - refit if number >= refit else number - 2
+    drift = 0.0 if number == refit else 0.004 * max(0, since) * (1.4 if number < refit else 0.5)
+    nightly = 0.08 + 0.004 * (number % 4)
+    loss = nightly * (1.07 + 1.5 * drift)
+    figures = {
+        "loss": 1.04 * loss,
+        "sample_loss": loss,
+        "sample_loss_nightly": nightly,
+        "drift": drift,
+        "boundaries": "{}" if number in (2, refit) else None,
+    }
+    return {
+        "number": number,
+        "token": token,
+        "state": "held" if number == 1 else "published",
+        "label": f"{day:%Y-%m-%d}",
+        "output": f"/data/out/people/{day:%Y-%m-%d}",
+        "work": f"/data/out/people/.{day:%Y-%m-%d}",
+        "time": day.isoformat(timespec="microseconds"),
+        "rows_in": came,
+        "rows_published": 0 if number == 1 else came + waited - waits,
+        "rows_suppressed": 0,
+        "rows_waiting": waits,
+        **({} if number == 1 else figures),
+    }
 
 
 def recorded_releases(path: Path | None = None) -> list[dict[str, Any]]:

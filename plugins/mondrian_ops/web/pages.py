@@ -32,6 +32,7 @@ from mondrian_ops.report.charts import Spark, Spot
 from mondrian_ops.report.frontier import DAMAGE, frontier_section
 from mondrian_ops.report.page import STYLE, environment
 from mondrian_ops.report.sections import Section, Table, sections
+from mondrian_ops.report.series import MOST_NIGHTS, series_sections
 from mondrian_ops.web import comparison
 from mondrian_ops.web.bulkhead import Bulkhead
 from mondrian_ops.web.reader import OpenCatalogue, Reader
@@ -85,6 +86,7 @@ def create(
         "/releases": reading(pages.releases),
         "/run": reading(pages.run),
         "/releases/{entry_id}": reading(pages.release),
+        "/releases/{entry_id}/series": reading(pages.series),
         "/releases/{entry_id}/report.json": reading(pages.report_json),
         "/releases/{entry_id}/report.html": reading(pages.report_html),
         "/compare": reading(pages.compare),
@@ -186,6 +188,24 @@ class Pages:
             from_list=_from_list(release),
             is_damaged=report is None and content is not None,
             frontier=_frontier(reader, {"this release": release}),
+        )
+
+    def series(self, request: Request, reader: ReaderDep, entry_id: str) -> Response:
+        """The series of which a release is a night."""
+        release = reader.release(entry_id)
+        report = _report(reader.content(release))
+        name = report.series.name if report and report.series else ""
+        nights = reader.series(release, name) if name else []
+        if not nights:
+            raise HTTPException(404, "This release is no night of a series that you may read.")
+        return self._page(
+            request,
+            "series.html",
+            release=release,
+            name=name,
+            nights=nights,
+            most=MOST_NIGHTS,
+            sections=series_sections(nights),
         )
 
     def report_json(self, reader: ReaderDep, entry_id: str) -> Response:

@@ -18,7 +18,9 @@ from fastapi import HTTPException
 from mondrian_ops import report as reports
 from mondrian_ops.catalogue import Catalogue
 from mondrian_ops.catalogue.releases import FRONTIER, PUBLISHED
-from mondrian_ops.catalogue.tables import document, release
+from mondrian_ops.catalogue.tables import document, night, release, series
+from mondrian_ops.report.series import NightFigures
+from mondrian_ops.storage import shown
 from mondrian_ops.web.release_list import BEFORE, COLUMNS, PAGE_ROWS, Choice, Night, Page, Release
 
 __all__ = ["OpenCatalogue", "Reader"]
@@ -28,6 +30,7 @@ OpenCatalogue = Callable[[], Catalogue]
 
 _COLUMNS = [release.c[name] for name in COLUMNS]
 _OF_NIGHT = [release.c[name] for name in Night._fields]
+_OF_SERIES = [night.c[name] for name in NightFigures._fields if name != "refitted"]
 
 
 def readable_dags(user: BaseUser, dag_ids: Collection[str]) -> set[str]:
@@ -121,6 +124,35 @@ class Reader:
             release.c.state == PUBLISHED,
         )
         return chosen.order_by(release.c.time.desc(), release.c.id.desc())
+
+    def series(self, of: Release, name: str) -> list[NightFigures]:
+        """The nights of a series, by its name as reports show it, oldest first.
+
+        ``of`` is the release of one of its nights. None are given where a DAG that the user may not
+        read has releases of the same dataset.
+        """
+        others = sa.select(sa.func.count()).where(
+            release.c.series == of.series, release.c.dag_id.not_in(self._dags)
+        )
+        if self._connection.scalar(others):
+            return []
+        every = self._connection.scalars(sa.select(series.c.name))
+        names = [each for each in every if shown(each) == name]
+        if len(names) != 1:
+            return []
+        rows = (
+            sa.select(*_OF_SERIES, night.c.boundaries.is_not(None).label("fitted"))
+            .join(series)
+            .where(series.c.name == names[0], night.c.state.in_((PUBLISHED, "held")))
+            .order_by(night.c.number)
+        )
+        nights, is_fitted = [], False
+        for row in self._connection.execute(rows):
+            figures = row._asdict()
+            fitted = bool(figures.pop("fitted"))
+            nights.append(NightFigures(**figures, refitted=fitted and is_fitted))
+            is_fitted |= fitted
+        return nights
 
     def content(self, of: Release) -> bytes | None:
         """The content of a release's report; None where it has none."""

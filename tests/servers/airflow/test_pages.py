@@ -20,7 +20,17 @@ from dag_runs import nested, parked, published, states
 from mondrian_ops.catalogue import Catalogue, Place, releases
 from mondrian_ops.report import number_format
 from projects import FAILING_DAGS, Project, airflow_of, copied, forking_with_imports
-from releases import entry, entry_id, keep, keep_entry, night, recorded_releases, report_of
+from releases import (
+    SERIES,
+    entry,
+    entry_id,
+    keep,
+    keep_entry,
+    keep_series,
+    night,
+    recorded_releases,
+    report_of,
+)
 from servers.needs import needs
 
 if TYPE_CHECKING:
@@ -61,8 +71,10 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
 def catalogue(project) -> Catalogue:
     """Forty nights of a made-up dataset, the last with drift, and a refused release."""
     catalogue = Catalogue(Place.of(str(project.root / "catalogue.db")))
+    name = keep_series(catalogue, 40)
     for number in range(40):
-        keep(catalogue, number, report=night(number))
+        of_series = {"name": name, "night": number + 1, "state": "published"}
+        keep(catalogue, number, report={**night(number), "series": of_series})
     keep_entry(catalogue, entry(40, state="refused", reason=REASON, dataset="out/visits"))
     return catalogue
 
@@ -401,6 +413,23 @@ def test_the_pages_look_as_airflow_does(visit, catalogue, shots, look):
     page.screenshot(path=shots / f"release-{look}.png")
 
 
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_a_series_is_shown_by_night(visit, catalogue, shots, look):
+    page = visit("ada", look=look).new_page()
+    complaints = watched(page)
+    page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(39)}")
+    release = framed(page)
+    release.get_by_role("link", name="The series, by night").click()
+    release.locator("h1", has_text=SERIES).wait_for()
+    page.set_viewport_size({"width": WIDE["width"], "height": 1400})
+    drawn(release)
+    release.locator("#rows-that-wait .mark").nth(9).hover()
+    assert page.frames[-1].locator("#tip").inner_text().startswith("night 10, 2025-01-10: ")
+    release.locator("h1").hover()
+    page.screenshot(path=shots / f"series-{look}.png")
+    assert complaints == []
+
+
 def test_a_change_of_look_is_followed_at_once(visit, catalogue):
     page = visit("ada").new_page()
     page.goto(f"/plugin/anonymization/mondrian_ops/releases/{entry_id(39)}")
@@ -415,6 +444,7 @@ def test_a_change_of_look_is_followed_at_once(visit, catalogue):
 
 
 @pytest.mark.parametrize("path", ["releases?dag_id=mondrian_nightly", f"releases/{entry_id(39)}",
+                                  f"releases/{entry_id(39)}/series",
                                   f"compare?id={entry_id(38)}&id={entry_id(39)}"])  # fmt: skip
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_nothing_sticks_out_on_a_telephone(visit, catalogue, shots, path, look):
@@ -424,6 +454,7 @@ def test_nothing_sticks_out_on_a_telephone(visit, catalogue, shots, path, look):
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= NARROW["width"]
     name = path.partition("/")[0].partition("?")[0] + ("-one" if "/" in path else "")
+    name += "-series" if path.endswith("series") else ""
     page.locator("h1").scroll_into_view_if_needed()
     page.screenshot(path=shots / f"narrow-{name}-{look}.png")
 

@@ -37,6 +37,7 @@ PATHS = (
     "",
     "releases",
     f"releases/{OURS}",
+    f"releases/{OURS}/series",
     f"releases/{OURS}/report.json",
     f"releases/{OURS}/report.html",
     f"releases/{ABSENT}",
@@ -124,7 +125,7 @@ def test_every_route_requires_a_user(tmp_path):
     from airflow.api_fastapi.core_api.security import get_user
 
     app = create(lambda: Catalogue(Place.of(str(tmp_path / "catalogue.db"))))
-    assert len(app.routes) == 9
+    assert len(app.routes) == 10
     for route in app.routes:
         assert get_user in [each.call for each in route.dependant.dependencies], route.path
 
