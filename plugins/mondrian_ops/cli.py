@@ -452,14 +452,16 @@ def _frontier(options: argparse.Namespace) -> int:
 
 def _sweep(options: argparse.Namespace) -> int:
     from datetime import timedelta
+    from itertools import chain
 
-    from mondrian_ops import storage
+    from mondrian_ops import series, storage
 
     keep = timedelta(hours=options.keep_hours)
     failed = False
     for folder in map(storage.resolved, options.folders):
         storage.check_location("folder", folder, exact=True)
-        for swept in storage.sweep(folder, keep, lambda _: None if options.all else True):
+        works = storage.sweep(folder, keep, lambda _: None if options.all else True)
+        for swept in chain(works, series.sweep(folder, keep)):
             _write(str(swept))
             failed |= swept.state == "failed"
     return _REFUSED if failed else 0

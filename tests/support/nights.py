@@ -29,6 +29,7 @@ class Nights:
 
     def __init__(self, folder: Path, *, series: dict[str, Any], **keys: Any) -> None:
         self.folder = folder
+        self.releases = folder / "out"
         self.rows = 0
         self._keys = {
             "k": 5,
@@ -43,8 +44,8 @@ class Nights:
 
     def deliver(self, day: int, rows: int) -> Path:
         """The drop of a day."""
-        drop = self.folder / f"in/{self.date(day)}.parquet"
-        drop.parent.mkdir(exist_ok=True)
+        drop = self.drop(day)
+        drop.parent.mkdir(parents=True, exist_ok=True)
         table = people(rows, day).select(["age", "zip", "sex", "diagnosis"])
         numbers = pa.array(np.arange(self.rows, self.rows + rows))
         pq.write_table(table.append_column("row", numbers), drop)
@@ -55,7 +56,7 @@ class Nights:
         """The job of a day; changes of the series' options go to ``series``."""
         series = {**self._keys["series"], **changes.pop("series", {})}
         places = {
-            "input": str(self.folder / f"in/{self.date(day)}.parquet"),
+            "input": str(self.drop(day)),
             "output": str(self.output(day)),
         }
         return Job.from_dict({**self._keys, **places, **changes, "series": series})
@@ -70,18 +71,22 @@ class Nights:
         """A date, which tells the night from the others."""
         return f"2025-{1 + day // 28:02d}-{1 + day % 28:02d}"
 
+    def drop(self, day: int) -> Path:
+        """Where the drop of a day is."""
+        return self.folder / "in" / f"{self.date(day)}.parquet"
+
     def output(self, day: int) -> Path:
         """The release of a day."""
-        return self.folder / "out" / self.date(day)
+        return self.releases / self.date(day)
 
     @property
     def waiting(self) -> Path:
         """The directory of all waiting rows."""
-        return self.folder / "out" / ".mondrian_waiting"
+        return self.releases / ".mondrian_waiting"
 
     def released(self) -> list[int]:
         """The numbers of the rows in all releases."""
-        parts = (self.folder / "out").glob("2025-*/part-*.parquet")
+        parts = self.releases.glob("2025-*/part-*.parquet")
         return [number for part in parts for number in _numbers(part)]
 
     def held(self) -> list[int]:

@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -30,6 +31,9 @@ class SweepOperator(BaseOperator):
     ``[mondrian_ops] keep_hours``, so that its tasks can be cleared. A run that succeeded or was
     deleted needs none. Files of a command line, of Python, or of a DAG that this Airflow does not
     have, are removed if nothing has changed in them for ``keep_hours`` and no process holds them.
+
+    Rows that wait for a night of a series are never removed, but what killed nights have left of
+    them is, after ``keep_hours``.
     """
 
     ui_color = "#e2ecf7"
@@ -39,7 +43,7 @@ class SweepOperator(BaseOperator):
 
         Raises AirflowFailException, after the rest is swept, if some cannot be read or removed.
         """
-        from mondrian_ops import storage
+        from mondrian_ops import series, storage
         from mondrian_ops.hooks.settings import allowed, keep_time, use_settings
 
         use_settings()
@@ -48,7 +52,8 @@ class SweepOperator(BaseOperator):
         failed = []
         for folder in allowed().outputs:
             try:
-                for swept in storage.sweep(folder, keep, partial(_needed, context["ti"], keep)):
+                works = storage.sweep(folder, keep, partial(_needed, context["ti"], keep))
+                for swept in chain(works, series.sweep(folder, keep)):
                     self.log.info("%s", swept)
                     states[swept.state] += 1
                     if swept.state == "failed":

@@ -146,6 +146,7 @@ def begin(
     dataset = _opened(job, slots)
     if job.series is not None:
         series.settle(job)
+        overlap_check.sketch(job, dataset.source, directory, overlap_check.key_of(job))
         night, pool = series.gather(job, dataset.source, directory)
         dataset = replace(dataset, source=pool, night=night)
     run = Run(directory, dataset)
@@ -168,7 +169,8 @@ def divide(
     """
     started = time.perf_counter() if started is None else started
     job = run.dataset.job
-    overlap_check.sketch(job, run.dataset.source, run.work, people_key)
+    if run.dataset.night is None:  # of a series, those who come tonight, not those who waited
+        overlap_check.sketch(job, run.dataset.source, run.work, people_key)
     state = _attained(run, engine, progress)
     if not recode:
         run.save_frequencies(run.frequencies)

@@ -18,6 +18,7 @@ from mondrian_ops.series.nights import (
     settle,
     was_held,
 )
+from mondrian_ops.series.sweeping import sweep
 
 __all__ = [
     "Gathered",
@@ -30,6 +31,7 @@ __all__ = [
     "held",
     "series_name",
     "settle",
+    "sweep",
     "waiting_in",
     "was_held",
 ]

@@ -36,8 +36,10 @@ __all__ = [
     "check_new",
     "conclude",
     "current",
+    "files",
     "held",
     "intend",
+    "names",
     "series_name",
     "settle",
     "was_held",
@@ -246,6 +248,18 @@ def held(outputs: Iterable[str]) -> dict[str, str]:
             if time is not None:
                 found[output] = str(time)
     return found
+
+
+def names() -> list[str]:
+    """The names of all series."""
+    with catalogue.current().reading() as connection:
+        return list(connection.execute(sa.select(series.c.name)).scalars())
+
+
+def files() -> set[str]:
+    """The files of rows that wait, and those that will wait after a pending night."""
+    with catalogue.current().reading() as connection:
+        return set(connection.execute(sa.select(waiting.c.file)).scalars())
 
 
 def settle(job: Job) -> None:

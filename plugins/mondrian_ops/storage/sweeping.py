@@ -18,7 +18,7 @@ from mondrian_ops.storage.files import last_change, list_directory
 from mondrian_ops.storage.locations import is_local, joined, local_path, shown
 from mondrian_ops.storage.workdir import Owner, WorkDir, is_work_name, is_work_path
 
-__all__ = ["Swept", "sweep"]
+__all__ = ["Swept", "directories_below", "sweep"]
 
 
 class Swept(NamedTuple):
@@ -39,7 +39,7 @@ def sweep(folder: str, keep: timedelta, needed: Callable[[Owner], bool | None]) 
     and where they are those of a command line or of Python, they stay as long as a living process
     holds them, and until nothing in them has changed for the time ``keep``.
     """
-    for work in _working_directories(folder):
+    for work in directories_below(folder, is_work_name):
         try:
             removable, reason = _judged(WorkDir(work), keep, needed)
             if removable:
@@ -68,13 +68,16 @@ def _judged(
     return age > keep, f"unchanged for {age / timedelta(hours=1):.1f} hours"
 
 
-def _working_directories(folder: str) -> Iterator[str]:
-    """The working directories at any depth below a folder; links and hidden names are left out."""
+def directories_below(folder: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
+    """The directories with wanted names at any depth below a folder.
+
+    Links are left out, and so is what lies in other hidden directories.
+    """
     pending = [folder]
     while pending:
         directory = pending.pop()
         for name in _directories_in(directory):
-            if is_work_name(name):
+            if is_wanted(name):
                 yield joined(directory, name)
             elif not name.startswith((".", "_")):
                 pending.append(joined(directory, name))
