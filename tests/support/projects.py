@@ -11,6 +11,7 @@ from typing import Any
 from local_airflow import CHECKOUT, LocalAirflow
 
 FAILING_DAGS = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "failing_dags.py"
+KILLED_ONCE = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "killed_once.py"
 CALM = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5"}
 """A scheduler that has nothing to do looks twice a second: five times take a quarter of a core."""
 QUASI_IDENTIFIERS = ["age", "sex", "zip=prefix", "country=hierarchy:countries.csv"]
@@ -24,6 +25,7 @@ if "scheduler" in sys.argv:
 
     import_lean()
     from mondrian_ops import pipeline, task_groups
+    import killed_once
 """
 
 
@@ -86,6 +88,7 @@ def forking_with_imports(root: Path) -> Path:
     config = root / "airflow" / "config"
     config.mkdir(parents=True)
     (config / "airflow_local_settings.py").write_text(_IMPORTS)
+    shutil.copy(KILLED_ONCE, config)
     return root
 
 

@@ -1,0 +1,144 @@
+"""A series in the nightly DAG of a real Airflow: ten nights, of which one publishes nothing, one is
+killed, one comes late, two are asked for at once, and one is asked for again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dag_runs import states, tries
+from nights import Nights
+from projects import Project
+from servers.processes import wait_until
+
+pytestmark = pytest.mark.airflow
+
+DAG = "mondrian_nightly"
+JOB = {
+    "k": 5,
+    "l": 2,
+    "quasi_identifiers": ["age", "zip=prefix", "sex"],
+    "sensitive": ["diagnosis"],
+    "unlisted": "publish",
+    "partitioning": {"fragments": 2, "sample": 1},
+    "series": {"hold_nights": 3, "hold_above": 0.06},
+}
+
+
+class Visits(Nights):
+    """The series ``visits`` of the nightly DAG, in May."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project.root, **JOB)
+        self.airflow = project.airflow
+        self.landing = project.root / "landing" / "visits"
+        self.releases = project.root / "out" / "nightly" / "visits"
+        self.first = ""
+        self._before = {run["dag_run_id"] for run in self._runs()}
+
+    @staticmethod
+    def date(day: int) -> str:
+        return f"2025-05-{day:02}"
+
+    def drop(self, day: int) -> Path:
+        return self.landing / f"{self.date(day)}.parquet"
+
+    def trigger(self, last: int, **conf: Any) -> str:
+        """Start the night that looks back from a day on."""
+        date = f"{self.date(last + 1)}T00:00:00Z"
+        return str(self.airflow.trigger(DAG, conf, logical_date=date))
+
+    def backfill(self, first: int, last: int) -> None:
+        """Ask for some days, two at once."""
+        body = {
+            "dag_id": DAG,
+            "from_date": f"{self.date(first)}T00:00:00Z",
+            "to_date": f"{self.date(last)}T00:00:00Z",
+            "max_active_runs": 2,
+        }
+        self.airflow.request("POST", "/api/v2/backfills", body)
+
+    def nights(self) -> int:
+        """How many nights are over with a release."""
+        return len([each for each in self.releases.glob("2025-*/_SUCCESS") if each.exists()])
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The runs of the DAG since the series began, but for the night of today."""
+        runs = [run for run in self._runs() if run["dag_run_id"] not in self._before]
+        return [run for run in runs if run["run_type"] != "scheduled"]
+
+    def _runs(self) -> list[dict[str, Any]]:
+        path = f"/api/v2/dags/{DAG}/dagRuns?limit=100"
+        runs: list[dict[str, Any]] = self.airflow.request("GET", path)["dag_runs"]
+        return runs
+
+    def is_at_work(self) -> bool:
+        """Whether a run is not over."""
+        return any(run["state"] in ("queued", "running") for run in self.runs())
+
+    def wait_for(self, nights: int) -> None:
+        """Wait until so many nights have a release, and no run is at work."""
+        wait_until(lambda: self.nights() >= nights and not self.is_at_work(), timeout=600)
+
+
+@pytest.fixture(scope="module")
+def visits(project: Project) -> Iterator[Visits]:
+    """The ten nights."""
+    visits = Visits(project)
+    (project.root / "include" / "jobs" / "visits.yaml").write_text(json.dumps(JOB))
+    project.airflow.unpause(DAG)
+    # Six drops at once, after an outage; the first is too small to be published.
+    for day, rows in ((2, 3), (3, 200), (4, 150), (6, 90), (7, 250), (8, 60)):
+        visits.deliver(day, rows)
+    (project.airflow.home / "kill-one").touch()
+    visits.first = visits.trigger(8)
+    visits.wait_for(5)
+    visits.deliver(5, 120)  # late
+    visits.deliver(9, 180)
+    visits.trigger(9)
+    visits.wait_for(7)
+    visits.deliver(12, 100)
+    visits.deliver(13, 140)
+    visits.backfill(12, 13)
+    visits.wait_for(9)
+    yield visits
+    shutil.rmtree(visits.landing)
+
+
+def test_each_row_is_in_one_release_or_waits(visits: Visits) -> None:
+    assert visits.nights() == 9
+    assert not (visits.releases / "2025-05-02").exists()
+    visits.check_each_row_once()
+    reports = [json.loads(each.read_text()) for each in visits.releases.glob("2025*/_report.json")]
+    assert sorted(report["series"]["night"] for report in reports) == list(range(2, 11))
+    assert not list(visits.releases.glob(".*.mondrian_ops-*"))
+
+
+def test_the_night_that_was_killed_is_not_published_twice(visits: Visits) -> None:
+    assert not (visits.airflow.home / "kill-one").exists()
+    runs = visits.runs()
+    tasks = [visits.airflow.tasks(DAG, run["dag_run_id"]) for run in runs]
+    assert [tries(each)["wrap_up"] for each in tasks].count(2) == 1
+    assert {run["state"] for run in runs} == {"success"}
+
+
+def test_a_night_without_a_release_succeeds(visits: Visits) -> None:
+    told = states(visits.airflow.tasks(DAG, visits.first))
+    assert told["wrap_up", "success"] == 1
+    assert told["clean_up", "success"] == 1
+
+
+def test_a_night_that_is_asked_for_again_is_refused_before_its_rows_are_read(
+    visits: Visits,
+) -> None:
+    """It comes last: its run fails."""
+    again = visits.trigger(14, day="2025-05-03")
+    assert visits.airflow.finish(DAG, again) == "failed"
+    told = states(visits.airflow.tasks(DAG, again))
+    assert told["partition", "failed"] == 1
+    visits.check_each_row_once()
