@@ -13,6 +13,7 @@ import secrets
 from pathlib import Path
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.files import sync
 
 __all__ = ["fingerprint", "read", "write"]
 
@@ -49,7 +50,7 @@ def read(key: str | None, file: str | None, may_make: bool) -> bytes:
 
 
 def write(file: str, key: bytes) -> None:
-    """Write a key that is missing, to a private file that appears whole."""
+    """Write a key that is missing, to a private file that appears whole and stays."""
     path = Path(file)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
@@ -58,6 +59,7 @@ def write(file: str, key: bytes) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     unfinished.rename(path)
+    sync(path.parent)
 
 
 def fingerprint(key: bytes) -> str:

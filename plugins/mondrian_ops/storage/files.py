@@ -46,7 +46,6 @@ __all__ = [
     "input_errors",
     "last_change",
     "list_directory",
-    "make_parent",
     "make_private",
     "names_in",
     "new_file",
@@ -59,7 +58,6 @@ __all__ = [
     "sync",
     "unreadable",
     "write_file",
-    "write_once",
 ]
 
 _COPY_BYTES = 8 << 20
@@ -270,34 +268,6 @@ def write_file(url: str, content: bytes, grows_in: str | None = None) -> None:
         sink.write(content)
 
 
-def write_once(url: str, content: bytes, mode: int = 0o600) -> None:
-    """Write a file whole, unless it exists; ``mode`` is that of a local one.
-
-    On a remote store the last of several concurrent writers wins (S3 has no other way), so read the
-    file back. Raises FileNotFoundError if its directory is missing.
-    """
-    if not is_local(url):
-        write_file(url, content)
-        return
-    path = Path(local_path(url))
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        _create(temporary, content, mode)
-        if not _linked(temporary, path):
-            with suppress(FileExistsError):
-                _create(path, content, mode)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _create(path: Path, content: bytes, mode: int) -> None:
-    """Write a local file; raises FileExistsError if it exists."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        os.fchmod(file.fileno(), mode)  # whatever the umask
-
-
 @contextmanager
 def new_file(
     url: str, durable: bool = False, grows_in: str | None = None, replace: bool = True
@@ -423,12 +393,6 @@ def make_private(url: str) -> None:
             store.create_dir(key)
     else:
         hdfs_client(url).mkdir(filesystem(url)[1], permission="700")
-
-
-def make_parent(url: str) -> None:
-    """Make the directory that a file lies in, and those above it."""
-    store, path = filesystem(url)
-    store.create_dir(os.path.dirname(path), recursive=True)
 
 
 def remove_tree(url: str) -> None:

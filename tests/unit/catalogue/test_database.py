@@ -123,6 +123,28 @@ def test_an_exception_undoes_all_that_the_block_wrote(path: Path) -> None:
     assert names(of) == []
 
 
+def test_after_a_backup_was_restored_the_next_run_works(path: Path) -> None:
+    """As docs/operate.md says: SQLite's own backup while the catalogue is in use."""
+    of = opened(path)
+    key = of.key
+    with of.writing() as connection:
+        add(connection, "a")
+    backup = path.with_name("backup.db")
+    with of.writing() as connection:  # which the backup neither waits for nor sees
+        add(connection, "unfinished")
+        with sqlite3.connect(path) as source, sqlite3.connect(backup) as target:
+            source.backup(target)
+    for name in ("catalogue.db", "catalogue.db-wal", "catalogue.db-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+    backup.rename(path)
+    restored = opened(path)
+    assert names(restored) == ["a"]
+    assert restored.key == key
+    with restored.writing() as connection:
+        add(connection, "b")
+    assert names(restored) == ["a", "b"]
+
+
 def test_a_violated_constraint_is_told_from_a_database_that_is_away(path: Path) -> None:
     of = opened(path)
     with pytest.raises(IntegrityError), of.writing() as connection:
