@@ -19,6 +19,7 @@ from pathlib import Path
 from benchmarks import (
     airflow_dag,
     algorithms,
+    checking,
     cores,
     di_mondrian,
     growth,
@@ -53,6 +54,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "fragments": scale_out.figure_10,
     "growth": growth.tables,
     "load": load.tables,
+    "check": checking.tables,
     "cores": cores.tables,
 }
 
@@ -71,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds=1 if options.quick else options.seeds,
         data=options.data,
         load_sizes=tuple(options.load_sizes or ((20_000,) if options.quick else load.SIZES)),
+        check_sizes=tuple(options.check_sizes or ((20_000,) if options.quick else _CHECK_SIZES)),
         load_runs=tuple(options.load_runs or ()),
         load_minutes=options.load_minutes,
         people=options.people or (500 if options.quick else 20_000),
@@ -95,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+_CHECK_SIZES = (10_000_000, 100_000_000, 1_000_000_000)
 _ADULT_SIZES = (500_000, 5_000_000, 25_000_000)
 
 
@@ -107,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", type=int, nargs="+", help="rows for the whole process")
     parser.add_argument("--adult-sizes", type=int, nargs="+", help="rows of Adult enlarged (tds)")
     parser.add_argument("--load-sizes", type=int, nargs="+", help="rows for growth and load")
+    parser.add_argument("--check-sizes", type=int, nargs="+", help="rows for check")
     parser.add_argument(
         "--load-runs",
         nargs="+",

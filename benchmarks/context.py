@@ -29,6 +29,7 @@ class Context:
     seeds: int
     data: Path | None
     load_sizes: tuple[int, ...]
+    check_sizes: tuple[int, ...]
     load_runs: tuple[str, ...]  # all of them if none is named
     load_minutes: float
     people: int

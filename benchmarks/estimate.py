@@ -24,8 +24,9 @@ class Costs:
 
     CPU seconds of a row in ``partition`` (profile, count and scatter) and ``anonymize_fragment``,
     wall seconds in ``wrap_up``. ``…_start_mib``: of a task of that phase before it has rows; beside
-    that ``anonymize_bytes`` per row of a fragment and ``wrap_up_bytes`` per row of the release.
-    Bytes of a row in the source, in the working files and in the release.
+    that ``anonymize_bytes`` per row of a fragment. ``wrap_up_mib``: its peak, which does not grow.
+    Bytes of a row in the source, in the working files, in the release, and in the file of classes
+    that ``wrap_up`` writes and reads.
     """
 
     rows: int
@@ -34,12 +35,12 @@ class Costs:
     wrap_up_s: float
     partition_start_mib: float
     anonymize_start_mib: float
-    wrap_up_start_mib: float
+    wrap_up_mib: float
     anonymize_bytes: float
-    wrap_up_bytes: float
     source_bytes: float
     scattered_bytes: float
     published_bytes: float
+    spilled_bytes: float
 
 
 @dataclass(frozen=True)
@@ -115,22 +116,23 @@ def phases(costs: Costs, cluster: Cluster, rows: int = ROWS) -> list[Phase]:
               rows * costs.anonymize_s / spread * waves,
               cluster.disk_s(moved + cluster.replicas * published),
               cluster.network_s((cluster.replicas - 1) * published), of_fragment),
-        wrap_up(costs, rows),
+        wrap_up(costs, cluster, rows),
     ]  # fmt: skip
 
 
-def wrap_up(costs: Costs, rows: int, releases: int = 1) -> Phase:
+def wrap_up(costs: Costs, cluster: Cluster, rows: int, releases: int = 1) -> Phase:
     """Checking in one task per release; its wall time was measured with reading in it."""
     each = rows / releases
     name = "wrap_up" if releases == 1 else f"wrap_up of {releases} releases, side by side"
-    mib = costs.wrap_up_start_mib + costs.wrap_up_bytes * each / 2**20
-    return Phase(name, releases, each * costs.wrap_up_s, 0.0, 0.0, mib)
+    disks = min(releases, cluster.machines)
+    disk_s = 2 * costs.spilled_bytes * rows / (disks * cluster.disk_mb_s * 1e6)
+    return Phase(name, releases, each * costs.wrap_up_s, disk_s, 0.0, costs.wrap_up_mib)
 
 
 def estimated(costs: Costs, cluster: Cluster, rows: int = ROWS) -> Table:
     """The table of the estimate."""
     *spread, whole = phases(costs, cluster, rows)
-    apart = wrap_up(costs, rows, RELEASES)
+    apart = wrap_up(costs, cluster, rows, RELEASES)
     lines = [_line(each, cluster) for each in (*spread, whole)]
     lines.append(("in all", "", "", "", "", duration(_all(*spread, whole)), ""))
     lines.append(_line(apart, cluster))
@@ -150,7 +152,8 @@ def estimated(costs: Costs, cluster: Cluster, rows: int = ROWS) -> Table:
         f"as so many jobs of {rows // RELEASES:,} rows each, all at once. Per row: "
         f"{1e6 * costs.partition_s:.2f} + {1e6 * costs.anonymize_s:.2f} µs of CPU, "
         f"{1e6 * costs.wrap_up_s:.2f} µs of one wrap_up; {costs.source_bytes:.1f} bytes in the "
-        f"source, {costs.scattered_bytes:.1f} shuffled, {costs.published_bytes:.1f} published.",
+        f"source, {costs.scattered_bytes:.1f} shuffled, {costs.published_bytes:.1f} published, "
+        f"{costs.spilled_bytes:.1f} of classes that wrap_up writes to disk and reads again.",
     )
 
 

@@ -10,6 +10,7 @@ from benchmarks.estimate import CLUSTER, Costs, estimated
 from benchmarks.load import LINEAR, Measured, runs, started, tasks
 from benchmarks.tables import Table, gib, seconds, times, verdict
 
+_SPILLED_BYTES = 4.0  # of a row of hands, at 100 million rows; see also part `check`
 _WORK = ("partition", "anonymize_fragment", "wrap_up")
 
 
@@ -88,10 +89,10 @@ def _costs(measured: Measured, few: Measured) -> Costs:
         wrap_up_s=max(measured.spent("wrap_up") - few.spent("wrap_up"), 0.01) / rows,
         partition_start_mib=few.peak_mib("partition"),
         anonymize_start_mib=few.peak_mib("anonymize_fragment"),
-        wrap_up_start_mib=few.peak_mib("wrap_up"),
+        wrap_up_mib=measured.peak_mib("wrap_up"),
         anonymize_bytes=of_rows("anonymize_fragment") / largest,
-        wrap_up_bytes=of_rows("wrap_up") / rows,
         source_bytes=measured.source / rows,
         scattered_bytes=(measured.disk - measured.published) / rows,
         published_bytes=measured.published / rows,
+        spilled_bytes=_SPILLED_BYTES,
     )

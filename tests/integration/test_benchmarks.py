@@ -237,6 +237,17 @@ def test_every_task_under_load_and_its_growth(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+def test_the_check_by_rows(tmp_path: Path) -> None:
+    result = benchmarks(
+        *("--quick", "--only", "check", "--check-sizes", 20, 4_000_000, "--scratch", tmp_path),
+        *("--results", tmp_path / "results"),
+    )
+    assert result.returncode == 0, result.stderr
+    (table,) = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))["tables"]
+    assert [row[:2] for row in table["rows"]] == [["20", "2"], ["4,000,000", "571,428"]]
+
+
+@pytest.mark.soak
 def test_no_load_is_begun_when_time_is_over(tmp_path: Path) -> None:
     result = benchmarks(
         *("--quick", "--only", "load", "--load-minutes", 0, "--results", tmp_path / "results"),
@@ -308,12 +319,12 @@ def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
         wrap_up_s=3e-7,
         partition_start_mib=90.0,
         anonymize_start_mib=100.0,
-        wrap_up_start_mib=80.0,
+        wrap_up_mib=800.0,
         anonymize_bytes=100.0,
-        wrap_up_bytes=30.0,
         source_bytes=4.0,
         scattered_bytes=11.0,
         published_bytes=5.0,
+        spilled_bytes=4.0,
     )
     small = Cluster(
         machines=10, cores=10, memory_gib=64, disk_mb_s=100.0, network_mb_s=1000.0, replicas=3,
@@ -328,15 +339,16 @@ def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
     assert anonymize.name == "anonymize 100 fragments"
     assert anonymize.cpu_s == pytest.approx(2.0)
     assert anonymize.mib == pytest.approx(100 + 100 * 1.25e6 / 2**20)
-    assert (wrap_up.over, wrap_up.seconds) == (1, pytest.approx(30.0))
-    assert wrap_up.mib == pytest.approx(80 + 30 * 1e8 / 2**20)
+    assert (wrap_up.over, wrap_up.cpu_s) == (1, pytest.approx(30.0))
+    assert wrap_up.disk_s == pytest.approx(2 * 4 * rows / 1e8)  # of one machine
+    assert wrap_up.mib == 800
     one_more, *_ = phases(costs, small, rows + 10**6)[1:]  # 101 fragments: two rounds
     assert one_more.cpu_s == pytest.approx(4.0)
     table = estimated(costs, small, 10**10)
     told = {row[0]: row for row in table.rows}
-    assert told["wrap_up"][5] == "50 min"
-    assert told["wrap_up"][6] == "279.47 GiB, more than a machine has"
-    assert told["wrap_up of 100 releases, side by side"][5] == "30 s"
+    assert told["wrap_up"][5] == "63 min"
+    assert told["wrap_up"][6] == "0.78 GiB"
+    assert told["wrap_up of 100 releases, side by side"][5] == "2 min"
 
 
 def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
@@ -356,10 +368,9 @@ def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
     few = measured(20, 1.0, **dict(zip(phases, (90, 100, 80, 300), strict=True)))
     many = measured(2**20, 3.0, **dict(zip(phases, (95, 150, 70, 300), strict=True)))
     costs = _costs(many, few)
-    starts = (costs.partition_start_mib, costs.anonymize_start_mib, costs.wrap_up_start_mib)
-    assert starts == (90, 100, 80)
+    assert (costs.partition_start_mib, costs.anonymize_start_mib) == (90, 100)
+    assert costs.wrap_up_mib == 70  # of the run of many rows
     assert costs.anonymize_bytes == pytest.approx(50 * 4)
-    assert costs.wrap_up_bytes == 0  # never less
     assert costs.anonymize_s == pytest.approx(4 * 2 / 2**20)
     assert costs.scattered_bytes == 20
 

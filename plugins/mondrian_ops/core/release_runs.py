@@ -22,7 +22,7 @@ __all__ = ["SpilledClasses"]
 
 Ints = NDArray[np.int64]
 
-_BITS = 9
+_BITS = 10
 _BUCKETS = 1 << _BITS
 _CODED = (1 << 16) - 1  # a column of more values is written as values, not as codes
 _ODD = np.uint64(0x9E3779B97F4A7C15)

@@ -168,6 +168,8 @@ def in_parts(parts: int, classes: int, spill: Any) -> tuple[int, int]:
 
 def test_memory_does_not_grow_with_the_classes(monkeypatch):
     monkeypatch.setattr(release_runs, "_CODED", 1000)
+    monkeypatch.setattr(release_runs, "_BITS", 6)  # what a run takes by itself is little then
+    monkeypatch.setattr(release_runs, "_BUCKETS", 1 << 6)
     with tempfile.TemporaryFile() as few, tempfile.TemporaryFile() as many:
         in_parts(2, 2000, few)  # loads what is loaded once
         fewer, more = in_parts(12, 2000, few), in_parts(48, 2000, many)
