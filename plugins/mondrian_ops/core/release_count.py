@@ -287,6 +287,7 @@ class ReleaseCounter:
                 cannot be compared; or the number of persons is not that of the rows.
         """
         rows, pieces, present = 0, list[CountedClasses](), tuple[str, ...]()
+        grouped, fresh = 0, 0  # entries of the first piece, and of those behind it
         values = [column.empty() for column in self._values]
         identifiers = {column: IdentifierValues(column) for column in self._identifiers}
         for batch in _batches(part):
@@ -300,6 +301,10 @@ class ReleaseCounter:
             for piece in pa.table(counted, list(map(str, range(len(counted))))).to_batches(_SLICE):
                 pieces.append(classes_of(values, len(self._quasi), piece.columns, rows))
                 rows += piece.num_rows
+                fresh += entries(pieces[-1])
+                if fresh > max(self._held, grouped):  # rows that are not sorted by class
+                    pieces = [self._group(pieces, values)]
+                    grouped, fresh = entries(pieces[0]), 0
         if persons is not None and len(persons) != rows:
             raise _unknown_persons(name)
         classes = self._group(pieces, values) if pieces else self._no_classes()

@@ -206,3 +206,18 @@ def test_nothing_is_written_where_memory_suffices():
         counter.add(pa.table({"q": [5]}))
         assert counter.result().classes == 5
         assert file.seek(0, 2) > 0
+
+
+def test_rows_of_a_part_that_are_not_sorted_are_grouped_as_they_come(monkeypatch):
+    """Of a file of any order as many classes are held as it has, not as many as rows."""
+    job = Job.from_dict({"k": 2, "quasi_identifiers": ["q"]}, paths_required=False)
+    counter = counter_of(job, ["q"], held=100)
+    held = []
+    group = counter._group
+    monkeypatch.setattr(
+        counter, "_group", lambda pieces, values: held.append(len(pieces)) or group(pieces, values)
+    )
+    batches = [pa.record_batch({"q": np.arange(40) + at % 2 * 40}) for at in range(30)]
+    count = counter.count(batches)
+    assert (count.counted.rows, count.counted.classes, count.counted.dp) == (1200, 80, 80 * 15**2)
+    assert max(held) == 4  # three pieces have more than 100 classes, then beside those of before
