@@ -139,7 +139,9 @@ class Target:
 
 
 def fails(item: pytest.Item) -> bool:
-    """Whether a test fails, its setup and teardown included."""
+    """Whether a test fails with a catalogue of its own, its setup and teardown included."""
+    os.environ["MONDRIAN_OPS_CATALOGUE"] = f"{tempfile.mkdtemp()}/catalogue.db"
+    os.environ["MONDRIAN_OPS_CATALOGUE_KEY"] = f"{os.environ['MONDRIAN_OPS_CATALOGUE']}.key"
     return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
@@ -293,6 +295,7 @@ def main(wanted: list[str]) -> int:
     # Only the outcome of a test matters, so its failure is not explained.
     options = "-q -s --tb=native --assert=plain --noconftest -p no:cacheprovider"
     with tempfile.TemporaryDirectory() as here:  # pytest's own is removed by the next one's start
+        tempfile.tempdir = here
         options += f" -o tmp_path_retention_policy=none --basetemp={here}/tests"
         chosen = ["-m", "not s3 and not soak"]  # whose servers are conftest's
         status = pytest.main([*options.split(), *chosen, *TESTS], plugins=[session])

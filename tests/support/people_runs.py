@@ -28,7 +28,7 @@ def sketch_of(numbers: Iterable[int]) -> Sketch:
 def publications(population: str = "") -> list[People]:
     """What the catalogue has of a population, the oldest first."""
     with catalogue.current().reading() as connection:
-        return list(people.of_others(connection, population, work=""))
+        return list(people.of_others(connection, population, work="", after=0))
 
 
 class PeopleRun(WaitingRun):

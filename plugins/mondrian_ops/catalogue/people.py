@@ -59,7 +59,7 @@ def note(
 
 
 def of_others(
-    connection: sa.Connection, population: str, work: str, after: int = 0
+    connection: sa.Connection, population: str, work: str, after: int
 ) -> Iterator[People]:
     """The people of the publications of a population, in the order in which they were intended.
 

@@ -108,8 +108,8 @@ def test_a_ledger_is_imported_with_its_key(opened, tmp_path):
     assert opened.key == (OLD / "ledger" / "key").read_bytes()
     assert (tmp_path / "catalogue.key").read_text().strip() == opened.key.hex()
     with opened.reading() as connection:
-        first, second = people.of_others(connection, "patients", "/another/run")
-        assert [*people.of_others(connection, "", "/another/run")] == []
+        first, second = people.of_others(connection, "patients", "/another/run", 0)
+        assert [*people.of_others(connection, "", "/another/run", 0)] == []
     assert (first.published, second.published) == (True, False)
     assert first.intention.output == "/srv/old/out/2025-01-01"
     assert (first.by, first.sketch.persons, first.sketch.rows) == (["name"], 60, 60)
@@ -124,7 +124,7 @@ def test_a_mark_that_came_since_is_imported(opened, tmp_path):
         path.with_suffix(".sure").write_text("published\n")
     assert import_ledger(opened, str(tmp_path / "ledger")) == Imported(0, 2, [])
     with opened.reading() as connection:
-        assert {each.published for each in people.of_others(connection, "", "")} == {True}
+        assert {each.published for each in people.of_others(connection, "", "", 0)} == {True}
 
 
 def test_a_ledger_of_another_key_is_refused(opened):
@@ -132,7 +132,7 @@ def test_a_ledger_of_another_key_is_refused(opened):
     with pytest.raises(StorageError, match="import the ledger into a new catalogue"):
         import_ledger(opened, LEDGER)
     with opened.reading() as connection:
-        assert [*people.of_others(connection, "", "")] == []
+        assert [*people.of_others(connection, "", "", 0)] == []
 
 
 def test_the_command_imports_both_and_says_how_much(capsys):

@@ -102,6 +102,17 @@ def test_the_same_drop_comes_first_then_the_largest_share(case):
     assert [each.same for each in comparison.overlaps] == [True, False, False]
 
 
+def test_an_estimate_is_told_with_twice_its_standard_error(case):
+    case.run = PeopleRun(case.here, "many", HASHES)
+    case.released([*HASHES[:2500], *range(2500)])
+    comparison = overlap_check._compared(case.run.job, case.run.work)
+    (overlap,) = comparison.overlaps
+    assert 0.4 < overlap.share < 0.6
+    error = f"{200 * overlap.error:.1f} %"
+    ((text, _remedy),) = comparison.findings()
+    assert f"{100 * overlap.share:.1f} % (± {error}) of its people" in text
+
+
 def test_of_equal_shares_the_latest_comes_first(case, monkeypatch):
     for day in ("02", "03", "01"):
         monkeypatch.setattr(overlap_check, "now", lambda day=day: f"2025-01-{day}")
