@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
 from mondrian_ops.algorithms.holding import Holding
+from mondrian_ops.algorithms.invariance import History, kept_classes
 from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.combinations import Combinations
@@ -23,7 +24,7 @@ from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.plan import Order, orders_of
-from mondrian_ops.core.pool import HIDDEN, NIGHT
+from mondrian_ops.core.pool import HIDDEN, NIGHT, SIGNATURE
 from mondrian_ops.core.profile import Profile
 from mondrian_ops.native.classes import shuffle_classes
 
@@ -145,13 +146,13 @@ class Anonymizer:
         held = None
         if recoding is None:
             rows = self.encode(table)
-            classes = self.cut.classes(rows, cores)
+            classes, unmatched = self._classes(table, rows, cores)
             published = {
                 attribute.name: attribute.publish(encoded, classes)
                 for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
             }
             if holding is not None:
-                divided = holding.divide(classes, published.values(), table[NIGHT])
+                divided = holding.divide(classes, published.values(), table[NIGHT], unmatched)
                 held = table.filter(pa.array(divided.waiting))
                 classes = classes.where(divided.published)
                 published = {n: each.where(divided.published) for n, each in published.items()}
@@ -172,6 +173,15 @@ class Anonymizer:
         entity = self.job.entity_id
         persons = None if entity is None else table[entity].take(taken)
         return Released(released, summary, persons, held)
+
+    def _classes(
+        self, table: pa.Table, rows: CodedRows, cores: int
+    ) -> tuple[Classes, NDArray[np.bool_] | None]:
+        """The classes of the rows, and which rows are in none of them; None: all are in one."""
+        if SIGNATURE not in table.column_names or not isinstance(self.job.l, int | float):
+            return self.cut.classes(rows, cores), None
+        history = History.from_array(table[SIGNATURE])
+        return kept_classes(rows, history, int(self.job.l), cores)
 
     def _table(
         self,

@@ -38,27 +38,39 @@ class Holding:
 
     ``above``: the loss (mean NCP of a row's quasi-identifiers) of a class that waits; None: none
     does. ``overdue_since``: rows of nights up to this number may not wait any more. They are left
-    out if ``suppress``; if not, their classes are published at any loss.
+    out if ``suppress``; if not, their classes are published at any loss. ``unmatched_wait``: rows
+    that no class may take wait too (:mod:`mondrian_ops.algorithms.invariance`).
     """
 
     above: float | None
     overdue_since: int
     suppress: bool
+    unmatched_wait: bool = True
 
     def overdue(self, nights: pa.ChunkedArray) -> NDArray[np.bool_]:
         """(rows,): which rows of these nights of origin may not wait any more."""
         return np.asarray(nights.to_numpy() <= self.overdue_since)
 
     def divide(
-        self, classes: Classes, published: Iterable[Published], nights: pa.ChunkedArray
+        self,
+        classes: Classes,
+        published: Iterable[Published],
+        nights: pa.ChunkedArray,
+        unmatched: NDArray[np.bool_] | None = None,
     ) -> Divided:
-        """What becomes of each row; ``nights`` (rows,) are those in which the rows first came."""
+        """What becomes of each row; ``nights`` (rows,) are those in which the rows first came.
+
+        ``unmatched``: (rows,) rows that are in no class.
+        """
         count, overdue = len(classes.starts), self.overdue(nights)
+        if unmatched is None:
+            unmatched = np.zeros(len(overdue), np.bool_)
         if self.above is None:
-            return Divided(np.ones(count, np.bool_), np.zeros(len(overdue), np.bool_))
+            waiting = unmatched & ~overdue & self.unmatched_wait
+            return Divided(np.ones(count, np.bool_), waiting)
         chosen = np.mean([each.ncp for each in published], axis=0) <= self.above
         if not self.suppress:
             chosen |= np.logical_or.reduceat(overdue[classes.index], classes.starts)
-        waiting = ~overdue
+        waiting = ~overdue & (~unmatched | self.unmatched_wait)
         waiting[classes.index[np.repeat(chosen, classes.sizes)]] = False
         return Divided(chosen, waiting)

@@ -16,9 +16,11 @@ __all__ = [
     "key_table",
     "metadata",
     "night",
+    "night_persons",
     "person",
     "publication",
     "release",
+    "sensitive_value",
     "series",
     "sketch",
     "waiting",
@@ -201,8 +203,31 @@ person = Table(
     metadata,
     Column("series", sa.Integer, ForeignKey("series.id"), primary_key=True),
     Column("hash", sa.BigInteger, primary_key=True, autoincrement=False),
-    Column("signature", sa.Text, nullable=False),
-    Column("common", sa.Text, nullable=False),
+    Column("night", sa.Integer, nullable=False),
+    Column("class_of", sa.Integer, nullable=False),
+    Column("place", sa.BigInteger, nullable=False),
+    Column("common", sa.LargeBinary, nullable=False),
 )
-"""A person of a series: the keyed hash, the signature, and the values that all classes of the
-person have in common, which an attacker is left with; both as JSON arrays of codes."""
+"""A person of a series (``protect: intersection``), by a keyed hash.
+
+``night``: the number of the last night that published the person; ``class_of``: the number of the
+class in it; ``place``: a keyed hash of the quasi-identifiers; ``common``: the sensitive values that
+all classes of the person had, as bits, eight bytes of them at least.
+"""
+
+sensitive_value = Table(
+    "sensitive_value",
+    metadata,
+    Column("series", sa.Integer, ForeignKey("series.id"), primary_key=True),
+    Column("code", sa.Integer, primary_key=True, autoincrement=False),
+    Column("hash", sa.BigInteger, nullable=False),
+)
+"""The place of each sensitive value of a series in ``person.common``, by a keyed hash."""
+
+night_persons = Table(
+    "night_persons",
+    metadata,
+    Column("night", sa.Integer, ForeignKey("night.id"), primary_key=True),
+    Column("content", sa.LargeBinary, nullable=False),
+)
+"""The persons of a pending night, which become current with it, as an Arrow stream."""

@@ -303,14 +303,13 @@ class Series(Options):
         },
         form=None,
     )
-    unmatched: Literal["wait", "suppress", "counterfeit"] = option(
+    unmatched: Literal["wait", "suppress"] = option(
         "wait",
         title="Rows without a partner",
         text="What happens to rows that no class of the night may take without giving people away.",
         choices={
             "wait": "they wait; needs hold_nights in a series of increments",
             "suppress": "they are left out of the night, and counted",
-            "counterfeit": "invented rows are published with them, and counted beside the release",
         },
         only_with={"protect": ("intersection",)},
         form=None,
@@ -827,10 +826,6 @@ def _check_publication(job: Job) -> None:
         )
 
 
-_COMING = {"protect": "intersection", "kind": "snapshots"}
-"""Words of a series whose code is not there yet."""
-
-
 def _check_series(job: Job, series: Series) -> None:
     """Refuse what a series cannot do with the rest of the job."""
     if job.recodes_columns:
@@ -854,9 +849,6 @@ def _check_series(job: Job, series: Series) -> None:
         _refuse_people_of_several_nights(job, series)
     if series.protect == "intersection":
         _check_intersection(job, series)
-    for name, word in _COMING.items():
-        if getattr(series, name) == word:
-            raise wrong(f"series.{name}", f"{word} is not available yet; remove it")
 
 
 def _refuse_people_of_several_nights(job: Job, series: Series) -> None:

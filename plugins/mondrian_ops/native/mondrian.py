@@ -90,7 +90,7 @@ _MOST_COLUMNS = 1 << 15
 _MANY = 1 << 31  # more than any number of rows; C multiplies two of them in 64 bits
 
 
-class _Rows(ctypes.Structure):
+class RowsStruct(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("rows", "attributes", "sensitive_columns")),
         *((name, ctypes.c_int64) for name in ("persons", "code_bytes")),
@@ -107,7 +107,7 @@ class _Multiway(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_int64) for name in (*Multiway._fields, "sensitive_codes"))
 
 
-def _rows(rows: Rows) -> _Rows:
+def rows_struct(rows: Rows) -> RowsStruct:
     """The rows for C. Raises TypeError or ValueError where their arrays do not fit together."""
     if rows.codes.ndim != 2:
         raise ValueError(f"codes: (attributes, rows) expected, got {rows.codes.shape}")
@@ -121,7 +121,7 @@ def _rows(rows: Rows) -> _Rows:
             f"codes, sensitive: 1 to {_MOST_COLUMNS - 1} attributes and fewer than 2**31 rows "
             f"expected, got {attributes}, {columns} sensitive ones and {count} rows"
         )
-    made = _Rows(
+    made = RowsStruct(
         rows=count,
         attributes=attributes,
         sensitive_columns=columns,
@@ -167,18 +167,18 @@ def _policy(policy: Policy) -> _Policy:
     return _Policy(*policy)
 
 
-def _checked(rows: Rows, criteria: Criteria) -> tuple[_Rows, CriteriaStruct]:
+def _checked(rows: Rows, criteria: Criteria) -> tuple[RowsStruct, CriteriaStruct]:
     """Rows and criteria for C."""
-    rows_struct = _rows(rows)
+    struct = rows_struct(rows)
     criteria_struct = CriteriaStruct.made(criteria, len(rows.sensitive))
     if criteria.k < 1:
         raise ValueError(f"k: 1 or more expected, got {criteria.k}")
     criteria_struct.k = min(criteria.k, _MANY)
     for column, codes in zip(criteria.column, criteria.codes, strict=True):
         check_below(rows.sensitive[column], int(codes), "sensitive")
-    if rows_struct.persons:
+    if struct.persons:
         _check_persons(criteria, len(rows.sensitive) - 1)
-    return rows_struct, criteria_struct
+    return struct, criteria_struct
 
 
 def _check_persons(criteria: Criteria, column: int) -> None:
@@ -188,7 +188,7 @@ def _check_persons(criteria: Criteria, column: int) -> None:
         raise ValueError("persons: only a criterion on their number is supported")
 
 
-_TABLE = (ctypes.POINTER(_Rows), ctypes.POINTER(CriteriaStruct))
+_TABLE = (ctypes.POINTER(RowsStruct), ctypes.POINTER(CriteriaStruct))
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _classes = function("mo_classes", *_TABLE, ctypes.POINTER(_Policy), _INT, _POINTER, _POINTER)
 _loss = function(

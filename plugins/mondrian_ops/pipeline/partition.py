@@ -149,6 +149,9 @@ def begin(
         overlap_check.sketch(job, dataset.source, directory, overlap_check.key_of(job))
         night, pool = series.gather(job, dataset.source, directory)
         dataset = replace(dataset, source=pool, night=night)
+        if series.is_protected(job):  # people of all places may need one another
+            whole = replace(job.partitioning, fragments=1, max_rows=max(1, pool.rows))
+            dataset = replace(dataset, job=replace(dataset.job, partitioning=whole))
     run = Run(directory, dataset)
     run.dataset.save(directory)
     return run

@@ -169,6 +169,9 @@ def check(
             hierarchies = hierarchies_of(job, of_sensitive=True)
             shared = None if boundaries is None else boundaries.boundaries.to_json()
             verdict = verification.check(count, job, hierarchies, boundaries=shared)
+    followed = _followed(job, run, summaries) if count.rows else None
+    if followed is not None:
+        verdict = replace(verdict, failures=(*verdict.failures, *followed.failures))
     report = judged(
         job,
         state,
@@ -182,6 +185,9 @@ def check(
         waiting=series.waiting_in(run),
         boundaries=boundaries,
     )
+    if followed is not None:
+        report["series"]["people"] = followed.figures
+        report["notes"] += followed.notes
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # which the approver has to know
     if policies := storage.required(job).policies:
@@ -189,6 +195,15 @@ def check(
     overlap_check.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, report) if seal else "")
+
+
+def _followed(job: Job, run: Run, summaries: Sequence[Summary]) -> series.Outcome | None:
+    """The persons of the release, followed through the nights of the series, if the job asks it."""
+    night = run.dataset.night
+    if night is None or not series.is_protected(job):
+        return None
+    paths = [run.work.part_path(summary.id) for summary in summaries if summary.rows]
+    return series.checked(job, night.series, night.number, run.work, paths)
 
 
 def judged(

@@ -96,6 +96,21 @@ class SharedBoundaries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """The persons of a night whose series protects them from whoever intersects its releases.
+
+    ``persons`` are published, of whom ``known_before`` were in an earlier night; ``least_common``:
+    the fewest values that any of them is left with after all nights; ``value_changed``: those whose
+    value is not one that was left of the nights before, so that they are followed anew.
+    """
+
+    persons: int
+    known_before: int
+    least_common: int
+    value_changed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesNight:
     """The ``night`` of a series, numbered from 1; ``state`` is published, or held without rows.
 
@@ -111,6 +126,7 @@ class SeriesNight:
     boundaries: SharedBoundaries | None = None
     waited: tuple[tuple[int, int], ...] = ()
     waiting: tuple[tuple[int, int], ...] = ()
+    people: People | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ catalogue become current together, whoever is killed in between. :mod:`nights` h
 
 from mondrian_ops.series.commit import committed, confirm, waiting_in
 from mondrian_ops.series.gather import Gathered, gather
+from mondrian_ops.series.intersection import Outcome, checked, is_protected
 from mondrian_ops.series.nights import (
     ask_to_refit,
     boundaries_of,
@@ -22,13 +23,16 @@ from mondrian_ops.series.sweeping import sweep
 
 __all__ = [
     "Gathered",
+    "Outcome",
     "ask_to_refit",
     "boundaries_of",
     "check_new",
+    "checked",
     "committed",
     "confirm",
     "gather",
     "held",
+    "is_protected",
     "series_name",
     "settle",
     "sweep",

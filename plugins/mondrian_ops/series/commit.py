@@ -13,7 +13,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import NIGHT
 from mondrian_ops.engines.handover import Night
 from mondrian_ops.engines.run import Run
-from mondrian_ops.series import nights, waiting
+from mondrian_ops.series import intersection, nights, waiting
 
 __all__ = ["committed", "confirm", "waiting_in"]
 
@@ -41,7 +41,10 @@ def committed(job: Job, run: Run, report: Mapping[str, Any]) -> Iterator[None]:
     written = _write_waiting(run, night)
     rows = report["rows"]
     outcome = nights.Outcome(rows["published"], rows["suppressed"], written, _figures(run, report))
-    nights.intend(night, job, run.work, outcome)
+    persons = None
+    if intersection.is_protected(job) and outcome.published:
+        persons = intersection.persons_of(run.work)
+    nights.intend(night, job, run.work, outcome, persons)
     try:
         yield
     except BaseException:

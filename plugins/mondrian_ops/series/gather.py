@@ -19,7 +19,7 @@ from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import HIDDEN, NIGHT
 from mondrian_ops.engines.handover import Night
-from mondrian_ops.series import nights
+from mondrian_ops.series import intersection, nights
 from mondrian_ops.storage.files import new_file
 
 __all__ = ["Gathered", "gather"]
@@ -55,6 +55,10 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
         _refuse_others(counts, state.waiting)
         for batch in _batches(drop, schema, number):
             writer.write_batch(batch)
+    if intersection.is_protected(job):
+        table = pq.read_table(path, memory_map=False)
+        with new_file(path) as sink:
+            pq.write_table(intersection.signed(job, name, state.last, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit)
     return Gathered(night, storage.open_source(path))

@@ -18,9 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import pyarrow as pa
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue, storage
+from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue.tables import night, series, waiting
 from mondrian_ops.core.dataset_name import dataset_name, dates_in
 from mondrian_ops.core.errors import JobError, StorageError
@@ -161,8 +163,16 @@ def ask_to_refit(output: str) -> None:
             )
 
 
-def intend(of: Night, job: Job, work: storage.WorkDir, outcome: Outcome) -> None:
+def intend(
+    of: Night,
+    job: Job,
+    work: storage.WorkDir,
+    outcome: Outcome,
+    persons: pa.Table | None = None,
+) -> None:
     """Note that the night is about to become current; ``held`` nights are so at once.
+
+    ``persons``: what is left for the persons of the release, where they are followed.
 
     Nothing happens if this attempt has noted it before. Raises StorageError if another night has
     become current since the rows were gathered, or this one has; or if a row is lost or there
@@ -204,13 +214,15 @@ def intend(of: Night, job: Job, work: storage.WorkDir, outcome: Outcome) -> None
         _refuse_imbalance(connection, series_id, outcome.waits)
         if not outcome.published:
             _make_current(connection, series_id, night_id)
+        elif persons is not None:
+            of_persons.note(connection, night_id, persons)
 
 
 def conclude(token: str) -> None:
     """Make the night of an attempt current, after its release was published; once is enough."""
     with catalogue.current().writing() as connection:
         found = connection.execute(
-            sa.select(night.c.id, night.c.series, night.c.boundaries).where(
+            sa.select(night.c.id, night.c.series, night.c.number, night.c.boundaries).where(
                 night.c.token == token, night.c.state == _PENDING
             )
         ).first()
@@ -220,6 +232,7 @@ def conclude(token: str) -> None:
         if found.boundaries is not None:
             done = series.update().where(series.c.id == found.series)
             connection.execute(done.values(refit=False))
+        of_persons.make_current(connection, found.series, found.id, found.number)
         _make_current(connection, found.series, found.id)
 
 
@@ -228,6 +241,7 @@ def withdraw(token: str) -> None:
     with catalogue.current().writing() as connection:
         found = sa.select(night.c.id).where(night.c.token == token, night.c.state == _PENDING)
         connection.execute(waiting.delete().where(waiting.c.night.in_(found)))
+        of_persons.withdraw(connection, found)
         connection.execute(night.delete().where(night.c.id.in_(found)))
 
 

@@ -146,10 +146,27 @@ def upgrade() -> None:
         "person",
         sa.Column("series", sa.Integer(), nullable=False),
         sa.Column("hash", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("signature", sa.Text(), nullable=False),
-        sa.Column("common", sa.Text(), nullable=False),
+        sa.Column("night", sa.Integer(), nullable=False),
+        sa.Column("class_of", sa.Integer(), nullable=False),
+        sa.Column("place", sa.BigInteger(), nullable=False),
+        sa.Column("common", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["series"], ["series.id"], name=op.f("fk_person_series")),
         sa.PrimaryKeyConstraint("series", "hash", name=op.f("pk_person")),
+    )
+    op.create_table(
+        "sensitive_value",
+        sa.Column("series", sa.Integer(), nullable=False),
+        sa.Column("code", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("hash", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["series"], ["series.id"], name=op.f("fk_sensitive_value_series")),
+        sa.PrimaryKeyConstraint("series", "code", name=op.f("pk_sensitive_value")),
+    )
+    op.create_table(
+        "night_persons",
+        sa.Column("night", sa.Integer(), nullable=False),
+        sa.Column("content", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["night"], ["night.id"], name=op.f("fk_night_persons_night")),
+        sa.PrimaryKeyConstraint("night", name=op.f("pk_night_persons")),
     )
     op.create_table(
         "waiting",

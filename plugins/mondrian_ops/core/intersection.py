@@ -1,0 +1,101 @@
+"""Who holds all releases of a series: the values that are left for each person, and how many rows.
+
+The attacker knows where a person is in each release, so which class the person is in, and the
+nights in which the person was there. The classes have some sensitive values in common: one of them
+is the person's. This module shares no code with the cutting; it sees the classes as published.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Followed", "Tonight", "follow", "widened"]
+
+Words = NDArray[np.uint64]
+
+_BITS = 64
+
+
+class Tonight(NamedTuple):
+    """The rows of a release as published, one entry per row.
+
+    ``class_of``: (rows,) the number of the class; ``person``: (rows,) int64, the same number for
+    the same person; ``value``: (rows,) the code of the sensitive value, -1 for a missing one.
+    """
+
+    class_of: NDArray[np.int64]
+    person: NDArray[np.int64]
+    value: NDArray[np.int64]
+
+
+class Followed(NamedTuple):
+    """What is left after a night, one entry per row.
+
+    common
+        (rows, words) the values that all classes of the person have had, as bits.
+    below_l
+        (rows,) whether these are fewer than l.
+    below_k
+        (rows,) whether fewer than k persons have a row in the class.
+    changed
+        (rows,) whether the person's value is not among those that earlier classes had in common, so
+        that the person is followed anew.
+    """
+
+    common: Words
+    below_l: NDArray[np.bool_]
+    below_k: NDArray[np.bool_]
+    changed: NDArray[np.bool_]
+
+
+def follow(
+    tonight: Tonight,
+    before: Words,
+    known: NDArray[np.bool_],
+    *,
+    k: int,
+    l: int,  # noqa: E741
+) -> Followed:
+    """Intersect what was left for each person with the values of the person's class.
+
+    ``before``: (rows, words) what was left before tonight, where the person is ``known`` (rows,).
+    """
+    rows, words = before.shape
+    order = np.argsort(tonight.class_of, kind="stable")
+    _, first, number = np.unique(tonight.class_of[order], return_index=True, return_inverse=True)
+    own = _bits(tonight.value, words)
+    of_class = np.bitwise_or.reduceat(own[order], first, axis=0) if rows else own
+    has = np.empty_like(own)
+    has[order] = of_class[number]
+    changed = known & (tonight.value >= 0) & ~(before & own).any(axis=1)
+    followed = (known & ~changed)[:, None]
+    common = np.where(followed, before & has, has)
+    persons = np.empty(rows, np.int64)
+    persons[order] = _persons(tonight.person[order], number)[number]
+    left = np.unpackbits(np.ascontiguousarray(common).view(np.uint8), axis=1).sum(axis=1)
+    return Followed(common, left < l, persons < k, changed)
+
+
+def widened(common: Words, words: int) -> Words:
+    """The same values in more words."""
+    return np.pad(common, ((0, 0), (0, words - common.shape[1])))
+
+
+def _bits(values: NDArray[np.int64], words: int) -> Words:
+    """(rows, words): the bit of each row's value; none for a missing value."""
+    bits = np.zeros((len(values), words), np.uint64)
+    rows = np.flatnonzero(values >= 0)
+    bits[rows, values[rows] // _BITS] = np.uint64(1) << (values[rows] % _BITS).astype(np.uint64)
+    return bits
+
+
+def _persons(person: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many distinct persons each class has."""
+    order = np.lexsort((person, number))
+    person, number = person[order], number[order]
+    is_new = np.ones(len(person), np.bool_)
+    is_new[1:] = (person[1:] != person[:-1]) | (number[1:] != number[:-1])
+    return np.bincount(number[is_new])

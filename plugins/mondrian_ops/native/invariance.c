@@ -1,0 +1,577 @@
+/* Classes that keep what people have in common from night to night.
+ *
+ * Every row is a person, with the set of sensitive values that all classes of the person had so far
+ * (all values, for whoever is new). A class is valid if it has k rows and, of the values of each
+ * member, at least l. A class that gains a row stays valid, as does a union of valid classes.
+ *
+ * The classes of the night before are kept as far as they can be: whoever stays with the same
+ * people keeps the same values. Whoever is new, or moved, joins the class that loses least by it;
+ * classes that became invalid are repaired by moving rows and joining classes; large ones are cut;
+ * at last rows move, or are exchanged, where that loses less. */
+#include <string.h>
+
+#include "kernels.h"
+
+enum {
+  NEAR = 24,     /* classes near a row that are tried */
+  PER_SIDE = 4,  /* of these, how many on each side of the row in an order */
+  TRIED = 6,     /* of these, how many exchange rows with it: those that taking it costs least */
+  STEPS = 64,    /* of the table of risks */
+  PASSES = 3,    /* over the rows of changed classes */
+};
+
+static const double FOURTH_ROOT = 0.8408964152537145; /* of one half */
+static const double LESS = 1e-9; /* losses are sums of rounded numbers */
+
+typedef struct {
+  int32_t *member;
+  int64_t size, room;
+  double loss;
+  uint8_t dirty, fresh;
+} group;
+
+typedef struct {
+  const mo_rows *rows;
+  int64_t n, attributes, words, k, l, most, orders;
+  int32_t *code;         /* (rows, attributes) */
+  int64_t *higher;       /* (codes,) MO_TREE: the next code with a greater step */
+  const int32_t *value;  /* (rows,) */
+  const uint64_t *mask;  /* (rows, words) */
+  const int32_t *order;  /* (orders, rows) */
+  int32_t *place;        /* (orders, rows): where a row is in an order */
+  int32_t *class_of;     /* (rows,): -1: none */
+  group *groups;
+  int64_t count, room;
+  int64_t *stamp, stamped; /* (groups,) */
+  int32_t *bounds;       /* (groups, attributes, 2) */
+  uint64_t *values;      /* (groups, words) */
+  uint64_t *scratch;     /* (words,) */
+  double weight, table[STEPS];
+  int32_t *list, *list2; /* (rows,) */
+} search;
+
+static void add_value(uint64_t *values, int64_t words, int32_t v) {
+  if (v < 0) return;
+  uint64_t bit = UINT64_C(1) << (v & 63), *at = values + (v >> 6);
+  at[2 * words] |= at[words] & bit;
+  at[words] |= at[0] & bit;
+  at[0] |= bit;
+}
+
+static int has(const uint64_t *set, int32_t v) { return v >= 0 && set[v >> 6] >> (v & 63) & 1; }
+
+static int32_t *bounds_of(const search *s, int64_t g) { return s->bounds + g * s->attributes * 2; }
+static uint64_t *values_of(const search *s, int64_t g) { return s->values + g * 3 * s->words; }
+
+static int64_t shared(const search *s, int32_t p, const uint64_t *values) {
+  const uint64_t *mask = s->mask + (int64_t)p * s->words;
+  int64_t total = 0;
+  for (int64_t w = 0; w < s->words; w++) total += __builtin_popcountll(mask[w] & values[w]);
+  return total;
+}
+
+static double risk_of(const search *s, int32_t p, const uint64_t *values) {
+  const uint64_t *mask = s->mask + (int64_t)p * s->words;
+  int64_t W = s->words, one = 0, two = 0, three = 0;
+  for (int64_t w = 0; w < W; w++) {
+    one += __builtin_popcountll(mask[w] & values[w]);
+    two += __builtin_popcountll(mask[w] & values[W + w]);
+    three += __builtin_popcountll(mask[w] & values[2 * W + w]);
+  }
+  if (one < s->l) return (double)(s->l - one);
+  int32_t v = s->value[p];
+  one -= v >= 0;
+  two -= has(values + W, v);
+  three -= has(values + 2 * W, v);
+  double e = 0.5 * (double)one + 0.25 * (double)two + 0.125 * (double)three - (double)(s->l - 2);
+  return e <= 0.0 ? 1.0 : s->table[e * 8.0 < STEPS ? (int)(e * 8.0) : STEPS - 1];
+}
+
+static double width(const search *s, int64_t a, int64_t low, int64_t high, int64_t distinct) {
+  const mo_rows *rows = s->rows;
+  int64_t first = rows->first[a];
+  if (low == high) {
+    if (low == 0 || rows->kind[a] != MO_INTERVAL) return 0.0;
+    return (rows->high[first + high] - rows->low[first + low]) / rows->span[a];
+  }
+  if (low == 0) return 1.0;
+  if (rows->kind[a] == MO_INTERVAL)
+    return (rows->high[first + high] - rows->low[first + low]) / rows->span[a];
+  if (rows->kind[a] == MO_SET) return (double)(distinct - 1) / rows->domain[a];
+  const int64_t *higher = s->higher + first;
+  while (higher[low] < high) low = higher[low];
+  return rows->step[first + low];
+}
+
+/* How many different codes of an attribute some rows have, one replaced by another. */
+static int64_t distinct_codes(const search *s, int64_t a, const int32_t *member, int64_t size) {
+  int64_t distinct = 0;
+  for (int64_t i = 0; i < size; i++) {
+    int32_t v = s->code[member[i] * s->attributes + a];
+    int64_t j = 0;
+    while (j < i && s->code[member[j] * s->attributes + a] != v) j++;
+    distinct += j == i;
+  }
+  return distinct;
+}
+
+/* The loss of some rows as one class; their bounds and values if asked for. */
+static double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
+                      uint64_t *values) {
+  double loss = 0.0;
+  for (int64_t a = 0; a < s->attributes; a++) {
+    int32_t low = INT32_MAX, high = -1;
+    for (int64_t i = 0; i < size; i++) {
+      int32_t v = s->code[member[i] * s->attributes + a];
+      low = v < low ? v : low;
+      high = v > high ? v : high;
+    }
+    if (bounds) bounds[2 * a] = low, bounds[2 * a + 1] = high;
+    if (size == 0) continue;
+    int64_t distinct = s->rows->kind[a] == MO_SET && low < high && low > 0
+                           ? distinct_codes(s, a, member, size)
+                           : 1;
+    loss += width(s, a, low, high, distinct);
+  }
+  if (!values) values = s->scratch;
+  memset(values, 0, 3 * (size_t)s->words * sizeof *values);
+  for (int64_t i = 0; i < size; i++) {
+    int32_t v = s->value[member[i]];
+    add_value(values, s->words, v);
+  }
+  double risk = 0.0;
+  for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values);
+  if (size && size < s->k) risk += (double)(s->k - size);
+  return loss * (double)size + s->weight * risk;
+}
+
+static void update(search *s, int64_t g) {
+  group *at = s->groups + g;
+  at->loss = measure(s, at->member, at->size, bounds_of(s, g), values_of(s, g));
+  at->dirty = 1;
+}
+
+static int valid_rows(const search *s, const int32_t *member, int64_t size,
+                      const uint64_t *values) {
+  if (size < s->k) return 0;
+  for (int64_t i = 0; i < size; i++)
+    if (shared(s, member[i], values) < s->l) return 0;
+  return 1;
+}
+
+static int valid(const search *s, int64_t g) {
+  return valid_rows(s, s->groups[g].member, s->groups[g].size, values_of(s, g));
+}
+
+static int append(search *s, int64_t g, int32_t p) {
+  group *at = s->groups + g;
+  if (at->size == at->room) {
+    int64_t room = at->room ? 2 * at->room : 2 * s->k;
+    int32_t *grown = zeros(room, sizeof *grown);
+    if (!grown) return MO_NO_MEMORY;
+    if (at->size) memcpy(grown, at->member, (size_t)at->size * sizeof *grown);
+    free(at->member);
+    at->member = grown;
+    at->room = room;
+  }
+  at->member[at->size++] = p;
+  s->class_of[p] = (int32_t)g;
+  return MO_DONE;
+}
+
+static void take_out(search *s, int32_t p) {
+  group *at = s->groups + s->class_of[p];
+  int64_t i = 0;
+  while (at->member[i] != p) i++;
+  at->member[i] = at->member[--at->size];
+  s->class_of[p] = -1;
+}
+
+/* The loss of class g with row p in addition. */
+static double loss_with(const search *s, int64_t g, int32_t p) {
+  const group *at = s->groups + g;
+  const int32_t *bounds = bounds_of(s, g), *code = s->code + (int64_t)p * s->attributes;
+  double loss = 0.0;
+  for (int64_t a = 0; a < s->attributes; a++) {
+    int64_t low = bounds[2 * a], high = bounds[2 * a + 1], v = code[a];
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+    int64_t distinct = 1;
+    if (s->rows->kind[a] == MO_SET && low < high && low > 0) {
+      distinct = distinct_codes(s, a, at->member, at->size);
+      int64_t i = 0;
+      while (i < at->size && s->code[at->member[i] * s->attributes + a] != v) i++;
+      distinct += i == at->size;
+    }
+    loss += width(s, a, low, high, distinct);
+  }
+  int32_t v = s->value[p];
+  uint64_t *values = s->scratch;
+  memcpy(values, values_of(s, g), 3 * (size_t)s->words * sizeof *values);
+  add_value(values, s->words, v);
+  double risk = risk_of(s, p, values);
+  for (int64_t i = 0; i < at->size; i++) risk += risk_of(s, at->member[i], values);
+  if (at->size + 1 < s->k) risk += (double)(s->k - at->size - 1);
+  return loss * (double)(at->size + 1) + s->weight * risk;
+}
+
+static int supports(const search *s, int64_t g, int32_t p) {
+  const uint64_t *values = values_of(s, g);
+  int64_t total = shared(s, p, values);
+  int32_t v = s->value[p]; /* among those of the person */
+  return total + (v >= 0 && !has(values, v)) >= s->l;
+}
+
+/* The classes near a row, other than its own. */
+static int64_t near_row(search *s, int32_t p, int64_t own, int64_t *found, int64_t count) {
+  for (int64_t o = 0; o < s->orders; o++) {
+    const int32_t *order = s->order + o * s->n;
+    int64_t at = s->place[o * s->n + p];
+    for (int64_t step = -1; step <= 1; step += 2) {
+      int64_t some = 0, walked = 0;
+      for (int64_t i = at + step; i >= 0 && i < s->n && some < PER_SIDE && walked < 64;
+           i += step, walked++) {
+        int64_t g = s->class_of[order[i]];
+        if (g < 0 || g == own || s->groups[g].size == 0) continue;
+        if (s->stamp[g] == s->stamped) continue;
+        if (count == NEAR) return count;
+        s->stamp[g] = s->stamped;
+        found[count++] = g;
+        some++;
+      }
+    }
+  }
+  return count;
+}
+
+static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
+  int64_t found[NEAR], best = -1;
+  s->stamped++;
+  int64_t count = near_row(s, p, own, found, 0);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t g = found[i];
+    if (!supports(s, g, p)) continue;
+    double more = loss_with(s, g, p) - s->groups[g].loss;
+    if (best < 0 || more < *cost) best = g, *cost = more;
+  }
+  return best;
+}
+
+/* Rows of a class without one of them: whether they are valid, and their loss. */
+static int valid_without(search *s, int64_t g, int32_t p, double *loss) {
+  group *at = s->groups + g;
+  int64_t size = 0;
+  for (int64_t i = 0; i < at->size; i++)
+    if (at->member[i] != p) s->list2[size++] = at->member[i];
+  *loss = measure(s, s->list2, size, NULL, s->scratch);
+  return valid_rows(s, s->list2, size, s->scratch);
+}
+
+/* Joins class h to class g. */
+static int join(search *s, int64_t g, int64_t h) {
+  group *from = s->groups + h;
+  for (int64_t i = 0; i < from->size; i++)
+    if (append(s, g, from->member[i])) return MO_NO_MEMORY;
+  from->size = 0;
+  update(s, h);
+  update(s, g);
+  return MO_DONE;
+}
+
+/* The class near g whose union with g loses least; unions that are valid come first. */
+static int64_t best_union(search *s, int64_t g, int *is_valid) {
+  int64_t found[NEAR], count = 0, best = -1;
+  group *at = s->groups + g;
+  double least = 0.0;
+  *is_valid = 0;
+  s->stamped++;
+  for (int64_t i = 0; i < at->size && count < NEAR; i++)
+    count = near_row(s, at->member[i], g, found, count);
+  for (int64_t i = 0; i < count; i++) {
+    group *other = s->groups + found[i];
+    memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
+    memcpy(s->list2 + at->size, other->member, (size_t)other->size * sizeof *s->list2);
+    int64_t size = at->size + other->size;
+    double more = measure(s, s->list2, size, NULL, s->scratch) - other->loss;
+    int good = valid_rows(s, s->list2, size, s->scratch);
+    if (best < 0 || good > *is_valid || (good == *is_valid && more < least))
+      best = found[i], least = more, *is_valid = good;
+  }
+  return best;
+}
+
+static int repair(search *s, int64_t g) {
+  while (s->groups[g].size && !valid(s, g)) {
+    group *at = s->groups + g;
+    if (at->size >= s->k) { /* move who lacks values, if the others are fine without */
+      int moved = 0;
+      for (int64_t i = 0; i < at->size && at->size > s->k; i++) {
+        int32_t p = at->member[i];
+        if (shared(s, p, values_of(s, g)) >= s->l) continue;
+        double cost, loss;
+        int64_t to = best_class(s, p, g, &cost);
+        if (to < 0) continue;
+        valid_without(s, g, p, &loss);
+        take_out(s, p);
+        if (append(s, to, p)) return MO_NO_MEMORY;
+        update(s, to);
+        update(s, g);
+        moved = 1;
+        break;
+      }
+      if (moved) continue;
+    }
+    int good;
+    int64_t with = best_union(s, g, &good);
+    if (with < 0 || at->size > s->most) { /* nobody near: whoever lacks values is left over */
+      int64_t left = 0;
+      for (int64_t i = at->size - 1; i >= 0; i--) {
+        int32_t p = at->member[i];
+        if (at->size >= s->k && shared(s, p, values_of(s, g)) >= s->l) continue;
+        take_out(s, p);
+        left++;
+      }
+      update(s, g);
+      if (!left) return MO_DONE;
+      continue;
+    }
+    if (join(s, g, with)) return MO_NO_MEMORY;
+  }
+  return MO_DONE;
+}
+
+static int64_t open_group(search *s) {
+  if (s->count == s->room) return -1;
+  int64_t g = s->count++;
+  s->groups[g] = (group){0};
+  return g;
+}
+
+static int by_code(const void *one, const void *other) {
+  int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+  return (a > b) - (a < b);
+}
+
+/* Cuts a class in two valid ones where that loses less, then these. */
+static int cut_class(search *s, int64_t g, int64_t *key) {
+  for (;;) {
+    group *at = s->groups + g;
+    if (at->size < 2 * s->k || at->size > 4096) return MO_DONE;
+    double least = at->loss - LESS;
+    int64_t best_a = -1, best_j = 0;
+    for (int64_t a = 0; a < s->attributes; a++) {
+      const int32_t *bounds = bounds_of(s, g);
+      if (bounds[2 * a] == bounds[2 * a + 1]) continue;
+      for (int64_t i = 0; i < at->size; i++)
+        key[i] = (int64_t)s->code[at->member[i] * s->attributes + a] << 32 | at->member[i];
+      qsort(key, (size_t)at->size, sizeof *key, by_code);
+      for (int64_t i = 0; i < at->size; i++) s->list2[i] = (int32_t)(key[i] & INT32_MAX);
+      int64_t stride = at->size > 256 ? at->size / 64 : 1;
+      for (int64_t j = s->k; j + s->k <= at->size; j += stride) {
+        double loss = measure(s, s->list2, j, NULL, NULL) +
+                      measure(s, s->list2 + j, at->size - j, NULL, NULL);
+        if (loss >= least) continue;
+        measure(s, s->list2, j, NULL, s->scratch);
+        if (!valid_rows(s, s->list2, j, s->scratch)) continue;
+        measure(s, s->list2 + j, at->size - j, NULL, s->scratch);
+        if (!valid_rows(s, s->list2 + j, at->size - j, s->scratch)) continue;
+        least = loss;
+        best_a = a;
+        best_j = j;
+      }
+    }
+    if (best_a < 0) return MO_DONE;
+    int64_t h = open_group(s);
+    if (h < 0) return MO_DONE;
+    for (int64_t i = 0; i < at->size; i++)
+      key[i] = (int64_t)s->code[at->member[i] * s->attributes + best_a] << 32 | at->member[i];
+    qsort(key, (size_t)at->size, sizeof *key, by_code);
+    int64_t size = at->size;
+    at->size = best_j;
+    for (int64_t i = 0; i < best_j; i++) at->member[i] = (int32_t)(key[i] & INT32_MAX);
+    for (int64_t i = best_j; i < size; i++)
+      if (append(s, h, (int32_t)(key[i] & INT32_MAX))) return MO_NO_MEMORY;
+    update(s, g);
+    update(s, h);
+    if (cut_class(s, h, key)) return MO_NO_MEMORY;
+  }
+}
+
+/* Moves a row of a class, or exchanges it, where that loses less. */
+static int improve_row(search *s, int32_t p) {
+  int64_t own = s->class_of[p], found[NEAR];
+  group *at = s->groups + own;
+  double without;
+  int may_leave = valid_without(s, own, p, &without);
+  if (at->loss - without < LESS) return 0;
+  s->stamped++;
+  int64_t count = near_row(s, p, own, found, 0), tried = 0, near[TRIED];
+  double costs[TRIED];
+  for (int64_t i = 0; i < count; i++) {
+    double more = loss_with(s, found[i], p) - s->groups[found[i]].loss;
+    int64_t j = tried < TRIED ? tried++ : TRIED - 1;
+    if (j == TRIED - 1 && tried == TRIED && i >= TRIED && more >= costs[j]) continue;
+    while (j > 0 && costs[j - 1] > more) costs[j] = costs[j - 1], near[j] = near[j - 1], j--;
+    costs[j] = more;
+    near[j] = found[i];
+  }
+  double best = LESS;
+  int64_t to = -1, other = -1;
+  if (may_leave)
+    for (int64_t i = 0; i < tried; i++) {
+      double gain = at->loss - without - costs[i];
+      if (gain > best && supports(s, near[i], p)) best = gain, to = near[i];
+    }
+  for (int64_t i = 0; i < tried; i++) {
+    group *with = s->groups + near[i];
+    if (with->size > 64) continue;
+    int64_t size = 0, at_p = 0;
+    for (int64_t j = 0; j < at->size; j++) {
+      if (at->member[j] == p) at_p = j;
+      s->list[size++] = at->member[j];
+    }
+    memcpy(s->list2, with->member, (size_t)with->size * sizeof *s->list2);
+    for (int64_t j = 0; j < with->size; j++) {
+      int32_t q = with->member[j];
+      s->list2[j] = p;
+      s->list[at_p] = q;
+      double one = measure(s, s->list2, with->size, NULL, NULL);
+      if (at->loss + with->loss - one > best) {
+        double two = measure(s, s->list, at->size, NULL, NULL);
+        double gain = at->loss + with->loss - one - two;
+        if (gain > best) {
+          measure(s, s->list2, with->size, NULL, s->scratch);
+          int good = valid_rows(s, s->list2, with->size, s->scratch);
+          if (good) {
+            measure(s, s->list, at->size, NULL, s->scratch);
+            good = valid_rows(s, s->list, at->size, s->scratch);
+          }
+          if (good) best = gain, to = near[i], other = q;
+        }
+      }
+      s->list2[j] = q;
+    }
+    s->list[at_p] = p;
+  }
+  if (to < 0) return 0;
+  take_out(s, p);
+  if (other >= 0) {
+    take_out(s, (int32_t)other);
+    if (append(s, own, (int32_t)other)) return MO_NO_MEMORY;
+  }
+  if (append(s, to, p)) return MO_NO_MEMORY;
+  update(s, own);
+  update(s, to);
+  return 1;
+}
+
+static int run(search *s, int64_t *key) {
+  for (int64_t i = 0; i < s->n; i++) { /* in the first order: neighbours one after the other */
+    int32_t p = s->order[i];
+    if (s->class_of[p] >= 0) continue;
+    double cost;
+    int64_t g = best_class(s, p, -1, &cost);
+    if (g < 0) g = open_group(s);
+    if (g < 0) continue;
+    if (append(s, g, p)) return MO_NO_MEMORY;
+    update(s, g);
+  }
+  for (int64_t g = 0; g < s->count; g++)
+    if (repair(s, g)) return MO_NO_MEMORY;
+  for (int64_t g = s->count - 1; g >= 0; g--)
+    if (cut_class(s, g, key)) return MO_NO_MEMORY;
+  for (int pass = 0; pass < PASSES; pass++) {
+    for (int64_t g = 0; g < s->count; g++)
+      s->groups[g].fresh = s->groups[g].dirty, s->groups[g].dirty = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+      int32_t p = s->order[i];
+      int64_t g = s->class_of[p];
+      if (g < 0 || s->groups[g].size > 64 || !(s->groups[g].fresh || s->groups[g].dirty)) continue;
+      if (improve_row(s, p) < 0) return MO_NO_MEMORY;
+    }
+    for (int64_t g = s->count - 1; g >= 0; g--)
+      if (cut_class(s, g, key)) return MO_NO_MEMORY;
+  }
+  return MO_DONE;
+}
+
+static int open_search(search *s, int64_t classes) {
+  const mo_rows *rows = s->rows;
+  int64_t n = s->n, codes = rows->first[rows->attributes];
+  s->room = classes + n / s->k + n + 1;
+  s->code = zeros(n * s->attributes, sizeof *s->code);
+  s->higher = zeros(codes, sizeof *s->higher);
+  s->place = zeros(n * s->orders, sizeof *s->place);
+  s->groups = zeros(s->room, sizeof *s->groups);
+  s->stamp = zeros(s->room, sizeof *s->stamp);
+  s->bounds = zeros(s->room * s->attributes * 2, sizeof *s->bounds);
+  s->values = zeros(s->room * s->words * 3, sizeof *s->values);
+  s->scratch = zeros(3 * s->words, sizeof *s->scratch);
+  s->list = zeros(n, sizeof *s->list);
+  s->list2 = zeros(n, sizeof *s->list2);
+  if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
+      !s->scratch || !s->list || !s->list2)
+    return MO_NO_MEMORY;
+  for (int64_t a = 0; a < s->attributes; a++) {
+    for (int64_t i = 0; i < n; i++) {
+      int64_t at = a * n + i;
+      s->code[i * s->attributes + a] = rows->code_bytes == 1 ? ((const uint8_t *)rows->codes)[at]
+                                       : rows->code_bytes == 2
+                                           ? ((const uint16_t *)rows->codes)[at]
+                                           : (int32_t)((const uint32_t *)rows->codes)[at];
+    }
+    int64_t first = rows->first[a], size = rows->first[a + 1] - first;
+    for (int64_t c = size - 1; c >= 0; c--) {
+      int64_t next = c + 1;
+      while (next < size && rows->step[first + next] <= rows->step[first + c])
+        next = s->higher[first + next];
+      s->higher[first + c] = next;
+    }
+  }
+  for (int64_t o = 0; o < s->orders; o++)
+    for (int64_t i = 0; i < n; i++) s->place[o * n + s->order[o * n + i]] = (int32_t)i;
+  return MO_DONE;
+}
+
+/* Sets class_of (rows,), on entry the classes of the night before from 0 to classes - 1, or -1; on
+ * return the classes of tonight, with gaps, or -1 for rows that no class may take.
+ *
+ * value (rows,): the sensitive values, -1 where a row has none; mask (rows, words): those that a
+ * person's classes had so far; order (orders, rows): orders in which neighbours lose little as one
+ * class; weight: the loss that the risk of a row is worth; most: rows of the
+ * largest class that is joined with others to become valid. */
+MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const uint64_t *mask,
+                                int64_t words, int64_t k, int64_t l, int64_t most,
+                                const int32_t *order, int64_t orders, int64_t classes,
+                                int32_t *class_of, double weight) {
+  search s = {.rows = rows,
+              .n = rows->rows,
+              .attributes = rows->attributes,
+              .words = words,
+              .k = k,
+              .l = l,
+              .most = most,
+              .orders = orders,
+              .value = value,
+              .mask = mask,
+              .order = order,
+              .class_of = class_of,
+              .weight = weight};
+  s.table[0] = 1.0;
+  for (int i = 1; i < STEPS; i++) s.table[i] = s.table[i - 1] * FOURTH_ROOT;
+  int64_t *key = zeros(rows->rows, sizeof *key);
+  int status = open_search(&s, classes);
+  if (!key) status = MO_NO_MEMORY;
+  if (!status) {
+    s.count = classes;
+    for (int64_t i = 0; i < s.n && !status; i++)
+      if (class_of[i] >= 0) status = append(&s, class_of[i], (int32_t)i);
+    for (int64_t g = 0; g < classes; g++) update(&s, g);
+    if (!status) status = run(&s, key);
+  }
+  for (int64_t g = 0; s.groups && g < s.count; g++) free(s.groups[g].member);
+  void *memory[] = {key,      s.code,   s.higher,  s.place, s.groups, s.stamp,
+                    s.bounds, s.values, s.scratch, s.list,  s.list2};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
+  return status;
+}

@@ -1,0 +1,74 @@
+"""Classes that keep what people have in common from night to night (invariance.c)."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_ops.native.arrays import Words, address, check_below
+from mondrian_ops.native.library import function
+from mondrian_ops.native.mondrian import Rows, RowsStruct, rows_struct
+
+__all__ = ["kept_classes"]
+
+_POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
+_kept_classes = function(
+    "mo_invariant_classes",
+    *(ctypes.POINTER(RowsStruct), _POINTER, _POINTER, _INT, _INT, _INT, _INT),
+    *(_POINTER, _INT, _INT, _POINTER, ctypes.c_double),
+)
+
+
+def kept_classes(
+    rows: Rows,
+    values: NDArray[np.int32],
+    common: Words,
+    class_of: NDArray[np.int32],
+    orders: NDArray[np.int32],
+    *,
+    k: int,
+    l: int,  # noqa: E741 - the name of the parameter in every paper
+    most: int,
+    weight: float,
+) -> NDArray[np.int32]:
+    """The class of each row, (rows,) int32: -1 for a row that no class may take.
+
+    A class has ``k`` rows and, of the ``common`` values of each member, at least ``l``. Numbers of
+    classes have gaps.
+
+    Args:
+        rows: their codes and tables; the sensitive columns are not used.
+        values: (rows,) the sensitive value, -1 where a row has none; otherwise in ``common``.
+        common: (rows, words) bits of the values that all classes of the person had so far.
+        class_of: (rows,) the class of the night before, or -1.
+        orders: (orders, rows) orders of the rows in which neighbours lose little as one class.
+        most: rows of the largest class that is joined with others so that it has enough values.
+        weight: the loss (rows times attributes) that the risk of one row is worth.
+    """
+    count = rows.codes.shape[1]
+    words = common.shape[1]
+    of = np.array(class_of, np.int32)
+    check_below(values + 1, 64 * words + 1, "values")
+    check_below(of + 1, count + 1, "class_of")
+    if k < 1 or l < 1 or not np.isfinite(weight):
+        raise ValueError(f"k, l, weight: at least 1, and finite, expected, got {k}, {l}, {weight}")
+    for order in orders:
+        if not np.array_equal(np.sort(order), np.arange(count)):
+            raise ValueError("orders: each must be a permutation of the rows")
+    _kept_classes(
+        ctypes.byref(rows_struct(rows)),
+        address(values, np.int32, count, what="values"),
+        address(common, np.uint64, count, words, what="common"),
+        words,
+        k,
+        l,
+        most,
+        address(orders, np.int32, len(orders), count, what="orders"),
+        len(orders),
+        int(of.max(initial=-1)) + 1,
+        of.ctypes.data,
+        weight,
+    )
+    return of

@@ -1,0 +1,217 @@
+"""Persons through the nights of a series: ``series.protect: intersection``.
+
+Before a night is anonymized, its rows get what the releases before have told of their persons
+(:func:`signed`). Before it is published, its parts as written are followed
+(:mod:`mondrian_ops.core.intersection`): the release is refused where a person would fall below k
+persons or l common values (:func:`checked`). What is left for each person becomes current together
+with the night.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops import catalogue, storage
+from mondrian_ops.algorithms.invariance import NEW, NOT_TONIGHT, History
+from mondrian_ops.core.encoding import as_array
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.intersection import Tonight, follow
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.pool import SIGNATURE
+from mondrian_ops.core.values import one_spelling, text_of
+
+__all__ = ["Outcome", "checked", "is_protected", "persons_of", "signed"]
+
+_PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
+_BITS = 64
+
+Ints = NDArray[np.int64]
+
+
+class Outcome(NamedTuple):
+    """The result of following a night: why it is refused, figures for the report, and notes."""
+
+    failures: list[str]
+    figures: dict[str, int]
+    notes: list[str]
+
+
+def is_protected(job: Job) -> bool:
+    """Whether the persons of the job's series are followed through its nights."""
+    return job.series is not None and job.series.protect == "intersection"
+
+
+def signed(job: Job, name: str, last: int, pool: pa.Table, work: storage.WorkDir) -> pa.Table:
+    """The rows of a night, with what is known of their persons in the column SIGNATURE.
+
+    Raises InputError where a row has no person.
+    """
+    from mondrian_ops.catalogue import persons
+
+    hashes = _hashes_of_persons(job, pool[str(job.entity_id)])
+    place = _hashes(_joined(pool.select(list(job.quasi_identifier_names))), b"place")
+    of_value = _value_hashes(job, pool[job.sensitive[0]])
+    with catalogue.current().reading() as connection:
+        codes, stored = _coded(of_value, persons.values(connection, name))
+        words = max(1, -(-len(stored) // _BITS))
+        known = persons.known(connection, name, hashes, words)
+    own = np.zeros((len(codes), words), np.uint64)
+    rows = np.flatnonzero(codes >= 0)
+    own[rows, codes[rows] // _BITS] = np.uint64(1) << (codes[rows] % _BITS).astype(np.uint64)
+    is_new = ~known.is_known | ((codes >= 0) & ~(known.common & own).any(axis=1))
+    common = np.where(is_new[:, None], ~np.uint64(0), known.common)
+    stays = known.is_known & (known.night == last) & (known.place == place)
+    class_of = np.where(stays, known.class_of, NEW)
+    _, first = np.unique(hashes, return_index=True)
+    again = np.ones(len(hashes), np.bool_)
+    again[first] = False
+    class_of[again] = NOT_TONIGHT
+    work.write_arrow(_PLACES, pa.table({"hash": hashes[first], "place": place[first]}))
+    history = History(codes.astype(np.int32), common, class_of.astype(np.int32))
+    if SIGNATURE in pool.column_names:  # of the night in which the row came to wait
+        pool = pool.drop_columns([SIGNATURE])
+    return pool.append_column(SIGNATURE, history.to_array())
+
+
+def checked(
+    job: Job, name: str, number: int, work: storage.WorkDir, parts: Sequence[str]
+) -> Outcome:
+    """Follow the persons of the release that is staged in ``parts``, and keep what is left.
+
+    ``number`` is that of the night. Raises StorageError where a file vanished.
+    """
+    from mondrian_ops.catalogue import persons
+
+    labels, hashes, of_value = _as_published(job, work, parts)
+    with catalogue.current().reading() as connection:
+        before = persons.values(connection, name)
+        codes, stored = _coded(of_value, before)
+        words = max(1, -(-len(stored) // _BITS))
+        known = persons.known(connection, name, hashes, words)
+    k, l = job.k, int(job.l or 0)  # noqa: E741
+    followed = follow(Tonight(labels, hashes, codes), known.common, known.is_known, k=k, l=l)
+    places = work.read_arrow(_PLACES)
+    at = np.searchsorted(places["hash"].to_numpy(), hashes)
+    place = places["place"].to_numpy()[at]
+    work.write_arrow(
+        _PERSONS, persons.to_table(hashes, labels, place, followed.common, stored[len(before) :])
+    )
+    below_l, below_k = int(followed.below_l.sum()), int(followed.below_k.sum())
+    failures = [
+        f"intersection of all nights: {count} person(s) are left with fewer than {least}"
+        for count, least in ((below_l, f"l = {l} sensitive values"), (below_k, f"k = {k} persons"))
+        if count
+    ]
+    left = np.unpackbits(followed.common.view(np.uint8), axis=1).sum(axis=1)
+    figures = {
+        "persons": len(hashes),
+        "known_before": int(known.is_known.sum()),
+        "least_common": int(left.min(initial=np.iinfo(np.int64).max)) if len(left) else 0,
+        "value_changed": int(followed.changed.sum()),
+    }
+    return Outcome(failures, figures, _notes(job, known, number))
+
+
+def persons_of(work: storage.WorkDir) -> pa.Table:
+    """The persons of the night that :func:`checked` has kept."""
+    return work.read_arrow(_PERSONS)
+
+
+def _notes(job: Job, known: NamedTuple, number: int) -> list[str]:
+    """A note where the drops look like those of the other kind of series."""
+    is_known, night = known.is_known, known.night  # type: ignore[attr-defined]
+    share = float(np.mean(is_known & (night == number - 1))) if len(night) else 0.0
+    kind = job.series.kind if job.series is not None else ""
+    if number < 2 or not len(night) or (share > 0.5) == (kind == "snapshots"):
+        return []
+    if kind == "increments":
+        return [
+            f"series.kind is increments, but {share:.0%} of the people were in the night before; "
+            "if a drop holds all people as they are now, begin a series of kind: snapshots"
+        ]
+    return [
+        f"series.kind is snapshots, but only {share:.0%} of the people were in the night before; "
+        "if a drop holds new rows only, begin a series of kind: increments"
+    ]
+
+
+def _as_published(job: Job, work: storage.WorkDir, parts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+    """Of each row the class, numbered by the published values, the person and the value."""
+    from mondrian_ops.core.verification import published_columns
+
+    labels: list[pa.Table] = []
+    hashes, values = [np.zeros(0, np.int64)], [_value_hashes(job, pa.array([], pa.string()))]
+    for path in parts:
+        (part,) = storage.read_release(path)
+        names = list(published_columns(job, part.columns))
+        table = pa.Table.from_batches(part.batches([*names, job.sensitive[0]]))
+        labels.append(pa.table([pa.array(_joined(table.select(names)))], names=["class"]))
+        hashes.append(_hashes_of_persons(job, work.read_persons(storage.digest_of(path))))
+        values.append(_value_hashes(job, table[job.sensitive[0]]))
+    if not labels:
+        return hashes[0], hashes[0], values[0]
+    texts = pa.concat_tables(labels)["class"].combine_chunks().dictionary_encode()
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    numbers = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers, np.concatenate(hashes), np.concatenate(values)
+
+
+def _coded(of_value: Ints, stored: list[int]) -> tuple[Ints, list[int]]:
+    """A code for each row's value, -1 for a missing one; and the hashes of all values by code."""
+    new = set(np.unique(of_value).tolist()) - {*stored, _NO_VALUE}
+    stored = [*stored, *sorted(new)]
+    order = np.argsort(np.array(stored, np.int64))
+    if not stored:
+        return np.full(len(of_value), -1, np.int64), stored
+    at = np.searchsorted(np.array(stored, np.int64)[order], of_value)
+    codes = order[np.minimum(at, len(stored) - 1)]
+    return np.where(of_value == _NO_VALUE, -1, codes), stored
+
+
+_NO_VALUE = 0
+_MISSING, _BETWEEN = "\x00", "\x1f"
+
+
+def _value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
+    """A keyed hash of each sensitive value; _NO_VALUE for a missing one, unless that is a value."""
+    texts = one_spelling(text_of(as_array(column)))
+    if job.missing_sensitive == "value":
+        texts = texts.fill_null(_MISSING)
+    return _hashes(texts.to_pylist(), b"value")
+
+
+def _hashes_of_persons(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
+    texts = text_of(as_array(column))
+    if texts.null_count:
+        raise InputError(
+            f"column {job.entity_id!r}: {texts.null_count} rows have no value, so their persons "
+            "cannot be followed through the nights; fill them in, or leave these rows out"
+        )
+    return _hashes(texts.to_pylist(), b"person")
+
+
+def _joined(table: pa.Table) -> list[str]:
+    """One text per row of all columns."""
+    texts = [text_of(as_array(column)).fill_null(_MISSING).to_pylist() for column in table.columns]
+    return [_BETWEEN.join(row) for row in zip(*texts, strict=True)]
+
+
+def _hashes(texts: Iterable[str | None], kind: bytes) -> Ints:
+    """Keyed hashes, (texts,) int64; 0 for None and for nothing else."""
+    key = catalogue.current().key
+    known: dict[str | None, bytes] = {None: b"\0" * 8}
+    found = []
+    for text in texts:
+        digest = known.get(text)
+        if digest is None:
+            made = hashlib.blake2b(str(text).encode(), key=key, digest_size=8, person=kind)
+            digest = known[text] = made.digest()
+        found.append(digest)
+    return np.frombuffer(b"".join(found), "<i8").astype(np.int64)

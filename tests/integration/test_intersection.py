@@ -1,0 +1,184 @@
+"""``series.protect: intersection``: whoever holds all nights is left with l values per person."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import catalogue, pipeline, storage
+from mondrian_ops.catalogue import tables
+from mondrian_ops.core.errors import PrivacyError, StorageError
+from mondrian_ops.core.job import Job
+from mondrian_ops.datasets import Population, nights
+from mondrian_ops.series import intersection
+from nights import silent
+
+K, L = 5, 2
+POPULATION = Population(
+    700, 6, kind="snapshots", leave=0.1, come=0.1, back=0.4, move=0.05, change=0.02
+)
+PROTECTED = {"kind": "snapshots", "protect": "intersection"}
+
+
+class Town:
+    """A series about the people of a town, and its releases as an attacker sees them."""
+
+    def __init__(self, folder: Path, **series: Any) -> None:
+        self.folder, self.series = folder, series
+        self.drops: list[pa.Table] = []
+
+    def job(self, day: int) -> Job:
+        name = f"2025-01-{day + 1:02d}"
+        return Job.from_dict(
+            {
+                "input": str(self.folder / f"in/{name}.parquet"),
+                "output": str(self.folder / f"out/{name}"),
+                "k": K,
+                "l": L,
+                "identifiers": ["person"],
+                "entity_id": "person",
+                "quasi_identifiers": ["age", "zip=prefix", "sex"],
+                "sensitive": ["diagnosis"],
+                "series": self.series,
+            }
+        )
+
+    def deliver(self, drop: pa.Table) -> Job:
+        day = len(self.drops)
+        self.drops.append(drop.select(["person", "age", "zip", "sex", "diagnosis"]))
+        job = self.job(day)
+        Path(str(job.input)).parent.mkdir(exist_ok=True)
+        pq.write_table(self.drops[-1], str(job.input))
+        return job
+
+    def run(self, drop: pa.Table) -> dict[str, Any]:
+        return pipeline.run(self.deliver(drop), silent)
+
+    def left(self) -> dict[int, set[str]]:
+        """The values that are left for each person: of a night, those of all classes that fit."""
+        left: dict[int, set[str]] = {}
+        for day, drop in enumerate(self.drops):
+            released = pq.read_table(str(self.job(day).output))
+            values = defaultdict(set)
+            columns = (released[name].to_pylist() for name in drop.column_names[1:])
+            for *label, value in zip(*columns, strict=True):
+                values[tuple(label)].add(value)
+            for person, *place, own in zip(*drop.to_pydict().values(), strict=True):
+                fitting = (label for label in values if all(map(covers, label, place)))
+                here = set().union(*(values[label] for label in fitting)) - {None}
+                if person not in left or (own is not None and own not in left[person]):
+                    left[person] = here  # new, or followed anew with another value
+                left[person] &= here
+        return left
+
+
+def covers(label: str, value: Any) -> bool:
+    """Whether a published value may be that of a person."""
+    if value is None or label is None:
+        return label in (None, "*")
+    interval = re.fullmatch(r"\[(.*), (.*)\]", label)
+    if interval:
+        return float(interval[1]) <= float(value) <= float(interval[2])
+    if label.startswith("{"):
+        return str(value) in label[1:-1].split(", ")
+    return re.fullmatch(label.replace("*", "."), str(value)) is not None or label == "*"
+
+
+def drops() -> list[pa.Table]:
+    return [drop for _, drop in nights(POPULATION)]
+
+
+def test_nobody_falls_below_l_over_all_nights_and_without_protection_many_do(
+    tmp_path: Path,
+) -> None:
+    below = {}
+    for name, options in (("alone", {"kind": "snapshots"}), ("series", PROTECTED)):
+        folder = tmp_path / name
+        folder.mkdir()
+        town = Town(folder, **options)
+        reports = [town.run(drop) for drop in drops()]
+        left = town.left()
+        below[name] = sum(len(values) < L for values in left.values())
+    assert below["alone"] > 20
+    assert below["series"] == 0
+    assert all(report["series"]["people"]["least_common"] >= L for report in reports)
+    assert reports[-1]["series"]["people"]["known_before"] > 500
+    assert sum(report["rows"]["suppressed"] for report in reports) < 10
+    assert all(report["achieved"]["k"] >= K for report in reports)
+
+
+def test_people_who_come_back_keep_what_was_left_for_them(tmp_path: Path) -> None:
+    everybody = drops()[0]
+    town = Town(tmp_path, **PROTECTED)
+    town.run(everybody)
+    town.run(everybody.filter(pa.array(np.arange(len(everybody)) % 3 > 0)))
+    report = town.run(everybody)
+    assert report["series"]["people"]["known_before"] == len(everybody)
+    with catalogue.current().reading() as connection:
+        rows = connection.execute(tables.person.select()).all()
+    assert len(rows) == len(everybody)
+    assert {row.night for row in rows} == {3}
+    assert min(int.from_bytes(row.common, "little").bit_count() for row in rows) >= L
+
+
+def test_a_part_changed_by_hand_is_not_published(tmp_path: Path) -> None:
+    town = Town(tmp_path, **PROTECTED)
+    job, work = town.deliver(drops()[0]), str(tmp_path / "out/.run-1")
+    pipeline.partition(job, work=work, progress=silent)
+    summaries = pipeline.anonymize_all(work, progress=silent)
+    path = storage.WorkDir.attach(work).part_path(summaries[0].id)
+    table = pq.read_table(path)
+    values = table["diagnosis"].to_pylist()
+    at = table.column_names.index("diagnosis")
+    pq.write_table(table.set_column(at, "diagnosis", pa.array(values[::-1])), path)
+    with pytest.raises(StorageError, match="run again from the partition task"):
+        pipeline.wrap_up(job, work=work, summaries=summaries, progress=silent)
+    assert not Path(str(job.output)).exists()
+
+
+def test_the_persons_who_would_fall_below_are_counted_and_nothing_is_published(
+    tmp_path: Path,
+) -> None:
+    town = Town(tmp_path, **PROTECTED)
+    first, second, *_ = drops()
+    town.run(first)
+    unprotected = Town(tmp_path, kind="snapshots")
+    unprotected.drops = town.drops
+    job, work = unprotected.deliver(second), str(tmp_path / "out/.run-2")
+    pipeline.partition(job, work=work, progress=silent)
+    summaries = pipeline.anonymize_all(work, progress=silent)
+    town.drops = unprotected.drops
+    protected = town.job(1)
+    directory = storage.WorkDir.attach(work)
+    source = pq.read_table(str(job.input))
+    intersection.signed(protected, f"{tmp_path}/out/*", 1, source, directory)
+    with pytest.raises(PrivacyError, match=r"person\(s\) are left with fewer than l = 2"):
+        pipeline.wrap_up(protected, work=work, summaries=summaries, progress=silent)
+    assert not Path(str(protected.output)).exists()
+    with catalogue.current().reading() as connection:
+        assert {row.night for row in connection.execute(tables.person.select())} == {1}
+
+
+def test_a_series_of_increments_that_brings_people_again_is_told(tmp_path: Path) -> None:
+    town = Town(tmp_path, protect="intersection", unmatched="suppress")
+    first, second, *_ = drops()
+    town.run(first)
+    report = town.run(second)
+    assert any("series.kind is increments" in note for note in report["notes"])
+
+
+def test_rows_of_a_person_who_is_there_twice_are_published_one_a_night(tmp_path: Path) -> None:
+    town = Town(tmp_path, protect="intersection", hold_nights=3)
+    first = drops()[0]
+    report = town.run(pa.concat_tables([first, first.slice(0, 20)]))
+    assert report["rows"]["waiting"] == 20
+    report = town.run(drops()[1].slice(0, 200))
+    assert report["rows"]["waited"] == 20
+    assert report["rows"]["waiting"] < 40

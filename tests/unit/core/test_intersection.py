@@ -1,0 +1,102 @@
+"""The values left to whoever holds all releases, against sets that are intersected one by one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mondrian_ops.core.intersection import Tonight, follow, widened
+
+VALUES = st.sampled_from([-1, 0, 1, 2, 63, 64, 65])
+NIGHT = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), VALUES), max_size=16)
+WORDS = 2
+
+
+def tonight_of(rows):
+    class_of, person, value = np.array(rows, np.int64).reshape(-1, 3).T
+    return Tonight(class_of, person, value)
+
+
+def followed_through(nights, *, k, l):  # noqa: E741
+    """Each night's result of `follow`, and what is left for each person after the last."""
+    left, results = {}, []
+    for rows in nights:
+        before = np.array(
+            [left.get(person, np.zeros(WORDS, np.uint64)) for _, person, _ in rows], np.uint64
+        ).reshape(-1, WORDS)
+        known = np.array([person in left for _, person, _ in rows], bool)
+        result = follow(tonight_of(rows), before, known, k=k, l=l)
+        results.append(result)
+        left |= {person: result.common[i] for i, (_, person, _) in enumerate(rows)}
+    return results
+
+
+def one_by_one(nights, *, k, l):  # noqa: E741
+    left, results = {}, []
+    for rows in nights:
+        values, persons = defaultdict(set), defaultdict(set)
+        for number, person, value in rows:
+            persons[number].add(person)
+            values[number] |= {value} - {-1}
+        expected = []
+        for number, person, value in rows:
+            changed = person in left and value != -1 and value not in left[person]
+            before = None if changed else left.get(person)
+            common = values[number] if before is None else before & values[number]
+            expected.append((common, len(common) < l, len(persons[number]) < k, changed))
+        left |= {person: each[0] for (_, person, _), each in zip(rows, expected, strict=True)}
+        results.append(expected)
+    return results
+
+
+def set_of(bits):
+    return {
+        64 * word + bit for word in range(WORDS) for bit in range(64) if int(bits[word]) >> bit & 1
+    }
+
+
+@given(
+    st.lists(NIGHT.map(lambda rows: list({row[1]: row for row in rows}.values())), max_size=5),
+    st.integers(1, 4),
+    st.integers(1, 4),
+)
+def test_the_values_left_are_those_of_sets_that_are_intersected(nights, k, l):  # noqa: E741
+    results = followed_through(nights, k=k, l=l)
+    for result, expected in zip(results, one_by_one(nights, k=k, l=l), strict=True):
+        found = [
+            (set_of(common), bool(below_l), bool(below_k), bool(changed))
+            for common, below_l, below_k, changed in zip(*result, strict=True)
+        ]
+        assert found == expected
+
+
+def test_rows_of_one_person_count_once():
+    result = follow(
+        tonight_of([(0, 7, 0), (0, 7, 1), (0, 8, 0)]),
+        np.zeros((3, 1), np.uint64),
+        np.zeros(3, bool),
+        k=3,
+        l=2,
+    )
+    assert result.below_k.all()
+    assert not result.below_l.any()
+
+
+def test_exactly_k_persons_and_l_values_are_enough():
+    rows = [(5, 1, 0), (5, 2, 1), (9, 3, 2), (9, 4, 3)]
+    everything = np.full((4, 1), 0b1111, np.uint64)
+    result = follow(tonight_of(rows), everything, np.ones(4, bool), k=2, l=2)
+    assert not result.below_k.any()
+    assert not result.below_l.any()
+    assert not result.changed.any()
+    assert result.common[:, 0].tolist() == [0b11, 0b11, 0b1100, 0b1100]
+
+
+@pytest.mark.parametrize("words", [1, 3])
+def test_wider_sets_have_the_same_values(words):
+    wide = widened(np.array([[5]], np.uint64), words)
+    assert wide.tolist() == [[5] + [0] * (words - 1)]
