@@ -279,7 +279,8 @@ def files() -> set[str]:
 def settle(job: Job) -> None:
     """Conclude or take back the pending night of the job's series, if there is one.
 
-    Raises TimeoutError, which a retry may cure, while its run may still publish it.
+    Raises TimeoutError, which a retry may cure, while its run may still publish it; StorageError as
+    :func:`check_new` if it is the job's own night, and published.
     """
     with catalogue.current().reading() as connection:
         pending = connection.execute(_nights(series_name(job), pending=True)).all()
@@ -294,6 +295,7 @@ def settle(job: Job) -> None:
             )
         else:
             withdraw(each.token)
+    check_new(job)
 
 
 def _make_current(connection: sa.Connection, series_id: int, night_id: int) -> None:

@@ -1,0 +1,161 @@
+"""A night is killed at each step of its end, and no row is lost or published twice afterwards.
+
+The kill is an exception that no cleanup answers; `test_nights_of_a_series.py` kills processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.job import Job
+from mondrian_ops.engines.handover import Summary
+from mondrian_ops.series import nights as protocol
+from mondrian_ops.series import waiting
+from nights import Nights, silent
+
+HOLDING = {"hold_nights": 3, "hold_above": 0.06}
+STEPS = [
+    (waiting, "write", "before"),
+    (waiting, "write", "after"),
+    (protocol, "intend", "after"),
+    (storage, "publish", "after"),
+    (protocol, "conclude", "after"),
+    (waiting, "remove_used", "after"),
+]
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Nights:
+    """A series in which rows wait."""
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 150)
+    return nights
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Night:
+    """The night of a day, up to its last task."""
+
+    def __init__(self, nights: Nights, day: int, rows: int = 200) -> None:
+        self.job: Job = (
+            nights.job(day) if nights.drop(day).exists() else _delivered(nights, day, rows)
+        )
+        self.work = storage.work_path(str(self.job.output), f"run of {day}")
+        pipeline.partition(self.job, work=self.work, progress=silent)
+        self.summaries: list[Summary] = pipeline.anonymize_all(self.work, progress=silent)
+
+    def wrap_up(self) -> dict[str, Any]:
+        return pipeline.wrap_up(self.job, work=self.work, summaries=self.summaries, progress=silent)
+
+    def killed(self, module: Any, name: str, when: str) -> None:
+        """The last task is killed at a step."""
+        function: Callable[..., Any] = getattr(module, name)
+
+        def kill(*given: Any, **more: Any) -> None:
+            if when == "after":
+                function(*given, **more)
+            raise Killed
+
+        with pytest.MonkeyPatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(protocol, "withdraw", lambda _token: None)
+            patched.setattr(module, name, kill)
+            self.wrap_up()
+
+
+def _delivered(nights: Nights, day: int, rows: int) -> Job:
+    nights.deliver(day, rows)
+    return nights.job(day)
+
+
+def consistent(nights: Nights) -> None:
+    """The night after shows it: it reads what waits, and checks the sums of the catalogue."""
+    nights.run(9, 120)
+    nights.check_each_row_once()
+
+
+@pytest.mark.parametrize(("module", "name", "when"), STEPS, ids=str)
+def test_the_next_try_goes_on(nights: Nights, module: Any, name: str, when: str) -> None:
+    night = Night(nights, 1)
+    night.killed(module, name, when)
+    assert night.wrap_up()["series"]["state"] == "published"
+    nights.check_each_row_once()
+    consistent(nights)
+
+
+@pytest.mark.parametrize(("module", "name", "when"), STEPS, ids=str)
+def test_the_run_is_cleared_and_begins_anew(
+    nights: Nights, module: Any, name: str, when: str
+) -> None:
+    Night(nights, 1).killed(module, name, when)
+    if nights.output(1).exists():
+        with pytest.raises(StorageError, match="is in the series already"):
+            Night(nights, 1)
+    else:
+        Night(nights, 1).wrap_up()
+    consistent(nights)
+
+
+@pytest.mark.parametrize(("module", "name", "when"), STEPS, ids=str)
+def test_another_night_goes_first(nights: Nights, module: Any, name: str, when: str) -> None:
+    """The killed run was given up, and its working files were removed."""
+    night = Night(nights, 1)
+    night.killed(module, name, when)
+    pipeline.discard(night.work)
+    nights.run(2, 200)
+    if not nights.output(1).exists():
+        Night(nights, 1).wrap_up()
+    consistent(nights)
+
+
+def test_a_night_that_may_still_be_published_holds_up_the_next(nights: Nights) -> None:
+    night = Night(nights, 1)
+    night.killed(protocol, "intend", "after")
+    nights.deliver(2, 200)
+    with pytest.raises(TimeoutError, match="run again when that run is over"):
+        pipeline.run(nights.job(2), silent)
+    night.wrap_up()
+    pipeline.run(nights.job(2), silent)
+    consistent(nights)
+
+
+def test_a_night_that_cannot_publish_holds_up_nobody(nights: Nights) -> None:
+    night = Night(nights, 1)
+    nights.output(1).mkdir()
+    (nights.output(1) / "somebody's").write_text("file")
+    with pytest.raises(StorageError, match="holds something that is not a release"):
+        night.wrap_up()
+    nights.run(2, 200)
+    (nights.output(1) / "somebody's").unlink()
+    Night(nights, 1).wrap_up()
+    consistent(nights)
+
+
+def test_a_held_night_that_was_killed_is_over_once(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    night = Night(nights, 0, rows=3)
+    night.killed(protocol, "intend", "after")
+    assert night.wrap_up()["series"]["state"] == "held"
+    with pytest.raises(StorageError, match=r"is in the series already \(held\)"):
+        Night(nights, 0)
+    consistent(nights)
+
+
+def test_what_was_lost_is_noticed_before_anything_is_published(nights: Nights) -> None:
+    (file,) = nights.waiting_files()
+    kept = file.read_bytes()
+    nights.deliver(1, 200)
+    file.unlink()
+    with pytest.raises(StorageError, match="rows that wait are missing"):
+        pipeline.run(nights.job(1), silent)
+    file.write_bytes(kept)
+    pipeline.run(nights.job(1), silent)
+    consistent(nights)
