@@ -148,7 +148,10 @@ def _people(nights: Sequence[NightFigures]) -> Section:
             says += f", at least {number(night.least_common)} values left for each"
         columns.append(Column(number(night.number), ((count / most, "s2"),), says))
     least = [night.least_common for night in nights if night.least_common is not None]
-    lead = "The rows of each release. Nobody is protected against those who hold several of them."
+    lead = (
+        "The rows of each release. People who are in several are not protected against those who "
+        "hold these: that takes protect: intersection."
+    )
     if followed:
         left = number(min(least)) if least else "no"
         lead = (

@@ -43,7 +43,7 @@ def test_a_plain_series_shows_loss_waiting_and_rows() -> None:
     assert loss.table.rows[0] == ("night 1, 2025-06-01", "0", "–")
     assert says_of(waiting)[1] == "night 2, 2025-06-02: 8 rows wait"
     assert "8 rows wait after the last night" in waiting.lead
-    assert "Nobody is protected" in rows.lead
+    assert "not protected against those who hold these" in rows.lead
     assert says_of(rows) == ["night 1, 2025-06-01: 0 rows", "night 2, 2025-06-02: 92 rows"]
 
 
