@@ -203,7 +203,7 @@ def decimals(step: float) -> int:
     """The decimals of a per cent that levels at this distance need to be exact, as 2.5 % does."""
     digits = max(0, math.ceil(-math.log10(100 * step) - 1e-9))
     scaled = 100 * step * 10**digits
-    return digits + (abs(scaled - round(scaled)) > 1e-6)
+    return digits + int(abs(scaled - round(scaled)) > 1e-6)
 
 
 def nice_limit(shares: Iterable[float]) -> float:

@@ -17,6 +17,7 @@ from brute_force import classes_of
 from engines.samples import ROWS, Site, quasi_identifiers
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms import planning
+from mondrian_ops.algorithms.boundary_fitting import settle
 from mondrian_ops.algorithms.planning import Draft, LeafCounts
 from mondrian_ops.core.dependencies import survey
 from mondrian_ops.core.profile import Profiler
@@ -72,6 +73,24 @@ def test_sampling(site: Site, engine: Engine, tmp_path: Path) -> None:
         assert found.profile.domains[name].equals(domain)
     for name, counts in expected.profile.counts.items():
         assert found.profile.counts[name].equals(counts)
+
+
+def test_stable_boundaries_of_a_series(site: Site, engine: Engine, tmp_path: Path) -> None:
+    job = site.job(tmp_path / "out/2025-06-01", **KEYS, series={"boundaries": "stable"})
+    run = pipeline.begin(job, str(tmp_path / "work"))
+    profiler = Profiler(job, site.table.schema, run.dataset.hierarchies)
+    profiler.add(site.table)
+    profile = profiler.finish()
+    expected = settle(job, profile, run.dataset.hierarchies, site.table, None, 1)
+    engine.draft(run, lambda _rows: None)
+    found = run.draft.boundaries
+    assert found is not None
+    assert found.fitted == "first"
+    assert found.boundaries.columns == expected.boundaries.columns
+    assert found.boundaries.columns
+    assert (found.loss, found.loss_nightly) == (expected.loss, expected.loss_nightly)
+    for name, values in expected.boundaries.arrays(profile.types).items():
+        assert run.draft.profile.boundaries[name].equals(values)
 
 
 def test_counting(site: Site, engine: Engine, tmp_path: Path) -> None:
