@@ -7,6 +7,7 @@ equal: the hash divides the classes and decides nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
@@ -65,16 +66,16 @@ class SpilledClasses:
         buckets = _buckets(classes.codes, self._values)
         order = np.argsort(buckets, kind="stable")
         plain = [
-            of.size > _CODED + 1 and at not in self._coded for at, of in enumerate(self._values)
+            len(of.values) > _CODED and at not in self._coded for at, of in enumerate(self._values)
         ]
         batch = self._batch(classes, plain).take(pa.array(order))
-        starts = np.searchsorted(buckets[order], np.arange(_BUCKETS + 1))
-        offsets = [self._file.seek(0, 2)]
+        entries = np.bincount(buckets, minlength=_BUCKETS)
+        starts = np.concatenate([[0], np.cumsum(entries)])
+        offsets = [self._file.seek(0, os.SEEK_END)]
         for start, stop in pairwise(starts.tolist()):
             if start < stop:
                 self._file.write(batch.slice(start, stop - start).serialize())
             offsets.append(self._file.tell())
-        entries = np.bincount(buckets, minlength=_BUCKETS)
         for pairs in classes.pairs:
             entries += np.bincount(buckets[pairs.classes], minlength=_BUCKETS)
         self.runs.append(_Run(batch.schema, np.array(offsets), entries, plain))

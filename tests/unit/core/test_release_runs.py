@@ -221,3 +221,29 @@ def test_rows_of_a_part_that_are_not_sorted_are_grouped_as_they_come(monkeypatch
     count = counter.count(batches)
     assert (count.counted.rows, count.counted.classes, count.counted.dp) == (1200, 80, 80 * 15**2)
     assert max(held) == 4  # three pieces have more than 100 classes, then beside those of before
+
+
+def test_columns_of_few_values_are_codes_and_of_many_are_values(monkeypatch):
+    """Sensitive columns always: their codes stand for the whole release."""
+    monkeypatch.setattr(release_runs, "_CODED", 3)
+    quasi = {"few": [1, 2, 3, None] * 2, "many": [1, 2, 3, 4, None, None, 1, 2]}
+    names = {"quasi_identifiers": list(quasi), "sensitive": ["s"], "entity_id": "id"}
+    job = Job.from_dict({"k": 2, **names}, paths_required=False)
+    with tempfile.TemporaryFile() as file:
+        counter = counter_of(job, [*quasi, "s"], spill=file, held=0)
+        counter.add(pa.table({**quasi, "s": range(8)}), persons=pa.chunked_array([range(8)]))
+        (run,) = counter._spilled.runs
+        assert run.plain == [False, True, False, True]
+        sizes = [len(of.values) for of in counter._values]
+        assert sizes == [3, 3, 8, 3]  # what is written as values is forgotten
+        assert run.entries.sum() == 3 * counter.result().classes
+
+
+def test_what_comes_after_a_reading_that_was_given_up_is_written_behind():
+    job = Job.from_dict({"k": 2, "quasi_identifiers": ["q"]}, paths_required=False)
+    with tempfile.TemporaryFile() as file:
+        counter = counter_of(job, ["q"], spill=file, held=0)
+        counter.add(pa.table({"q": range(50)}))
+        next(counter.result().partitions())
+        counter.add(pa.table({"q": range(50)}))
+        assert counter.result().histogram == [(2, 50)]
