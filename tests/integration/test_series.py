@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import InputError, JobError, StorageError
+from mondrian_ops.report import render_html, render_text
+from mondrian_ops.storage.discovery import data_files
 from nights import Nights, silent
 
 HOLDING = {"hold_nights": 3, "hold_above": 0.06}
@@ -97,6 +102,61 @@ def test_overdue_rows_that_cannot_be_published_are_suppressed(tmp_path: Path) ->
     reports = [nights.run(day, 2) for day in range(2)]
     assert [report["rows"]["suppressed"] for report in reports] == [0, 2]
     nights.check_each_row_once(suppressed=2)
+
+
+def test_nothing_published_shows_a_value_of_a_row_that_waits(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    drop = nights.deliver(0, 400)
+    rows = pq.read_table(drop)
+    secret = {"age": 17, "zip": "98765", "sex": "male", "diagnosis": "canary", "row": 400}
+    strangers = pa.Table.from_pylist([secret] * 3, rows.schema)
+    pq.write_table(pa.concat_tables([rows, strangers]), drop)
+    report = pipeline.run(nights.job(0), silent)
+    assert 400 in nights.held()
+    told = [json.dumps(report), render_text(report), render_html(report)]
+    told += [str(pq.read_table(part).to_pydict()) for part in nights.output(0).glob("*.parquet")]
+    for text in told:
+        assert "98765" not in text
+        assert "canary" not in text
+
+
+def test_rows_that_wait_are_no_input_of_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 400)
+    (file,) = nights.waiting_files()
+    for place in (file, file.parent, nights.waiting, f"{nights.waiting}/*/*.parquet"):
+        with pytest.raises(JobError, match="rows that wait"):
+            storage.check_job(replace(nights.job(0), input=str(place)))
+    for pattern in (nights.releases, f"{nights.releases}/**", f"{nights.releases}/*/*"):
+        read = [each.url for each in data_files(str(pattern))]
+        assert read
+        assert not any("mondrian_waiting" in each for each in read)
+
+
+def test_a_column_of_another_type_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 100)
+    drop = nights.deliver(1, 100)
+    rows = pq.read_table(drop)
+    good = drop.read_bytes()
+    ages = pa.array([f"{age} years" for age in rows["age"].to_pylist()])
+    pq.write_table(rows.set_column(0, "age", ages), drop)
+    with pytest.raises(InputError, match="column 'age' has another type than in the rows that"):
+        pipeline.run(nights.job(1), silent)
+    drop.write_bytes(good)
+    pipeline.run(nights.job(1), silent)
+    nights.check_each_row_once()
+
+
+def test_a_column_with_a_name_of_the_series_is_refused(tmp_path: Path) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    drop = nights.deliver(0, 100)
+    rows = pq.read_table(drop)
+    pq.write_table(rows.append_column("mondrian_ops_night", rows["row"]), drop)
+    with pytest.raises(InputError, match="a name that a series reserves for itself"):
+        pipeline.run(nights.job(0), silent)
 
 
 def _columns(release: Path) -> list[str]:

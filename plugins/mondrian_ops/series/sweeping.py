@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from mondrian_ops import storage
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.series import nights, waiting
+from mondrian_ops.storage.access_policy import WAITING
 from mondrian_ops.storage.discovery import data_file
 from mondrian_ops.storage.files import remove_file
 from mondrian_ops.storage.sweeping import Swept, directories_below
@@ -25,7 +26,7 @@ def sweep(folder: str, keep: timedelta) -> Iterator[Swept]:
     night writes its file before the catalogue knows of it.
     """
     keep = max(keep, _AT_LEAST)
-    for directory in directories_below(folder, waiting.FOLDER.__eq__):
+    for directory in directories_below(folder, WAITING.__eq__):
         known = {waiting.directory_of(name).rpartition("/")[2] for name in nights.names()}
         needed = {file.rpartition("/")[2] for file in nights.files()}
         for name in storage.names_in(directory):

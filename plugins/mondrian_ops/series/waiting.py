@@ -22,12 +22,10 @@ import pyarrow.parquet as pq
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.access_policy import check_writing
+from mondrian_ops.storage.access_policy import WAITING, check_writing
 from mondrian_ops.storage.files import make_private, new_file, remove_file
 
-__all__ = ["FOLDER", "directory_of", "file_of", "remove_used", "write"]
-
-FOLDER = ".mondrian_waiting"
+__all__ = ["directory_of", "file_of", "remove_used", "write"]
 
 _NAME = re.compile(r"(\d{6})-[0-9a-f]+\.parquet")
 
@@ -36,7 +34,7 @@ def directory_of(series: str) -> str:
     """The directory of a series' waiting rows: beside its releases, above the first date."""
     digest = hashlib.blake2b(series.encode(), key=catalogue.current().key, digest_size=12)
     above = series.partition("*")[0].rpartition("/")[0]
-    return storage.joined(above or "/", FOLDER, digest.hexdigest())
+    return storage.joined(above or "/", WAITING, digest.hexdigest())
 
 
 def file_of(series: str, number: int, token: str) -> str:

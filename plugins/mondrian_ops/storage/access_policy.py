@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTIONS",
+    "WAITING",
     "AccessPolicy",
     "below",
     "check_job",
@@ -56,6 +57,9 @@ OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_
 """The section's options: lists, separated by commas or lines. An unset option allows nothing."""
 
 _VARIABLE = "AIRFLOW__MONDRIAN_OPS__"
+WAITING = ".mondrian_waiting"
+"""The name of the directories with rows that wait for a night of a series."""
+
 _SEPARATOR = re.compile(r"[/\\]")
 
 
@@ -152,6 +156,11 @@ def check_location(
     if url is None:
         return
     check_path(option, url)
+    if WAITING in _SEPARATOR.split(url):
+        raise JobError(
+            f"{option}: {shown(url)} has rows that wait for a night of their series, which no "
+            "other job may publish; give another location"
+        )
     policy = current_policy()
     if policy is None:
         return
