@@ -120,14 +120,14 @@ def _night_of_series(number: int, refit: int, token: str) -> dict[str, Any]:
     }
 
 
-def recorded_releases(path: Path | None = None) -> list[dict[str, Any]]:
-    """What a catalogue holds, newest first: that at the path, or this Airflow's.
+def recorded_releases(at: Path | Place | None = None) -> list[dict[str, Any]]:
+    """What a catalogue holds, newest first: that at the place, or this Airflow's.
 
     ``documents``: the contents by name.
     """
     from mondrian_ops.hooks import settings
 
-    place = settings.catalogue_place() if path is None else Place.of(str(path))
+    place = Place.of(str(at)) if isinstance(at, Path) else at or settings.catalogue_place()
     with Catalogue(place).reading() as connection:
         newest = release.select().order_by(release.c.time.desc(), release.c.id)
         rows = [dict(row) for row in connection.execute(newest).mappings()]

@@ -148,7 +148,11 @@ class Catalogue:
         arguments: dict[str, Any] = (
             {"timeout": _WAIT_S, "isolation_level": None}
             if is_sqlite
-            else {"connect_timeout": 10, "application_name": "mondrian_ops"}
+            else {
+                "application_name": "mondrian_ops",
+                "connect_timeout": 10,
+                "tcp_user_timeout": 1000 * _WAIT_S,  # a server that vanished answers nothing
+            }
         )
         try:
             engine = sa.create_engine(

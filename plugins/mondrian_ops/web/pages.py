@@ -103,6 +103,8 @@ def create(
 
 
 def _reader(request: Request, user: GetUserDep) -> Reader:
+    if b"%00" in request.scope["query_string"] or "\0" in request.scope["path"]:
+        raise HTTPException(400, "The address has a NUL character, which no text here has.")
     return Reader(request.app.state.open_catalogue, user)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 
 from dag_runs import nested, parked, published, states
 from mondrian_ops.catalogue import Catalogue, Place, releases
@@ -36,9 +37,10 @@ from servers.needs import needs
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page
 
-pytestmark = [pytest.mark.airflow, pytest.mark.browser]
+pytestmark = [pytest.mark.airflow, pytest.mark.browser, pytest.mark.postgres]
 
 PASSWORD = "a password of the tests"
+KEY = "ab" * 32
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 MANY = 10_000
 # Airflow keeps what its user chose; an empty frame of a browser keeps nothing.
@@ -48,8 +50,12 @@ REASON = "k: 3 of 22 classes have fewer than 5 rows"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
-    """An Airflow whose users log in: ada may do all, nora nothing. Nobody told it its address."""
+    """An Airflow whose users log in: ada may do all, nora nothing. Nobody told it its address.
+
+    Its catalogue is in a PostgreSQL, to which a connection in Airflow's own database leads.
+    """
     needs("browser")
+    needs("postgres")
     root = forking_with_imports(copied(tmp_path_factory.mktemp("pages")))
     shutil.copy(FAILING_DAGS.with_name("approvals.py"), root / "dags")
     passwords = root / "passwords.json"
@@ -58,19 +64,42 @@ def project(tmp_path_factory, airflow_database) -> Iterator[Project]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,nora:",
-        "AIRFLOW__MONDRIAN_OPS__CATALOGUE": str(root / "catalogue.db"),
+        "AIRFLOW__MONDRIAN_OPS__CATALOGUE_CONN_ID": "a_catalogue",
+        "AIRFLOW__MONDRIAN_OPS__CATALOGUE_KEY_CONN_ID": "its_key",
+        "TESTS_CATALOGUE": airflow_database(),
         "TOLD": str(root / "told.jsonl"),
     }
     airflow = airflow_of(root, airflow_database(), settings, login=("ada", PASSWORD))
     del airflow.environment["AIRFLOW__API__BASE_URL"]
     with airflow:
+        for connection in connections_to(settings["TESTS_CATALOGUE"]):
+            airflow.request("POST", "/api/v2/connections", connection)
         yield Project(root, airflow)
+
+
+def connections_to(url: str) -> list[dict[str, Any]]:
+    """As Airflow's API takes them."""
+    database = sa.make_url(url)
+    place = {
+        "connection_id": "a_catalogue",
+        "conn_type": "postgres",
+        "host": database.host,
+        "port": database.port,
+        "login": database.username,
+        "schema": database.database,
+    }
+    return [place, {"connection_id": "its_key", "conn_type": "generic", "password": KEY}]
+
+
+def place_of(project: Project) -> Place:
+    """Where the catalogue of its Airflow is."""
+    return Place.of(project.airflow.environment["TESTS_CATALOGUE"], key=KEY)
 
 
 @pytest.fixture(scope="module")
 def catalogue(project) -> Catalogue:
     """Forty nights of a made-up dataset, the last with drift, and a refused release."""
-    catalogue = Catalogue(Place.of(str(project.root / "catalogue.db")))
+    catalogue = Catalogue(place_of(project))
     name = keep_series(catalogue, 40)
     for number in range(40):
         of_series = {"name": name, "night": number + 1, "state": "published"}
@@ -229,7 +258,7 @@ def waiting(project) -> dict[str, str]:
 
 def entry_of(project: Project, run_id: str) -> dict[str, Any]:
     """What the catalogue says of the release of a run."""
-    entries = recorded_releases(project.root / "catalogue.db")
+    entries = recorded_releases(place_of(project))
     (found,) = [each for each in entries if each["run_id"] == run_id]
     return found
 

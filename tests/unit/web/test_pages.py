@@ -152,6 +152,9 @@ def test_browsers_may_keep_style_and_scripts(client, name):
     assert "private" in answer.headers["cache-control"]
 
 
-@pytest.mark.parametrize("path", ["releases?page=x", "run?dag_id=a", "compare"])
+@pytest.mark.parametrize(
+    "path",
+    ["releases?page=x", "run?dag_id=a", "compare", "releases?dataset=a%00", "releases/%00"],
+)
 def test_an_address_with_a_wrong_parameter_is_refused(client, path):
     page_at(client, path, 400)
