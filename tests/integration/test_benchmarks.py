@@ -57,9 +57,12 @@ def test_nights_of_a_series(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "give one with --data" in result.stderr
-    baseline, nights, small = json.loads((results / "results.json").read_text("utf-8"))["tables"]
-    assert [row[0] for row in baseline["rows"]] == ["2", "3"]
-    assert len(nights["rows"]) == len(small["rows"]) == 2
+    tables = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    baseline, nights, by_night, small, year = (table["rows"] for table in tables)
+    assert [row[0] for row in baseline] == ["2", "3"]
+    assert [row[1] for row in nights[1::2]] == ["0.00%", "0.00%"]
+    assert (len(by_night), len(small)) == (6, 2)
+    assert [row[0] for row in year] == ["10", "21"]
 
 
 def test_the_attacker_intersects_the_values_of_a_persons_classes(

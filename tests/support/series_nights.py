@@ -63,11 +63,14 @@ class _Run:
 
 def _rows(datasets: Iterable[Path]) -> Counter[int]:
     """How often which row is in them; the nights that held all their rows have no release."""
-    found = Counter[int]()
-    for dataset in datasets:
-        if dataset.is_file() or (dataset / "_SUCCESS").exists():
-            found.update(pq.read_table(dataset)["row"].to_pylist())
-    return found
+    return Counter(row["row"] for dataset in datasets for row in _table(dataset))
+
+
+def _table(dataset: Path) -> list[dict[str, Any]]:
+    if not (dataset.is_file() or (dataset / "_SUCCESS").exists()):
+        return []
+    rows: list[dict[str, Any]] = pq.read_table(dataset).to_pylist()
+    return rows
 
 
 def _assert_failed(ended: Ended, says: str) -> None:
@@ -102,6 +105,7 @@ class RandomNights:
         self._landed: dict[str, Sequence[int]] = {}
         self._passed: dict[str, tuple[str, ...]] = {}
         self._rows = self._runs = 0
+        self._persons: list[int] = []
         self._late: list[int] = []
         self._given_up: set[int] = set()
         (place / "landing").mkdir(parents=True)
@@ -152,6 +156,21 @@ class RandomNights:
         """The same, and the night of every drop is over."""
         self.check()
         assert sorted(self.seen().labels) == sorted(self._landed)
+
+    def values_left(self) -> Mapping[int, set[str]]:
+        """What whoever holds all releases knows of each person's diagnosis: what it may be."""
+        possible: dict[int, set[str]] = {}
+        for label in self.seen().labels:
+            rows = _table(self._place / "out" / label)
+            classes: dict[Any, list[dict[str, Any]]] = {}
+            for row in rows:
+                classes.setdefault((row["age"], row["sex"], row["zip"]), []).append(row)
+            for members in classes.values():
+                values = {row["diagnosis"] for row in members} - {None}
+                for row in members:
+                    person = self._persons[row["row"]]
+                    possible[person] = possible.get(person, values) & values
+        return possible
 
     def left(self) -> list[str]:
         """Names beside the releases, the rows that wait and the drops."""
@@ -271,7 +290,8 @@ class RandomNights:
         rows = range(self._rows, self._rows + len(drop))
         self._rows += len(drop)
         path = self._place / "landing" / f"{day}.parquet"
-        drop = drop.select(["name", "age", "sex", "zip", "diagnosis"])
+        self._persons += drop["person"].to_pylist()
+        drop = drop.select(["name", "person", "age", "sex", "zip", "diagnosis"])
         pq.write_table(drop.append_column("row", pa.array(rows, pa.int64())), path)
         self._landed[str(day)] = rows
 
@@ -279,9 +299,14 @@ class RandomNights:
         return self._choice.random() < share
 
 
+_INTERSECTED = {"protect": "intersection"}
 KINDS_OF_SERIES: Mapping[str, Mapping[str, Any]] = {
     "rows wait": {"hold_nights": 3, "hold_above": 0.2},
     "rows wait if they must": {"hold_nights": 2},
+    "stable boundaries": {"hold_nights": 2, "boundaries": "stable"},
+    "snapshots": {"kind": "snapshots"},
+    "intersected, rows wait": {"hold_nights": 3, "hold_above": 0.3, **_INTERSECTED},
+    "intersected snapshots": {"kind": "snapshots", "unmatched": "suppress", **_INTERSECTED},
     "overdue rows are suppressed": {"hold_nights": 2, "hold_above": 0.3, "overdue": "suppress"},
 }
 """Options of the series."""
@@ -301,7 +326,11 @@ def random_nights(place: Path, kind: str, seed: int) -> Iterator[RandomNights]:
         "partitioning": {"fragments": 2},
         "series": KINDS_OF_SERIES[kind],
     }
-    population = datasets.Population(30, 1000, seed, spread=29, back=0.2)
+    if "protect" in KINDS_OF_SERIES[kind]:
+        job["entity_id"] = "person"
+    population = datasets.Population(30, 1000, seed, spread=29, back=0.4)
+    if KINDS_OF_SERIES[kind].get("kind") == "snapshots":
+        population = datasets.Population(40, 1000, seed, kind="snapshots", leave=0.2, come=0.2)
     with patch.dict(os.environ, {"MONDRIAN_OPS_CATALOGUE": str(catalogue)}):
         processes = Processes()
         try:
