@@ -167,3 +167,34 @@ def test_a_run_outlives_the_death_of_a_data_node(hdfs_folder, source):
     assert report["rows"] == {"input": ROWS, "published": ROWS, "suppressed": 0}
     assert pipeline.verify(asked, hdfs_folder.url("out"))["passed"]
     assert hdfs_folder.names() == ["in", "out"]
+
+
+def test_rows_of_a_series_wait_beside_its_releases(source, store):
+    """A night that holds all rows, one that publishes, and one that publishes what still waits."""
+    rows = pq.read_table(source / "0.parquet").select(["age", "zip", "sex", "diagnosis"])
+    counted = []
+    for day, (first, count) in enumerate([(0, 3), (3, 300), (303, 100)], 1):
+        drop = source / f"drop-{day}.parquet"
+        pq.write_table(rows.slice(first, count), drop)
+        night = {
+            "input": str(drop),
+            "output": store.url(f"out/2025-06-0{day}"),
+            "k": 5,
+            "l": 2,
+            "quasi_identifiers": ["age", "zip=prefix", "sex"],
+            "sensitive": ["diagnosis"],
+            "series": {"hold_nights": 0 if day == 3 else 2},
+        }
+        if day < 3:
+            night["series"]["hold_above"] = 0.05
+        counted.append(pipeline.run(pipeline.load_job(night))["rows"])
+        (directory,) = storage.names_in(store.url("out/.mondrian_waiting"))
+        files = storage.names_in(store.url(f"out/.mondrian_waiting/{directory}"))
+        assert len(files) == bool(counted[-1]["waiting"])
+        drop.unlink()
+    assert [each["waiting"] for each in counted[::2]] == [3, 0]
+    assert sum(each["published"] for each in counted) == 403
+    with pytest.raises(StorageError, match="is in the series already"):
+        pq.write_table(rows, drop)
+        pipeline.run(pipeline.load_job(night))
+    drop.unlink()

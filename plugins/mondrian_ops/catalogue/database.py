@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from mondrian_ops.catalogue import secret_key
 from mondrian_ops.catalogue.place import Place
-from mondrian_ops.catalogue.tables import SCHEMA, key_table
+from mondrian_ops.catalogue.tables import SCHEMA, VERSIONS, key_table
 from mondrian_ops.core.errors import StorageError
 
 __all__ = ["PATIENCE_S", "Catalogue"]
@@ -38,7 +38,7 @@ _LOCK = 0x6D6F6E6472
 """The number of the advisory lock by which writers take turns in PostgreSQL."""
 
 _READS = "mondrian_ops_reads"
-_VERSION = sa.table("alembic_version", sa.column("version_num"))
+_VERSION = sa.table(VERSIONS, sa.column("version_num"))
 
 _log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from sqlalchemy import Column, ForeignKey, Index, Table, UniqueConstraint
 __all__ = [
     "FIGURES",
     "SCHEMA",
+    "VERSIONS",
     "document",
     "key_table",
     "metadata",
@@ -28,6 +29,9 @@ __all__ = [
 
 SCHEMA = "0001"
 """The revision of the last migration."""
+
+VERSIONS = "mondrian_ops_version"
+"""Alembic's table of the revision: `alembic_version` is Airflow's, perhaps in this database."""
 
 metadata = sa.MetaData(
     naming_convention={
