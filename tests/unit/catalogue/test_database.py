@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError
 
 from mondrian_ops import catalogue
 from mondrian_ops.catalogue import Catalogue, Place
-from mondrian_ops.catalogue.tables import SCHEMA, key_table, metadata, series
+from mondrian_ops.catalogue.tables import SCHEMA, VERSIONS, key_table, metadata, series
 from mondrian_ops.core.errors import StorageError
 
 MIGRATIONS = Path(catalogue.__file__).with_name("migrations")
@@ -47,7 +47,8 @@ def add(connection: sa.Connection, name: str) -> None:
 def test_the_migrations_make_exactly_the_tables(path: Path) -> None:
     """If not: edit the last migration that is in no release, or add one and change SCHEMA."""
     with opened(path).reading() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        options = {"compare_server_default": True, "version_table": VERSIONS}
+        context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
         assert context.get_current_revision() == SCHEMA
     config = Config()
@@ -162,7 +163,7 @@ def test_a_file_that_is_no_database_is_an_error_that_may_be_retried(path: Path) 
 def test_a_catalogue_of_a_newer_version_is_left_alone(path: Path) -> None:
     names(opened(path))
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE mondrian_ops_version SET version_num = '9999'")
     with pytest.raises(StorageError, match="newer version"):
         names(opened(path))
 
