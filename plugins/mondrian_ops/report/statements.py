@@ -364,6 +364,9 @@ def _has_tight_intervals(job: Mapping[str, Any], generalizations: Mapping[str, s
     """Whether some quasi-identifier may be published as an interval between values of the data."""
     if job.get("algorithm") in ("samarati", "tds"):
         return False
+    series = job.get("series")
+    if isinstance(series, Mapping) and series.get("boundaries") == "stable":
+        return False
     on_grid = {
         each["name"]
         for each in job.get("quasi_identifiers", ())

@@ -25,6 +25,8 @@ from report_samples import make
             "tight intervals",
         ),
         ({"algorithm": "samarati"}, "algorithm can undo", "tight intervals"),
+        ({"series": {"boundaries": "nightly"}}, "tight intervals", "several files"),
+        ({"series": {"boundaries": "stable"}}, "algorithm can undo", "tight intervals"),
         ({"entity_id": "person"}, "intersect them", "has several rows"),
     ],
 )
