@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 
-from mondrian_ops import pipeline
+from mondrian_ops import catalogue, pipeline
+from mondrian_ops.catalogue.tables import night
 from mondrian_ops.cli import main
 from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.report import Report, statements
@@ -125,3 +127,17 @@ def test_a_night_that_is_generalized_otherwise_is_refused(tmp_path: Path) -> Non
     job = nights.job(1, quasi_identifiers=["age=grid:5", "zip=prefix", "sex"])
     with pytest.raises(JobError, match=r"'age' is generalized by grid, not interval.*series refit"):
         pipeline.run(job, silent)
+
+
+def test_protected_nights_may_share_boundaries_and_the_catalogue_counts_their_people(
+    tmp_path: Path,
+) -> None:
+    protected = {"kind": "snapshots", "protect": "intersection", "unmatched": "suppress"}
+    nights = Nights(tmp_path, series={**STABLE, **protected}, entity_id="row", unlisted="drop")
+    reports = [nights.run(day, 300) for day in range(2)]
+    assert [report["series"]["boundaries"]["since"] for report in reports] == [1, 1]
+    persons = [report["series"]["people"]["persons"] for report in reports]
+    with catalogue.current().reading() as connection:
+        counted = connection.execute(sa.select(night.c.persons, night.c.least_common)).all()
+    assert [row.persons for row in counted] == persons
+    assert all(row.least_common >= 2 for row in counted)
