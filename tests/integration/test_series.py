@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -43,6 +44,25 @@ def test_small_and_uneven_nights_lose_no_row(tmp_path: Path) -> None:
         verdict = pipeline.verify(nights.job(day), str(nights.output(day)))
         assert verdict["passed"]
         assert not any("mondrian" in name for name in _columns(nights.output(day)))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_night_without_rows_is_a_night(tmp_path: Path, kind: str) -> None:
+    nights = Nights(tmp_path, series=HOLDING)
+    for day, rows in enumerate([0, 3, 0, 200]):
+        drop = nights.deliver(day, rows or 5)
+        table = pq.read_table(drop)
+        if not rows:
+            nights.rows -= 5
+            table = table.slice(0, 0)
+            pq.write_table(table, drop)
+        if kind == "csv":
+            pa.csv.write_csv(table, drop.with_suffix(".csv"))
+        changes = {"input": str(drop.with_suffix(f".{kind}"))}
+        report = pipeline.run(replace(nights.job(day), **changes), silent)
+        assert report["rows"]["input"] == rows
+        assert report["series"]["night"] == day + 1
+    nights.check_each_row_once()
 
 
 def test_rows_that_wait_are_private(tmp_path: Path) -> None:

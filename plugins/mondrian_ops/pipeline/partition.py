@@ -185,6 +185,8 @@ def divide(
 
 def _attained(run: Run, engine: StepwiseEngine, progress: Progress | None) -> RunState:
     """The state after :func:`steps`; in a series the rows wait where no release is possible."""
+    if not run.dataset.source.rows:
+        return _waiting(run, "there are no rows tonight, and none wait")
     try:
         check_rows(run.dataset.job, run.dataset.source.rows)
         return steps(run, engine, progress)
@@ -427,7 +429,9 @@ def _to_map(run: Run) -> list[Fragment]:
 
 def _opened(job: Job, slots: int | None = None) -> Dataset:
     """The dataset of a job that fits it."""
-    source = storage.open_source(str(job.input), job.named_columns, job.unlisted == "publish")
+    holds = job.series is not None and job.series.holds
+    others = job.unlisted == "publish"
+    source = storage.open_source(str(job.input), job.named_columns, others, may_be_empty=holds)
     storage.check_source(job, source)
     check_columns(job, source.schema.names)
     if job.series is None:

@@ -61,7 +61,7 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
             pq.write_table(intersection.signed(job, name, state.last, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit)
-    return Gathered(night, storage.open_source(path))
+    return Gathered(night, storage.open_source(path, may_be_empty=True))
 
 
 def _batches(
@@ -90,11 +90,12 @@ def _schema_of_pool(job: Job, drop: storage.Source, waiting: Iterable[storage.So
     A column that is published without being named may be missing in some of the rows.
     """
     columns = columns_to_read(job, drop.schema.names)
-    schema = pa.schema([*(drop.schema.field(name) for name in columns), (NIGHT, pa.int32())])
+    # The types of a CSV file without rows mean nothing.
+    of_drop = {name: drop.schema.field(name).type if drop.rows else pa.null() for name in columns}
+    schema = pa.schema([*of_drop.items(), (NIGHT, pa.int32())])
     for source in waiting:
         for name in {*columns} & {*source.schema.names}:
-            kinds = (each.schema.field(name).type for each in (drop, source))
-            if not _have_room(*kinds):
+            if not _have_room(of_drop[name], source.schema.field(name).type):
                 raise InputError(
                     f"column {name!r} has another type than in the rows that wait since an earlier "
                     "night; deliver it in the type that it had, or publish these rows first (see "

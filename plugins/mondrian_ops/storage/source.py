@@ -219,13 +219,16 @@ class Source:
         return pa.schema([self.schema.field(name) for name in columns])
 
 
-def open_source(url: str, named: Sequence[str] = (), others: bool = True) -> Source:
+def open_source(
+    url: str, named: Sequence[str] = (), others: bool = True, may_be_empty: bool = False
+) -> Source:
     """Inspect every file of a source for schema, rows and size; a CSV file is read once for it.
 
     Args:
         url: a file, a directory or a glob.
         named: columns that the job names. A pandas index is part of the data if it is among them.
         others: whether other columns are ever read; if not, CSV's need no type.
+        may_be_empty: whether files without rows will do.
 
     Raises:
         InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
@@ -246,7 +249,7 @@ def open_source(url: str, named: Sequence[str] = (), others: bool = True) -> Sou
     size = sum(file.bytes for file in entries)
     stamps = [file.stamp for file in entries]
     source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out))
-    if source.rows == 0:
+    if source.rows == 0 and not may_be_empty:
         raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
     return source
 
