@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["no_bounds", "no_unions"]
@@ -55,6 +56,7 @@ def _is_union(text: str, starts: set[str], stops: set[str]) -> bool:
     return start in starts and stop in stops
 
 
+@lru_cache(maxsize=1 << 14)
 def _key(value: Any) -> str:
     """A text that is the same for the same number, date or time."""
     try:
