@@ -53,7 +53,7 @@ def _catalogue() -> Catalogue:
     from mondrian_ops.catalogue import Catalogue
     from mondrian_ops.hooks import settings
 
-    return Catalogue(settings.catalogue_place(), patience_s=0)
+    return Catalogue(settings.catalogue_place(with_key=False), patience_s=0)
 
 
 class MondrianOpsPlugin(AirflowPlugin):

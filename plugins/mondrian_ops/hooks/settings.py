@@ -145,8 +145,8 @@ def home() -> str:
     return str(folder)
 
 
-def catalogue_place() -> Place:
-    """Where the catalogue and its key are.
+def catalogue_place(with_key: bool = True) -> Place:
+    """Where the catalogue and its key are; the pages need no key.
 
     Raises JobError for a connection that is missing, or of another type than Postgres.
     """
@@ -154,10 +154,10 @@ def catalogue_place() -> Place:
 
     key_conn_id, conn_id = _given("catalogue_key_conn_id"), _given("catalogue_conn_id")
     key = key_file = None
-    if key_conn_id:
-        key = _connection("catalogue_key_conn_id", key_conn_id).password or ""
-    else:
+    if not key_conn_id:
         key_file = _path("catalogue_key", "catalogue.key")
+    elif with_key:
+        key = _connection("catalogue_key_conn_id", key_conn_id).password or ""
     if not conn_id:
         return Place.of(_path("catalogue", "catalogue.db"), key_file, key)
     url = _postgresql_url(_connection("catalogue_conn_id", conn_id))

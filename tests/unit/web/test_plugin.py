@@ -46,6 +46,12 @@ def test_a_connection_that_is_missing_is_said_in_the_log_alone(plugin, monkeypat
     assert client.get("/releases").status_code == 200  # as soon as it is there
 
 
+def test_the_pages_need_no_key(plugin, monkeypatch):
+    keep(Catalogue(settings.catalogue_place()), 1)
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE_KEY_CONN_ID", "no_such_conn")
+    assert "1 release." in plugin().get("/releases").text
+
+
 def test_a_database_that_is_away_is_told_at_once(plugin, monkeypatch, caplog):
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE_CONN_ID", "away")
     monkeypatch.setenv("AIRFLOW_CONN_AWAY", "postgres://somebody:wordpass@127.0.0.1:1/catalogue")
