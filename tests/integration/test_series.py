@@ -170,6 +170,18 @@ def test_a_column_of_another_type_is_refused_and_nothing_is_lost(tmp_path: Path)
     nights.check_each_row_once()
 
 
+def test_a_column_without_values_has_any_type(tmp_path: Path) -> None:
+    """As text is what CSV is read, where it has no values: before, and after others wait."""
+    nights = Nights(tmp_path, series=HOLDING)
+    for day, rows in enumerate([3, 4, 3, 200]):
+        drop = nights.deliver(day, rows)
+        if day in (0, 2):
+            nothing = pa.nulls(rows, pa.string())
+            pq.write_table(pq.read_table(drop).set_column(0, "age", nothing), drop)
+        pipeline.run(nights.job(day), silent)
+    nights.check_each_row_once()
+
+
 def test_a_column_with_a_name_of_the_series_is_refused(tmp_path: Path) -> None:
     nights = Nights(tmp_path, series=HOLDING)
     drop = nights.deliver(0, 100)

@@ -75,7 +75,7 @@ def _batches(
             columns[NIGHT] = pa.array(np.full(rows, number, np.int32))
         yield pa.RecordBatch.from_arrays(
             [
-                columns[field.name].cast(field.type)
+                _cast(field.name, columns[field.name], field.type)
                 if field.name in columns
                 else pa.nulls(rows, field.type)
                 for field in schema
@@ -91,28 +91,44 @@ def _schema_of_pool(job: Job, drop: storage.Source, waiting: Iterable[storage.So
     """
     columns = columns_to_read(job, drop.schema.names)
     # The types of a CSV file without rows mean nothing.
-    of_drop = {name: drop.schema.field(name).type if drop.rows else pa.null() for name in columns}
-    schema = pa.schema([*of_drop.items(), (NIGHT, pa.int32())])
+    types = {name: drop.schema.field(name).type if drop.rows else pa.null() for name in columns}
+    types[NIGHT] = pa.int32()
     for source in waiting:
-        for name in {*columns} & {*source.schema.names}:
-            if not _have_room(of_drop[name], source.schema.field(name).type):
-                raise InputError(
-                    f"column {name!r} has another type than in the rows that wait since an earlier "
-                    "night; deliver it in the type that it had, or publish these rows first (see "
-                    "docs/operate.md)"
-                )
-        schema = pa.unify_schemas([schema, source.schema], promote_options="permissive")
-    return schema
+        for field in source.schema:
+            types[field.name] = _common(field.name, types.get(field.name, pa.null()), field.type)
+    return pa.schema(list(types.items()))
 
 
-def _have_room(one: pa.DataType, other: pa.DataType) -> bool:
+def _common(name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type that has room for the values of two; that of a text may have no value at all."""
     try:
-        pa.unify_schemas(
-            [pa.schema([("", one)]), pa.schema([("", other)])], promote_options="permissive"
-        )
+        fields = [pa.schema([(name, each)]) for each in (one, other)]
+        return pa.unify_schemas(fields, promote_options="permissive").field(name).type
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return False
-    return True
+        others = [each for each in (one, other) if not pa.types.is_string(each)]
+        if len(others) == 1:  # a column without values is read as text from CSV
+            return others[0]
+        raise _other_type(name) from None
+
+
+def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The column in the pool's type; raises InputError for texts that are to be no text."""
+    if column.null_count == len(column):
+        return pa.nulls(len(column), kind)
+    if pa.types.is_string(column.type) and not _is_text(kind):
+        raise _other_type(name)
+    return column.cast(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _other_type(name: str) -> InputError:
+    return InputError(
+        f"column {name!r} has another type than in the rows that wait since an earlier night; "
+        "deliver it in the type that it had, or publish these rows first (see docs/operate.md)"
+    )
 
 
 def _opened(file: str) -> storage.Source:
