@@ -22,6 +22,8 @@ class Attacker:
     def __init__(self) -> None:
         self._common = np.empty(0, dtype=np.uint64)
         self._seen = np.empty(0, dtype=bool)
+        self._subtracted = np.empty(0, dtype=bool)
+        self._last = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         self._bits: dict[str, int] = {}
 
     def learn(self, persons: np.ndarray, classes: np.ndarray, values: pa.ChunkedArray) -> None:
@@ -42,6 +44,18 @@ class Attacker:
         self._reach(int(persons.max()) + 1)
         np.bitwise_and.at(self._common, persons, of_class[classes])
         self._seen[persons] = True
+        tonight = (persons, classes)
+        for one, other in ((self._last, tonight), (tonight, self._last)):
+            self._subtracted[_alone_missing(*one, *other, len(self._seen))] = True
+        self._last = tonight
+
+    def subtracted(self) -> np.ndarray:
+        """(persons,) of everybody in any release: whose class was there without them a night apart.
+
+        One person left or came, and nothing else changed in the class. Whoever recognizes it in
+        both releases and knows who that was subtracts its values, and is left with the person's.
+        """
+        return self._subtracted[self._seen]
 
     def left(self) -> np.ndarray:
         """(persons,) how many values are left of each person who is in any release."""
@@ -52,6 +66,33 @@ class Attacker:
         more = max(0, persons - len(self._seen))
         self._common = np.append(self._common, np.full(more, _ALL))
         self._seen = np.append(self._seen, np.zeros(more, dtype=bool))
+        self._subtracted = np.append(self._subtracted, np.zeros(more, dtype=bool))
+
+
+def _alone_missing(
+    persons: np.ndarray,
+    classes: np.ndarray,
+    others: np.ndarray,
+    their_classes: np.ndarray,
+    most: int,
+) -> np.ndarray:
+    """The persons without whom, and without nobody else, their class is one of the other night."""
+    if not len(persons) or not len(others):
+        return np.empty(0, dtype=np.int64)
+    there = np.full(most, -1)
+    there[others] = their_classes
+    went = there[persons]
+    count = classes.max() + 1
+    least, greatest = np.full(count, most), np.full(count, -1)
+    present = went >= 0
+    np.minimum.at(least, classes[present], went[present])
+    np.maximum.at(greatest, classes[present], went[present])
+    sizes = np.bincount(classes, minlength=count)
+    whole = (greatest >= 0) & (least == greatest)
+    whole &= np.bincount(classes[~present], minlength=count) == 1
+    whole &= np.bincount(their_classes)[np.maximum(greatest, 0)] == sizes - 1
+    found: np.ndarray = persons[~present & whole[classes]]
+    return found
 
 
 def classes_of(release: pa.Table, columns: Sequence[str]) -> np.ndarray:

@@ -50,6 +50,7 @@ class Night:
     loss: float  # NCP per row and quasi-identifier
     seconds: float
     left: np.ndarray  # of everybody who was ever published: how many values are left
+    subtracted: np.ndarray  # of the same people: whether one night less another tells theirs
     waited: np.ndarray  # of every row: how many nights
     catalogue: int  # bytes
 
@@ -108,7 +109,9 @@ def _many_nights(context: Context) -> Iterator[Table]:
         rows,
         note="Snapshots of generated people (age, zip as a number, sex, diagnosis); each night 5 % "
         f"leave, 5 % come, 2 % move. cut: {CUT}; seed 0. Of everybody who was in any release; the "
-        "attacker knows each person's class in each of them. Missing diagnoses are no values.",
+        "attacker knows each person's class in each of them. Missing diagnoses are no values. By "
+        "subtraction: of whom a class of the night before or after has all the other people of "
+        "theirs and nobody else. The series does not promise anything about that.",
     )
     yield Table(
         f"{title}: loss by night",
@@ -211,7 +214,8 @@ def _adult(context: Context, path: Path) -> Table:
 
 
 _HEAD = (
-    "", "people below l values", "one value left", "of people", "loss, mean", "time of a night"
+    "", "people below l values", "one value left", "by subtraction", "of people", "loss, mean",
+    "time of a night",
 )  # fmt: skip
 
 
@@ -220,6 +224,7 @@ def _summary(nights: list[Night], values: int) -> tuple[str, ...]:
     return (
         _share(last < values),
         _share(last == 1),
+        _share(nights[-1].subtracted),
         f"{len(last):,}",
         f"{np.mean([night.loss for night in nights]):.2%}",
         seconds(float(np.median([night.seconds for night in nights]))),
@@ -274,6 +279,7 @@ def _released(
                 report["metrics"]["GCP"],
                 taken,
                 attacker.left(),
+                attacker.subtracted(),
                 number - release["came"].to_numpy(),
                 sum(file.stat().st_size for file in folder.glob("catalogue.db*")),
             )

@@ -87,6 +87,22 @@ def test_the_attacker_intersects_the_values_of_a_persons_classes(
     assert left == [[1, 1, 2, 2], [1, 1, 2, 2], [1, 1, 1, 2]]
 
 
+def test_the_attacker_subtracts_a_class_from_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.intersection import Attacker
+
+    attacker = Attacker()
+    for classes in (
+        [[0, 1, 2], [3, 4, 5], [6, 7]],
+        [[0, 1], [3, 4, 8], [6, 7]],  # 2 left; 8 came in the place of 5
+        [[0, 9, 1], [3, 4, 8, 10, 11], [6], [7]],  # 9 came; two came to others
+    ):
+        numbers = np.repeat(np.arange(len(classes)), [len(members) for members in classes])
+        persons = np.concatenate(classes)
+        attacker.learn(persons, numbers, pa.chunked_array([["flu"] * len(persons)]))
+    assert np.flatnonzero(attacker.subtracted()).tolist() == [2, 9]
+
+
 @pytest.mark.s3
 def test_releases_are_listed_from_disk_and_s3(tmp_path: Path) -> None:
     results = tmp_path / "results"
