@@ -146,7 +146,12 @@ class Anonymizer:
         held = None
         if recoding is None:
             rows = self.encode(table)
-            classes, unmatched = self._classes(table, rows, cores)
+            unmatched = None  # rows in no class
+            if SIGNATURE in table.column_names and self.job.l is not None:
+                history = History.from_array(table[SIGNATURE])
+                classes, unmatched = kept_classes(rows, history, int(self.job.l), cores)
+            else:
+                classes = self.cut.classes(rows, cores)
             published = {
                 attribute.name: attribute.publish(encoded, classes)
                 for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
@@ -173,15 +178,6 @@ class Anonymizer:
         entity = self.job.entity_id
         persons = None if entity is None else table[entity].take(taken)
         return Released(released, summary, persons, held)
-
-    def _classes(
-        self, table: pa.Table, rows: CodedRows, cores: int
-    ) -> tuple[Classes, NDArray[np.bool_] | None]:
-        """The classes of the rows, and which rows are in none of them; None: all are in one."""
-        if SIGNATURE not in table.column_names or not isinstance(self.job.l, int | float):
-            return self.cut.classes(rows, cores), None
-        history = History.from_array(table[SIGNATURE])
-        return kept_classes(rows, history, int(self.job.l), cores)
 
     def _table(
         self,
