@@ -149,6 +149,24 @@ def test_a_held_night_that_was_killed_is_over_once(tmp_path: Path) -> None:
     consistent(nights)
 
 
+def test_rows_that_another_night_takes_meanwhile_are_not_missing(
+    nights: Nights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next try gathers those that wait then."""
+    before = protocol.current(protocol.series_name(nights.job(0)))
+    nights.run(1, 200)
+    answers = [before]
+    current = protocol.current
+    monkeypatch.setattr(
+        protocol, "current", lambda name: answers.pop() if answers else current(name)
+    )
+    nights.deliver(2, 200)
+    with pytest.raises(TimeoutError, match="run again"):
+        pipeline.run(nights.job(2), silent)
+    pipeline.run(nights.job(2), silent)
+    consistent(nights)
+
+
 def test_what_was_lost_is_noticed_before_anything_is_published(nights: Nights) -> None:
     (file,) = nights.waiting_files()
     kept = file.read_bytes()

@@ -38,11 +38,26 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
     """The next night of the job's series, with the rows of ``drop`` and those that wait.
 
     Raises InputError where a column of the drop has another type than in the rows that wait, or a
-    name of ours; StorageError where the rows that wait are not those that the catalogue knows of.
+    name of ours; StorageError where the rows that wait are not those that the catalogue knows of;
+    TimeoutError, which a retry cures, where another night took them meanwhile.
     """
     _refuse_names(drop)
     name = nights.series_name(job)
     state = nights.current(name)
+    try:
+        return _gathered(job, drop, work, name, state)
+    except (InputError, StorageError):
+        if nights.current(name).last == state.last:
+            raise
+        raise TimeoutError(
+            "series: another night was published while the rows of this one were gathered; run "
+            "again"
+        ) from None
+
+
+def _gathered(
+    job: Job, drop: storage.Source, work: storage.WorkDir, name: str, state: nights.Current
+) -> Gathered:
     number = state.last + 1
     waiting = [_opened(file) for file in dict.fromkeys(each.file for each in state.waiting)]
     schema = _schema_of_pool(job, drop, waiting)
