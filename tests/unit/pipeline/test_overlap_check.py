@@ -131,7 +131,8 @@ def test_releases_by_other_columns_are_counted(case, by):
 
 
 def test_releases_of_another_population_are_none_of_its_business(case):
-    case.released(OWN, population="staff")
+    for population in ("patients", "staff", "visitors"):  # before and after the drop's
+        case.released(OWN, population=population, overlap="refuse")
     assert case.notes() == []
     case.run = PeopleRun(case.here, "staff", OWN, population="staff")
     case.refused("the same drop")
