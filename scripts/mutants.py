@@ -46,11 +46,13 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.pipeline.replacement": (),
     "mondrian_ops.pipeline.wrap_up": (),
     "mondrian_ops.catalogue.people": (),
+    "mondrian_ops.catalogue.persons": (),
     "mondrian_ops.catalogue.publication": (),
     "mondrian_ops.storage.parquet_files": ("index_columns", "without_index", "_listed_index"),
     "mondrian_ops.storage.release": ("published", "current_token"),
     "mondrian_ops.storage.workdir": ("may_publish",),
     "mondrian_ops.core.fragment_condition": (),
+    "mondrian_ops.core.intersection": (),
     "mondrian_ops.core.release_classes": (),
     "mondrian_ops.core.release_count": (),
     "mondrian_ops.core.release_runs": (),
@@ -61,9 +63,11 @@ DECIDING: dict[str, tuple[str, ...]] = {
 }
 
 TESTS = (
+    "tests/unit/catalogue/test_persons.py",
     "tests/unit/catalogue/test_publication.py",
     "tests/unit/storage/test_parquet_files.py",
     "tests/unit/core/test_fragment_condition.py",
+    "tests/unit/core/test_intersection.py",
     "tests/unit/core/test_release_count.py",
     "tests/unit/core/test_release_runs.py",
     "tests/unit/core/test_release_values.py",

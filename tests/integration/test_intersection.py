@@ -18,6 +18,7 @@ from mondrian_ops.core.errors import PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.datasets import Population, nights
 from mondrian_ops.series import intersection
+from mondrian_ops.series import nights as nights_of_series
 from nights import silent
 
 K, L = 5, 2
@@ -182,3 +183,46 @@ def test_rows_of_a_person_who_is_there_twice_are_published_one_a_night(tmp_path:
     report = town.run(drops()[1].slice(0, 200))
     assert report["rows"]["waited"] == 20
     assert report["rows"]["waiting"] < 40
+
+
+def test_persons_of_a_killed_night_become_current_with_its_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends between the publication and the transaction that makes it current."""
+    first, second, *_ = drops()
+    town = Town(tmp_path, **PROTECTED)
+    job = town.deliver(first)
+    with monkeypatch.context() as patched:
+        patched.setattr(nights_of_series, "conclude", killed)
+        with pytest.raises(Killed):
+            pipeline.run(job, silent)
+    assert Path(str(job.output)).exists()
+    report = town.run(second)
+    assert report["series"]["night"] == 2
+    assert report["series"]["people"]["known_before"] > 500
+
+
+def test_of_two_nights_computed_side_by_side_one_is_not_published(tmp_path: Path) -> None:
+    """Each by itself keeps l values; together they would not."""
+    first, second, third, *_ = drops()
+    town = Town(tmp_path, **PROTECTED)
+    town.run(first)
+    jobs = [town.deliver(second), town.deliver(third)]
+    works = [str(tmp_path / f"out/.run-{day}") for day in (1, 2)]
+    for job, work in zip(jobs, works, strict=True):
+        pipeline.partition(job, work=work, progress=silent)
+    summaries = [pipeline.anonymize_all(work, progress=silent) for work in works]
+    pipeline.wrap_up(jobs[1], work=works[1], summaries=summaries[1], progress=silent)
+    with pytest.raises(PrivacyError, match="run again from the partition task"):
+        pipeline.wrap_up(jobs[0], work=works[0], summaries=summaries[0], progress=silent)
+    assert not Path(str(jobs[0].output)).exists()
+    with catalogue.current().reading() as connection:
+        assert {row.night for row in connection.execute(tables.person.select())} == {1, 2}
+
+
+class Killed(BaseException):
+    """A process that ends here."""
+
+
+def killed(*_: Any) -> None:
+    raise Killed

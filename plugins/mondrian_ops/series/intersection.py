@@ -104,7 +104,8 @@ def checked(
     )
     below_l, below_k = int(followed.below_l.sum()), int(followed.below_k.sum())
     failures = [
-        f"intersection of all nights: {count} person(s) are left with fewer than {least}"
+        f"intersection of all nights: {count} person(s) are left with fewer than {least}; if "
+        "another night was published meanwhile, run again from the partition task"
         for count, least in ((below_l, f"l = {l} sensitive values"), (below_k, f"k = {k} persons"))
         if count
     ]
