@@ -226,3 +226,23 @@ class Killed(BaseException):
 
 def killed(*_: Any) -> None:
     raise Killed
+
+
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        ("person", "only 0 of 700 persons were in a night before; deliver person as"),
+        ("diagnosis", "have another value of diagnosis than before"),
+    ],
+)
+def test_people_or_values_written_otherwise_are_no_new_people(
+    tmp_path: Path, column: str, problem: str
+) -> None:
+    """Everybody would be followed anew, and the nights before be forgotten."""
+    drop = drops()[0]
+    town = Town(tmp_path, **PROTECTED)
+    town.run(drop)
+    texts = [None if value is None else f"no. {value}" for value in drop[column].to_pylist()]
+    at = drop.schema.get_field_index(column)
+    with pytest.raises(PrivacyError, match=problem):
+        town.run(drop.set_column(at, column, pa.array(texts)))

@@ -298,7 +298,8 @@ class Series(Options):
         choices={
             "release": "those who see one release",
             "intersection": "those who hold all releases and know in which nights a person was: "
-            "at least `l` sensitive values common to all of a person's classes remain; needs "
+            "at least `l` sensitive values common to all of a person's classes remain, but fewer "
+            "for those who subtract a class of one night from that of the next; needs "
             "`entity_id`, one sensitive column and a whole `l` of `diversity: distinct`",
         },
         form=None,
@@ -876,6 +877,8 @@ def _check_intersection(job: Job, series: Series) -> None:
         if job.l is None
         else "diversity: distinct; change it"
         if job.diversity != "distinct"
+        else "no t, which its classes do not follow; remove t"
+        if job.t is not None
         else ""
     )
     if problem:

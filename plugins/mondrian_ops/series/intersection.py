@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +26,14 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import SIGNATURE
 from mondrian_ops.core.values import one_spelling, text_of
 
+if TYPE_CHECKING:
+    from mondrian_ops.catalogue.persons import Known
+
 __all__ = ["Outcome", "checked", "is_protected", "persons_of", "signed"]
 
 _PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
 _BITS = 64
+_SHARE = 0.5
 
 Ints = NDArray[np.int64]
 
@@ -109,12 +113,14 @@ def checked(
         for count, least in ((below_l, f"l = {l} sensitive values"), (below_k, f"k = {k} persons"))
         if count
     ]
+    is_known, changed = int(known.is_known.sum()), int(followed.changed.sum())
+    failures += _strangers(job, number, is_known, changed, len(hashes))
     left = np.unpackbits(followed.common.view(np.uint8), axis=1).sum(axis=1)
     figures = {
         "persons": len(hashes),
-        "known_before": int(known.is_known.sum()),
+        "known_before": is_known,
         "least_common": int(left.min(initial=np.iinfo(np.int64).max)) if len(left) else 0,
-        "value_changed": int(followed.changed.sum()),
+        "value_changed": changed,
     }
     return Outcome(failures, figures, _notes(job, known, number))
 
@@ -124,21 +130,36 @@ def persons_of(work: storage.WorkDir) -> pa.Table:
     return work.read_arrow(_PERSONS)
 
 
-def _notes(job: Job, known: NamedTuple, number: int) -> list[str]:
-    """A note where the drops look like those of the other kind of series."""
-    is_known, night = known.is_known, known.night  # type: ignore[attr-defined]
-    share = float(np.mean(is_known & (night == number - 1))) if len(night) else 0.0
-    kind = job.series.kind if job.series is not None else ""
-    if number < 2 or not len(night) or (share > 0.5) == (kind == "snapshots"):
+def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> list[str]:
+    """Why the people, or their values, cannot be those of the nights before.
+
+    Everybody would be followed anew, as if nothing had been released of them.
+    """
+    failures = []
+    comes_again = job.series is not None and job.series.kind == "snapshots" and number > 1
+    if comes_again and known < _SHARE * rows:
+        failures.append(
+            f"intersection of all nights: only {known} of {rows} persons were in a night before; "
+            f"deliver {job.entity_id} as it was delivered then, or begin another series; a drop "
+            "with new rows only belongs to one of kind: increments"
+        )
+    if changed > _SHARE * known:
+        failures.append(
+            f"intersection of all nights: {changed} of {known} persons have another value of "
+            f"{job.sensitive[0]} than before; deliver the values as they were written then, or "
+            "begin another series"
+        )
+    return failures
+
+
+def _notes(job: Job, known: Known, number: int) -> list[str]:
+    """A note where increments look like snapshots."""
+    share = float(np.mean(known.is_known & (known.night == number - 1))) if number > 1 else 0.0
+    if job.series is None or job.series.kind != "increments" or share <= _SHARE:
         return []
-    if kind == "increments":
-        return [
-            f"series.kind is increments, but {share:.0%} of the people were in the night before; "
-            "if a drop holds all people as they are now, begin a series of kind: snapshots"
-        ]
     return [
-        f"series.kind is snapshots, but only {share:.0%} of the people were in the night before; "
-        "if a drop holds new rows only, begin a series of kind: increments"
+        f"series.kind is increments, but {share:.0%} of the people were in the night before; if a "
+        "drop holds all people as they are now, begin a series of kind: snapshots"
     ]
 
 
@@ -149,12 +170,16 @@ def _as_published(job: Job, work: storage.WorkDir, parts: Sequence[str]) -> tupl
     labels: list[pa.Table] = []
     hashes, values = [np.zeros(0, np.int64)], [_value_hashes(job, pa.array([], pa.string()))]
     for path in parts:
+        digest = storage.digest_of(path)
+        persons = work.read_persons(digest)
         (part,) = storage.read_release(path)
         names = list(published_columns(job, part.columns))
         table = pa.Table.from_batches(part.batches([*names, job.sensitive[0]]))
         labels.append(pa.table([pa.array(_joined(table.select(names)))], names=["class"]))
-        hashes.append(_hashes_of_persons(job, work.read_persons(storage.digest_of(path))))
+        hashes.append(_hashes_of_persons(job, persons))
         values.append(_value_hashes(job, table[job.sensitive[0]]))
+        if storage.digest_of(path) != digest:
+            raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
         return hashes[0], hashes[0], values[0]
     texts = pa.concat_tables(labels)["class"].combine_chunks().dictionary_encode()
@@ -189,7 +214,7 @@ def _value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
 
 
 def _hashes_of_persons(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
-    texts = text_of(as_array(column))
+    texts = one_spelling(text_of(as_array(column)))
     if texts.null_count:
         raise InputError(
             f"column {job.entity_id!r}: {texts.null_count} rows have no value, so their persons "
