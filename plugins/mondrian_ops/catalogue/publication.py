@@ -92,7 +92,7 @@ def confirm(
 
 def _confirmed(connection: sa.Connection, token: str) -> bool:
     of_token = publication.update().where(publication.c.token == token)
-    return connection.execute(of_token.values(published=True)).rowcount > 0
+    return bool(connection.execute(of_token.values(published=True)).rowcount)
 
 
 def withdraw(connection: sa.Connection, intention: Intention) -> None:

@@ -139,6 +139,13 @@ def test_a_withdrawn_intention_takes_its_rows_along_and_its_id_is_not_used_again
         assert run.noted(connection).id > first.id
 
 
+def test_the_intentions_of_others_stay(run):
+    before, own, after = (run.intend() for _ in range(3))
+    with catalogue.current().writing() as connection:
+        publication.withdraw(connection, own)
+    assert pending() == [before, after]
+
+
 def test_a_confirmed_publication_cannot_be_withdrawn(run):
     run.publish()
     with catalogue.current().writing() as connection:
