@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from handed_over import fragment, summary
 from mondrian_ops import pipeline, storage
 from mondrian_ops.engines.handover import Summary
-from mondrian_ops.operators import AnonymizeFragmentOperator, WrapUpOperator
+from mondrian_ops.operators import AnonymizeFragmentOperator, WrapUpOperator, approval
 from mondrian_ops.operators.base import read_job, work_of
 
 REPORT = {
@@ -104,6 +104,25 @@ def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
     result = task.execute(context)
     assert context["outlet_events"][asset].extra == result
     assert context["outlet_events"][alias].added == [(Path(job["output"]).as_uri(), result)]
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_night_without_a_release_announces_nothing_and_skips_its_readers(
+    wrapped_up, monkeypatch, context, job, mapped
+):
+    """Behind mapped tasks others may have published."""
+    held = {**REPORT, "series": {"name": "s", "night": 1, "state": "held", "reason": "too few"}}
+    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work: held)
+    skipped = []
+    monkeypatch.setattr(approval, "skip_followers", lambda task, _context: skipped.append(task))
+    task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=[Asset("visits")])
+    task.summaries = [summary(0, work_of(read_job(job), context))]
+    context["ti"].map_index = 0 if mapped else -1
+    context["outlet_events"] = Events()
+    task.execute(context)
+    assert task.outlets == []
+    assert not context["outlet_events"]
+    assert skipped == ([] if mapped else [task])
 
 
 def test_a_try_that_recorded_nothing_links_to_no_page(monkeypatch, context, job, kept):
