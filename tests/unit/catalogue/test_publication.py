@@ -71,6 +71,7 @@ def test_a_publication_is_intended_and_then_confirmed(run):
 def test_scopes_are_apart(run):
     run.intend()
     with catalogue.current().reading() as connection:
+        assert publication.pending(connection, "") == []  # before and after the scope
         assert publication.pending(connection, "b") == []
 
 
@@ -137,6 +138,13 @@ def test_a_withdrawn_intention_takes_its_rows_along_and_its_id_is_not_used_again
         publication.withdraw(connection, first)
         assert connection.scalar(sa.select(sa.func.count()).select_from(sketch)) == 0
         assert run.noted(connection).id > first.id
+
+
+@pytest.mark.parametrize("token", ["", "~"])  # before and after any token
+def test_another_attempt_confirms_nothing_of_this_one(run, token):
+    intention = run.intend()
+    publication.confirm(catalogue.current(), token)
+    assert pending() == [intention]
 
 
 def test_the_intentions_of_others_stay(run):
