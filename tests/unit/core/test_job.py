@@ -473,6 +473,7 @@ WRONG_SERIES = [
     ({"protect": "intersection"}, {"sensitive": ["a", "b"]}, "needs exactly one sensitive"),
     ({"protect": "intersection"}, {"l": None}, "series.protect: intersection needs l"),
     ({"protect": "intersection"}, {"diversity": "entropy"}, "needs diversity: distinct"),
+    ({"protect": "intersection"}, {"t": 0.3}, "series.protect: intersection needs no t"),
     ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
     (
         {"refit_above": 0.2},
