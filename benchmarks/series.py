@@ -183,7 +183,7 @@ def _year(context: Context) -> Table:
             rows.append((str(number), f"{len(night.left):,}", mib(night.catalogue / 2**20),
                          f"{night.catalogue / len(night.left):.0f}", seconds(recent)))  # fmt: skip
     return Table(
-        f"A year of nights of {context.people:,} people",
+        f"The catalogue after {nights} nights of {context.people:,} people",
         ("night", "people so far", "catalogue", "bytes per person", "time of a night"),
         rows,
         note="As above, k = 5, l = 2. The catalogue is an SQLite file and holds all state of the "
