@@ -100,3 +100,14 @@ def test_exactly_k_persons_and_l_values_are_enough():
 def test_wider_sets_have_the_same_values(words):
     wide = widened(np.array([[5]], np.uint64), words)
     assert wide.tolist() == [[5] + [0] * (words - 1)]
+
+
+def test_a_person_with_rows_in_two_classes_counts_in_both():
+    result = follow(
+        tonight_of([(0, 7, 0), (1, 7, 1)]),
+        np.zeros((2, 1), np.uint64),
+        np.zeros(2, bool),
+        k=1,
+        l=1,
+    )
+    assert not result.below_k.any()
