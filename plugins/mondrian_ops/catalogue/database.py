@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -243,14 +245,25 @@ def _away(error: BaseException | None) -> str:
 
 
 def _make_file(path: Path) -> None:
-    """Make an empty, private file; SQLite gives its other files the same mode."""
+    """Make an empty, private file; SQLite gives its other files the same mode.
+
+    It appears with its journal set: to change that while another process writes is an error.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    if path.exists():
+        return
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    os.close(handle)
+    try:
+        with closing(sqlite3.connect(temporary)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        Path(temporary).unlink()
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 
