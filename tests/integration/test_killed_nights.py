@@ -139,6 +139,80 @@ def test_a_night_that_cannot_publish_holds_up_nobody(nights: Nights) -> None:
     consistent(nights)
 
 
+def test_a_release_that_comes_out_while_another_run_looks_is_not_taken_back(
+    nights: Nights,
+) -> None:
+    """The other run asks whether it may come, and by then it is there."""
+    night = Night(nights, 1)
+    night.killed(protocol, "intend", "after")
+    work = storage.WorkDir.attach(night.work)
+
+    def comes_out(*_: Any) -> bool:
+        storage.publish(work.staging, str(night.job.output), work.token)
+        return False
+
+    nights.deliver(2, 200)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(storage, "may_publish", comes_out)
+        protocol.settle(nights.job(2))
+    pipeline.run(nights.job(2), silent)
+    consistent(nights)
+
+
+def published_and(night: Night, then: Callable[[str], object]) -> None:
+    """The last task, in which something happens between the publication and what follows."""
+    publish = storage.publish
+
+    def disturbed(staging: str, output: str, token: str, *more: Any) -> None:
+        publish(staging, output, token, *more)
+        patched.undo()
+        then(token)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(storage, "publish", disturbed)
+        night.wrap_up()
+
+
+def test_a_night_that_the_catalogue_loses_while_it_is_published_is_noted_again(
+    nights: Nights,
+) -> None:
+    """A stale try takes it back, or a backup of the minute before is restored."""
+    published_and(Night(nights, 1), protocol.withdraw)
+    consistent(nights)
+
+
+def test_a_night_that_the_catalogue_cannot_have_any_more_is_an_error(nights: Nights) -> None:
+    def lost(token: str) -> None:
+        protocol.withdraw(token)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(protocol, "refuse_forgotten", lambda _job: None)
+            nights.run(2, 200)
+
+    night = Night(nights, 1)
+    with pytest.raises(StorageError, match="is published, but the catalogue lost its night"):
+        published_and(night, lost)
+    with pytest.raises(StorageError, match=r"one of 1 release\(s\) of nights that the catalogue"):
+        nights.run(3, 200)
+
+
+def test_after_an_error_that_a_retry_cures_the_night_stays_pending(nights: Nights) -> None:
+    """Another try of the same task may be publishing it."""
+    night = Night(nights, 1)
+
+    def busy(*_: Any) -> None:
+        raise TimeoutError("another try is publishing")
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(TimeoutError):
+        patched.setattr(storage, "publish", busy)
+        night.wrap_up()
+    nights.deliver(2, 200)
+    with pytest.raises(TimeoutError, match="is being published by another run"):
+        pipeline.run(nights.job(2), silent)
+    night.wrap_up()
+    pipeline.run(nights.job(2), silent)
+    consistent(nights)
+
+
 def test_a_held_night_that_was_killed_is_over_once(tmp_path: Path) -> None:
     nights = Nights(tmp_path, series=HOLDING)
     night = Night(nights, 0, rows=3)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -18,6 +21,7 @@ from mondrian_ops.storage.discovery import data_files
 from nights import Nights, silent
 
 HOLDING = {"hold_nights": 3, "hold_above": 0.06}
+PERSONS = {"entity_id": "row", "identifiers": ["row"]}
 
 
 def test_small_and_uneven_nights_lose_no_row(tmp_path: Path) -> None:
@@ -81,6 +85,44 @@ def test_a_night_is_published_once(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match=r"is in the series already .*drop of another day"):
             pipeline.run(nights.job(day), silent)
     nights.check_each_row_once()
+
+
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [
+        ({"series": {"kind": "snapshots", "hold_nights": 0}}, "series.kind"),
+        ({"series": {"protect": "intersection", "unmatched": "suppress"}}, "series.protect"),
+    ],
+)
+def test_nights_that_promise_something_else_are_refused(
+    tmp_path: Path, changes: dict[str, Any], option: str
+) -> None:
+    nights = Nights(tmp_path, series={"hold_nights": 0}, **PERSONS)
+    nights.run(0, 200)
+    nights.deliver(1, 200)
+    with pytest.raises(JobError, match=f"{option}: .* in the nights before"):
+        pipeline.run(nights.job(1, **changes), silent)
+    pipeline.run(nights.job(1), silent)
+
+
+def test_a_catalogue_that_forgot_nights_is_refused(tmp_path: Path) -> None:
+    """A backup is older than the last nights: rows that waited then are in their releases."""
+    nights = Nights(tmp_path, series=HOLDING)
+    nights.run(0, 200)
+    backup = tmp_path / "backup"
+    backup.mkdir()
+    place = Path(os.environ["MONDRIAN_OPS_CATALOGUE"])
+    shutil.copy(place, backup)
+    shutil.copytree(nights.waiting, backup / "waiting")
+    nights.run(1, 200)
+    shutil.copy(backup / place.name, place)
+    for file in (f"{place}-wal", f"{place}-shm"):
+        Path(file).unlink(missing_ok=True)
+    shutil.rmtree(nights.waiting)
+    shutil.copytree(backup / "waiting", nights.waiting)
+    nights.deliver(2, 200)
+    with pytest.raises(StorageError, match=r"one of 1 release\(s\) of nights that the"):
+        pipeline.run(nights.job(2), silent)
 
 
 def test_of_two_runs_at_once_one_has_to_begin_anew(tmp_path: Path) -> None:

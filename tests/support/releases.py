@@ -80,7 +80,7 @@ def keep_series(catalogue: Catalogue, count: int, **changed: Any) -> str:
     name = changed.pop("name", SERIES)
     refit = 3 * count // 5 + 1
     with catalogue.writing() as connection:
-        inserted = connection.execute(series.insert().values(name=name, kind="increments"))
+        inserted = connection.execute(series.insert().values(name=name, terms="{}"))
         (series_id,) = cast("tuple[int]", inserted.inserted_primary_key)
         for number in range(1, count + 1):
             row = _night_of_series(number, refit, f"{name} {number}")

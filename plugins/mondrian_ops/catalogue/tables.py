@@ -147,11 +147,13 @@ series = Table(
     metadata,
     Column("id", sa.Integer, primary_key=True),
     Column("name", sa.Text, nullable=False),
-    Column("kind", sa.String(16), nullable=False),
+    Column("terms", sa.Text, nullable=False),
     Column("refit", sa.Boolean, nullable=False, server_default=sa.false()),
     UniqueConstraint("name"),
 )
-"""A series of releases, named as the pages name a dataset; ``refit``: a person asked for new
+"""A series of releases, named as the pages name a dataset.
+
+``terms``: the options that all its nights share, as JSON; ``refit``: a person asked for new
 boundaries (`core.series_boundaries`) in the next night."""
 
 night = Table(

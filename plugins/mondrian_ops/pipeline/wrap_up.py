@@ -123,8 +123,9 @@ def published_report(job: Job, work: str) -> Report | None:
         return _held_report(job, directory)
     storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
     overlap_check.confirm(job, directory)
-    series.confirm(Run(directory))
-    return reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
+    report = reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
+    series.confirm(job, Run(directory), report)
+    return report
 
 
 def _held_report(job: Job, directory: storage.WorkDir) -> Report | None:

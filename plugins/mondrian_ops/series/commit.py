@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mondrian_ops import storage
+from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import NIGHT
 from mondrian_ops.engines.handover import Night
@@ -37,7 +38,18 @@ def committed(job: Job, run: Run, report: Mapping[str, Any]) -> Iterator[None]:
     if night is None:
         yield
         return
-    token = run.work.token
+    _intend(job, run, night, report)
+    try:
+        yield
+    except MondrianOpsError:  # after any other error another try may still publish
+        with suppress(OSError, MondrianOpsError):  # then whoever comes next finds the intention
+            if not storage.published(str(job.output), run.work.token):
+                nights.withdraw(run.work.token)
+        raise
+    _conclude(job, run, night, report)
+
+
+def _intend(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> None:
     written = _write_waiting(run, night)
     rows = report["rows"]
     outcome = nights.Outcome(rows["published"], rows["suppressed"], written, _figures(run, report))
@@ -45,14 +57,6 @@ def committed(job: Job, run: Run, report: Mapping[str, Any]) -> Iterator[None]:
     if intersection.is_protected(job) and outcome.published:
         persons = intersection.persons_of(run.work)
     nights.intend(night, job, run.work, outcome, persons)
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):  # then whoever comes next finds the intention
-            if not storage.published(str(job.output), token):
-                nights.withdraw(token)
-        raise
-    _conclude(night, token)
 
 
 def _figures(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,14 +82,28 @@ def _figures(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def confirm(run: Run) -> None:
-    """Make the night current after a killed attempt has published its release."""
+def confirm(job: Job, run: Run, report: Mapping[str, Any]) -> None:
+    """Make the night current after a killed attempt has published its release.
+
+    Raises StorageError where the catalogue does not have the night, and cannot have it any more.
+    """
     if run.dataset.night is not None:
-        _conclude(run.dataset.night, run.work.token)
+        _conclude(job, run, run.dataset.night, report)
 
 
-def _conclude(night: Night, token: str) -> None:
-    nights.conclude(token)
+def _conclude(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> None:
+    """Make the night current; note it again where the catalogue has lost it meanwhile."""
+    token = run.work.token
+    if not nights.conclude(token):
+        try:
+            _intend(job, run, night, report)
+        except StorageError as error:
+            raise StorageError(
+                f"series: the release {storage.shown(str(job.output))} is published, but the "
+                f"catalogue lost its night, and cannot note it again ({error}); remove the release "
+                "before anybody reads it, then run again from the partition task"
+            ) from error
+        nights.conclude(token)
     files = [each.file for each in nights.current(night.series).waiting]
     waiting.remove_used(night.series, night.number, files)
 

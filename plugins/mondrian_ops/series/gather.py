@@ -38,10 +38,11 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
     """The next night of the job's series, with the rows of ``drop`` and those that wait.
 
     Raises InputError where a column of the drop has another type than in the rows that wait, or a
-    name of ours; StorageError where the rows that wait are not those that the catalogue knows of;
-    TimeoutError, which a retry cures, where another night took them meanwhile.
+    name of ours; StorageError where the rows that wait, or the releases, are not those that the
+    catalogue knows of; TimeoutError, which a retry cures, where another night took them meanwhile.
     """
     _refuse_names(drop)
+    nights.refuse_forgotten(job)
     name = nights.series_name(job)
     state = nights.current(name)
     try:

@@ -42,6 +42,7 @@ __all__ = [
     "held",
     "intend",
     "names",
+    "refuse_forgotten",
     "series_name",
     "settle",
     "was_held",
@@ -106,16 +107,11 @@ def series_name(job: Job) -> str:
 def check_new(job: Job) -> None:
     """Raise StorageError if the job's night is in its series already, before any row is read.
 
-    Raises JobError if the series is of another kind, or the output has no date.
+    Raises JobError if the nights before had another of :func:`_terms`, or the output has no date.
     """
-    name, kind = series_name(job), _kind(job)
+    name = series_name(job)
     with catalogue.current().reading() as connection:
-        found = connection.execute(sa.select(series.c.kind).where(series.c.name == name)).scalar()
-        if found not in (None, kind):
-            raise JobError(
-                f"series.kind: {kind}, but the nights before were {found}; change it back, or "
-                "begin another series with another output"
-            )
+        _refuse_other_terms(connection, name, job)
         _refuse_again(connection, name, _label(job))
 
 
@@ -174,14 +170,16 @@ def intend(
 
     ``persons``: what is left for the persons of the release, where they are followed.
 
-    Nothing happens if this attempt has noted it before. Raises StorageError if another night has
-    become current since the rows were gathered, or this one has; or if a row is lost or there
-    twice.
+    What an earlier try of this attempt has noted is replaced, unless it is current. Raises
+    StorageError if another night has become current since the rows were gathered, or this one has;
+    or if a row is lost or there twice.
     """
     token = work.token
     with catalogue.current().writing() as connection:
+        _take_back(connection, token)
         if connection.execute(sa.select(night.c.id).where(night.c.token == token)).first():
             return
+        _refuse_other_terms(connection, of.series, job)
         _refuse_again(connection, of.series, _label(job))
         number = (
             sa.select(sa.func.max(night.c.number)).join(series).where(series.c.name == of.series)
@@ -189,8 +187,7 @@ def intend(
         if (connection.execute(number).scalar() or 0) != of.number - 1:
             raise StorageError(
                 "series: another night was published since the rows of this one were gathered, so "
-                "rows that waited may be in both; nothing is published; run again from the "
-                "partition task"
+                "rows that waited may be in both; run again from the partition task"
             )
         added = {
             "number": of.number,
@@ -218,31 +215,40 @@ def intend(
             of_persons.note(connection, night_id, persons)
 
 
-def conclude(token: str) -> None:
-    """Make the night of an attempt current, after its release was published; once is enough."""
+def conclude(token: str) -> bool:
+    """Make the night of an attempt current, after its release was published; once is enough.
+
+    False where the catalogue has no such night: a stale attempt took it back, or a backup of the
+    time before was restored.
+    """
     with catalogue.current().writing() as connection:
         found = connection.execute(
-            sa.select(night.c.id, night.c.series, night.c.number, night.c.boundaries).where(
-                night.c.token == token, night.c.state == _PENDING
-            )
+            sa.select(
+                night.c.id, night.c.series, night.c.number, night.c.boundaries, night.c.state
+            ).where(night.c.token == token)
         ).first()
-        if found is None:
-            return
+        if found is None or found.state != _PENDING:
+            return found is not None
         connection.execute(night.update().where(night.c.id == found.id).values(state=_PUBLISHED))
         if found.boundaries is not None:
             done = series.update().where(series.c.id == found.series)
             connection.execute(done.values(refit=False))
         of_persons.make_current(connection, found.series, found.id, found.number)
         _make_current(connection, found.series, found.id)
+        return True
 
 
 def withdraw(token: str) -> None:
     """Take back the pending night of an attempt that did not publish."""
     with catalogue.current().writing() as connection:
-        found = sa.select(night.c.id).where(night.c.token == token, night.c.state == _PENDING)
-        connection.execute(waiting.delete().where(waiting.c.night.in_(found)))
-        of_persons.withdraw(connection, found)
-        connection.execute(night.delete().where(night.c.id.in_(found)))
+        _take_back(connection, token)
+
+
+def _take_back(connection: sa.Connection, token: str) -> None:
+    found = sa.select(night.c.id).where(night.c.token == token, night.c.state == _PENDING)
+    connection.execute(waiting.delete().where(waiting.c.night.in_(found)))
+    of_persons.withdraw(connection, found)
+    connection.execute(night.delete().where(night.c.id.in_(found)))
 
 
 def was_held(token: str) -> bool:
@@ -270,6 +276,44 @@ def names() -> list[str]:
         return list(connection.execute(sa.select(series.c.name)).scalars())
 
 
+def refuse_forgotten(job: Job) -> None:
+    """Raise StorageError if a release beside the job's is of a night that the catalogue has not.
+
+    A backup that is older than the night was restored. So rows that waited then are in that
+    release, and would be published twice.
+    """
+    name, output = series_name(job), _output(job)
+    above = output.rpartition("/")[0]
+    beside = [storage.joined(above, each) for each in _names_in(above)]
+    with catalogue.current().reading() as connection:
+        of_name = sa.select(night.c.output).join(series).where(series.c.name == name)
+        known = {output, *connection.execute(of_name).scalars()}
+    unknown = [each for each in beside if dataset_name(each) == name and each not in known]
+    if forgotten := sorted(filter(_is_of_series, unknown)):
+        raise StorageError(
+            f"series: {storage.shown(forgotten[-1])} is one of {len(forgotten)} release(s) of "
+            "nights that the catalogue does not have: a backup from before them was restored, or "
+            "this is another catalogue; name the right one, or withdraw these releases and deliver "
+            "their drops again, or begin another series with another output"
+        )
+
+
+def _names_in(directory: str) -> Iterable[str]:
+    try:
+        return storage.names_in(directory)
+    except FileNotFoundError:
+        return ()
+
+
+def _is_of_series(release: str) -> bool:
+    """Whether there is a release, by its report one of a series."""
+    try:
+        report = json.loads(storage.read_file(storage.joined(release, "_report.json")))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    return isinstance(report, dict) and "series" in report
+
+
 def files() -> set[str]:
     """The files of rows that wait, and those that will wait after a pending night."""
     with catalogue.current().reading() as connection:
@@ -285,9 +329,12 @@ def settle(job: Job) -> None:
     with catalogue.current().reading() as connection:
         pending = connection.execute(_nights(series_name(job), pending=True)).all()
     for each in pending:
+        # In this order: a run that removes its working files in between has published, or never
+        # will.
+        may_publish = storage.may_publish(each.work, each.token)
         if storage.published(each.output, each.token):
             conclude(each.token)
-        elif storage.may_publish(each.work, each.token):
+        elif may_publish:
             raise TimeoutError(
                 f"series: the night {each.label} is being published by another run, whose working "
                 f"files are {storage.shown(each.work)}; run again when that run is over; if it "
@@ -302,6 +349,25 @@ def _make_current(connection: sa.Connection, series_id: int, night_id: int) -> N
     """The rows that wait are those of this night."""
     others = waiting.c.series == series_id, waiting.c.night != night_id
     connection.execute(waiting.delete().where(*others))
+
+
+def _refuse_other_terms(connection: sa.Connection, name: str, job: Job) -> None:
+    """Raise JobError where a term of the job is not that of the nights before."""
+    noted = connection.execute(sa.select(series.c.terms).where(series.c.name == name)).scalar()
+    if noted is None:
+        return
+    before: dict[str, Any] = json.loads(noted)
+    for option, value in _terms(job).items():
+        if before.get(option) != value:
+            raise JobError(
+                f"{option}: {_in_words(value)}, but {_in_words(before.get(option))} in the nights "
+                "before, whose promise would end; change it back, or begin another series with "
+                "another output"
+            )
+
+
+def _in_words(value: object) -> str:
+    return "not set" if value is None else str(value)
 
 
 def _refuse_again(connection: sa.Connection, name: str, label: str) -> None:
@@ -340,7 +406,8 @@ def _series_id(connection: sa.Connection, name: str, job: Job) -> int:
     found = connection.execute(sa.select(series.c.id).where(series.c.name == name)).scalar()
     if found is not None:
         return int(found)
-    return _key(connection.execute(series.insert().values(name=name, kind=_kind(job))))
+    terms = json.dumps(_terms(job))
+    return _key(connection.execute(series.insert().values(name=name, terms=terms)))
 
 
 def _key(inserted: sa.CursorResult[Any]) -> int:
@@ -349,8 +416,21 @@ def _key(inserted: sa.CursorResult[Any]) -> int:
     return key
 
 
-def _kind(job: Job) -> str:
-    return (job.series or Series()).kind
+def _terms(job: Job) -> dict[str, Any]:
+    """The options that all nights of a series must share, since its promise is about all of them.
+
+    What tells persons and their values apart counts only where persons are followed.
+    """
+    options = job.series or Series()
+    terms: dict[str, Any] = {"series.kind": options.kind, "series.protect": options.protect}
+    if options.protect != "intersection":
+        return terms
+    return {
+        **terms,
+        "entity_id": job.entity_id,
+        "sensitive": ", ".join(job.sensitive),
+        "missing_sensitive": job.missing_sensitive,
+    }
 
 
 def _label(job: Job) -> str:

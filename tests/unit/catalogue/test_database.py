@@ -41,7 +41,7 @@ def names(of: Catalogue) -> list[str]:
 
 
 def add(connection: sa.Connection, name: str) -> None:
-    connection.execute(series.insert().values(name=name, kind="increments"))
+    connection.execute(series.insert().values(name=name, terms="{}"))
 
 
 def test_the_migrations_make_exactly_the_tables(path: Path) -> None:
@@ -72,7 +72,7 @@ def test_many_processes_may_use_a_new_one_at_once(path: Path) -> None:
         "import sys; from mondrian_ops.catalogue import Catalogue, Place, tables\n"
         "opened = Catalogue(Place.of(sys.argv[1])); opened.key\n"
         "with opened.writing() as connection:\n"
-        "    connection.execute(tables.series.insert().values(name=sys.argv[2], kind='snapshots'))"
+        "    connection.execute(tables.series.insert().values(name=sys.argv[2], terms='{}'))"
     )
     plugins = str(MIGRATIONS.parents[2])
     started = [

@@ -20,7 +20,7 @@ NIGHT = {
 def town():
     with catalogue.current().writing() as connection:
         for name in ("town", "other"):
-            connection.execute(series.insert().values(name=name, kind="snapshots"))
+            connection.execute(series.insert().values(name=name, terms="{}"))
         for number in (1, 2):
             of = {"id": number, "series": 1, "number": number, "token": str(number)}
             connection.execute(night.insert().values(**NIGHT, **of))

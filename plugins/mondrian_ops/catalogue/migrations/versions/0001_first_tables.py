@@ -100,7 +100,7 @@ def upgrade() -> None:
         "series",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("terms", sa.Text(), nullable=False),
         sa.Column("refit", sa.Boolean(), nullable=False, server_default=sa.false()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_series")),
         sa.UniqueConstraint("name", name=op.f("uq_series_name")),
