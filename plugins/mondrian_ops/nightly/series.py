@@ -20,9 +20,10 @@ class SeriesOfJobs:
     def has(self, dataset: str) -> bool:
         """Whether a dataset is released as a series; its own tasks tell of a job that is wrong."""
         try:
-            return bool(storage.read_job(str(self._jobs / f"{dataset}.yaml")).get("series"))
+            job = storage.read_job(str(self._jobs / f"{dataset}.yaml"))
         except MondrianOpsError:
             return False
+        return job.get("series") is not None  # {} is a series, with all defaults
 
     def held(self, outputs: Collection[str]) -> Mapping[str, str]:
         """Those of some outputs whose nights are over without a release, each with its time."""
