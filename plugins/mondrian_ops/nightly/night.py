@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from mondrian_ops import storage
+from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.nightly.landing import MARKER, Drop, Landing
 from mondrian_ops.storage.documents import json_value
 
@@ -146,12 +147,11 @@ class Night:
     left: list[Drop] = field(default_factory=list)
     is_blocked: bool = False
     _over: Mapping[str, str] = field(default_factory=dict, init=False)
+    _unknown: str = field(default="", init=False)  # why it is not known which nights are over
 
     def sort_out(self, landing: Landing) -> None:
         """Decide which drops to take, and claim them."""
-        self._over = self.series.held(
-            [self._output(drop) for drops in landing.drops.values() for drop in drops]
-        )
+        self._read_over(landing)
         before = {dataset: self.claims.of(dataset) for dataset in landing.drops}
         after = {
             dataset: self._of_dataset(drops, before[dataset])
@@ -174,6 +174,20 @@ class Night:
             names.setdefault(str(state), []).append(name)
         return names
 
+    def _read_over(self, landing: Landing) -> None:
+        """Read which nights are over without a release, also those of a series that has ended.
+
+        Raises OSError or MondrianOpsError if that cannot be read and days were asked for: no later
+        night would take their drops.
+        """
+        outputs = [self._output(drop) for drops in landing.drops.values() for drop in drops]
+        try:
+            self._over = self.series.held(outputs)
+        except (OSError, MondrianOpsError) as error:
+            if self.request.is_explicit and any(map(self.series.has, landing.drops)):
+                raise
+            self._unknown = str(error)
+
     def _of_dataset(self, drops: list[Drop], claims: Mapping[str, Claim]) -> dict[str, Claim]:
         """Sort out the drops of a dataset; returns those of its claims that are still of use."""
         busy = {day: claim for day, claim in claims.items() if self.claims.is_at_work(claim)}
@@ -184,7 +198,9 @@ class Night:
             day = str(drop.day)
             found = self._state(drop, claims.get(day), busy, day in published, is_series)
             if found is not None and found[0] == State.TAKEN:
-                if is_series and takes:
+                if is_series and self._unknown:
+                    found = State.OVERDUE, f"{_UNKNOWN} ({self._unknown})"
+                elif is_series and takes:
                     found = State.LEFT, _LEFT
                     self.left.append(drop)
                 else:
@@ -309,6 +325,7 @@ _AGAIN = (
     "was delivered again, but its rows are in the series already; deliver new or corrected rows as "
     "the drop of another day, and remove this one"
 )
+_UNKNOWN = "waits for a later night, because the nights of its series cannot be read"
 _REPLACED = "was delivered again since its release, which will be replaced"
 
 

@@ -32,11 +32,14 @@ class Nights:
         self.published = 0
         self.series: set[str] = set()
         self.over: dict[str, str] = {}
+        self.is_away = False
 
     def has(self, dataset: str) -> bool:
         return dataset in self.series
 
     def held(self, outputs: Collection[str]) -> dict[str, str]:
+        if self.is_away:
+            raise OSError("the database does not answer")
         return {output: self.over[output] for output in outputs if output in self.over}
 
     @property
@@ -474,6 +477,18 @@ def test_a_drop_of_a_series_that_is_delivered_again_is_not_taken_again(series: N
     state, reason = night.states["people/2025-06-08"]
     assert state == "overdue"
     assert "drop of another day" in reason
+
+
+def test_without_the_catalogue_only_series_wait(series: Nights) -> None:
+    series.is_away = True
+    night = series.run()
+    assert taken(night) == ["stays/2025-06-09"]
+    assert named(night, "overdue") == [f"people/2025-06-{day:02}" for day in (8, 9, 10)]
+    assert "does not answer" in night.states["people/2025-06-08"][1]
+    with pytest.raises(OSError, match="does not answer"):  # no later night would take it
+        series.run("by hand", Request(date(2025, 6, 9), date(2025, 6, 9), is_explicit=True))
+    series.is_away = False
+    assert taken(series.run("next")) == ["people/2025-06-08"]
 
 
 def test_what_was_asked_for_of_a_series_waits_for_the_run_at_work_on_it(series: Nights) -> None:
