@@ -34,7 +34,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow.sdk import (
     DAG,
@@ -63,6 +63,7 @@ DEFAULTS = {
     "settle_minutes": "10",
 }
 DROP = Asset("mondrian_drop")
+PATIENCE = timedelta(days=4)  # an approval takes three by default
 
 
 # One at a time, so that two runs never take the same drop.
@@ -97,8 +98,8 @@ def find_drops(**context: Any) -> list[dict[str, Any]]:
         level = logging.WARNING if state == "overdue" else logging.INFO
         logging.getLogger(__name__).log(level, "%s: %s: %s", name, state, reason)
     if night.is_blocked:  # it was asked for, so that no later night would take it
-        again: Any = AirflowRescheduleException
-        raise again(datetime.now(UTC) + timedelta(seconds=30))
+        try_again([f"{name}: {why}" for name, (state, why) in night.states.items()
+                   if state == "held"], context)  # fmt: skip
     context["ti"].xcom_push(key="drops", value=night.summary())
     if not night.taken:
         raise AirflowSkipException("no drop to take; the lines above tell why")
@@ -122,6 +123,18 @@ def next_drops(**context: Any) -> None:
     if not drops.get("left"):
         raise AirflowSkipException("this run has left no drop of a series")
     context["outlet_events"][DROP].extra = {"drops": drops["left"]}
+
+
+def try_again(held: list[str], context: Any) -> NoReturn:
+    """Wait for the runs that are at work on these drops, but not for ever: a run holds a slot."""
+    since, now = context["ti"].get_first_reschedule_date(context), datetime.now(UTC)
+    if since is not None and now - since > PATIENCE:
+        raise AirflowFailException(
+            f"waited for {PATIENCE.days} days: {'; '.join(held)}; see to that run, then clear this "
+            "task"
+        )
+    again: Any = AirflowRescheduleException
+    raise again(now + timedelta(seconds=30))
 
 
 def setting(name: str) -> str:
