@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -41,6 +42,12 @@ _LOCK = 0x6D6F6E6472
 
 _READS = "mondrian_ops_reads"
 _VERSION = sa.table(VERSIONS, sa.column("version_num"))
+
+# libpq gives no code with a refused connection. A server of another language is tried in vain.
+_REFUSED = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry"
+    r"|(role|database) .* does not exist|permission denied for database"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -178,14 +185,17 @@ class Catalogue:
         return self._engine.execution_options(**{_READS: True})
 
     def _connect(self, dialect: Any, _record: object, given: Any, named: Any) -> Any:
-        """A connection to a server; one that is away may be back in a moment."""
+        """A connection to a server; one that is away may be back in a moment.
+
+        One that refuses the user, or has no such database, is not tried again.
+        """
         patience_s = PATIENCE_S if self._patience_s is None else self._patience_s
         until, is_first = monotonic() + patience_s, True
         while True:
             try:
                 return dialect.connect(*given, **named)
             except dialect.loaded_dbapi.OperationalError as error:
-                if monotonic() >= until:
+                if monotonic() >= until or _REFUSED.search(str(error)):
                     raise
                 if is_first:
                     _log.warning("%s; trying for %g s", _away(error), patience_s)

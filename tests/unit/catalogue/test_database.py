@@ -210,3 +210,43 @@ def test_what_is_no_key_is_refused(path: Path) -> None:
     with pytest.raises(StorageError, match="64 hexadecimal digits") as raised:
         _ = opened(path).key
     assert "secret" not in str(raised.value)
+
+
+class Refusing:
+    """A driver whose server answers with these errors, then with a connection."""
+
+    loaded_dbapi = sqlite3
+
+    def __init__(self, *errors: str) -> None:
+        self.errors = list(errors)
+
+    def connect(self) -> str:
+        if self.errors:
+            raise sqlite3.OperationalError(self.errors.pop(0))
+        return "connected"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        'FATAL:  password authentication failed for user "catalogue"',
+        "fe_sendauth: no password supplied",
+        'FATAL:  database "catalogue" does not exist',
+        'FATAL:  role "catalogue" does not exist',
+        'FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "catalogue"',
+    ],
+)
+def test_a_server_that_refuses_is_not_tried_again(refusal: str, path: Path) -> None:
+    server = Refusing(f'connection to server at "db", port 5432 failed: {refusal}')
+    with pytest.raises(sqlite3.OperationalError, match="port 5432 failed"):
+        opened(path)._connect(server, None, (), {})
+
+
+@pytest.mark.parametrize(
+    "reason", ["Connection refused", "FATAL:  the database system is starting up"]
+)
+def test_a_server_that_is_away_is_tried_again(
+    reason: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mondrian_ops.catalogue.database._PAUSE_S", 0)
+    assert opened(path)._connect(Refusing(reason, reason), None, (), {}) == "connected"
