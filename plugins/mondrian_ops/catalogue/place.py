@@ -2,7 +2,8 @@
 
 In Airflow the section ``[mondrian_ops]`` says so (:mod:`mondrian_ops.hooks.settings`). On a command
 line and in Python the environment does: MONDRIAN_OPS_CATALOGUE (a path, or the URL of a PostgreSQL
-database) and MONDRIAN_OPS_CATALOGUE_KEY (the path of the key's file).
+database) and MONDRIAN_OPS_CATALOGUE_KEY (the path of the key's file). There is no default: in
+another catalogue than last night's nobody was released before, and no row waits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Place", "current", "use"]
 
 _CATALOGUE, _KEY = "MONDRIAN_OPS_CATALOGUE", "MONDRIAN_OPS_CATALOGUE_KEY"
-_FOLDER = ".mondrian_ops"
 _DRIVERS = {"postgres": "postgresql+psycopg2", "postgresql": "postgresql+psycopg2"}
 
 
@@ -71,7 +71,7 @@ def use(place: Callable[[], Place] | None) -> None:
 def current() -> Catalogue:
     """The catalogue of this process. It connects with its first use.
 
-    Raises StorageError if its place is given wrongly.
+    Raises StorageError if its place is not given, or wrongly.
     """
     return _opened((_given or _of_environment)())
 
@@ -84,5 +84,11 @@ def _opened(place: Place) -> Catalogue:
 
 
 def _of_environment() -> Place:
-    location = os.environ.get(_CATALOGUE) or str(Path(_FOLDER, "catalogue.db"))
+    location = os.environ.get(_CATALOGUE)
+    if not location:
+        raise StorageError(
+            f"catalogue: nothing says where it is; set {_CATALOGUE} in the environment to the path "
+            "of an SQLite file or the URL of a PostgreSQL database; if Airflow releases the same "
+            "people, to its catalogue"
+        )
     return Place.of(location, os.environ.get(_KEY) or None)

@@ -21,13 +21,10 @@ def test_the_environment_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_else_it_is_below_the_directory_where_the_command_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_is_no_other_one_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MONDRIAN_OPS_CATALOGUE")
-    monkeypatch.chdir(tmp_path)
-    with catalogue.current().reading():
-        assert (tmp_path / ".mondrian_ops" / "catalogue.db").exists()
+    with pytest.raises(StorageError, match="set MONDRIAN_OPS_CATALOGUE in the environment"):
+        catalogue.current()
 
 
 def test_a_process_may_be_told_another_place(tmp_path: Path) -> None:
