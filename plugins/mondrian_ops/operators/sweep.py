@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
@@ -33,7 +34,7 @@ class SweepOperator(BaseOperator):
     have, are removed if nothing has changed in them for ``keep_hours`` and no process holds them.
 
     Rows that wait for a night of a series are never removed, but what killed nights have left of
-    them is, after ``keep_hours``.
+    them is, after ``keep_hours``. If no night came for a month, a warning tells that they wait.
     """
 
     ui_color = "#e2ecf7"
@@ -54,7 +55,8 @@ class SweepOperator(BaseOperator):
             try:
                 works = storage.sweep(folder, keep, partial(_needed, context["ti"], keep))
                 for swept in chain(works, series.sweep(folder, keep)):
-                    self.log.info("%s", swept)
+                    level = logging.WARNING if swept.state == "forgotten" else logging.INFO
+                    self.log.log(level, "%s", swept)
                     states[swept.state] += 1
                     if swept.state == "failed":
                         failed.append(str(swept))

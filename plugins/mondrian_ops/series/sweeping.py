@@ -1,11 +1,18 @@
-"""Find files of waiting rows that no night needs, and remove them: what killed nights have left."""
+"""Find files of waiting rows that no night needs, and remove them: what killed nights have left.
+
+Rows may also wait for a night that never comes, because somebody removed `series` from a job, or
+gave it another output. Nobody else would notice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from mondrian_ops import storage
+import sqlalchemy as sa
+
+from mondrian_ops import catalogue, storage
+from mondrian_ops.catalogue import tables
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.series import nights, waiting
 from mondrian_ops.storage.access_policy import WAITING
@@ -16,6 +23,8 @@ from mondrian_ops.storage.sweeping import Swept, directories_below
 __all__ = ["sweep"]
 
 _AT_LEAST = timedelta(hours=1)
+_NIGHTS_COME = timedelta(days=30)
+"""After so long without a night, rows that wait are forgotten."""
 
 
 def sweep(folder: str, keep: timedelta) -> Iterator[Swept]:
@@ -23,17 +32,48 @@ def sweep(folder: str, keep: timedelta) -> Iterator[Swept]:
 
     Rows that wait are never removed. A file goes if the catalogue knows its series, no night that
     is current or pending has it, and it has not changed for the time ``keep``, at least an hour: a
-    night writes its file before the catalogue knows of it.
+    night writes its file before the catalogue knows of it. Where rows wait, and the last night was
+    a month ago, the directory is ``forgotten``.
     """
     keep = max(keep, _AT_LEAST)
     for directory in directories_below(folder, WAITING.__eq__):
-        known = {waiting.directory_of(name).rpartition("/")[2] for name in nights.names()}
+        known = {_digest(name) for name in nights.names()}
+        forgotten = {_digest(name): reason for name, reason in _forgotten()}
         needed = {file.rpartition("/")[2] for file in nights.files()}
         for name in storage.names_in(directory):
             if name not in known:
                 yield Swept(storage.joined(directory, name), "kept", "of another catalogue")
                 continue
+            if name in forgotten:
+                yield Swept(storage.joined(directory, name), "forgotten", forgotten[name])
             yield from _swept(storage.joined(directory, name), needed, keep)
+
+
+def _digest(series: str) -> str:
+    return waiting.directory_of(series).rpartition("/")[2]
+
+
+def _forgotten() -> list[tuple[str, str]]:
+    """The series whose rows wait although no night came for long, and what to tell of each."""
+    before = (datetime.now(UTC) - _NIGHTS_COME).isoformat(timespec="microseconds")
+    night, rows = tables.night.c, sa.func.sum(tables.waiting.c.rows)
+    found = (
+        sa.select(tables.series.c.name, rows, night.output)
+        .join(tables.night, tables.night.c.id == tables.waiting.c.night)
+        .join(tables.series, tables.series.c.id == night.series)
+        .where(night.state != "pending", night.time < before)
+        .group_by(tables.series.c.name, night.output)
+    )
+    with catalogue.current().reading() as connection:
+        return [
+            (
+                name,
+                f"{rows} rows wait since the night {storage.shown(output)}, and none came for "
+                f"{_NIGHTS_COME.days} days; if its job goes on elsewhere, end the series with a "
+                "night that holds nothing (docs/operate.md, Run a series)",
+            )
+            for name, rows, output in connection.execute(found)
+        ]
 
 
 def _swept(directory: str, needed: set[str], keep: timedelta) -> Iterator[Swept]:

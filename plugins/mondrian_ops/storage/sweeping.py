@@ -22,7 +22,10 @@ __all__ = ["Swept", "directories_below", "sweep"]
 
 
 class Swept(NamedTuple):
-    """What became of a working directory: ``removed``, ``kept`` or ``failed``, and why."""
+    """What became of a working directory: ``removed``, ``kept`` or ``failed``, and why.
+
+    ``forgotten``: rows wait in it for a night that does not come.
+    """
 
     work: str
     state: str

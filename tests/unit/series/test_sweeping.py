@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mondrian_ops import catalogue, series
+from mondrian_ops.catalogue.tables import night
 from nights import Nights
 
 HOUR = timedelta(hours=1)
@@ -69,3 +70,14 @@ def test_the_files_of_another_catalogue_stay(
     catalogue.use(None)
     assert swept(nights.folder) == {file.parent.name: "kept"}
     assert file.exists()
+
+
+def test_rows_that_wait_for_no_night_are_told_of(nights: Nights) -> None:
+    (file,) = nights.waiting_files()
+    with catalogue.current().writing() as connection:
+        connection.execute(night.update().values(time="2025-06-01T00:00:00.000000+00:00"))
+    (told,) = series.sweep(str(nights.folder), HOUR)
+    assert (told.work, told.state) == (str(file.parent), "forgotten")
+    assert told.reason.startswith(f"3 rows wait since the night {nights.output(0)}, and none came")
+    nights.run(1, 60)
+    assert swept(nights.folder) == {}
