@@ -245,8 +245,8 @@ def test_the_seal_is_put_on_before_the_rows_are_counted(job, monkeypatch):
     """A part that changes while it is counted, or after, is not published."""
     recounted = wrapping_up._recounted
 
-    def count_and_change(asked, directory, summaries, progress):
-        found = recounted(asked, directory, summaries, progress)
+    def count_and_change(asked, directory, *given):
+        found = recounted(asked, directory, *given)
         remove_a_part(Path(directory.staging))
         return found
 

@@ -132,7 +132,7 @@ def test_a_night_that_is_generalized_otherwise_is_refused(tmp_path: Path) -> Non
 def test_protected_nights_may_share_boundaries_and_the_catalogue_counts_their_people(
     tmp_path: Path,
 ) -> None:
-    protected = {"kind": "snapshots", "protect": "intersection", "unmatched": "suppress"}
+    protected = {"protect": "intersection", "unmatched": "suppress"}
     nights = Nights(tmp_path, series={**STABLE, **protected}, entity_id="row", unlisted="drop")
     reports = [nights.run(day, 300) for day in range(2)]
     assert [report["series"]["boundaries"]["since"] for report in reports] == [1, 1]

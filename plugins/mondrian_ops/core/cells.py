@@ -67,8 +67,8 @@ class Cells(ABC):
         """A round value above a cell and below the greatest of a ``following`` one, if any."""
         type_ = value_type(type_)
         type_ = pa.float32() if pa.types.is_float16(type_) else type_
-        ends = self.greatest(cell, type_), self.greatest(following, type_)
         try:
+            ends = self.greatest(cell, type_), self.greatest(following, type_)
             below, last = (read_value(end, type_) for end in ends if end is not None)
         except (pa.ArrowInvalid, ArithmeticError, ValueError):  # there is no next cell's end
             return None
