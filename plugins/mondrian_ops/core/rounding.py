@@ -63,6 +63,8 @@ def _number_between(low: pa.Scalar, high: pa.Scalar) -> Round | None:
     if not all(map(math.isfinite, ends)):
         return None
     above, below = map(Fraction, ends)
+    if above >= below:
+        return None
     if above < 0 < below:  # 0 lies on every grid
         return Round(_number("0", low.type), None, None)
     for power in _powers(above, below, low.type):
