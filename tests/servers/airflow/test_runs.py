@@ -290,6 +290,7 @@ def test_a_drop_that_fails_leaves_the_others_alone(project, over):
     assert states(tasks) == {
         ("find_drops", "success"): 1,
         ("overdue_drops", "success"): 1,
+        ("next_drops", "skipped"): 1,
         ("partition", "success"): 1,
         ("partition", "failed"): 1,
         ("fragments", "success"): 1,
@@ -312,6 +313,7 @@ def test_a_night_whose_drops_all_fail_fails(project, over):
     assert states(tasks) == {
         ("find_drops", "success"): 1,
         ("overdue_drops", "success"): 1,
+        ("next_drops", "skipped"): 1,
         ("partition", "failed"): 1,
         ("fragments", "failed"): 1,
         ("anonymize_fragment", "upstream_failed"): 1,

@@ -21,8 +21,8 @@ from mondrian_ops.core.errors import (
     InputError,
     JobError,
     MondrianOpsError,
-    PrivacyError,
     StorageError,
+    UnattainableError,
 )
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine
@@ -93,10 +93,10 @@ def refusal(call: Callable[[], object]) -> tuple[type[BaseException], str]:
 
 
 JOBS: dict[str, tuple[dict[str, Any], type[MondrianOpsError], str]] = {
-    "fewer sensitive values than l": ({"l": 3}, PrivacyError, "'illness'"),
+    "fewer sensitive values than l": ({"l": 3}, UnattainableError, "'illness'"),
     "a diversity that the data has not": (
         {"diversity": "recursive", "c": 0.5},
-        PrivacyError,
+        UnattainableError,
         "recursive",
     ),
     "a value that is not in the hierarchy": (
