@@ -28,7 +28,17 @@ from mondrian_ops.core.errors import MondrianOpsError
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.database import Catalogue
 
-__all__ = ["Intention", "State", "confirm", "intend", "pending", "publishing", "settle", "withdraw"]
+__all__ = [
+    "Intention",
+    "State",
+    "confirm",
+    "intend",
+    "pending",
+    "publishing",
+    "settle",
+    "state_of",
+    "withdraw",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +118,7 @@ def settle(catalogue: Catalogue, intention: Intention) -> State:
     cannot be found out from here, it counts as published, and stays pending.
     """
     try:
-        state = _state(intention)
+        state = state_of(intention.work, intention.token, intention.output)
     except (MondrianOpsError, OSError) as error:
         _log.warning(
             "catalogue: publication %s: cannot tell whether it was published (%s); it is treated "
@@ -126,10 +136,14 @@ def settle(catalogue: Catalogue, intention: Intention) -> State:
     return state
 
 
-def _state(intention: Intention) -> State:
+def state_of(work: str, token: str, output: str) -> State:
+    """What became of the release of an attempt, by its working files and its output.
+
+    Raises MondrianOpsError or OSError where that cannot be found out from here.
+    """
     # In this order: a run that removes its working files in between has published, or never will.
-    may_publish = storage.may_publish(intention.work, intention.token)
-    if storage.published(intention.output, intention.token):
+    may_publish = storage.may_publish(work, token)
+    if storage.published(output, token):
         return State.PUBLISHED
     return State.PENDING if may_publish else State.GONE
 

@@ -184,7 +184,7 @@ def _drift(nights: Sequence[NightFigures]) -> Section | None:
     return Section(
         "Drift by night",
         "The share of a night's rows that lie between other boundaries than in the night of the "
-        "fit, of the column with the largest, beyond what chance does.",
+        "fit, less what chance explains. Of all columns the one with the largest share counts.",
         _lines(nights, {"drift": [night.drift for night in nights]}),
         Table(("night", "drift"), [(night.name, _share(night.drift)) for night in nights]),
     )

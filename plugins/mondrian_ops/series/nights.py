@@ -23,6 +23,7 @@ import sqlalchemy as sa
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import persons as of_persons
+from mondrian_ops.catalogue import publication
 from mondrian_ops.catalogue.tables import night, series, waiting
 from mondrian_ops.core.dataset_name import dataset_name, dates_in
 from mondrian_ops.core.errors import JobError, StorageError
@@ -329,12 +330,10 @@ def settle(job: Job) -> None:
     with catalogue.current().reading() as connection:
         pending = connection.execute(_nights(series_name(job), pending=True)).all()
     for each in pending:
-        # In this order: a run that removes its working files in between has published, or never
-        # will.
-        may_publish = storage.may_publish(each.work, each.token)
-        if storage.published(each.output, each.token):
+        state = publication.state_of(each.work, each.token, each.output)
+        if state is publication.State.PUBLISHED:
             conclude(each.token)
-        elif may_publish:
+        elif state is publication.State.PENDING:
             raise TimeoutError(
                 f"series: the night {each.label} is being published by another run, whose working "
                 f"files are {storage.shown(each.work)}; run again when that run is over; if it "
