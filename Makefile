@@ -149,7 +149,7 @@ lint-workflows:
 	@$(if $(ACTIONLINT),$(ACTIONLINT) -shellcheck $(BIN)/shellcheck,echo "actionlint: needs Go; skipped")
 
 .PHONY: docs
-docs: install ## Write the tables of docs/job.md and docs/job.schema.json from core/job.py
+docs: install ## Write the tables of docs/job.md and docs/job.schema.json from the options in core/
 	@$(RUN) scripts/job_docs.py
 
 .PHONY: compose-up

@@ -21,7 +21,7 @@ from benchmarks.airflow_dag import run_dag
 from benchmarks.context import MILLION, Context
 from benchmarks.measure import ROOT
 from benchmarks.tables import Table, change, seconds
-from mondrian_ops.core.job import Spark
+from mondrian_ops.core.job_sections import Spark
 from mondrian_ops.core.options import options_of
 
 if TYPE_CHECKING:

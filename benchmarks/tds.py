@@ -97,7 +97,7 @@ class _Enlarged:
     def run(self, parts: int, k_intermediate: int | None, seed: int) -> _Run:
         """Both phases on the counts, one part after the other on one core."""
         from mondrian_ops.algorithms.tds import TwoPhase
-        from mondrian_ops.core.job import Tds
+        from mondrian_ops.core.job_sections import Tds
 
         anonymizer, frequencies, _ = self.counted
         domain = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.domains

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
 __all__ = ["minimal", "one", "with_sensitive"]
 

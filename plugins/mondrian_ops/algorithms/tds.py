@@ -20,7 +20,7 @@ from mondrian_ops.core.criteria import Privacy, SensitiveDomain
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet, places
 from mondrian_ops.core.hierarchy import CodedHierarchy, Nodes
-from mondrian_ops.core.job import Tds
+from mondrian_ops.core.job_sections import Tds
 from mondrian_ops.native import top_down
 
 __all__ = [

@@ -25,6 +25,8 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError, did_you_mean
 
 __all__ = [
+    "ROWS_OR_SHARE",
+    "SHARE",
     "Option",
     "Options",
     "as_number",
@@ -32,6 +34,7 @@ __all__ = [
     "flat_options",
     "option",
     "options_of",
+    "rows_of",
     "shown",
     "wrong",
 ]
@@ -106,6 +109,22 @@ def option(default: Any = MISSING, *, text: str, **described: Any) -> Any:
     if isinstance(default, dict):
         return field(default_factory=dict, hash=False, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+SHARE: Mapping[str, Any] = {"noun": "a share", "minimum": 0, "maximum": 1}
+"""What :func:`option` takes of a number from 0 to 1."""
+
+ROWS_OR_SHARE: Mapping[str, Any] = {
+    "noun": "a number of rows, or a share of them below 1",
+    "minimum": 0,
+    "whole_from": 1,
+}
+"""What :func:`option` takes of a limit that :func:`rows_of` reads."""
+
+
+def rows_of(limit: float, rows: int) -> int:
+    """The rows out of ``rows`` that a limit allows: a number or, below 1, a share of them."""
+    return math.floor(limit * rows + 1e-9) if limit < 1 else int(limit)
 
 
 _OPTIONS: dict[type[Options], Mapping[str, Option]] = {}

@@ -33,7 +33,8 @@ from mondrian_ops.core.generalization import (
     TreeAttribute,
 )
 from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from mondrian_ops.core.values import one_spelling, text_of, writable
 
 __all__ = ["PartialProfile", "Profile", "Profiler", "as_list", "with_prefix"]

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from mondrian_ops import series, storage
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError
-from mondrian_ops.core.job import Job, Partitioning
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.local import MemoryEngine, TableSource

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.job import Job, rows_of
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.options import rows_of
 from mondrian_ops.pipeline.report_builder import Report, is_held
 from mondrian_ops.report.number_format import number, percent
 

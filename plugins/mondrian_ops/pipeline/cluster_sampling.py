@@ -23,7 +23,8 @@ from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.anonymizer import Anonymizer
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.job import Job, Partitioning
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.core.profile import profiled_columns
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine

@@ -27,7 +27,8 @@ from mondrian_ops.catalogue import publication
 from mondrian_ops.catalogue.tables import night, series, waiting
 from mondrian_ops.core.dataset_name import dataset_name, dates_in
 from mondrian_ops.core.errors import JobError, StorageError
-from mondrian_ops.core.job import Job, Series
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.series_options import Series
 from mondrian_ops.engines.handover import Night
 
 __all__ = [

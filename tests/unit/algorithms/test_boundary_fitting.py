@@ -17,9 +17,10 @@ from mondrian_ops.algorithms.boundary_fitting import NightBoundaries, settle
 from mondrian_ops.algorithms.mondrian import CutPolicy
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job, Series
+from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
 from mondrian_ops.core.series_boundaries import SeriesBoundaries, drift, generalized_by
+from mondrian_ops.core.series_options import Series
 from mondrian_ops.datasets.people import people
 from published_text import is_missing
 from series_cells import DISCRETE, ORDERED, ends_of, plain_type

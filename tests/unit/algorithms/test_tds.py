@@ -28,7 +28,7 @@ from mondrian_ops.core.criteria import (
 )
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.job import Tds
+from mondrian_ops.core.job_sections import Tds
 
 CRITERIA = [
     lambda c: DistinctDiversity(c, 2),

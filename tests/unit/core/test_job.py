@@ -15,16 +15,9 @@ from hypothesis import strategies as st
 from jobs import minimal, with_sensitive
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import (
-    DiMondrian,
-    Job,
-    Partitioning,
-    QuasiIdentifier,
-    Samarati,
-    Series,
-    Tds,
-    rows_of,
-)
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_sections import DiMondrian, Partitioning, Samarati, Tds
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
 DESIGN_EXAMPLE = """
 input: data/adult.parquet
@@ -440,58 +433,7 @@ def test_what_makes_tasks_has_a_limit() -> None:
             Job.from_dict(minimal(**{section: {key: 10_001}}))
 
 
-@pytest.mark.parametrize(("limit", "rows"), [(0, 0), (0.25, 2), (0.99, 9), (1, 1), (20, 20)])
-def test_a_limit_is_a_number_of_rows_or_a_share_of_them(limit: float, rows: int) -> None:
-    assert rows_of(limit, 10) == rows
-
-
-@pytest.mark.parametrize(
-    ("asked", "rows"), [(0.29, 29), (0.57, 57), (0.2, 20), (0.999, 99), (0, 0), (7, 7)]
-)
-def test_a_share_of_rows_is_not_one_row_short(asked: float, rows: int) -> None:
-    keys = {"algorithm": "samarati", "samarati": {"max_suppressed": asked}}
-    assert Job.from_dict(minimal(**keys)).suppressible(100) == rows
-
-
 def test_only_samarati_suppresses() -> None:
-    assert Job.from_dict(minimal(samarati={"max_suppressed": 7})).suppressible(100) == 0
-
-
-def test_a_job_is_of_no_series_unless_it_says_so() -> None:
-    assert Job.from_dict(minimal()).series is None
-    assert not Series.read({}).holds
-    assert Series.read({"hold_nights": "7", "hold_above": 0.1}).holds
-
-
-WRONG_SERIES = [
-    ({"hold_above": 0.1}, {}, "series.hold_above: needs hold_nights"),
-    ({"overdue": "suppress"}, {}, "series.overdue: needs hold_nights"),
-    ({"unmatched": "suppress"}, {}, "series.unmatched: applies only to protect: intersection"),
-    ({}, {"algorithm": "tds"}, "series: is not available with algorithm: tds"),
-    ({"kind": "snapshots", "hold_nights": 1}, {}, "series.hold_nights: applies only to kind"),
-    ({"protect": "intersection"}, {"entity_id": None}, "intersection needs entity_id"),
-    ({"protect": "intersection"}, {"sensitive": ["a", "b"]}, "needs exactly one sensitive"),
-    ({"protect": "intersection"}, {"l": None}, "series.protect: intersection needs l"),
-    ({"protect": "intersection"}, {"diversity": "entropy"}, "needs diversity: distinct"),
-    ({"protect": "intersection"}, {"t": 0.3}, "series.protect: intersection needs no t"),
-    ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
-    (
-        {"refit_above": 0.2},
-        {},
-        "series.refit_above: applies only to boundaries: stable",
-    ),
-    ({"hold_nights": 7, "hold_above": 0.1}, {"t": 0.2}, "series.hold_above: cannot be combined"),
-    ({"hold_nights": 7}, {"overlap": "warn"}, "overlap: warn cannot be combined with series.hold"),
-    ({"kind": "snapshots"}, {"overlap": "warn"}, "overlap: warn cannot be combined with series.ki"),
-    ({"protect": "intersection"}, {"overlap": "refuse"}, "overlap: refuse cannot be combined with"),
-]
-
-
-@pytest.mark.parametrize(("series", "changes", "problem"), WRONG_SERIES)
-def test_a_wrong_series_is_refused(
-    series: dict[str, Any], changes: dict[str, Any], problem: str
-) -> None:
-    job = with_sensitive(entity_id="patient", l=2) | changes
-    with pytest.raises(JobError) as refused:
-        Job.from_dict({**job, "series": {"hold_nights": None, **series}})
-    assert problem in str(refused.value)
+    limit = {"samarati": {"max_suppressed": 0.29}}
+    assert Job.from_dict(minimal(**limit)).suppressible(100) == 0
+    assert Job.from_dict(minimal(algorithm="samarati", **limit)).suppressible(100) == 29

@@ -13,9 +13,10 @@ from jsonschema import Draft7Validator
 import job_docs
 from jobs import minimal, with_sensitive
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.job import Job
 from mondrian_ops.core.json_schema import job_schema
 from mondrian_ops.core.options import Option, Options, flat_options, options_of
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
 SCHEMA = Draft7Validator(job_schema())
 EXAMPLES = sorted(job_docs.DOCS.parent.glob("examples/*.yaml"))

@@ -10,7 +10,10 @@ import pytest
 
 from jobs import minimal, with_sensitive
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import Job, Partitioning, QuasiIdentifier
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_sections import Partitioning
+from mondrian_ops.core.options import rows_of
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
 
 def test_the_values_of_a_form_mean_what_they_show() -> None:
@@ -73,3 +76,13 @@ def test_a_long_value_is_cut_in_the_message() -> None:
 def test_names_with_texts_are_a_mapping_or_lines(given: Any) -> None:
     job = Job.from_dict(minimal(spark={"conf": given}))
     assert job.spark.conf == {"a": "true", "b": "3"}
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(0, 0), (0.999, 99), (1, 1), (120, 120)])
+def test_a_limit_is_a_number_of_rows_or_a_share_of_them(limit: float, rows: int) -> None:
+    assert rows_of(limit, 100) == rows
+
+
+@pytest.mark.parametrize(("share", "rows"), [(0.29, 29), (0.57, 57)])
+def test_a_share_of_rows_is_not_one_row_short(share: float, rows: int) -> None:
+    assert rows_of(share, 100) == rows

@@ -18,8 +18,9 @@ from hypothesis_profiles import examples
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import PartialProfile, Profile, Profiler, generalization_of
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from published_text import KINDS, TREE_FILE, is_missing, text_of
 
 COUNTRIES = Hierarchy.from_rows([["Italy", "Europe", "*"], ["Japan", "*"]], "countries.csv")

@@ -7,7 +7,8 @@ import pytest
 from jobs import minimal, one
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import Job, QuasiIdentifier
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
 
 @pytest.mark.parametrize(

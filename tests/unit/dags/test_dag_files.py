@@ -14,7 +14,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.job import Job, Samarati, Spark, Tds
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_sections import Samarati, Spark, Tds
 from mondrian_ops.core.options import flat_options
 from mondrian_ops.forms import Answer
 

@@ -20,7 +20,7 @@ from airflow.cli.cli_parser import get_parser
 from airflow.configuration import retrieve_configuration_description
 from airflow.sdk import Connection
 
-from mondrian_ops.core.job import Partitioning
+from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.hooks.settings import CONFIG
 
 CHECKOUT = Path(__file__).resolve().parents[3]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from airflow.configuration import retrieve_configuration_description
 
-from mondrian_ops.core.job import Partitioning
+from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.hooks.settings import CONFIG
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -9,7 +9,8 @@ import pytest
 
 from mondrian_ops import storage
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
-from mondrian_ops.core.job import Partitioning, QuasiIdentifier
+from mondrian_ops.core.job_sections import Partitioning
+from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from mondrian_ops.core.resource_limits import LIMITS
 from mondrian_ops.storage.jobs import load_job, read_job, with_connections
 
