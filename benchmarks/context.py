@@ -30,6 +30,7 @@ class Context:
     data: Path | None
     load_sizes: tuple[int, ...]
     check_sizes: tuple[int, ...]
+    billion_sizes: tuple[int, ...]
     load_runs: tuple[str, ...]  # all of them if none is named
     load_minutes: float
     people: int

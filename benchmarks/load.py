@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Setting:
 
     engine: str
     retrieval: str
-    fragments: int
+    fragments: int | str
     clustered: bool = False
 
     @property
@@ -204,20 +204,27 @@ def started(context: Context) -> Measured:
 
 
 def measured(
-    context: Context, rows: int, setting: Setting, more: Mapping[str, str] | None = None
+    context: Context,
+    rows: int,
+    setting: Setting,
+    more: Mapping[str, str] | None = None,
+    source: Path | None = None,
 ) -> Measured:
-    """A run; with ``more`` in the environment, all fragments once more in one process."""
-    source = _clustered(context, rows) if setting.clustered else context.hands(rows)
+    """A run; with ``more`` in the environment, all fragments once more in one process.
+
+    Each task goes to the file of scratch ``tasks.jsonl`` as it ends; working files stay on failure.
+    """
+    if source is None:
+        source = _clustered(context, rows) if setting.clustered else context.hands(rows)
     context.say(f"load: {rows:,} rows, {setting.name}")
     folder = context.scratch / "load"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    try:
-        with _engine(setting, folder) as (environment, peaks):
-            run = _Run(setting, rows, source, folder, {**environment, **(more or {})})
-            return run.measured(peaks, context.say, in_one=more is not None)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with _engine(setting, folder) as (environment, peaks):
+        run = _Run(setting, rows, source, folder, {**environment, **(more or {})})
+        done = run.measured(peaks, context.say, in_one=more is not None)
+    shutil.rmtree(folder)
+    return done
 
 
 def _clustered(context: Context, rows: int) -> Path:
@@ -310,7 +317,7 @@ class _Run:
         disk, shuffled = max(working, key=sum)
         return Measured(
             self._setting, self._rows, len(summaries), took + clean_up.seconds, reads, tasks,
-            disk, shuffled, self._source.stat().st_size, _bytes(self._output), dict(peaks.mib),
+            disk, shuffled, _bytes(self._source), _bytes(self._output), dict(peaks.mib),
         )  # fmt: skip
 
     def _all_fragments(self, work: Path) -> Run:
@@ -322,7 +329,11 @@ class _Run:
 
     def _task(self, phase: str, work: Path, number: int = 0, **more: Any) -> tuple[Run, Any]:
         task = {"phase": phase, "job": str(self._job), "work": str(work), **more}
-        return _task(self._folder, f"{phase}-{number}", task, self._environment)
+        run, answer = _task(self._folder, f"{phase}-{number}", task, self._environment)
+        line = {"rows": self._rows, "run": self._setting.name, "phase": phase, **asdict(run)}
+        with self._folder.with_name("tasks.jsonl").open("a", encoding="utf-8") as told:
+            told.write(json.dumps(line) + "\n")
+        return run, answer
 
     def _held(self, work: Path) -> tuple[int, int]:
         return _bytes(work), _bytes(self._folder / "spark-local")
@@ -338,7 +349,9 @@ def _task(
 
 
 def _bytes(folder: Path) -> int:
-    """Of the files below a folder; some may vanish meanwhile."""
+    """Of a file, or of the files below a folder; some may vanish meanwhile."""
+    if folder.is_file():
+        return folder.stat().st_size
     size = 0
     for parent, _, names in os.walk(folder):
         for name in names:

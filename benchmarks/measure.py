@@ -22,12 +22,14 @@ _USAGE = Path(__file__).with_name("usage.py")
 class Run:
     """One finished process: wall-clock seconds, the peak of resident memory in MiB, CPU seconds.
 
-    The memory is that of the process or of the largest child it waited for.
+    The memory is that of the process or of the largest child it waited for. ``written_mib``: what
+    it wrote to disk, files without a name among it (Linux).
     """
 
     seconds: float
     peak_mib: float
     cpu_s: float = 0.0
+    written_mib: float = 0.0
 
 
 class ProcessError(Exception):
@@ -93,8 +95,8 @@ def process(command: Sequence[str], environment: Mapping[str, str] | None = None
     if done.returncode:
         errors = done.stderr.decode(errors="replace")[-2000:]
         raise ProcessError(f"{' '.join(command[:4])} … exit {done.returncode}: {errors}")
-    seconds, cpu_s, peak_mib = json.loads(done.stdout)
-    return Run(seconds, peak_mib, cpu_s)
+    seconds, cpu_s, peak_mib, written_mib = json.loads(done.stdout)
+    return Run(seconds, peak_mib, cpu_s, written_mib)
 
 
 def python(*arguments: str) -> list[str]:

@@ -265,6 +265,24 @@ def test_the_check_by_rows(tmp_path: Path) -> None:
     assert [row[:2] for row in table["rows"]] == [["20", "2"], ["4,000,000", "571,428"]]
 
 
+def test_a_run_of_many_rows_beside_a_tenth_of_them(tmp_path: Path) -> None:
+    result = benchmarks(
+        *("--quick", "--only", "billion", "--scratch", tmp_path),
+        *("--results", tmp_path / "results"),
+    )
+    assert result.returncode == 0, result.stderr
+    by_task, whole = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))[
+        "tables"
+    ]
+    phases = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
+    assert [row[:3] for row in by_task["rows"]] == [
+        [rows, phase, "1"] for rows in ("2,000", "20,000") for phase in phases
+    ]
+    assert [row[0] for row in whole["rows"]] == ["2,000", "20,000"]
+    assert whole["rows"][0][4:6] == ["1.00 ×", ""]
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
 @pytest.mark.soak
 def test_no_load_is_begun_when_time_is_over(tmp_path: Path) -> None:
     result = benchmarks(
