@@ -21,7 +21,7 @@ import pytest
 from job_files import write_job, write_people
 from mondrian_ops import cli
 
-PLUGINS = Path(cli.__file__).resolve().parents[1]
+PLUGINS = Path(cli.__file__).resolve().parents[2]
 
 
 def mondrian_ops(*arguments: object) -> subprocess.CompletedProcess[str]:

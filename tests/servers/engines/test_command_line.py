@@ -20,7 +20,7 @@ from servers.java import java_home
 from servers.processes import free_port
 from servers.spark import SparkCluster
 
-PLUGINS = Path(cli.__file__).resolve().parents[1]
+PLUGINS = Path(cli.__file__).resolve().parents[2]
 SPARK = ("--set", "engine=spark")
 PROGRESS = re.compile(r" *\d+\.\d s  (profile|partition|anonymize|wrap up): [\d,]+ of [\d,]+\n")
 

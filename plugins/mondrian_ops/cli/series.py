@@ -1,0 +1,31 @@
+"""The commands on a series of releases: `series refit`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mondrian_ops.cli.output import write
+
+__all__ = ["add"]
+
+
+def add(commands: Any) -> None:
+    """Declare the commands and their arguments."""
+    series = commands.add_parser("series", help="decide on a series of releases")
+    decisions = series.add_subparsers(dest="decision", metavar="DECISION", required=True)
+    refit = decisions.add_parser(
+        "refit",
+        help="fit new boundaries in its next night (series.boundaries: stable); counts before and "
+        "after cannot be compared",
+    )
+    refit.add_argument("output", metavar="DIR", help="the output of any night of the series")
+    refit.set_defaults(command=_refit)
+
+
+def _refit(options: argparse.Namespace) -> int:
+    from mondrian_ops import series
+
+    series.ask_to_refit(options.output)
+    write("the next night of the series fits new boundaries")
+    return 0
