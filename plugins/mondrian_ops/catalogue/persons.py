@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from mondrian_ops.catalogue.tables import night_persons, person, sensitive_value, series
 
-__all__ = ["Known", "known", "make_current", "note", "to_table", "values", "withdraw"]
+__all__ = [
+    "Known",
+    "classes_in",
+    "known",
+    "left",
+    "make_current",
+    "note",
+    "packed",
+    "to_table",
+    "values",
+    "withdraw",
+]
 
 _AT_ONCE = 10_000
 
@@ -61,26 +72,55 @@ def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Kno
     return Known(is_known[rows], night, class_of, place, common[rows].astype(np.uint64))
 
 
+def left(connection: sa.Connection, name: str) -> dict[int, list[int]]:
+    """The hashes of the sensitive values left for each person of a series, by the person's hash."""
+    hashes = values(connection, name)
+    found = sa.select(person.c.hash, person.c.common).join(series).where(series.c.name == name)
+    by_bits: dict[bytes, list[int]] = {}
+    persons = {}
+    for key, common in connection.execute(found):
+        bits = bytes(common)
+        if bits not in by_bits:
+            number = int.from_bytes(bits, "little")
+            by_bits[bits] = [value for i, value in enumerate(hashes) if number >> i & 1]
+        persons[key] = by_bits[bits]
+    return persons
+
+
+def classes_in(connection: sa.Connection, night_id: int) -> dict[int, int] | None:
+    """The class of each person in the release of a night, both as hashes; None if not kept."""
+    found = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
+    content = connection.execute(found).scalar()
+    if content is None:
+        return None
+    table = pa.ipc.open_stream(content).read_all()
+    return dict(zip(table["hash"].to_pylist(), table["published"].to_pylist(), strict=True))
+
+
 def to_table(
-    hashes: Ints, class_of: Ints, place: Ints, common: NDArray[np.uint64], new_values: Sequence[int]
+    hashes: Ints,
+    class_of: Ints,
+    published: Ints,
+    place: Ints,
+    common: NDArray[np.uint64],
+    new_values: Sequence[int],
 ) -> pa.Table:
-    """The persons of a night, with the values that the series had not before (as metadata)."""
+    """The persons of a night, with the values that the series had not before (as metadata).
+
+    ``published``: a hash of what is published of the person's class.
+    """
     words = np.ascontiguousarray(common.astype("<u8"))
     packed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(8 * words.shape[1]), len(words), [None, pa.py_buffer(words)]
     )
-    table = pa.table({"hash": hashes, "class_of": class_of, "place": place, "common": packed})
+    numbers = {"hash": hashes, "class_of": class_of, "published": published, "place": place}
+    table = pa.table({**numbers, "common": packed})
     return table.replace_schema_metadata({"values": ",".join(map(str, new_values))})
 
 
 def note(connection: sa.Connection, night_id: int, persons: pa.Table) -> None:
     """Keep the persons of a night that is pending."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, persons.schema, options=options) as writer:
-        writer.write_table(persons)
-    content = sink.getvalue().to_pybytes()
-    connection.execute(night_persons.insert().values(night=night_id, content=content))
+    connection.execute(night_persons.insert().values(night=night_id, content=packed(persons)))
 
 
 def withdraw(connection: sa.Connection, nights: sa.Select[Any]) -> None:
@@ -89,12 +129,17 @@ def withdraw(connection: sa.Connection, nights: sa.Select[Any]) -> None:
 
 
 def make_current(connection: sa.Connection, series_id: int, night_id: int, number: int) -> None:
-    """Make the persons of a night current, if it has any noted."""
+    """Make the persons of a night current, if it has any noted; once is enough.
+
+    Who was in which class is kept with the night, for a later check of all nights.
+    """
     noted = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
     content = connection.execute(noted).scalar()
     if content is None:
         return
     persons = pa.ipc.open_stream(content).read_all()
+    if "common" not in persons.column_names:  # they are current
+        return
     count = sa.select(sa.func.count()).where(sensitive_value.c.series == series_id)
     first = int(connection.execute(count.select_from(sensitive_value)).scalar() or 0)
     added = [int(each) for each in persons.schema.metadata[b"values"].decode().split(",") if each]
@@ -103,7 +148,8 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int, numbe
             {"series": series_id, "code": first + i, "hash": each} for i, each in enumerate(added)
         ]
         connection.execute(sensitive_value.insert(), rows)
-    persons = persons.sort_by("hash")
+    kept = packed(persons.select(["hash", "published"]).sort_by("published"))
+    persons = persons.drop_columns(["published"]).sort_by("hash")
     for part in _parts(np.arange(persons.num_rows)):
         table = persons.slice(int(part[0]), len(part))
         hashes = table["hash"].to_pylist()
@@ -111,7 +157,18 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int, numbe
         connection.execute(person.delete().where(*mine))
         same = {"series": series_id, "night": number}
         connection.execute(person.insert(), [{**row, **same} for row in table.to_pylist()])
-    connection.execute(night_persons.delete().where(night_persons.c.night == night_id))
+    of_night = night_persons.update().where(night_persons.c.night == night_id)
+    connection.execute(of_night.values(content=kept))
+
+
+def packed(table: pa.Table) -> bytes:
+    """A table as the catalogue keeps it: a compressed Arrow stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def _parts(order: Ints) -> Iterator[Ints]:

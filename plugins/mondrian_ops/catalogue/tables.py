@@ -236,4 +236,7 @@ night_persons = Table(
     Column("night", sa.Integer, ForeignKey("night.id"), primary_key=True),
     Column("content", sa.LargeBinary, nullable=False),
 )
-"""The persons of a pending night, which become current with it, as an Arrow stream."""
+"""The persons of a pending night, which become current with it, as an Arrow stream.
+
+Of a published night: who was in which class, both as keyed hashes, in the order of the classes.
+"""

@@ -15,6 +15,7 @@ from mondrian_ops.pipeline.api import (
     discard,
     run,
     verify,
+    verify_series,
 )
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded
 from mondrian_ops.pipeline.partition import (
@@ -63,5 +64,6 @@ __all__ = [
     "run",
     "specialize_part",
     "verify",
+    "verify_series",
     "wrap_up",
 ]

@@ -40,6 +40,7 @@ __all__ = [
     "discard",
     "run",
     "verify",
+    "verify_series",
 ]
 
 
@@ -161,6 +162,27 @@ def verify(job: Job, release: str) -> dict[str, Any]:
         "checked": list(verdict.checked),
         "failures": list(verdict.failures),
         "notes": notes,
+    }
+
+
+def verify_series(job: Job, release: str) -> dict[str, Any]:
+    """Attack all releases of a series at once; ``release``: the output of any of its nights.
+
+    Returns ``{"passed", "nights", "failures", "not_looked_at", "notes"}``. It passes if nobody is
+    left with less than the job says, nothing was changed, and each night could be looked at.
+
+    Raises JobError where the job does not say who is followed, or is of other terms than the
+    series; StorageError where the catalogue has no such series.
+    """
+    from mondrian_ops.series.attack import attack
+
+    found = attack(job, release, hierarchies_of(job))
+    return {
+        "passed": not (found.failures or found.unseen),
+        "nights": [night._asdict() for night in found.nights],
+        "failures": found.failures,
+        "not_looked_at": found.unseen,
+        "notes": found.notes,
     }
 
 

@@ -29,7 +29,17 @@ from mondrian_ops.core.values import one_spelling, text_of
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.persons import Known
 
-__all__ = ["Outcome", "checked", "is_protected", "persons_of", "signed"]
+__all__ = [
+    "Outcome",
+    "checked",
+    "class_hashes",
+    "class_texts",
+    "is_protected",
+    "person_hashes",
+    "persons_of",
+    "signed",
+    "value_hashes",
+]
 
 _PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
 _BITS = 64
@@ -58,9 +68,9 @@ def signed(job: Job, name: str, last: int, pool: pa.Table, work: storage.WorkDir
     """
     from mondrian_ops.catalogue import persons
 
-    hashes = _hashes_of_persons(job, pool[str(job.entity_id)])
+    hashes = person_hashes(job, pool[str(job.entity_id)])
     place = _hashes(_joined(pool.select(list(job.quasi_identifier_names))), b"place")
-    of_value = _value_hashes(job, pool[job.sensitive[0]])
+    of_value = value_hashes(job, pool[job.sensitive[0]])
     with catalogue.current().reading() as connection:
         codes, stored = _coded(of_value, persons.values(connection, name))
         words = max(1, -(-len(stored) // _BITS))
@@ -92,7 +102,7 @@ def checked(
     """
     from mondrian_ops.catalogue import persons
 
-    labels, hashes, of_value = _as_published(job, work, parts)
+    labels, published, hashes, of_value = _as_published(job, work, parts)
     with catalogue.current().reading() as connection:
         before = persons.values(connection, name)
         codes, stored = _coded(of_value, before)
@@ -104,7 +114,8 @@ def checked(
     at = np.searchsorted(places["hash"].to_numpy(), hashes)
     place = places["place"].to_numpy()[at]
     work.write_arrow(
-        _PERSONS, persons.to_table(hashes, labels, place, followed.common, stored[len(before) :])
+        _PERSONS,
+        persons.to_table(hashes, labels, published, place, followed.common, stored[len(before) :]),
     )
     below_l, below_k = int(followed.below_l.sum()), int(followed.below_k.sum())
     failures = [
@@ -163,30 +174,33 @@ def _notes(job: Job, known: Known, number: int) -> list[str]:
     ]
 
 
-def _as_published(job: Job, work: storage.WorkDir, parts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
-    """Of each row the class, numbered by the published values, the person and the value."""
+def _as_published(
+    job: Job, work: storage.WorkDir, parts: Sequence[str]
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Of each row the class, its number and a hash of it, the person and the value."""
     from mondrian_ops.core.verification import published_columns
 
     labels: list[pa.Table] = []
-    hashes, values = [np.zeros(0, np.int64)], [_value_hashes(job, pa.array([], pa.string()))]
+    hashes, values = [np.zeros(0, np.int64)], [value_hashes(job, pa.array([], pa.string()))]
     for path in parts:
         digest = storage.digest_of(path)
         persons = work.read_persons(digest)
         (part,) = storage.read_release(path)
         names = list(published_columns(job, part.columns))
         table = pa.Table.from_batches(part.batches([*names, job.sensitive[0]]))
-        labels.append(pa.table([pa.array(_joined(table.select(names)))], names=["class"]))
-        hashes.append(_hashes_of_persons(job, persons))
-        values.append(_value_hashes(job, table[job.sensitive[0]]))
+        labels.append(pa.table([pa.array(class_texts(table.select(names)))], names=["class"]))
+        hashes.append(person_hashes(job, persons))
+        values.append(value_hashes(job, table[job.sensitive[0]]))
         if storage.digest_of(path) != digest:
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
-        return hashes[0], hashes[0], values[0]
+        return hashes[0], hashes[0], hashes[0], values[0]
     texts = pa.concat_tables(labels)["class"].combine_chunks().dictionary_encode()
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     numbers = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers, np.concatenate(hashes), np.concatenate(values)
+    of_class = class_hashes(texts.dictionary.to_pylist())[numbers]
+    return numbers, of_class, np.concatenate(hashes), np.concatenate(values)
 
 
 def _coded(of_value: Ints, stored: list[int]) -> tuple[Ints, list[int]]:
@@ -205,7 +219,7 @@ _NO_VALUE = 0
 _MISSING, _BETWEEN = "\x00", "\x1f"
 
 
-def _value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
+def value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
     """A keyed hash of each sensitive value; _NO_VALUE for a missing one, unless that is a value."""
     texts = one_spelling(text_of(as_array(column)))
     if job.missing_sensitive == "value":
@@ -213,7 +227,8 @@ def _value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
     return _hashes(texts.to_pylist(), b"value")
 
 
-def _hashes_of_persons(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
+def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
+    """A keyed hash of each person; raises InputError where a row has none."""
     texts = one_spelling(text_of(as_array(column)))
     if texts.null_count:
         raise InputError(
@@ -221,6 +236,16 @@ def _hashes_of_persons(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
             "cannot be followed through the nights; fill them in, or leave these rows out"
         )
     return _hashes(texts.to_pylist(), b"person")
+
+
+def class_texts(published: pa.Table) -> list[str]:
+    """One text per row of a release, of the columns that define its class, in any order."""
+    return _joined(published.select(sorted(published.column_names)))
+
+
+def class_hashes(texts: Iterable[str | None]) -> Ints:
+    """A keyed hash of each of some :func:`class_texts`."""
+    return _hashes(texts, b"class")
 
 
 def _joined(table: pa.Table) -> list[str]:

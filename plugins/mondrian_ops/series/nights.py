@@ -35,6 +35,7 @@ __all__ = [
     "Current",
     "Outcome",
     "Waiting",
+    "WithRelease",
     "ask_to_refit",
     "boundaries_of",
     "check_new",
@@ -43,7 +44,10 @@ __all__ = [
     "files",
     "held",
     "intend",
+    "name_of_series",
     "names",
+    "nights_with_releases",
+    "outputs_beside",
     "refuse_forgotten",
     "series_name",
     "settle",
@@ -73,6 +77,18 @@ class Current(NamedTuple):
     waiting: Sequence[Waiting]
     boundaries: Mapping[str, Any] | None = None
     refit: bool = False
+
+
+class WithRelease(NamedTuple):
+    """A night that is not held, as the catalogue has it; ``rows`` are those of its release."""
+
+    id: int
+    number: int
+    label: str
+    output: str
+    token: str
+    rows: int
+    is_pending: bool
 
 
 class Outcome(NamedTuple):
@@ -146,19 +162,48 @@ def boundaries_of(release: str) -> Mapping[str, Any] | None:
     return None if fitting is None else cast("Mapping[str, Any]", json.loads(fitting.boundaries))
 
 
+def nights_with_releases(job: Job, output: str) -> list[WithRelease]:
+    """The nights of a series that have a release, in order; ``output``: that of any of them.
+
+    A night that is pending may have none yet.
+
+    Raises StorageError where the catalogue has no such series, JobError if its nights had another
+    of :func:`_terms` than the job.
+    """
+    name = name_of_series(output)
+    columns = (night.c.id, night.c.number, night.c.label, night.c.output, night.c.token)
+    of_series = sa.select(*columns, night.c.rows_published, night.c.state == _PENDING).join(series)
+    not_held = of_series.where(series.c.name == name, night.c.state != _HELD)
+    with catalogue.current().reading() as connection:
+        _refuse_other_terms(connection, name, job)
+        found = connection.execute(not_held.order_by(night.c.number)).all()
+    if not found:
+        raise _no_series(output)
+    return [WithRelease(*row) for row in found]
+
+
+def name_of_series(output: str) -> str:
+    """The name of the series of an output, which may be relative."""
+    return dataset_name(_place(output))
+
+
 def ask_to_refit(output: str) -> None:
     """Have the next night of a series fit new boundaries; ``output``: that of any of its nights.
 
     Raises StorageError where the catalogue has no such series.
     """
-    name = dataset_name(_place(output))
+    name = name_of_series(output)
     with catalogue.current().writing() as connection:
         asked = series.update().where(series.c.name == name).values(refit=True)
         if not connection.execute(asked).rowcount:
-            raise StorageError(
-                f"series: the catalogue has none with the output {storage.shown(output)}; give "
-                "that of one of its nights, and name the catalogue that they are in"
-            )
+            raise _no_series(output)
+
+
+def _no_series(output: str) -> StorageError:
+    return StorageError(
+        f"series: the catalogue has none with the output {storage.shown(output)}; give that of one "
+        "of its nights, and name the catalogue that they are in"
+    )
 
 
 def intend(
@@ -284,13 +329,11 @@ def refuse_forgotten(job: Job) -> None:
     A backup that is older than the night was restored. So rows that waited then are in that
     release, and would be published twice.
     """
-    name, output = series_name(job), _output(job)
-    above = output.rpartition("/")[0]
-    beside = [storage.joined(above, each) for each in _names_in(above)]
+    output = _output(job)
     with catalogue.current().reading() as connection:
-        of_name = sa.select(night.c.output).join(series).where(series.c.name == name)
+        of_name = sa.select(night.c.output).join(series).where(series.c.name == series_name(job))
         known = {output, *connection.execute(of_name).scalars()}
-    unknown = [each for each in beside if dataset_name(each) == name and each not in known]
+    unknown = [each for each in outputs_beside(output) if each not in known]
     if forgotten := sorted(filter(_is_of_series, unknown)):
         raise StorageError(
             f"series: {storage.shown(forgotten[-1])} is one of {len(forgotten)} release(s) of "
@@ -298,6 +341,14 @@ def refuse_forgotten(job: Job) -> None:
             "this is another catalogue; name the right one, or withdraw these releases and deliver "
             "their drops again, or begin another series with another output"
         )
+
+
+def outputs_beside(output: str) -> list[str]:
+    """What lies beside an output under the name of its series, the output included."""
+    output = _place(output)
+    above, name = output.rpartition("/")[0], dataset_name(output)
+    beside = [storage.joined(above, each) for each in _names_in(above)]
+    return sorted(each for each in beside if dataset_name(each) == name)
 
 
 def _names_in(directory: str) -> Iterable[str]:

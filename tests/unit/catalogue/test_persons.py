@@ -29,8 +29,9 @@ def town():
 def note(number, hashes, common, values=()):
     count = len(hashes)
     common = np.array(common, np.uint64).reshape(count, -1)
+    numbers = np.arange(count)
     table = persons.to_table(
-        np.array(hashes, np.int64), np.arange(count), 10 * np.arange(count), common, values
+        np.array(hashes, np.int64), numbers, 100 - numbers, 10 * numbers, common, values
     )
     with catalogue.current().writing() as connection:
         persons.note(connection, number, table)
@@ -51,6 +52,16 @@ def values(name="town"):
         return persons.values(connection, name)
 
 
+def left(name="town"):
+    with catalogue.current().reading() as connection:
+        return persons.left(connection, name)
+
+
+def classes_in(number):
+    with catalogue.current().reading() as connection:
+        return persons.classes_in(connection, number)
+
+
 def noted():
     with catalogue.current().reading() as connection:
         return connection.execute(sa.select(sa.func.count()).select_from(night_persons)).scalar()
@@ -62,7 +73,8 @@ def test_persons_become_current_with_their_night(monkeypatch):
     note(1, [7, -5, 1 << 62], [1, 3, (1 << 64) - 1], [11, -12])
     assert not known([7]).is_known.any()
     make_current(1)
-    assert noted() == 0
+    assert noted() == 1
+    assert left() == {7: [11], -5: [11, -12], 1 << 62: [11, -12]}
     found = known([-5, 8, 1 << 62, 7, -5], words=2)
     assert found.is_known.tolist() == [True, False, True, True, True]
     assert found.night.tolist() == [1, 0, 1, 1, 1]
@@ -86,8 +98,19 @@ def test_a_later_night_replaces_those_who_are_in_it():
 
 
 @pytest.mark.usefixtures("town")
+def test_who_was_in_which_class_stays_with_each_night_in_the_order_of_the_classes():
+    assert classes_in(1) is None
+    for number in (1, 2):
+        note(number, [8, 5, 9], [1, 1, 1], [5] if number == 1 else [])
+        make_current(number)
+    assert classes_in(1) == classes_in(2) == {8: 100, 5: 99, 9: 98}
+    assert list(classes_in(1)) == [9, 5, 8]
+
+
+@pytest.mark.usefixtures("town")
 def test_another_series_knows_nobody():
     note(1, [1], [1], [5])
+    assert left("other") == {}
     make_current(1)
     assert not known([1], name="other").is_known.any()
     assert values("other") == []

@@ -1,0 +1,359 @@
+"""Play the attacker over all releases of a series: who is left with too little?
+
+Everything is computed anew from the drops as delivered and the releases as published. Where the
+persons are followed (``series.protect: intersection``) many classes cover a person, so the
+catalogue tells which one it was; it is believed only where drop and release agree. Elsewhere, as
+for a release from outside the series, the attacker keeps all classes that cover the person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops import catalogue, storage
+from mondrian_ops.catalogue import persons as of_persons
+from mondrian_ops.core.attacker import Attacker, Row
+from mondrian_ops.core.coverage import Coverage, coverage, fitting
+from mondrian_ops.core.dataset_name import dates_in
+from mondrian_ops.core.encoding import as_array
+from mondrian_ops.core.errors import JobError, MondrianOpsError, StorageError
+from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.verification import published_columns
+from mondrian_ops.series.intersection import (
+    class_hashes,
+    class_texts,
+    is_protected,
+    person_hashes,
+    value_hashes,
+)
+from mondrian_ops.series.nights import (
+    WithRelease,
+    name_of_series,
+    nights_with_releases,
+    outputs_beside,
+)
+
+__all__ = ["Attack", "Night", "attack"]
+
+Ints = NDArray[np.int64]
+
+
+class Night(NamedTuple):
+    """A release that was looked at: its rows; all persons so far, and how many fell below."""
+
+    label: str
+    rows: int
+    persons: int
+    below_l: int
+    given_away: int
+    below_k: int
+
+
+@dataclass
+class Attack:
+    """The outcome: the nights that were looked at, what is wrong, and what could not be seen."""
+
+    nights: list[Night] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Release:
+    """A release as published: its classes, and the class and the sensitive value of each row."""
+
+    published: Mapping[str, pa.Array]  # (classes,) by column
+    number_of: Mapping[int, int]  # the class of a hash
+    class_of: Ints  # (rows,)
+    value: Ints  # (rows,)
+
+    @property
+    def values(self) -> list[set[int]]:
+        """The sensitive values in each class."""
+        found: list[set[int]] = [set() for _ in self.number_of]
+        for number, value in zip(self.class_of.tolist(), self.value.tolist(), strict=True):
+            found[number].add(value)
+        return found
+
+
+@dataclass
+class _Rows:
+    """Rows of a drop: the persons, their sensitive values, and their quasi-identifiers."""
+
+    person: Ints
+    value: Ints
+    places: pa.Table
+
+    def without(self, used: Iterable[int]) -> _Rows:
+        """The rows that are not ``used``."""
+        rest = np.setdiff1d(np.arange(len(self.person)), np.array(list(used), np.int64))
+        return _Rows(self.person[rest], self.value[rest], self.places.take(pa.array(rest)))
+
+
+def attack(job: Job, release: str, hierarchies: Mapping[str, Hierarchy]) -> Attack:
+    """Attack the series of a ``release``, the output of any of its nights.
+
+    Raises JobError where the job does not say who is followed; StorageError where the catalogue has
+    no such series.
+    """
+    if job.series is None or job.entity_id is None or len(job.sensitive) != 1:
+        raise JobError(
+            "verify --series: it follows persons, and one sensitive column of them, through the "
+            "nights of a series; give the job series, entity_id and one column in sensitive"
+        )
+    return _Player(job, hierarchies).play(release)
+
+
+class _Player:
+    """The attacker, and the rows of drops that were in no release yet."""
+
+    def __init__(self, job: Job, hierarchies: Mapping[str, Hierarchy]) -> None:
+        self._job, self._hierarchies = job, hierarchies
+        self._least = int(job.l or 2)
+        self._attacker = Attacker(job.k, self._least)
+        self._pool: list[_Rows] = []
+        self._has_gap = False
+        self._not_published = 0
+        self._found = Attack()
+
+    def play(self, release: str) -> Attack:
+        nights = nights_with_releases(self._job, release)
+        for night in nights:
+            self._see_night(night)
+        self._compare_state(release)
+        known = {night.output for night in nights}
+        for output in outputs_beside(release):
+            if output not in known and storage.current_token(output) is not None:
+                self._see_outside(dates_in(output), output)
+        self._conclude()
+        return self._found
+
+    def _see_night(self, night: WithRelease) -> None:
+        current = storage.current_token(night.output)
+        if night.is_pending:
+            self._skip(night.label, "it is not current yet; run its tasks again, or the next night")
+        elif current is None:
+            self._skip(night.label, "its release is not there any more")
+        elif current != night.token:
+            self._skip(night.label, "another release was published in its place")
+            self._see_outside(night.label, night.output)
+        else:
+            with self._skipped(night.label):
+                self._pool = [*self._waiting(), self._drop(night.output)]
+                self._look(night.label, self._read(night.output), night)
+
+    def _see_outside(self, label: str, output: str) -> None:
+        """A release of no night: whoever holds it intersects it as well."""
+        self._found.failures.append(
+            f"{label}: a release of no night of the series was published here; withdraw it, and "
+            "deliver its rows to the series"
+        )
+        pool = self._pool
+        with self._skipped(label):
+            self._pool = [self._drop(output)]
+            self._look(label, self._read(output), None)
+        self._pool = pool
+
+    @contextmanager
+    def _skipped(self, label: str) -> Iterator[None]:
+        try:
+            yield
+        except (MondrianOpsError, OSError) as error:
+            self._skip(label, str(error))
+
+    def _skip(self, label: str, why: str) -> None:
+        self._has_gap = True
+        self._found.unseen.append(f"{label}: {why}")
+
+    def _waiting(self) -> list[_Rows]:
+        """The rows of earlier drops that may still be published."""
+        is_series = self._job.series is not None and self._job.series.kind == "increments"
+        return self._pool if is_series else []
+
+    def _drop(self, output: str) -> _Rows:
+        """The rows of the drop from which a release was made."""
+        report = json.loads(storage.read_file(storage.joined(output, "_report.json")))
+        location = storage.resolved(str(report["job"]["input"]))
+        storage.check_location("input", location)
+        job = self._job
+        names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
+        source = storage.open_source(location, names, others=False, may_be_empty=True)
+        table = pa.Table.from_batches(
+            source.batches(names), pa.schema([source.schema.field(name) for name in names])
+        )
+        table = table.filter(pc.is_valid(table[str(job.entity_id)]))
+        persons = person_hashes(job, table[str(job.entity_id)])
+        values = value_hashes(job, table[job.sensitive[0]])
+        return _Rows(persons, values, table.select(list(job.quasi_identifier_names)))
+
+    def _read(self, output: str) -> _Release:
+        """A release as published; raises PrivacyError where it lacks a column."""
+        names: tuple[str, ...] = ()
+        tables = []
+        for file in storage.read_release(output):
+            names = published_columns(self._job, file.columns)
+            tables.append(pa.Table.from_batches(file.batches([*names, self._job.sensitive[0]])))
+        columns = {
+            name: [as_array(table[name]) for table in tables]
+            for name in (*names, self._job.sensitive[0])
+        }
+        table = pa.table({name: pa.concat_arrays(each) for name, each in columns.items()})
+        texts = pa.array(class_texts(table.select(list(names)))).dictionary_encode()
+        class_of = texts.indices.to_numpy().astype(np.int64)
+        _, first = np.unique(class_of, return_index=True)
+        hashes = class_hashes(texts.dictionary.to_pylist()).tolist()
+        of_class = table.select(list(names)).take(pa.array(first))
+        return _Release(
+            {name: of_class[name].combine_chunks() for name in names},
+            {key: number for number, key in enumerate(hashes)},
+            class_of,
+            value_hashes(self._job, table[self._job.sensitive[0]]),
+        )
+
+    def _look(self, label: str, release: _Release, night: WithRelease | None) -> None:
+        """Attack a release; one of a night by the classes that the catalogue has, if it has any."""
+        values = release.values
+        if night is not None and is_protected(self._job):
+            rows = self._by_catalogue(night, release, values)
+        else:
+            rows = self._by_coverage(release, values)
+        published = len(release.class_of)
+        if night is not None and published != night.rows:
+            self._found.failures.append(
+                f"{label}: the release has {published} rows, but {night.rows} were published; "
+                "restore it"
+            )
+        self._attacker.see(values, rows)
+        counts = self._counts()
+        self._found.nights.append(Night(label, published, *counts))
+
+    def _by_catalogue(
+        self, night: WithRelease, release: _Release, values: list[set[int]]
+    ) -> list[Row]:
+        """The rows of persons whose class is known; what does not agree is a failure."""
+        with catalogue.current().reading() as connection:
+            classes = of_persons.classes_in(connection, night.id)
+        if classes is None:
+            raise StorageError("the catalogue does not have who was in which class")
+        number = {person: release.number_of.get(key, -1) for person, key in classes.items()}
+        found: dict[int, Row] = {}
+        times: Counter[int] = Counter()
+        for at, rows in enumerate(self._pool):
+            columns, places = self._encoded(release, rows)
+            used = []
+            persons, own = rows.person.tolist(), rows.value.tolist()
+            for row, (person, value) in enumerate(zip(persons, own, strict=True)):
+                mine = number.get(person)
+                if mine is None:
+                    continue
+                times[person] += 1
+                if mine < 0 or person in found or (value and value not in values[mine]):
+                    continue
+                if all(
+                    column.covers(places[row, i], column.published[mine : mine + 1])[0]
+                    for i, column in enumerate(columns)
+                ):
+                    found[person] = Row(person, value, (mine,))
+                    used.append(row)
+            self._pool[at] = rows.without(used)
+        self._compare_rows(night.label, release, number, found, times)
+        return list(found.values())
+
+    def _compare_rows(
+        self,
+        label: str,
+        release: _Release,
+        number: Mapping[int, int],
+        found: Mapping[int, Row],
+        times: Mapping[int, int],
+    ) -> None:
+        """Note a failure where the release's rows are not those of the persons in its classes."""
+        lost = sum(1 for person in number if person not in found and times[person])
+        if not self._has_gap:
+            lost += sum(1 for person in number if not times[person])
+            unsure = {number[person] for person in number if times[person] > 1}
+            rows = Counter(zip(release.class_of.tolist(), release.value.tolist(), strict=True))
+            rows -= Counter((row.classes[0], row.value) for row in found.values())
+            lost = max(lost, sum(n for (each, _), n in rows.items() if each not in unsure))
+        if lost:
+            self._found.failures.append(
+                f"{label}: {lost} row(s) of the release are not those that its drop has of the "
+                "persons that the catalogue has in their class; the release, the drop or the "
+                "catalogue was changed; restore it"
+            )
+
+    def _by_coverage(self, release: _Release, values: list[set[int]]) -> list[Row]:
+        """The rows of all persons whose quasi-identifiers, and value, some class covers."""
+        found: list[Row] = []
+        for at, rows in enumerate(self._pool):
+            columns, places = self._encoded(release, rows)
+            distinct, place_of = np.unique(places, axis=0, return_inverse=True)
+            candidates = [tuple(each.tolist()) for each in fitting(columns, distinct)]
+            here = [set().union(*(values[each] for each in classes)) for classes in candidates]
+            used = []
+            own = zip(rows.person.tolist(), rows.value.tolist(), place_of.tolist(), strict=True)
+            for row, (person, value, place) in enumerate(own):
+                if candidates[place] and (not value or value in here[place]):
+                    found.append(Row(person, value, candidates[place]))
+                    used.append(row)
+            self._pool[at] = rows.without(used)
+        self._not_published += max(0, len(found) - len(release.class_of))
+        return found
+
+    def _encoded(self, release: _Release, rows: _Rows) -> tuple[list[Coverage], Ints]:
+        """The classes' values of each quasi-identifier, and the codes (rows, columns) of theirs."""
+        columns, codes = [], []
+        for quasi in self._job.quasi_identifiers:
+            encoded = as_array(rows.places[quasi.name]).dictionary_encode(null_encoding="encode")
+            tree = self._hierarchies.get(quasi.name)
+            columns.append(coverage(quasi, release.published, encoded.dictionary, tree))
+            codes.append(encoded.indices.to_numpy().astype(np.int64))
+        return columns, np.stack(codes, axis=1)
+
+    def _counts(self) -> tuple[int, int, int, int]:
+        seen = self._attacker
+        return len(seen.persons), len(seen.below_l), len(seen.given_away), len(seen.below_k)
+
+    def _compare_state(self, release: str) -> None:
+        """Note a failure where the next night would begin from something else than the releases."""
+        if self._found.unseen or not is_protected(self._job):
+            return
+        with catalogue.current().reading() as connection:
+            left = of_persons.left(connection, name_of_series(release))
+        if differing := self._attacker.differing(left):
+            self._found.failures.append(
+                f"the catalogue has other values left for {differing} person(s) than the releases "
+                "leave, and the next night would rely on them; restore the catalogue, or begin "
+                "another series"
+            )
+
+    def _conclude(self) -> None:
+        _, below_l, given_away, below_k = self._counts()
+        if below_l:
+            self._found.failures.append(
+                f"{below_l} person(s) are left with fewer than l = {self._least} values of "
+                f"{self._job.sensitive[0]} by all nights together, {given_away} of them with one"
+            )
+        if below_k:
+            self._found.failures.append(
+                f"{below_k} person(s) were in a class of fewer than k = {self._job.k} persons"
+            )
+        if not self._found.nights:
+            self._found.failures.append("no night could be looked at")
+        if self._not_published:
+            self._found.notes.append(
+                f"{self._not_published} row(s) waited or were left out in a night whose classes "
+                "cover them; as nothing tells them apart, they count as published there"
+            )

@@ -1,0 +1,180 @@
+"""``verify --series``: a series attacked from outside, and what was changed after its nights."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import catalogue, cli, pipeline
+from mondrian_ops.catalogue import persons, tables
+from mondrian_ops.core.errors import JobError, StorageError
+from mondrian_ops.datasets import Population, nights
+from nights import silent
+from town import PROTECTED, Town
+
+PEOPLE = Population(300, 3, kind="snapshots", leave=0.1, come=0.1, back=0.4, move=0.05, change=0.02)
+
+
+def town_of(folder: Path, **series: Any) -> Town:
+    town = Town(folder, **series)
+    for _, drop in nights(PEOPLE):
+        town.run(drop)
+    return town
+
+
+def attacked(town: Town) -> dict[str, Any]:
+    """The verdict on the series, by the job and the output of any of its nights."""
+    return pipeline.verify_series(town.job(0), str(town.job(1).output))
+
+
+@pytest.fixture
+def protected(tmp_path: Path) -> Town:
+    return town_of(tmp_path, **PROTECTED)
+
+
+def test_nobody_falls_below_in_a_protected_series(protected: Town) -> None:
+    verdict = attacked(protected)
+    assert verdict["passed"]
+    assert [night["rows"] for night in verdict["nights"]] == [
+        pq.read_table(str(protected.job(day).output)).num_rows for day in range(3)
+    ]
+    last = verdict["nights"][-1]
+    assert last["persons"] > 300
+    assert last["below_l"] == last["given_away"] == last["below_k"] == 0
+
+
+def test_of_a_series_without_protection_the_people_given_away_are_counted(tmp_path: Path) -> None:
+    town = town_of(tmp_path, kind="snapshots")
+    verdict = attacked(town)
+    fallen = town.fallen()
+    assert fallen
+    assert verdict["nights"][-1]["below_l"] == verdict["nights"][-1]["given_away"] == len(fallen)
+    assert f"{len(fallen)} person(s) are left with fewer than l = 2" in verdict["failures"][0]
+    assert not verdict["passed"]
+
+
+def test_rows_that_waited_are_found_in_the_night_that_published_them(tmp_path: Path) -> None:
+    town = Town(tmp_path, protect="intersection", hold_nights=3, hold_above=0.2)
+    drops = [drop for _, drop in nights(replace(PEOPLE, kind="increments"))]
+    for drop in drops:
+        town.run(pa.concat_tables([drop, drop.slice(0, 10)]))
+    assert attacked(town)["passed"]
+
+
+def swap_values(town: Town) -> None:
+    """All values stay, in other classes."""
+    (part,) = Path(str(town.job(1).output)).glob("part-*")
+    table = pq.read_table(part)
+    at = table.column_names.index("diagnosis")
+    pq.write_table(table.set_column(at, "diagnosis", table["diagnosis"][::-1]), part)
+
+
+def drop_rows(town: Town) -> None:
+    (part,) = Path(str(town.job(1).output)).glob("part-*")
+    pq.write_table(pq.read_table(part).slice(3), part)
+
+
+def change_drop(town: Town) -> None:
+    path = str(town.job(1).input)
+    table = pq.read_table(path)
+    at = table.column_names.index("age")
+    pq.write_table(table.set_column(at, "age", pc.add(table["age"], 40)), path)
+
+
+def widen_state(_: Town) -> None:
+    with catalogue.current().writing() as connection:
+        connection.execute(tables.person.update().values(common=b"\xff" * 8))
+
+
+def forget_persons(_: Town) -> None:
+    with catalogue.current().writing() as connection:
+        connection.execute(tables.person.delete().where(tables.person.c.hash > 0))
+
+
+def mix_classes(_: Town) -> None:
+    """Each person is in another's class, says the catalogue."""
+    table = tables.night_persons
+    with catalogue.current().writing() as connection:
+        of_night = persons.classes_in(connection, 2)
+        assert of_night is not None
+        mixed = {"hash": list(of_night), "published": list(of_night.values())[::-1]}
+        content = persons.packed(pa.table(mixed))
+        connection.execute(table.update().where(table.c.night == 2).values(content=content))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (swap_values, r"2025-01-02: \d+ row\(s\) of the release are not those"),
+        (drop_rows, r"2025-01-02: the release has \d+ rows, but \d+ were published"),
+        (change_drop, r"2025-01-02: \d+ row\(s\) of the release are not those"),
+        (widen_state, r"the catalogue has other values left for \d+ person\(s\)"),
+        (forget_persons, r"the catalogue has other values left for \d+ person\(s\)"),
+        (mix_classes, r"2025-01-02: \d+ row\(s\) of the release are not those"),
+    ],
+)
+def test_what_was_changed_afterwards_is_found(
+    protected: Town, change: Callable[[Town], None], problem: str
+) -> None:
+    change(protected)
+    verdict = attacked(protected)
+    assert not verdict["passed"]
+    assert any(re.match(problem, each) for each in verdict["failures"])
+
+
+def test_a_release_of_no_night_is_attacked_as_well(protected: Town) -> None:
+    """A job without the series publishes beside its nights, and in the place of one."""
+    outside = replace(protected.job(1), series=None)
+    beside = replace(outside, output=str(protected.folder / "out/2025-01-09"))
+    pipeline.run(beside, silent)
+    verdict = attacked(protected)
+    assert "2025-01-09: a release of no night of the series" in verdict["failures"][0]
+    assert [night["label"] for night in verdict["nights"]][-1] == "2025-01-09"
+    assert verdict["nights"][-1]["below_l"] > 0
+
+    pipeline.run(replace(outside, replace="any"), silent)
+    verdict = attacked(protected)
+    assert verdict["not_looked_at"] == ["2025-01-02: another release was published in its place"]
+    assert "2025-01-02: a release of no night of the series" in verdict["failures"][0]
+
+
+def test_a_night_that_cannot_be_looked_at_is_told(
+    protected: Town, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps(protected.job(0).to_dict()))
+    args = ["verify", str(protected.job(0).output), "--job", str(job), "--series"]
+    assert cli.main(args) == 0
+    assert capsys.readouterr().out.endswith("PASSED\n")
+    shutil.rmtree(str(protected.job(0).output))
+    Path(str(protected.job(1).input)).unlink()
+    assert cli.main(args) == 1
+    out = capsys.readouterr().out
+    assert "unseen    2025-01-01: its release is not there any more\n" in out
+    assert "unseen    2025-01-02: " in out
+    assert out.endswith("INCOMPLETE\n")
+    assert "2025-01-03" in out
+    Path(str(protected.job(2).input)).unlink()
+    assert cli.main(args) == 1
+    assert capsys.readouterr().out.endswith("FAILED\n")
+
+
+def test_who_is_followed_and_through_what_must_be_said(protected: Town) -> None:
+    job, output = protected.job(0), str(protected.job(0).output)
+    with pytest.raises(JobError, match="verify --series: it follows persons"):
+        pipeline.verify_series(replace(job, series=None), output)
+    with pytest.raises(StorageError, match="the catalogue has none with the output"):
+        pipeline.verify_series(job, str(protected.folder / "other/2025-01-01"))
+    other = Town(protected.folder, kind="snapshots").job(0)
+    with pytest.raises(JobError, match=r"series.protect: release, but intersection in the nights"):
+        pipeline.verify_series(other, output)
