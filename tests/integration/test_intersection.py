@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from mondrian_ops import catalogue, pipeline, series, storage
 from mondrian_ops.catalogue import tables
-from mondrian_ops.core.errors import PrivacyError, StorageError
+from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.datasets import nights
 from mondrian_ops.series import intersection
 from mondrian_ops.series import nights as nights_of_series
@@ -161,20 +163,71 @@ def killed(*_: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "problem"),
+    ("column", "otherwise", "problem"),
     [
-        ("person", "only 0 of 700 persons were in a night before; deliver person as"),
-        ("diagnosis", "have another value of diagnosis than before"),
+        (
+            "person",
+            (10**6).__add__,
+            "only 0 of 700 persons were in a night before; deliver person as",
+        ),
+        ("diagnosis", "no. {}".format, "have another value of diagnosis than before"),
     ],
 )
 def test_people_or_values_written_otherwise_are_no_new_people(
-    tmp_path: Path, column: str, problem: str
+    tmp_path: Path, column: str, otherwise: Callable[[Any], Any], problem: str
 ) -> None:
     """Everybody would be followed anew, and the nights before be forgotten."""
     drop = drops()[0]
     town = Town(tmp_path, **PROTECTED)
     town.run(drop)
-    texts = [None if value is None else f"no. {value}" for value in drop[column].to_pylist()]
-    at = drop.schema.get_field_index(column)
     with pytest.raises(PrivacyError, match=problem):
-        town.run(drop.set_column(at, column, pa.array(texts)))
+        town.run(changed(drop, column, otherwise))
+
+
+def changed(drop: pa.Table, column: str, change: Callable[[Any], Any]) -> pa.Table:
+    """The drop with another column in place of one; missing values stay."""
+    values = [None if value is None else change(value) for value in drop[column].to_pylist()]
+    return drop.set_column(drop.schema.get_field_index(column), column, pa.array(values))
+
+
+@pytest.mark.parametrize("spelled", [float, Decimal, lambda number: Decimal(f"{number}.00")])
+def test_a_number_is_the_same_person_in_each_type_of_numbers(
+    tmp_path: Path, spelled: Callable[[int], Any]
+) -> None:
+    """Arrow writes the same large number otherwise where it is no whole one: 1.2e+14."""
+    drop = changed(drops()[0], "person", (123_456_789_000_000).__add__)
+    town = Town(tmp_path, **PROTECTED)
+    town.run(drop)
+    report = town.run(changed(drop, "person", spelled))
+    assert report["series"]["people"]["known_before"] == len(drop)
+    assert report["series"]["people"]["value_changed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "problem"),
+    [
+        ("person", str, "column 'person': text, but numbers in the nights before.* as numbers"),
+        ("diagnosis", hash, "column 'diagnosis': numbers, but text in the nights before"),
+        ("diagnosis", str.encode, "column 'diagnosis': binary, but text in the nights before"),
+    ],
+)
+def test_persons_and_values_of_another_type_are_refused(
+    tmp_path: Path, column: str, change: Callable[[Any], Any], problem: str
+) -> None:
+    """Increments bring new people each night, so nobody else would notice."""
+    town = Town(tmp_path, protect="intersection", unmatched="suppress")
+    first, second, *_ = drops()
+    town.run(first)
+    with pytest.raises(InputError, match=problem):
+        town.run(changed(second, column, change))
+    town.drops.pop()
+    town.run(second)
+
+
+def test_a_column_without_values_has_no_type_yet(tmp_path: Path) -> None:
+    town = Town(tmp_path, protect="intersection", unmatched="suppress", hold_nights=3)
+    first, second, third, *_ = drops()
+    town.run(changed(first, "diagnosis", lambda _: None))
+    town.run(second)
+    with pytest.raises(InputError, match="column 'diagnosis': numbers, but text"):
+        town.run(changed(third, "diagnosis", hash))

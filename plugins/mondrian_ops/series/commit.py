@@ -56,7 +56,8 @@ def _intend(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> None
     persons = None
     if intersection.is_protected(job) and outcome.published:
         persons = intersection.persons_of(run.work)
-    nights.intend(night, job, run.work, outcome, persons)
+    types = intersection.types_of(job, run.schema)
+    nights.intend(night, job, run.work, outcome, persons, types)
 
 
 def _figures(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,13 +37,16 @@ class Gathered(NamedTuple):
 def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
     """The next night of the job's series, with the rows of ``drop`` and those that wait.
 
-    Raises InputError where a column of the drop has another type than in the rows that wait, or a
-    name of ours; StorageError where the rows that wait, or the releases, are not those that the
-    catalogue knows of; TimeoutError, which a retry cures, where another night took them meanwhile.
+    Raises InputError where a column of the drop has a name of ours, another type than in the rows
+    that wait, or tells persons apart by another type than in the nights before; StorageError where
+    the rows that wait, or the releases, are not those that the catalogue knows of; TimeoutError,
+    which a retry cures, where another night took them meanwhile.
     """
     _refuse_names(drop)
     nights.refuse_forgotten(job)
     name = nights.series_name(job)
+    if drop.rows:  # the types of a CSV file without rows mean nothing
+        nights.refuse_other_types(name, intersection.types_of(job, drop.schema))
     state = nights.current(name)
     try:
         return _gathered(job, drop, work, name, state)

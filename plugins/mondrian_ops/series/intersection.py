@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.algorithms.invariance import NEW, NOT_TONIGHT, History
-from mondrian_ops.core.encoding import as_array
+from mondrian_ops.core.encoding import as_array, value_type
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.intersection import Tonight, follow
 from mondrian_ops.core.job import Job
@@ -38,6 +39,7 @@ __all__ = [
     "person_hashes",
     "persons_of",
     "signed",
+    "types_of",
     "value_hashes",
 ]
 
@@ -59,6 +61,26 @@ class Outcome(NamedTuple):
 def is_protected(job: Job) -> bool:
     """Whether the persons of the job's series are followed through its nights."""
     return job.series is not None and job.series.protect == "intersection"
+
+
+def types_of(job: Job, schema: pa.Schema) -> dict[str, str]:
+    """The types by which all nights must tell persons, and their values, apart; by column.
+
+    All types of numbers are one. A column without values has no type.
+    """
+    if not is_protected(job):
+        return {}
+    types = {name: schema.field(name).type for name in (str(job.entity_id), job.sensitive[0])}
+    return {name: _type_name(each) for name, each in types.items() if not pa.types.is_null(each)}
+
+
+def _type_name(type_: pa.DataType) -> str:
+    type_ = value_type(type_)
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+        return "numbers"
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return "text"
+    return str(type_)
 
 
 def signed(job: Job, name: str, last: int, pool: pa.Table, work: storage.WorkDir) -> pa.Table:
@@ -221,7 +243,7 @@ _MISSING, _BETWEEN = "\x00", "\x1f"
 
 def value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
     """A keyed hash of each sensitive value; _NO_VALUE for a missing one, unless that is a value."""
-    texts = one_spelling(text_of(as_array(column)))
+    texts = _spelled(column)
     if job.missing_sensitive == "value":
         texts = texts.fill_null(_MISSING)
     return _hashes(texts.to_pylist(), b"value")
@@ -229,13 +251,23 @@ def value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
 
 def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
     """A keyed hash of each person; raises InputError where a row has none."""
-    texts = one_spelling(text_of(as_array(column)))
+    texts = _spelled(column)
     if texts.null_count:
         raise InputError(
             f"column {job.entity_id!r}: {texts.null_count} rows have no value, so their persons "
             "cannot be followed through the nights; fill them in, or leave these rows out"
         )
     return _hashes(texts.to_pylist(), b"person")
+
+
+def _spelled(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The text of each value; numbers that are equal have one text, in whichever type they are."""
+    values = as_array(column)
+    texts = text_of(values)
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        plain = (text and format(Decimal(text).normalize(), "f") for text in texts.to_pylist())
+        texts = pa.array(plain, pa.string())
+    return one_spelling(texts)
 
 
 def class_texts(published: pa.Table) -> list[str]:

@@ -26,7 +26,7 @@ from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import publication
 from mondrian_ops.catalogue.tables import night, series, waiting
 from mondrian_ops.core.dataset_name import dataset_name, dates_in
-from mondrian_ops.core.errors import JobError, StorageError
+from mondrian_ops.core.errors import InputError, JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series_options import Series
 from mondrian_ops.engines.handover import Night
@@ -49,12 +49,14 @@ __all__ = [
     "nights_with_releases",
     "outputs_beside",
     "refuse_forgotten",
+    "refuse_other_types",
     "series_name",
     "settle",
     "was_held",
     "withdraw",
 ]
 
+_TYPES = "types"
 _PENDING, _PUBLISHED, _HELD = "pending", "published", "held"
 
 
@@ -131,6 +133,20 @@ def check_new(job: Job) -> None:
     with catalogue.current().reading() as connection:
         _refuse_other_terms(connection, name, job)
         _refuse_again(connection, name, _label(job))
+
+
+def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
+    """Raise InputError where a column of a drop has another type than in the nights before."""
+    with catalogue.current().reading() as connection:
+        noted = connection.execute(sa.select(series.c.terms).where(series.c.name == name)).scalar()
+    before = json.loads(noted or "{}").get(_TYPES, {})
+    for column, type_ in types.items():
+        if before.get(column, type_) != type_:
+            raise InputError(
+                f"column {column!r}: {type_}, but {before[column]} in the nights before, so nobody "
+                f"would be recognized by it; deliver it as {before[column]}, or begin another "
+                "series with another output"
+            )
 
 
 def current(name: str) -> Current:
@@ -212,10 +228,12 @@ def intend(
     work: storage.WorkDir,
     outcome: Outcome,
     persons: pa.Table | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> None:
     """Note that the night is about to become current; ``held`` nights are so at once.
 
-    ``persons``: what is left for the persons of the release, where they are followed.
+    ``persons``: what is left for the persons of the release, where they are followed, and the
+    ``types`` of the columns that tell them and their values apart.
 
     What an earlier try of this attempt has noted is replaced, unless it is current. Raises
     StorageError if another night has become current since the rows were gathered, or this one has;
@@ -251,6 +269,7 @@ def intend(
             **outcome.figures,
         }
         series_id = _series_id(connection, of.series, job)
+        _keep_types(connection, series_id, types or {})
         night_id = _key(connection.execute(night.insert().values(series=series_id, **added)))
         for each in outcome.waiting:
             row = {"series": series_id, "night": night_id, **each._asdict()}
@@ -459,6 +478,16 @@ def _series_id(connection: sa.Connection, name: str, job: Job) -> int:
         return int(found)
     terms = json.dumps(_terms(job))
     return _key(connection.execute(series.insert().values(name=name, terms=terms)))
+
+
+def _keep_types(connection: sa.Connection, series_id: int, types: Mapping[str, str]) -> None:
+    """Note the types of columns that had no values before."""
+    mine = series.c.id == series_id
+    terms = json.loads(connection.execute(sa.select(series.c.terms).where(mine)).scalar_one())
+    known = terms.get(_TYPES, {})
+    if types.keys() - known.keys():
+        terms[_TYPES] = {**types, **known}
+        connection.execute(series.update().where(mine).values(terms=json.dumps(terms)))
 
 
 def _key(inserted: sa.CursorResult[Any]) -> int:
