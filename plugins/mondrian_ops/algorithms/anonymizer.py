@@ -149,7 +149,7 @@ class Anonymizer:
             unmatched = None  # rows in no class
             if SIGNATURE in table.column_names and self.job.l is not None:
                 history = History.from_array(table[SIGNATURE])
-                classes, unmatched = kept_classes(rows, history, int(self.job.l), cores)
+                classes, unmatched, _ = kept_classes(rows, history, int(self.job.l), cores)
             else:
                 classes = self.cut.classes(rows, cores)
             published = {

@@ -33,6 +33,9 @@ NEW, NOT_TONIGHT = -1, -2
 _RISK = 3.0
 """The risk that a person's common values fall to fewer than l is worth so many rows' mean loss."""
 
+_PRICE = 1.0
+"""A row that is made up is worth the loss of a value of a row that is generalized to anything."""
+
 _MOST = 16
 """A class of so many times k rows is joined with no other one to have enough values."""
 
@@ -72,10 +75,15 @@ class History:
 
 
 class Kept(NamedTuple):
-    """The classes of a night; ``unmatched`` (rows,) bool: rows that are in none of them."""
+    """The classes of a night.
+
+    ``unmatched`` (rows,) bool: rows that are in none of them. ``counterfeits`` (n, 2) int64: the
+    number of a class and the code of a value that nobody in it has, and that it needs a row of.
+    """
 
     classes: Classes
     unmatched: NDArray[np.bool_]
+    counterfeits: NDArray[np.int64]
 
 
 def kept_classes(
@@ -83,10 +91,14 @@ def kept_classes(
     history: History,
     l: int,  # noqa: E741
     cores: int = 1,
+    *,
+    counterfeits: bool = False,
 ) -> Kept:
     """Classes of at least k rows, each with at least ``l`` common values of every member.
 
-    Each row is another person. The rows as a whole must satisfy the criteria of ``coded``.
+    With ``counterfeits`` a class may lack values whose company would lose too much: rows with them
+    are to be made up, as Xiao and Tao do. Each row is another person. The rows as a whole must
+    satisfy the criteria of ``coded``.
     """
     tonight = np.flatnonzero(history.class_of != NOT_TONIGHT).astype(np.int32)
     rows = coded.taken(tonight)
@@ -97,7 +109,7 @@ def kept_classes(
     if np.count_nonzero(class_of == NEW) > len(class_of) // 2:
         class_of = np.empty(len(index), np.int32)
         class_of[index] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(index)))
-    found = kernel.kept_classes(
+    found, made_up = kernel.kept_classes(
         rows.rows,
         history.values[tonight],
         history.common[tonight],
@@ -107,13 +119,19 @@ def kept_classes(
         l=l,
         most=_MOST * coded.criteria.k,
         weight=_RISK * loss / max(1, len(tonight)),
+        price=_PRICE if counterfeits else None,
     )
     placed = np.flatnonzero(found >= 0)
     placed = placed[np.argsort(found[placed], kind="stable")]
     unmatched = np.ones(coded.count, np.bool_)
     unmatched[tonight[placed]] = False
     first = np.diff(found[placed], prepend=-1) != 0
-    return Kept(Classes(tonight[placed], np.flatnonzero(first)), unmatched)
+    number = np.full(len(found), -1)
+    number[placed] = np.cumsum(first) - 1
+    bits = np.unpackbits(made_up.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    at, value = np.nonzero(bits)
+    counterfeit = np.stack([number[at], value], axis=1)
+    return Kept(Classes(tonight[placed], np.flatnonzero(first)), unmatched, counterfeit)
 
 
 def _numbered(class_of: NDArray[np.int32]) -> NDArray[np.int32]:

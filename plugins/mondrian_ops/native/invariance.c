@@ -6,8 +6,10 @@
  *
  * The classes of the night before are kept as far as they can be: whoever stays with the same
  * people keeps the same values. Whoever is new, or moved, joins the class that loses least by it;
- * classes that became invalid are repaired by moving rows and joining classes; large ones are cut;
+ * classes that became invalid are repaired by what loses least: a row moves, two rows are
+ * exchanged, two classes are joined, or values are made up, if they may be; large classes are cut;
  * at last rows move, or are exchanged, where that loses less. */
+#include <float.h>
 #include <string.h>
 
 #include "kernels.h"
@@ -16,7 +18,11 @@ enum {
   NEAR = 24,     /* classes near a row that are tried */
   PER_SIDE = 4,  /* of these, how many on each side of the row in an order */
   TRIED = 6,     /* of these, how many exchange rows with it: those that taking it costs least */
+  FAR = 1024,    /* rows walked from a row, in an order, to find a class that it may join */
+  MANY = 96,     /* classes that are tried for a row that lacks values */
+  TAKEN = 3,     /* rows tried, on each side in an order, that bring a value that lacks */
   STEPS = 64,    /* of the table of risks */
+  EXCHANGED = 64,/* rows of the largest class that exchanges rows */
   PASSES = 3,    /* over the rows of changed classes */
 };
 
@@ -46,8 +52,10 @@ typedef struct {
   int32_t *bounds;       /* (groups, attributes, 2) */
   uint64_t *values;      /* (groups, words) */
   uint64_t *scratch;     /* (words,) */
-  double weight, table[STEPS];
+  double weight, table[STEPS], price;
   int32_t *list, *list2; /* (rows,) */
+  int64_t *votes;        /* (64 words,) */
+  uint64_t *known, *lacks; /* (words,): the values of tonight's rows; those that a class lacks */
 } search;
 
 static void add_value(uint64_t *values, int64_t words, int32_t v) {
@@ -244,25 +252,48 @@ static int64_t near_row(search *s, int32_t p, int64_t own, int64_t *found, int64
   return count;
 }
 
+/* Adds the classes near a row that it may join. Walks on, in each order, until it has passed
+ * `enough` of them on each side. */
+static int64_t supporting(search *s, int32_t p, int64_t own, int64_t enough, int64_t *found,
+                          int64_t count, int64_t most) {
+  for (int64_t o = 0; o < s->orders; o++) {
+    const int32_t *order = s->order + o * s->n;
+    int64_t at = s->place[o * s->n + p];
+    for (int64_t step = -1; step <= 1; step += 2) {
+      int64_t some = 0, walked = 0;
+      for (int64_t i = at + step; i >= 0 && i < s->n && some < enough && walked < FAR;
+           i += step, walked++) {
+        int64_t g = s->class_of[order[i]];
+        if (g < 0 || g == own || s->groups[g].size == 0 || s->stamp[g] == s->stamped) continue;
+        if (count == most) return count;
+        s->stamp[g] = s->stamped;
+        if (!supports(s, g, p)) continue;
+        found[count++] = g;
+        some++;
+      }
+    }
+  }
+  return count;
+}
+
 static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
-  int64_t found[NEAR], best = -1;
+  int64_t found[MANY], best = -1;
   s->stamped++;
-  int64_t count = near_row(s, p, own, found, 0);
+  int64_t count = supporting(s, p, own, PER_SIDE, found, 0, MANY);
   for (int64_t i = 0; i < count; i++) {
-    int64_t g = found[i];
-    if (!supports(s, g, p)) continue;
-    double more = loss_with(s, g, p) - s->groups[g].loss;
-    if (best < 0 || more < *cost) best = g, *cost = more;
+    double more = loss_with(s, found[i], p) - s->groups[found[i]].loss;
+    if (best < 0 || more < *cost) best = found[i], *cost = more;
   }
   return best;
 }
 
-/* Rows of a class without one of them: whether they are valid, and their loss. */
-static int valid_without(search *s, int64_t g, int32_t p, double *loss) {
+/* The rows of class g without row p (or -1) and with row q (or -1): whether valid; their loss. */
+static int valid_after(search *s, int64_t g, int32_t p, int32_t q, double *loss) {
   group *at = s->groups + g;
   int64_t size = 0;
   for (int64_t i = 0; i < at->size; i++)
     if (at->member[i] != p) s->list2[size++] = at->member[i];
+  if (q >= 0) s->list2[size++] = q;
   *loss = measure(s, s->list2, size, NULL, s->scratch);
   return valid_rows(s, s->list2, size, s->scratch);
 }
@@ -279,14 +310,17 @@ static int join(search *s, int64_t g, int64_t h) {
 }
 
 /* The class near g whose union with g loses least; unions that are valid come first. */
-static int64_t best_union(search *s, int64_t g, int *is_valid) {
-  int64_t found[NEAR], count = 0, best = -1;
+static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
+  int64_t found[MANY], count = 0, best = -1;
   group *at = s->groups + g;
   double least = 0.0;
   *is_valid = 0;
   s->stamped++;
   for (int64_t i = 0; i < at->size && count < NEAR; i++)
     count = near_row(s, at->member[i], g, found, count);
+  for (int64_t i = 0; i < at->size; i++)
+    if (shared(s, at->member[i], values_of(s, g)) < s->l)
+      count = supporting(s, at->member[i], g, 2, found, count, MANY);
   for (int64_t i = 0; i < count; i++) {
     group *other = s->groups + found[i];
     memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
@@ -297,45 +331,138 @@ static int64_t best_union(search *s, int64_t g, int *is_valid) {
     if (best < 0 || good > *is_valid || (good == *is_valid && more < least))
       best = found[i], least = more, *is_valid = good;
   }
+  *cost = least - at->loss;
   return best;
 }
 
+/* What makes a class valid: its row p goes to class `to`, or row q of that class comes, or both. */
+typedef struct {
+  int32_t p, q; /* -1: none */
+  int64_t to;
+  double cost;
+} move;
+
+static const move NO_MOVE = {-1, -1, -1, 0.0};
+
+static void try_move(search *s, int64_t g, int32_t p, int32_t q, int64_t h, move *best) {
+  double one, two;
+  if (!valid_after(s, h, q, p, &two)) return;
+  if (!valid_after(s, g, p, q, &one)) return;
+  double cost = one + two - s->groups[g].loss - s->groups[h].loss;
+  if (best->to < 0 || cost < best->cost) *best = (move){p, q, h, cost};
+}
+
+/* The cheapest move of one row, or exchange of two, that makes class g valid. */
+static move best_move(search *s, int64_t g) {
+  move best = NO_MOVE;
+  group *at = s->groups + g;
+  int64_t found[MANY];
+  for (int64_t i = 0; i < at->size; i++) {
+    int32_t p = at->member[i];
+    const uint64_t *values = values_of(s, g), *mask = s->mask + (int64_t)p * s->words;
+    if (shared(s, p, values) >= s->l) continue;
+    if (at->size > s->k) {
+      s->stamped++;
+      int64_t count = supporting(s, p, g, PER_SIDE, found, 0, MANY);
+      for (int64_t c = 0; c < count; c++) try_move(s, g, p, -1, found[c], &best);
+    }
+    for (int64_t o = 0; o < s->orders; o++) {
+      const int32_t *order = s->order + o * s->n;
+      int64_t from = s->place[o * s->n + p];
+      for (int64_t step = -1; step <= 1; step += 2) {
+        int64_t some = 0, walked = 0;
+        for (int64_t j = from + step; j >= 0 && j < s->n && some < TAKEN && walked < FAR;
+             j += step, walked++) {
+          int32_t q = order[j], v = s->value[q];
+          int64_t h = s->class_of[q];
+          if (v < 0 || h < 0 || h == g || !has(mask, v) || has(values, v)) continue;
+          some++;
+          if (s->groups[h].size > EXCHANGED) continue;
+          if (s->groups[h].size > s->k) try_move(s, g, -1, q, h, &best);
+          try_move(s, g, p, q, h, &best);
+        }
+      }
+    }
+  }
+  return best;
+}
+
+static int apply(search *s, int64_t g, move m) {
+  if (m.p >= 0) take_out(s, m.p);
+  if (m.q >= 0) take_out(s, m.q);
+  if (m.p >= 0 && append(s, m.to, m.p)) return MO_NO_MEMORY;
+  if (m.q >= 0 && append(s, g, m.q)) return MO_NO_MEMORY;
+  update(s, m.to);
+  update(s, g);
+  return MO_DONE;
+}
+
+/* How many values a class lacks so that every member has enough; their bits in `lacks`. Takes the
+ * value that most members lack, then the next. -1 if a member lacks values that nobody has. */
+static int64_t lacking(search *s, int64_t g) {
+  group *at = s->groups + g;
+  const uint64_t *values = values_of(s, g);
+  int64_t W = s->words, total = 0;
+  memset(s->lacks, 0, (size_t)W * sizeof *s->lacks);
+  for (;; total++) {
+    int64_t best = -1, most = 0, short_of = 0;
+    memset(s->votes, 0, (size_t)(64 * W) * sizeof *s->votes);
+    for (int64_t i = 0; i < at->size; i++) {
+      const uint64_t *mask = s->mask + (int64_t)at->member[i] * W;
+      int64_t left = shared(s, at->member[i], values) + shared(s, at->member[i], s->lacks);
+      if (left >= s->l) continue;
+      short_of = 1;
+      for (int64_t w = 0; w < W; w++) {
+        uint64_t more = mask[w] & s->known[w] & ~values[w] & ~s->lacks[w];
+        for (; more; more &= more - 1) {
+          int64_t v = 64 * w + __builtin_ctzll(more);
+          if (++s->votes[v] > most) most = s->votes[v], best = v;
+        }
+      }
+    }
+    if (best < 0) return short_of ? -1 : total;
+    s->lacks[best >> 6] |= UINT64_C(1) << (best & 63);
+  }
+}
+
+/* Takes out of a class who lacks values, or everybody of a class of fewer than k. */
+static int64_t leave_over(search *s, int64_t g) {
+  group *at = s->groups + g;
+  int64_t left = 0;
+  for (int64_t i = at->size - 1; i >= 0; i--) {
+    int32_t p = at->member[i];
+    if (at->size >= s->k && shared(s, p, values_of(s, g)) >= s->l) continue;
+    take_out(s, p);
+    left++;
+  }
+  update(s, g);
+  return left;
+}
+
+/* Makes a class valid by what loses least: a move of one row, an exchange of two, the union with
+ * another class; or leaves it as it is where values made up cost less than that. */
 static int repair(search *s, int64_t g) {
   while (s->groups[g].size && !valid(s, g)) {
     group *at = s->groups + g;
-    if (at->size >= s->k) { /* move who lacks values, if the others are fine without */
-      int moved = 0;
-      for (int64_t i = 0; i < at->size && at->size > s->k; i++) {
-        int32_t p = at->member[i];
-        if (shared(s, p, values_of(s, g)) >= s->l) continue;
-        double cost, loss;
-        int64_t to = best_class(s, p, g, &cost);
-        if (to < 0) continue;
-        valid_without(s, g, p, &loss);
-        take_out(s, p);
-        if (append(s, to, p)) return MO_NO_MEMORY;
-        update(s, to);
-        update(s, g);
-        moved = 1;
-        break;
-      }
-      if (moved) continue;
+    int is_valid;
+    double more = 0.0;
+    move m = NO_MOVE;
+    int64_t with = best_union(s, g, &is_valid, &more);
+    if (at->size > s->most) with = -1;
+    if (at->size >= s->k && at->size <= EXCHANGED) m = best_move(s, g);
+    int moves = m.to >= 0 && (with < 0 || !is_valid || m.cost < more);
+    if (at->size >= s->k && s->price < DBL_MAX) {
+      int64_t lacks = lacking(s, g);
+      double least = moves ? m.cost : with >= 0 ? more : DBL_MAX;
+      if (lacks >= 0 && s->price * (double)lacks < least) return MO_DONE;
     }
-    int good;
-    int64_t with = best_union(s, g, &good);
-    if (with < 0 || at->size > s->most) { /* nobody near: whoever lacks values is left over */
-      int64_t left = 0;
-      for (int64_t i = at->size - 1; i >= 0; i--) {
-        int32_t p = at->member[i];
-        if (at->size >= s->k && shared(s, p, values_of(s, g)) >= s->l) continue;
-        take_out(s, p);
-        left++;
-      }
-      update(s, g);
-      if (!left) return MO_DONE;
-      continue;
+    if (moves) {
+      if (apply(s, g, m)) return MO_NO_MEMORY;
+    } else if (with >= 0) {
+      if (join(s, g, with)) return MO_NO_MEMORY;
+    } else if (!leave_over(s, g)) {
+      return MO_DONE;
     }
-    if (join(s, g, with)) return MO_NO_MEMORY;
   }
   return MO_DONE;
 }
@@ -402,7 +529,7 @@ static int improve_row(search *s, int32_t p) {
   int64_t own = s->class_of[p], found[NEAR];
   group *at = s->groups + own;
   double without;
-  int may_leave = valid_without(s, own, p, &without);
+  int may_leave = valid_after(s, own, p, -1, &without);
   if (at->loss - without < LESS) return 0;
   s->stamped++;
   int64_t count = near_row(s, p, own, found, 0), tried = 0, near[TRIED];
@@ -424,7 +551,7 @@ static int improve_row(search *s, int32_t p) {
     }
   for (int64_t i = 0; i < tried; i++) {
     group *with = s->groups + near[i];
-    if (with->size > 64) continue;
+    if (with->size > EXCHANGED) continue;
     int64_t size = 0, at_p = 0;
     for (int64_t j = 0; j < at->size; j++) {
       if (at->member[j] == p) at_p = j;
@@ -486,7 +613,8 @@ static int run(search *s, int64_t *key) {
     for (int64_t i = 0; i < s->n; i++) {
       int32_t p = s->order[i];
       int64_t g = s->class_of[p];
-      if (g < 0 || s->groups[g].size > 64 || !(s->groups[g].fresh || s->groups[g].dirty)) continue;
+      if (g < 0 || s->groups[g].size > EXCHANGED || !(s->groups[g].fresh || s->groups[g].dirty))
+        continue;
       if (improve_row(s, p) < 0) return MO_NO_MEMORY;
     }
     for (int64_t g = s->count - 1; g >= 0; g--)
@@ -507,11 +635,16 @@ static int open_search(search *s, int64_t classes) {
   s->bounds = zeros(s->room * s->attributes * 2, sizeof *s->bounds);
   s->values = zeros(s->room * s->words * 3, sizeof *s->values);
   s->scratch = zeros(3 * s->words, sizeof *s->scratch);
+  s->votes = zeros(64 * s->words, sizeof *s->votes);
+  s->known = zeros(s->words, sizeof *s->known);
+  s->lacks = zeros(s->words, sizeof *s->lacks);
   s->list = zeros(n, sizeof *s->list);
   s->list2 = zeros(n, sizeof *s->list2);
   if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
-      !s->scratch || !s->list || !s->list2)
+      !s->scratch || !s->votes || !s->known || !s->lacks || !s->list || !s->list2)
     return MO_NO_MEMORY;
+  for (int64_t i = 0; i < n; i++)
+    if (s->value[i] >= 0) s->known[s->value[i] >> 6] |= UINT64_C(1) << (s->value[i] & 63);
   for (int64_t a = 0; a < s->attributes; a++) {
     for (int64_t i = 0; i < n; i++) {
       int64_t at = a * n + i;
@@ -538,12 +671,13 @@ static int open_search(search *s, int64_t classes) {
  *
  * value (rows,): the sensitive values, -1 where a row has none; mask (rows, words): those that a
  * person's classes had so far; order (orders, rows): orders in which neighbours lose little as one
- * class; weight: the loss that the risk of a row is worth; most: rows of the
- * largest class that is joined with others to become valid. */
+ * class; weight: the loss that the risk of a row is worth; most: rows of the largest class that is
+ * joined with others to become valid; price: the loss that a value made up is worth, DBL_MAX if
+ * none may be. made_up (rows, words), on entry 0: at one row of each class that needs some. */
 MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const uint64_t *mask,
                                 int64_t words, int64_t k, int64_t l, int64_t most,
                                 const int32_t *order, int64_t orders, int64_t classes,
-                                int32_t *class_of, double weight) {
+                                int32_t *class_of, double weight, double price, uint64_t *made_up) {
   search s = {.rows = rows,
               .n = rows->rows,
               .attributes = rows->attributes,
@@ -556,7 +690,8 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const
               .mask = mask,
               .order = order,
               .class_of = class_of,
-              .weight = weight};
+              .weight = weight,
+              .price = price};
   s.table[0] = 1.0;
   for (int i = 1; i < STEPS; i++) s.table[i] = s.table[i - 1] * FOURTH_ROOT;
   int64_t *key = zeros(rows->rows, sizeof *key);
@@ -568,10 +703,13 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const
       if (class_of[i] >= 0) status = append(&s, class_of[i], (int32_t)i);
     for (int64_t g = 0; g < classes; g++) update(&s, g);
     if (!status) status = run(&s, key);
+    for (int64_t g = 0; g < s.count && !status; g++)
+      if (s.groups[g].size && lacking(&s, g) > 0)
+        memcpy(made_up + s.groups[g].member[0] * words, s.lacks, (size_t)words * sizeof *made_up);
   }
   for (int64_t g = 0; s.groups && g < s.count; g++) free(s.groups[g].member);
-  void *memory[] = {key,      s.code,   s.higher,  s.place, s.groups, s.stamp,
-                    s.bounds, s.values, s.scratch, s.list,  s.list2};
+  void *memory[] = {key,      s.code,    s.higher, s.place, s.groups, s.stamp, s.bounds,
+                    s.values, s.scratch, s.list,   s.list2, s.votes,  s.known, s.lacks};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
   return status;
 }

@@ -17,7 +17,7 @@ _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _kept_classes = function(
     "mo_invariant_classes",
     *(ctypes.POINTER(RowsStruct), _POINTER, _POINTER, _INT, _INT, _INT, _INT),
-    *(_POINTER, _INT, _INT, _POINTER, ctypes.c_double),
+    *(_POINTER, _INT, _INT, _POINTER, ctypes.c_double, ctypes.c_double, _POINTER),
 )
 
 
@@ -32,11 +32,13 @@ def kept_classes(
     l: int,  # noqa: E741 - the name of the parameter in every paper
     most: int,
     weight: float,
-) -> NDArray[np.int32]:
-    """The class of each row, (rows,) int32: -1 for a row that no class may take.
+    price: float | None,
+) -> tuple[NDArray[np.int32], Words]:
+    """The class of each row, (rows,) int32, -1 for a row that no class may take; values made up.
 
     A class has ``k`` rows and, of the ``common`` values of each member, at least ``l``. Numbers of
-    classes have gaps.
+    classes have gaps. The second array, (rows, words), has at one row of a class the bits of the
+    values that nobody in it has, and that it needs; none anywhere unless there is a ``price``.
 
     Args:
         rows: their codes and tables; the sensitive columns are not used.
@@ -46,10 +48,12 @@ def kept_classes(
         orders: (orders, rows) orders of the rows in which neighbours lose little as one class.
         most: rows of the largest class that is joined with others so that it has enough values.
         weight: the loss (rows times attributes) that the risk of one row is worth.
+        price: the loss that a value made up is worth; None: no value may be made up.
     """
     count = rows.codes.shape[1]
     words = common.shape[1]
     of = np.array(class_of, np.int32)
+    made_up = np.zeros((count, words), np.uint64)
     check_below(values + 1, 64 * words + 1, "values")
     check_below(of + 1, count + 1, "class_of")
     if k < 1 or l < 1 or not np.isfinite(weight):
@@ -70,5 +74,7 @@ def kept_classes(
         int(of.max(initial=-1)) + 1,
         of.ctypes.data,
         weight,
+        np.finfo(np.float64).max if price is None else price,
+        made_up.ctypes.data,
     )
-    return of
+    return of, made_up

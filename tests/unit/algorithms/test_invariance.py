@@ -55,8 +55,10 @@ def classes_of(kept, count):
     return of
 
 
-@given(st.integers(0, 1 << 30), st.integers(2, 6), st.integers(2, 4), st.integers(2, 8))
-def test_no_person_falls_below_k_and_l_over_nights(seed, k, l, values):  # noqa: E741
+@given(
+    st.integers(0, 1 << 30), st.integers(2, 6), st.integers(2, 4), st.integers(2, 8), st.booleans()
+)
+def test_no_person_falls_below_k_and_l_over_nights(seed, k, l, values, made_up):  # noqa: E741
     rng = np.random.default_rng(seed)
     people = 200
     value = np.concatenate([np.arange(values), rng.integers(0, values, people - values)])
@@ -70,15 +72,26 @@ def test_no_person_falls_below_k_and_l_over_nights(seed, k, l, values):  # noqa:
         moved = rng.random(people) < 0.05
         codes[:, moved] = rng.integers(0, 20, (3, moved.sum()))
         coded = coded_of(codes[:, there], value[there], k=k, l=l)
-        kept = kept_classes(coded, history_of(value[there], left[there], last[there]), l)
+        history = history_of(value[there], left[there], last[there])
+        kept = kept_classes(coded, history, l, counterfeits=made_up)
+        assert made_up or not len(kept.counterfeits)
         of = classes_of(kept, len(there))
         assert np.array_equal(of < 0, kept.unmatched)
         placed = there[of >= 0]
-        tonight = Tonight(of[of >= 0], placed, value[placed])
-        result = follow(tonight, left[placed], known[placed], k=k, l=l)
-        assert not result.below_k.any()
-        assert not result.below_l.any()
-        left[placed], known[placed] = result.common, True
+        number, of_value = kept.counterfeits.T  # nobody's rows, so without a history
+        tonight = Tonight(
+            np.append(of[of >= 0], number),
+            np.append(placed, people + np.arange(len(number))),
+            np.append(value[placed], of_value),
+        )
+        before = np.append(left[placed], np.full((len(number), 1), ~np.uint64(0)), axis=0)
+        result = follow(
+            tonight, before, np.append(known[placed], np.zeros(len(number), bool)), k=k, l=l
+        )
+        persons = slice(len(placed))
+        assert np.bincount(of[of >= 0]).min(initial=k) >= k
+        assert not result.below_l[persons].any()
+        left[placed], known[placed] = result.common[persons], True
         last[:] = NEW
         last[there] = of
 
@@ -90,6 +103,19 @@ def test_whoever_was_in_no_class_of_enough_values_is_left_over():
     coded = coded_of(np.ones((3, 40), int), values, k=5, l=2)
     kept = kept_classes(coded, history_of(values, common), 2)
     assert kept.unmatched.tolist() == [True] + [False] * 39
+
+
+def test_who_would_lose_much_by_company_gets_a_row_that_is_made_up():
+    values, codes = np.repeat(np.arange(4), 10), np.ones((3, 40), int)
+    codes[0, values == 3] = 19
+    values[-1] = 2
+    common = np.full((40, 1), ~np.uint64(0))
+    common[values == 3] = 1 << 3 | 1 << 1
+    coded = coded_of(codes, values, k=10, l=2)
+    history = history_of(values, common)
+    (pair,) = kept_classes(coded, history, 2, counterfeits=True).counterfeits
+    assert pair[1] == 1
+    assert not len(kept_classes(coded, history, 2).counterfeits)
 
 
 def test_rows_that_must_wait_are_in_no_class():

@@ -39,22 +39,42 @@ def kept(count=120, seed=0, **changes):
         "l": 3,
         "most": 64,
         "weight": 0.5,
+        "price": None,
     }
-    return kept_classes(rows_of(codes), **{**given, **changes}), {**given, **changes}
+    of, made_up = kept_classes(rows_of(codes), **(given | changes))
+    assert (given | changes)["price"] is not None or not made_up.any()
+    return of, made_up, given | changes
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_classes_have_k_rows_and_l_values_of_each_member(seed):
-    of, given = kept(seed=seed)
+    of, _, given = kept(seed=seed)
     assert (of >= 0).sum() > 100
     for number in np.unique(of[of >= 0]):
         assert np.count_nonzero(of == number) >= 4
         assert len({*given["values"][of == number]} - {-1}) >= 3
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_values_are_made_up_where_they_cost_little(seed):
+    values = np.random.default_rng(seed).integers(-1, 3, 120).astype(np.int32)
+    common = np.tile(np.array([7, 0], np.uint64), (120, 1))
+    of, made_up, _ = kept(seed=seed, price=0.0, values=values, common=common)
+    assert (of >= 0).sum() > 100
+    for number in np.unique(of[of >= 0]):
+        in_class = of == number
+        assert np.count_nonzero(in_class) >= 4
+        bits = np.bitwise_or.reduce(made_up[in_class])
+        assert bits[0] <= 7
+        assert not bits[1]
+        real = {*values[in_class].tolist()} - {-1}
+        assert not any(int(bits[0]) >> value & 1 for value in real)
+        assert len(real) + int(bits[0]).bit_count() >= 3
+
+
 def test_no_rows_have_no_classes():
     empty = np.zeros(0, np.int32)
-    of = kept_classes(
+    of, made_up = kept_classes(
         rows_of(np.zeros((3, 0), int)),
         empty,
         np.zeros((0, 1), np.uint64),
@@ -64,12 +84,14 @@ def test_no_rows_have_no_classes():
         l=2,
         most=8,
         weight=1.0,
+        price=1.0,
     )
     assert of.shape == (0,)
+    assert made_up.shape == (0, 1)
 
 
 def test_too_few_values_leave_everybody_over():
-    of, _ = kept(values=np.zeros(120, np.int32))
+    of, *_ = kept(values=np.zeros(120, np.int32))
     assert (of == -1).all()
 
 
