@@ -25,13 +25,16 @@ class Nights:
     """A series of people below a folder, with a number of its own, ``row``, in each row.
 
     ``keys`` of the job beside those of every night; ``series``: its options.
+
+    Attributes:
+        keys: the job of all nights, without ``input`` and ``output``.
     """
 
     def __init__(self, folder: Path, *, series: dict[str, Any], **keys: Any) -> None:
         self.folder = folder
         self.releases = folder / "out"
         self.rows = 0
-        self._keys = {
+        self.keys = {
             "k": 5,
             "l": 2,
             "quasi_identifiers": ["age", "zip=prefix", "sex"],
@@ -54,12 +57,12 @@ class Nights:
 
     def job(self, day: int, **changes: Any) -> Job:
         """The job of a day; changes of the series' options go to ``series``."""
-        series = {**self._keys["series"], **changes.pop("series", {})}
+        series = {**self.keys["series"], **changes.pop("series", {})}
         places = {
             "input": str(self.drop(day)),
             "output": str(self.output(day)),
         }
-        return Job.from_dict({**self._keys, **places, **changes, "series": series})
+        return Job.from_dict({**self.keys, **places, **changes, "series": series})
 
     def run(self, day: int, rows: int, **changes: Any) -> dict[str, Any]:
         """Deliver a drop and run its night; returns the report."""
