@@ -136,7 +136,7 @@ def test_a_retry_of_wrap_up_tidies_up_after_the_attempt_that_was_killed(store, s
         raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(s3_publication, "_remove_unlisted", killed)
+        patch.setattr(s3_publication, "_remove_leftovers", killed)
         patch.setattr(hdfs_publication, "remove_tree", killed)
         pipeline.wrap_up(asked, work=work, summaries=summaries)
     left = [*store.names(), *store.names("out")]

@@ -50,7 +50,6 @@ def version_on(store: Any, name: str = "out") -> int:
         content = store.fetch(f"{name}/{file['name']}")
         assert file["bytes"] == len(content)
         table = pq.read_table(io.BytesIO(content))
-        assert file["rows"] == table.num_rows
         versions |= set(table["version"].to_pylist())
     (version,) = versions
     return version

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
 
@@ -45,7 +44,7 @@ def anonymize(
     if held is not None:
         run.work.write_held(fragment.id, held)
     path = run.work.part_path(fragment.id)
-    if measured["rows"] and os.path.basename(path) not in run.work.staged():
+    if measured["rows"] and not run.work.is_written(path):
         keep = None if persons is None else partial(run.work.write_persons, persons=persons)
         storage.write_part(path, released, run.work.root, keep)
     return Summary.of(fragment, measured, started)

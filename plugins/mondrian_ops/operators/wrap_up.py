@@ -107,12 +107,13 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops import pipeline
 
         job = pipeline.held_job(job, work)
-        checked = pipeline.check(job, work=work, summaries=summaries, progress=Lines(self.log.info))
+        progress = Lines(self.log.info)
+        checked = pipeline.check(job, work=work, summaries=summaries, progress=progress)
         if pipeline.asks(job, checked.report):
             parked = approval.Parked.of(job, work, checked.seal, context)
             self._ask(job, parked, checked.report, context)
             approval.park(job, context, resume=self.decided.__name__, parked=parked)
-        return pipeline.publish(job, work=work)
+        return pipeline.publish(job, work=work, progress=progress)
 
     def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[Summary]:
         """The summaries of this release's fragments.
@@ -195,7 +196,9 @@ class WrapUpOperator(MondrianOperator):
                 report = pipeline.published_once(
                     job,
                     parked.work,
-                    lambda: pipeline.publish(job, work=parked.work, approval=approved),
+                    lambda: pipeline.publish(
+                        job, work=parked.work, approval=approved, progress=Lines(self.log.info)
+                    ),
                 )
         return self._concluded(job, report, context)
 

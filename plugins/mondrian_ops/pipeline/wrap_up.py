@@ -76,7 +76,7 @@ def wrap_up(
         checked = check(job, work=work, summaries=summaries, progress=progress)
         by = approver(job, checked.report, approve)
         approval = None if by is None else Approval(checked.seal, by, now())
-        return publish(job, work=work, approval=approval)
+        return publish(job, work=work, approval=approval, progress=progress)
 
     return published_once(job, work, make)
 
@@ -203,7 +203,7 @@ def _followed(job: Job, run: Run, summaries: Sequence[Summary]) -> series.Outcom
     night = run.dataset.night
     if night is None or not series.is_protected(job):
         return None
-    paths = [run.work.part_path(summary.id) for summary in summaries if summary.rows]
+    paths = run.work.part_paths(summary.id for summary in summaries if summary.rows)
     return series.checked(job, night.series, night.number, run.work, paths)
 
 
@@ -248,7 +248,13 @@ def judged(
     return report
 
 
-def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
+def publish(
+    job: Job,
+    *,
+    work: str,
+    approval: Approval | None = None,
+    progress: Progress | None = None,
+) -> Report:
     """Publish the release that :func:`check` left in the working files; returns its report.
 
     Raises ApprovalError where it needs an approval and has none; StorageError when it changed since
@@ -277,12 +283,13 @@ def publish(job: Job, *, work: str, approval: Approval | None = None) -> Report:
             _refuse_older(job, report)
         refuse_replacing(job, report.get("made_by"))
 
+    copied = partial(progress or Display(), "publish")
     run = Run(directory)
     if is_held(report):
         with series.committed(job, run, report):
             return report
     with series.committed(job, run, report), overlap_check.recorded(job, directory):
-        storage.publish(directory.staging, str(job.output), directory.token, refuse)
+        storage.publish(directory.staging, str(job.output), directory.token, refuse, copied)
     return report
 
 
@@ -347,7 +354,7 @@ def _recounted(
     parts = []
     # A fragment of which all rows wait has no part.
     with_rows = [summary.id for summary in summaries if summary.rows]
-    paths = [directory.part_path(number) for number in with_rows]
+    paths = directory.part_paths(with_rows)
     staged = directory.staged()
     stray = staged - {os.path.basename(path) for path in paths}
     stray -= {reports.JSON_NAME, reports.HTML_NAME, "_SUCCESS"}  # of an attempt before

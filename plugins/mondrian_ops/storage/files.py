@@ -11,12 +11,13 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError, MondrianOpsError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FileInfo",
     "NewFile",
+    "concurrently",
     "content_within",
     "exists",
     "file_info",
@@ -53,13 +55,19 @@ __all__ = [
     "open_stream",
     "read_file",
     "remove_file",
+    "remove_files",
     "remove_tree",
+    "sizes_in",
     "store_errors",
     "sync",
     "unreadable",
     "write_file",
 ]
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AT_ONCE = 16  # requests to a store; Arrow opens up to 25 connections to an S3
 _COPY_BYTES = 8 << 20
 _READ_AHEAD_BYTES = 1 << 20
 _REMOVE_ATTEMPTS = 5  # of a directory that another process goes on writing into
@@ -200,6 +208,19 @@ def names_in(directory: str) -> dict[str, bool]:
         with os.scandir(local_path(directory)) as scanned:
             return {item.name: item.is_dir() for item in scanned}
     return {item.name: item.is_directory for item in list_directory(directory)}
+
+
+def sizes_in(directory: str) -> dict[str, int]:
+    """The sizes in bytes of what a directory holds under names that are not hidden.
+
+    Raises FileNotFoundError.
+    """
+    if is_local(directory):
+        with os.scandir(local_path(directory)) as scanned:
+            items = [item for item in scanned if not item.name.startswith(".")]
+            return {item.name: item.stat().st_size for item in items}
+    listed = list_directory(directory)
+    return {item.name: item.bytes for item in listed if not item.name.startswith(".")}
 
 
 def last_change(directory: str) -> datetime:
@@ -416,6 +437,25 @@ def remove_file(url: str) -> None:
     store, path = filesystem(url)
     with suppress(FileNotFoundError), store_errors(url):
         store.delete_file(path)
+
+
+def remove_files(urls: Iterable[str]) -> None:
+    """Remove files, several at once; missing ones are no error."""
+    for _ in concurrently(remove_file, urls):
+        pass
+
+
+def concurrently(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """``work``, which waits for a store, on every item, several at once; results in their order.
+
+    The first exception cancels the rest.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            yield from pool.map(work, items)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _remove_local_tree(path: str) -> None:

@@ -14,7 +14,7 @@ from mondrian_ops.storage.locations import filesystem, joined, name_of, parent_o
 __all__ = ["place", "recover", "refuse_unwritable"]
 
 
-def recover(target: str) -> None:
+def recover(target: str, _token: str = "") -> None:
     """Put back a release that an unfinished publication moved aside."""
     aside = _aside(target)
     if file_info(aside) is None:
@@ -37,7 +37,7 @@ def refuse_unwritable(target: str) -> None:
         )
 
 
-def place(staging: str, target: str) -> None:
+def place(staging: str, target: str, _token: str, _progress: object) -> None:
     """Make a complete ``staging`` the release at ``target``; the one it replaces is removed."""
     if _is_free(target):
         _rename(staging, target)

@@ -76,7 +76,7 @@ def _lock(directory: int, target: str) -> None:
             return
 
 
-def recover(target: str) -> None:
+def recover(target: str, _token: str = "") -> None:
     """Put back a release that an unfinished publication moved aside."""
     path = Path(target)
     aside = _aside(path)
@@ -100,7 +100,7 @@ def refuse_unwritable(target: str) -> None:
         )
 
 
-def place(staging: str, target: str) -> None:
+def place(staging: str, target: str, _token: str, _progress: object) -> None:
     """Make a complete ``staging`` the release at ``target``; the one it replaces is removed."""
     new, old = Path(staging), Path(target)
     for path in list(new.iterdir()):

@@ -1,7 +1,7 @@
 """The content of a release: its parts, ``_SUCCESS``, which lists them, and their digests.
 
 ``_SUCCESS`` marks a complete release. It is a JSON value, ``{"token": …, "files": [{"name": …,
-"rows": …, "bytes": …}, …]}``. Where a release cannot appear in one step (S3), its files are those
+"bytes": …}, …]}``. Where a release cannot appear in one step (S3), its files are those
 that this list names, and no others.
 """
 
@@ -10,12 +10,11 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from mondrian_ops.storage.documents import json_value
-from mondrian_ops.storage.files import names_in, open_stream, read_file, store_errors
+from mondrian_ops.storage.files import concurrently, names_in, open_stream, read_file, store_errors
 from mondrian_ops.storage.locations import joined
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
 
 NAME = "_SUCCESS"
 PART_PATTERN = "part-*.parquet"
-_READERS = 4
 
 
 class Manifest(NamedTuple):
@@ -42,9 +40,9 @@ class Manifest(NamedTuple):
     names: frozenset[str]
 
 
-def build(token: str, files: Sequence[tuple[str, int, int]]) -> bytes:
-    """The content of ``_SUCCESS`` for an attempt's token and the name, rows and bytes of files."""
-    listed = [{"name": name, "rows": rows, "bytes": size} for name, rows, size in files]
+def build(token: str, files: Iterable[tuple[str, int]]) -> bytes:
+    """The content of ``_SUCCESS`` for an attempt's token and the name and bytes of files."""
+    listed = [{"name": name, "bytes": size} for name, size in files]
     return json.dumps({"token": token, "files": listed}, indent=1).encode() + b"\n"
 
 
@@ -70,8 +68,7 @@ def digest_of_parts(directory: str) -> str:
     FileNotFoundError if the directory, or a part listed in it, is missing.
     """
     names = parts_among(names_in(directory))
-    with ThreadPoolExecutor(_READERS) as readers:
-        digests = list(readers.map(digest_of, [joined(directory, name) for name in names]))
+    digests = list(concurrently(digest_of, [joined(directory, name) for name in names]))
     # JSON keeps apart what a line break in a name would join.
     content = json.dumps(list(zip(names, digests, strict=True)))
     return hashlib.sha256(content.encode()).hexdigest()

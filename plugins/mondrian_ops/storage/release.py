@@ -26,7 +26,6 @@ from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import hdfs_publication, local_publication, manifest, s3_publication
 from mondrian_ops.storage.access_policy import check_writing
 from mondrian_ops.storage.discovery import (
-    data_file,
     data_files,
     file_format,
     lies_in,
@@ -40,8 +39,9 @@ from mondrian_ops.storage.files import (
     names_in,
     new_file,
     read_file,
-    remove_file,
+    remove_files,
     remove_tree,
+    sizes_in,
     write_file,
 )
 from mondrian_ops.storage.locations import (
@@ -178,7 +178,11 @@ def _publication_on(target: str) -> ModuleType:
 
 
 def publish(
-    staging: str, output: str, token: str = "", refuse: Callable[[], None] = lambda: None
+    staging: str,
+    output: str,
+    token: str = "",
+    refuse: Callable[[], None] = lambda: None,
+    progress: Callable[[int, int], None] = lambda copied, parts: None,
 ) -> None:
     """Make ``staging`` the release at ``output``; the release it replaces is removed.
 
@@ -191,6 +195,8 @@ def publish(
             output and has nothing to do; without it, ``staging`` could be the old release.
         refuse: called under the publication lock; raises if ``staging`` must not replace the
             current release.
+        progress: called with the number of parts that are copied, and of all, where the store
+            copies them (S3).
 
     Raises:
         StorageError: the staging directory vanished, or the output is something else.
@@ -199,14 +205,14 @@ def publish(
     target = _target(output)
     publication = _publication_on(target)
     with _locked(target):
-        publication.recover(target)
+        publication.recover(target, token)
         if token and published(output, token):
             remove_tree(staging)
             return
         _refuse_occupied(target)
         refuse()
         _complete(staging, token)
-        publication.place(staging, target)
+        publication.place(staging, target, token, progress)
 
 
 def published(output: str, token: str) -> bool:
@@ -332,7 +338,8 @@ def _refuse_occupied(target: str) -> None:
     names = _names_in(target)
     if names is None:
         return
-    if names and not _is_release(target):
+    is_begun = is_s3(target) and s3_publication.MARKER in names  # and left to be resumed
+    if names and not is_begun and not _is_release(target):
         raise StorageError(
             f"output: {shown(target)} holds something that is not a release; {remedy}"
         )
@@ -375,20 +382,10 @@ def _is_release(target: str) -> bool:
 def _complete(staging: str, token: str) -> None:
     """Remove the unfinished files of killed attempts, and add ``_SUCCESS``."""
     try:
-        names = _names_in(staging)
-        if names is None:
-            raise FileNotFoundError(staging)
-        for name in names:
-            if name.startswith("."):
-                remove_file(joined(staging, name))
-        files = [_listed(staging, name) for name in manifest.parts_among(names)]
+        hidden = [name for name in names_in(staging) if name.startswith(".")]
+        remove_files(joined(staging, name) for name in hidden)
+        sizes = sizes_in(staging)
+        files = [(name, sizes[name]) for name in manifest.parts_among(sizes)]
         write_file(joined(staging, manifest.NAME), manifest.build(token, files))
     except FileNotFoundError:
         raise _vanished(staging) from None
-
-
-def _listed(staging: str, name: str) -> tuple[str, int, int]:
-    """Name, rows and bytes of a part, as the manifest lists it."""
-    path = joined(staging, name)
-    with parquet_file(path) as file:
-        return name, file.metadata.num_rows, data_file(path).bytes

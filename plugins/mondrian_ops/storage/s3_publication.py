@@ -1,86 +1,162 @@
 """Publication on S3, which cannot rename.
 
 The parts, whose names no other release has, are copied beside those of the old release, on the
-server; then the report; then ``_SUCCESS``, which names the parts. That last copy is the
-publication: a reader that follows ``_SUCCESS`` reads the old release before it, the new one after
-it. Then the old parts are deleted. A marker object exists meanwhile, by which the next
-:func:`recover` recognizes what a killed process left behind.
+server and several at once; then the report; then ``_SUCCESS``, which names the parts. That last
+copy is the publication: a reader that follows ``_SUCCESS`` reads the old release before it, the new
+one after it. Then the old parts are deleted.
+
+A marker object exists meanwhile, with the token of the attempt that publishes. By it the next
+:func:`recover` recognizes what a killed process left behind: the retry of that attempt goes on and
+copies the parts that are missing, everybody else takes the marker over and removes them. Who has
+lost the marker deletes nothing more, and does not copy ``_SUCCESS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mondrian_ops.storage import manifest
 from mondrian_ops.storage.files import (
     FileInfo,
-    file_info,
+    concurrently,
     list_directory,
+    read_file,
     remove_file,
+    remove_files,
     remove_tree,
     store_errors,
     write_file,
 )
 from mondrian_ops.storage.locations import filesystem, joined, shown
 
-__all__ = ["place", "recover", "refuse_unwritable"]
+__all__ = ["MARKER", "place", "recover", "refuse_unwritable"]
 
-_MARKER = "_mondrian_ops-publishing"
+MARKER = "_mondrian_ops-publishing"
+"""The object that is beside a release while it is published."""
+
+_DELETED_AT_ONCE = 256  # before the marker is looked at again
 
 
-def recover(target: str) -> None:
-    """Remove what a killed publication left beside a release, or in place of one."""
-    if file_info(joined(target, _MARKER)) is not None:
-        _remove_unlisted(target)
+def recover(target: str, token: str = "") -> None:
+    """Remove what a killed publication left beside a release, or in place of one.
+
+    Its parts stay, with the :data:`MARKER`, if it was that of the attempt with this ``token``, so
+    that :func:`place` can resume it.
+    """
+    holder = _holder(target)
+    if holder is None:
+        return
+    if holder == token and not _is_published(target, token):
+        reports = [file for file in _leftovers(target) if file.name.startswith("_")]
+        remove_files(file.url for file in reports)
+        return
+    _hold(target, holder := uuid.uuid4().hex)
+    _remove_leftovers(target, holder)
 
 
 def refuse_unwritable(target: str) -> None:
     """Do nothing: only writing tells what a bucket permits, and the working files come first."""
 
 
-def place(staging: str, target: str) -> None:
+def place(staging: str, target: str, token: str, progress: Callable[[int, int], None]) -> None:
     """Make a complete ``staging`` the release at ``target``; the parts it replaces are deleted.
 
+    ``progress`` is called with the number of parts that are copied, and of all.
+
     Raises:
-        OSError: copied parts are missing, because a run that began meanwhile took them for the
+        OSError: a run that began meanwhile publishes here too, or took the copied parts for the
             leftovers of a killed process. Nothing was published; a retry may succeed.
     """
-    staged = sorted(list_directory(staging), key=_copy_order)
-    write_file(joined(target, _MARKER), b"")
+    holder = token or uuid.uuid4().hex
+    _hold(target, holder)
+    staged = list_directory(staging)
+    parts = [file for file in staged if not file.name.startswith("_")]
+    _copy_missing(parts, target, progress)
     for file in staged:
-        if file.name == manifest.NAME:
-            _refuse_gaps(staged, target)
-        store, source = filesystem(file.url)
-        with store_errors(file.url):
-            store.copy_file(source, filesystem(joined(target, file.name))[1])
-    _remove_unlisted(target)
+        if file.name.startswith("_") and file.name != manifest.NAME:
+            _copy(target, file)
+    _refuse_loss(parts, target, holder)
+    (complete,) = (file for file in staged if file.name == manifest.NAME)
+    _copy(target, complete)
+    _remove_leftovers(target, holder)
     remove_tree(staging)
 
 
-def _refuse_gaps(staged: Sequence[FileInfo], target: str) -> None:
-    """Raise OSError unless everything that the manifest, copied next, names is there."""
-    copied = {file.name for file in list_directory(target)}
-    missing = [file.name for file in staged if file.name not in copied | {manifest.NAME}]
+def _copy_missing(
+    parts: Sequence[FileInfo], target: str, progress: Callable[[int, int], None]
+) -> None:
+    there = {file.name: file for file in list_directory(target)}
+    missing = [part for part in parts if not _is_copy(there.get(part.name), part)]
+    copied = len(parts) - len(missing)
+    progress(copied, len(parts))
+    for _ in concurrently(partial(_copy, target), missing):
+        copied += 1
+        progress(copied, len(parts))
+
+
+def _is_copy(file: FileInfo | None, part: FileInfo) -> bool:
+    """Whether a file was copied from a part as it is now; times are seconds of the store."""
+    return file is not None and file.bytes == part.bytes and file.modified > part.modified
+
+
+def _copy(target: str, file: FileInfo) -> None:
+    store, source = filesystem(file.url)
+    with store_errors(file.url):
+        store.copy_file(source, filesystem(joined(target, file.name))[1])
+
+
+def _refuse_loss(parts: Sequence[FileInfo], target: str, holder: str) -> None:
+    """Raise OSError unless all parts are there and the marker, looked at last, is still held."""
+    there = {file.name for file in list_directory(target)}
+    missing = sum(part.name not in there for part in parts)
     if missing:
         raise OSError(
-            f"{shown(target)}: {len(missing)} of the copied parts are gone, probably removed as "
+            f"{shown(target)}: {missing} of the copied parts are gone, probably removed as "
             "leftovers by a run that began meanwhile; run again"
+        )
+    if _holder(target) != holder:
+        raise OSError(
+            f"{shown(target)}: another run began meanwhile and publishes here, or removes "
+            "leftovers; nothing was published; run again"
         )
 
 
-def _copy_order(staged: FileInfo) -> int:
-    """Parts first, then the report, then the manifest."""
-    if staged.name == manifest.NAME:
-        return 2
-    return 1 if staged.name.startswith("_") else 0
+def _hold(target: str, holder: str) -> None:
+    write_file(joined(target, MARKER), holder.encode())
 
 
-def _remove_unlisted(target: str) -> None:
-    """Delete the parts that the manifest does not list, last the marker; all without a manifest."""
+def _holder(target: str) -> str | None:
+    """The content of the marker; None if there is none."""
+    try:
+        return read_file(joined(target, MARKER)).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def _is_published(target: str, token: str) -> bool:
+    current = manifest.read(target)
+    return current is not None and current.token == token
+
+
+def _remove_leftovers(target: str, holder: str) -> None:
+    """Delete what is not of the release, last the marker; who loses that stops."""
+    leftovers = [file.url for file in _leftovers(target)]
+    while _holder(target) == holder:
+        if not leftovers:
+            remove_file(joined(target, MARKER))
+            return
+        remove_files(leftovers[:_DELETED_AT_ONCE])
+        del leftovers[:_DELETED_AT_ONCE]
+
+
+def _leftovers(target: str) -> list[FileInfo]:
+    """The parts that the manifest does not list; everything where there is no manifest."""
     listed = manifest.read(target)
-    marker = joined(target, _MARKER)
-    for file in list_directory(target):
-        stays = listed is not None and (file.name in listed.names or file.name.startswith("_"))
-        if not stays and file.url != marker:
-            remove_file(file.url)
-    remove_file(marker)
+    files = [file for file in list_directory(target) if file.name != MARKER]
+    if listed is None:
+        return files
+    return [
+        file for file in files if file.name not in listed.names and not file.name.startswith("_")
+    ]

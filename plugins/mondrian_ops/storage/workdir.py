@@ -10,7 +10,7 @@ import re
 import secrets
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from mondrian_ops.storage.access_policy import check_writing
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
     NewFile,
+    exists,
+    file_info,
     make_private,
     names_in,
     new_file,
@@ -338,10 +340,23 @@ class WorkDir:
         finds the file gone instead of reading half of either release. It is made with a key that
         is never published: neither names nor their order tell which part is of which fragment.
         """
+        (path,) = self.part_paths([fragment_id])
+        return path
+
+    def part_paths(self, fragment_ids: Iterable[int]) -> list[str]:
+        """The :meth:`part_path` of each fragment; the key is read once."""
         key = self.read_bytes(_PART_KEY)
         self.check_attempt()  # after reading: a later attempt has another key
-        name = hashlib.blake2b(str(fragment_id).encode(), key=key, digest_size=8).hexdigest()
-        return joined(self.staging, f"part-{name}.parquet")
+
+        def path(fragment_id: int) -> str:
+            name = hashlib.blake2b(str(fragment_id).encode(), key=key, digest_size=8).hexdigest()
+            return joined(self.staging, f"part-{name}.parquet")
+
+        return [path(fragment_id) for fragment_id in fragment_ids]
+
+    def is_written(self, path: str) -> bool:
+        """Whether a part of the release is there."""
+        return exists(local_path(path)) if is_local(path) else file_info(path) is not None
 
     def write_persons(self, digest: str, persons: pa.ChunkedArray) -> None:
         """Write the person of each row of a part, for the check; the file is not published.

@@ -348,6 +348,29 @@ def test_a_first_release_appears_whole(folder, monkeypatch):
     assert {*seen} == {0, 1}
 
 
+def test_a_release_takes_as_many_requests_however_many_parts_it_has(folder, monkeypatch):
+    def requests_for(parts: int) -> list[str]:
+        asked = []
+        stage(folder.url("staging"), parts, parts)
+        call = Hdfs._call
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                Hdfs,
+                "_call",
+                lambda self, op, *args, **options: (
+                    asked.append(op) or call(self, op, *args, **options)
+                ),
+            )
+            publish(folder.url("staging"), folder.url("out"), f"of {parts}")
+        assert version_on(folder) == parts
+        return asked
+
+    requests_for(1)
+    few, many = requests_for(2), requests_for(9)
+    assert few == many
+    assert many.count("RENAME") == 3  # the old release, the new one, and _SUCCESS when written
+
+
 def test_fragments_and_a_release_while_a_data_node_is_dead(folder):
     folder.server.kill_data_node(0)
     work = WorkDir(work_path(folder.url("out"), "run"))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -110,6 +111,28 @@ def test_killed_at_any_step_the_manifest_names_one_whole_release(s3_folder, has_
     assert stands.count(2) >= 4
 
 
+def test_the_retry_of_a_killed_publication_copies_what_is_missing(s3_folder):
+    parts = 60
+    stage(s3_folder.url("staging"), 1, parts)
+    staged = int(time.time())
+    while int(time.time()) == staged:  # a copy has to be younger than its part
+        time.sleep(0.01)
+    publish_and_kill(s3_folder, "new", 20)
+    there = sum(name.startswith("part-") for name in s3_folder.names("out"))
+    assert 0 < there < parts
+    s3_folder.server.requests.clear()
+    publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
+    copied = [
+        each
+        for each in s3_folder.server.requests
+        if each.method == "PUT" and "/out/part-" in each.path
+    ]
+    assert len(copied) == parts - there
+    assert version_on(s3_folder) == 1
+    assert len(s3_folder.names("out")) == parts + 2
+    assert s3_folder.names() == ["out"]
+
+
 def test_a_first_publication_that_was_killed_stands_in_nobodys_way(s3_folder):
     stage(s3_folder.url("staging"), 1)
     publish_and_kill(s3_folder, "new", 5)  # the manifest is copied next
@@ -140,14 +163,14 @@ def test_a_run_that_begins_during_a_publication_cannot_make_it_a_damaged_one(
     stage(s3_folder.url("staging"), 1)
     publish(s3_folder.url("staging"), s3_folder.url("out"), "old")
     stage(s3_folder.url("staging"), 2)
-    refuse_gaps = s3_publication._refuse_gaps
+    refuse_loss = s3_publication._refuse_loss
 
     def begun_meanwhile(*arguments):
         check_output("/in", s3_folder.url("out"))
-        refuse_gaps(*arguments)
+        refuse_loss(*arguments)
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="2 of the copied parts"):
-        patched.setattr(s3_publication, "_refuse_gaps", begun_meanwhile)
+        patched.setattr(s3_publication, "_refuse_loss", begun_meanwhile)
         publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
     assert versions(read_release(s3_folder.url("out"))) == {1}
     publish(s3_folder.url("staging"), s3_folder.url("out"), "new")

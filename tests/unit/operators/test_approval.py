@@ -283,7 +283,7 @@ def release(monkeypatch, context, job, asked):
     job["require_approval"] = True
     release = Release(context, job, asked)
 
-    def publish(_job, *, work, approval):
+    def publish(_job, *, work, approval, progress):
         release.done.append(("published", approval))
         return REPORT
 

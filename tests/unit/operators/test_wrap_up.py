@@ -55,7 +55,7 @@ def wrapped_up(monkeypatch):
     monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
     monkeypatch.setattr(pipeline, "held_job", lambda job, _work: job)
     monkeypatch.setattr(pipeline, "check", check)
-    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work: REPORT)
+    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work, progress: REPORT)
     monkeypatch.setattr("mondrian_ops.report.render_text", lambda *_a, **_k: "the report")
     return called
 
@@ -112,7 +112,7 @@ def test_a_night_without_a_release_announces_nothing_and_skips_its_readers(
 ):
     """Behind mapped tasks others may have published."""
     held = {**REPORT, "series": {"name": "s", "night": 1, "state": "held", "reason": "too few"}}
-    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work: held)
+    monkeypatch.setattr(pipeline, "publish", lambda _job, *, work, progress: held)
     skipped = []
     monkeypatch.setattr(approval, "skip_followers", lambda task, _context: skipped.append(task))
     task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=[Asset("visits")])
