@@ -87,5 +87,5 @@ class Attacker:
         """The values as bits; each new one has the next."""
         mask = 0
         for value in values:
-            mask |= self._bits.setdefault(value, 1 << (len(self._bits) - 1))
+            mask |= self._bits.setdefault(value, 1 << len(self._bits))
         return mask

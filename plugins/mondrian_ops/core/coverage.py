@@ -6,9 +6,9 @@ the quasi-identifiers back, as whoever knows a person does.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import accumulate, takewhile
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,66 +27,67 @@ Mask = NDArray[np.bool_]
 _ANY = "*"
 
 
-class Coverage(ABC):
-    """The published values of a quasi-identifier, and the values of persons, both numbered.
+class _Intervals:
+    """Numbers, dates and times: the ends of each published value; None for no end.
 
-    ``published`` (classes,) int64: the number of each class' value.
+    ``open_``: the interval ends before the second; ``missing``: it stands for the missing value;
+    ``all_``: for all values, the missing one too.
     """
 
     published: Ints
 
-    @abstractmethod
+    def __init__(
+        self,
+        values: pa.Array,
+        least: pa.Array,
+        greatest: pa.Array,
+        *,
+        open_: Mask,
+        missing: Mask,
+        all_: Mask,
+    ) -> None:
+        self._values, self._is_missing = _numbers(values), _nulls(values)
+        self._least, self._no_least = _numbers(least), _nulls(least)
+        self._greatest, self._no_greatest = _numbers(greatest), _nulls(greatest)
+        self._open, self._missing, self._all = open_, missing, all_
+
     def covers(self, value: int, published: Ints) -> Mask:
         """Whether some ``published`` values, by number, may be that of a person's ``value``."""
-
-
-class _Intervals(Coverage):
-    """Numbers, dates and times: the ends of each published value; None for no end."""
-
-    def __init__(self, values: pa.Array, least: pa.Array, greatest: pa.Array, open_: Mask) -> None:
-        self._values, self._missing = _numbers(values), _nulls(values)
-        self._none = np.zeros(len(least), np.bool_)
-        self._all = np.zeros(len(least), np.bool_)
-        lowest, highest = _ends(self._values.dtype)
-        self._least = np.where(_nulls(least), lowest, _numbers(least))
-        self._greatest = np.where(_nulls(greatest), highest, _numbers(greatest))
-        self._open = open_ & ~_nulls(greatest)
-
-    def of_texts(self, texts: Sequence[str | None]) -> _Intervals:
-        """The same with texts that have no ends: the missing value, and the one for all."""
-        self._none = np.array([text is None for text in texts], np.bool_)
-        self._all = np.array([text == _ANY for text in texts], np.bool_)
-        return self
-
-    def of_bounds(self, least: pa.Array, greatest: pa.Array) -> _Intervals:
-        """The same where two missing bounds stand for the missing value, or for all."""
-        self._all = _nulls(least) & _nulls(greatest)
-        return self
-
-    def covers(self, value: int, published: Ints) -> Mask:
-        if self._missing[value]:
-            without: Mask = self._none[published] | self._all[published]
-            return without
+        missing, all_ = self._missing[published], self._all[published]
+        if self._is_missing[value]:
+            either: Mask = missing | all_
+            return either
         number, greatest = self._values[value], self._greatest[published]
-        within = (self._least[published] <= number) & (number <= greatest)
-        within &= ~self._open[published] | (number < greatest)
-        fits: Mask = (within & ~self._none[published]) | self._all[published]
-        return fits
+        begins = self._no_least[published] | (self._least[published] <= number)
+        ends = np.where(self._open[published], number < greatest, number <= greatest)
+        ends |= self._no_greatest[published]
+        within: Mask = (begins & ends & ~missing) | all_
+        return within
 
 
-class _Texts(Coverage):
-    """Prefixes, sets and hierarchies: the published texts that each value may be published as."""
+class _Texts:
+    """Prefixes, sets and hierarchies: the texts that each value may be published as."""
+
+    published: Ints
 
     def __init__(self, texts: Sequence[str | None], may_be: Sequence[Iterable[str | None]]) -> None:
         numbers = {text: at for at, text in enumerate(texts)}
         self._size, self._numbers, self._may_be = len(texts), numbers, may_be
 
     def covers(self, value: int, published: Ints) -> Mask:
+        """Whether some ``published`` values, by number, may be that of a person's ``value``."""
         fits = np.zeros(self._size, np.bool_)
         numbers = (self._numbers.get(text) for text in (*self._may_be[value], _ANY))
         fits[[number for number in numbers if number is not None]] = True
         covered: Mask = fits[published]
         return covered
+
+
+Coverage: TypeAlias = _Intervals | _Texts
+"""The published values of a quasi-identifier, and the values of persons, both numbered.
+
+``published`` (classes,) int64: the number of each class' value.
+"""
 
 
 def coverage(
@@ -107,7 +108,7 @@ def coverage(
         texts = encoded.dictionary.to_pylist()
         found = _of_texts(quasi, texts, values, tree)
         found.published = encoded.indices.to_numpy().astype(np.int64)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+    except (pa.ArrowException, KeyError):
         raise InputError(
             f"column {name!r}: its published values cannot be read as generalized {values.type}"
         ) from None
@@ -117,17 +118,15 @@ def coverage(
 def fitting(columns: Sequence[Coverage], places: NDArray[np.int64]) -> Iterator[Ints]:
     """The classes that cover each of some places, given as the numbers of their values.
 
-    ``places`` (places, columns) is sorted, so that what fits the first values is found once.
+    Sort the ``places`` (places, columns): what fits the first values is kept for the next place.
     """
-    everything = np.arange(len(columns[0].published))
     path: list[tuple[int, Ints]] = []
     for place in places.tolist():
-        same = 0
-        while same < len(path) and path[same][0] == place[same]:
-            same += 1
+        pairs = takewhile(lambda pair: pair[0][0] == pair[1], zip(path, place, strict=False))
+        same = len([*pairs])
         del path[same:]
         for column, value in zip(columns[same:], place[same:], strict=True):
-            classes = path[-1][1] if path else everything
+            classes = path[-1][1] if path else np.arange(len(column.published))
             path.append((value, classes[column.covers(value, column.published[classes])]))
         yield path[-1][1]
 
@@ -136,10 +135,12 @@ def _of_texts(
     quasi: QuasiIdentifier, texts: list[str | None], values: pa.Array, tree: Hierarchy | None
 ) -> Coverage:
     kind = quasi.generalization
-    is_text = pa.types.is_string(values.type) or pa.types.is_boolean(values.type)
+    is_text = any(is_one(values.type) for is_one in _TEXTS)
     if quasi.ladder is not None or kind == "interval" or (kind is None and not is_text):
         least, greatest, open_ = _read(texts, values.type)
-        return _Intervals(values, least, greatest, open_).of_texts(texts)
+        missing = np.array([text is None for text in texts], np.bool_)
+        all_ = np.array([text == _ANY for text in texts], np.bool_)
+        return _Intervals(values, least, greatest, open_=open_, missing=missing, all_=all_)
     own = values.cast(pa.string()).to_pylist()
     if tree is not None:
         return _Texts(texts, _nodes(own, tree))
@@ -149,29 +150,35 @@ def _of_texts(
 
 
 def _of_bounds(least: pa.Array, greatest: pa.Array, values: pa.Array) -> Coverage:
-    closed = np.zeros(len(least), np.bool_)
+    """Two missing bounds stand for the missing value, or for all."""
     low, high = (each.cast(values.type) for each in (least, greatest))
-    found = _Intervals(values, low, high, closed).of_bounds(low, high)
+    never = np.zeros(len(least), np.bool_)
+    all_ = _nulls(low) & _nulls(high)
+    found = _Intervals(values, low, high, open_=never, missing=never, all_=all_)
     found.published = np.arange(len(least))
     return found
 
 
 def _read(texts: Sequence[str | None], type_: pa.DataType) -> tuple[pa.Array, pa.Array, Mask]:
     """The ends of published intervals, and whether they end before the second."""
-    least, greatest, open_ = [], [], []
-    for text in texts:
-        low, comma, high = (text or _ANY).partition(", ")
-        is_value = not comma and low != _ANY
-        least.append(low.removeprefix("[") if is_value or low.startswith("[") else None)
-        greatest.append(low if is_value else high[:-1] if comma and high != "inf)" else None)
-        open_.append(high.endswith(")"))
+    least, greatest, open_ = zip(*map(_ends_of, texts), strict=True)
     return _values(least, type_), _values(greatest, type_), np.array(open_, np.bool_)
 
 
-def _values(texts: list[str | None], type_: pa.DataType) -> pa.Array:
+_NO_END = {"(-inf": None, "inf)": None}
+
+
+def _ends_of(text: str | None) -> tuple[str | None, str | None, bool]:
+    if text is None or text == _ANY:
+        return None, None, False
+    low, comma, high = text.partition(", ")
+    if not comma:
+        return text, text, False
+    return _NO_END.get(low, low[1:]), _NO_END.get(high, high[:-1]), high.endswith(")")
+
+
+def _values(texts: Sequence[str | None], type_: pa.DataType) -> pa.Array:
     found = pa.array(texts, pa.string())
-    if not pa.types.is_integer(type_):
-        return found.cast(type_)
     try:
         return found.cast(type_)
     except pa.ArrowInvalid:  # the edges of a grid are no whole numbers
@@ -179,23 +186,17 @@ def _values(texts: list[str | None], type_: pa.DataType) -> pa.Array:
 
 
 def _numbers(values: pa.Array) -> NDArray[Any]:
-    """Numbers in the order of the values: int64 of moments and whole numbers, else float64."""
+    """Numbers in the order of the values: integers of moments, floats of decimals."""
     if pa.types.is_temporal(values.type):
         values = values.view(_TICKS[values.type.bit_width])
-    if pa.types.is_decimal(values.type) or pa.types.is_uint64(values.type):
+    if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
-    dtype = np.int64 if pa.types.is_integer(values.type) else np.float64
-    numbers: NDArray[Any] = values.fill_null(0).to_numpy(zero_copy_only=False).astype(dtype)
+    numbers: NDArray[Any] = values.fill_null(0).to_numpy()
     return numbers
 
 
+_TEXTS = pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, pa.types.is_null
 _TICKS = {32: pa.int32(), 64: pa.int64()}
-
-
-def _ends(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    if dtype == np.int64:
-        return np.iinfo(dtype).min, np.iinfo(dtype).max
-    return -np.inf, np.inf
 
 
 def _nulls(values: pa.Array) -> Mask:
@@ -219,7 +220,7 @@ def _prefixes(own: Sequence[str | None], texts: Sequence[str | None]) -> list[It
             by_stem.setdefault(text.rstrip(_ANY), []).append(text)
     found: list[Iterable[str | None]] = []
     for value in own:
-        stems = [] if value is None else [value[:size] for size in range(len(value) + 1)]
+        stems = [] if value is None else accumulate(value, initial="")
         wild = (text for stem in stems for text in by_stem.get(stem, ()))
         found.append([value, *(text for text in wild if len(text) >= len(str(value)))])
     return found
@@ -231,5 +232,5 @@ def _sets(own: Sequence[str | None], texts: Sequence[str | None]) -> list[Iterab
         if text is not None and text.startswith("{") and text.endswith("}"):
             for member in text[1:-1].split(", "):
                 by_member.setdefault(member, []).append(text)
-    first = ("" if value is None else value.split(", ")[0] for value in own)
+    first = ("" if value is None else value.partition(", ")[0] for value in own)
     return [[value, *by_member.get(member, ())] for value, member in zip(own, first, strict=True)]

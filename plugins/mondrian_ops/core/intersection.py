@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Followed", "Tonight", "follow", "widened"]
+__all__ = ["Followed", "Tonight", "follow"]
 
 Words = NDArray[np.uint64]
 
@@ -79,11 +79,6 @@ def follow(
     return Followed(common, left < l, persons < k, changed)
 
 
-def widened(common: Words, words: int) -> Words:
-    """The same values in more words."""
-    return np.pad(common, ((0, 0), (0, words - common.shape[1])))
-
-
 def _bits(values: NDArray[np.int64], words: int) -> Words:
     """(rows, words): the bit of each row's value; none for a missing value."""
     bits = np.zeros((len(values), words), np.uint64)
@@ -94,8 +89,6 @@ def _bits(values: NDArray[np.int64], words: int) -> Words:
 
 def _persons(person: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many distinct persons each class has."""
-    order = np.lexsort((person, number))
-    person, number = person[order], number[order]
-    is_new = np.ones(len(person), np.bool_)
-    is_new[1:] = (person[1:] != person[:-1]) | (number[1:] != number[:-1])
-    return np.bincount(number[is_new])
+    _, rank = np.unique(person, return_inverse=True)
+    distinct = np.unique(number * len(person) + rank)
+    return np.bincount(distinct // len(person))

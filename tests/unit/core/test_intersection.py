@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.core.intersection import Tonight, follow, widened
+from mondrian_ops.core.intersection import Tonight, follow
 
 VALUES = st.sampled_from([-1, 0, 1, 2, 63, 64, 65])
 NIGHT = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), VALUES), max_size=16)
@@ -94,12 +93,6 @@ def test_exactly_k_persons_and_l_values_are_enough():
     assert not result.below_l.any()
     assert not result.changed.any()
     assert result.common[:, 0].tolist() == [0b11, 0b11, 0b1100, 0b1100]
-
-
-@pytest.mark.parametrize("words", [1, 3])
-def test_wider_sets_have_the_same_values(words):
-    wide = widened(np.array([[5]], np.uint64), words)
-    assert wide.tolist() == [[5] + [0] * (words - 1)]
 
 
 def test_a_person_with_rows_in_two_classes_counts_in_both():
