@@ -70,7 +70,8 @@ def _reads(task: Task) -> float:
         return float(retrieval == "shuffle")
     orders, source = run.anonymizer.orders, run.dataset.source
     exact = [run.plan.condition(each["id"], orders) for each in task["fragments"]]
-    return sum(source.share_read(reach_of(each, orders)) for each in exact)
+    rows_read = source.rows_read([reach_of(each, orders) for each in exact])
+    return sum(map(sum, rows_read)) / source.rows
 
 
 def _clean_up(task: Task) -> None:

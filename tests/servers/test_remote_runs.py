@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sql_oracle
+from listings import asked_by_phase
 from mapped_phases import run_mapped
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import StorageError
@@ -73,6 +74,17 @@ def test_the_release_is_that_of_local_files(store, source, tmp_path, retrieval):
     found = pipeline.verify(job(store.url("in"), store.url("out")), store.url("out/people"))
     assert found["passed"]
     assert found["rows"] == ROWS
+
+
+def test_only_the_partition_task_lists_the_source(store, source):
+    for path in source.iterdir():
+        store.put(f"in/{path.name}", path.read_bytes())
+    asked = asked_by_phase(job(store.url("in"), store.url("out"), retrieval="pushdown"))
+    partition, tasks, wrap_up = asked
+    assert len(partition.listed) == 3  # to find the files, and after each of two passes
+    assert all(len(task.files) <= 2 for task in tasks)
+    assert not any(each.listed for each in (*tasks, wrap_up))
+    assert not wrap_up.files
 
 
 def test_a_mapped_first_phase_goes_through_the_store(store, source, tmp_path):

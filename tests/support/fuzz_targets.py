@@ -71,7 +71,7 @@ def plan(content: bytes) -> None:
     with contextlib.suppress(MondrianOpsError):
         read = Plan.from_json(value)
         assert Plan.from_json(read.to_json()) == read
-        read.paths()
+        _ = read.paths
 
 
 def override(content: bytes) -> None:

@@ -46,7 +46,7 @@ def merge_neighbours(
     ``rows`` (leaves,) counts the real data; ``satisfies`` says whether the rows of some leaves
     together satisfy every criterion (design, invariant 2).
     """
-    paths = plan.paths()
+    paths = plan.paths
     fragments = [list(leaves) for leaves in plan.fragments]
 
     def size(leaves: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import chain, pairwise
 from operator import and_, or_
 from typing import Any, TypeAlias
@@ -159,6 +159,7 @@ class Plan:
         """How many leaves the tree has."""
         return sum(isinstance(node, Leaf) for node in self.nodes)
 
+    @cached_property
     def paths(self) -> list[list[int]]:
         """The nodes from the root to each leaf, by leaf number."""
         paths: list[list[int]] = [[] for _ in range(self.leaves)]
@@ -174,8 +175,7 @@ class Plan:
 
     def condition(self, fragment: int, orders: Mapping[str, Order]) -> list[Conjunction]:
         """The fragment's condition: any of these conjunctions; an empty one holds for every row."""
-        paths = self.paths()
-        return [self._conjunction(paths[leaf], orders) for leaf in self.fragments[fragment]]
+        return [self._conjunction(self.paths[leaf], orders) for leaf in self.fragments[fragment]]
 
     def _conjunction(self, path: Sequence[int], orders: Mapping[str, Order]) -> Conjunction:
         tightest: dict[tuple[str, str], Any] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -69,16 +70,17 @@ def _held(run: Run, fragment: Fragment, holding: Holding, started: float) -> Sum
 
 def _fetched(run: Run, fragment: Fragment) -> pa.Table:
     """The rows of a fragment: those scattered to it, or those that satisfy its condition."""
+    leaves = run.state.leaves[fragment.id]
     if run.state.retrieval == "scatter":
-        leaves = run.state.leaves[fragment.id]
         return pa.concat_tables([storage.read_fragment(run.work, leaf) for leaf in leaves])
-    source = run.dataset.source
-    source.refuse_change()
+    source, reached = run.dataset.source, run.state.files
+    files = range(len(source.files))
     orders = run.anonymizer.orders
     condition = run.plan.condition(fragment.id, orders), orders
     batches = source.batches(
         run.columns,
         reach_of(*condition),
+        files=files if reached is None else sorted({*chain(*(reached[leaf] for leaf in leaves))}),
         exact=None if is_exact(*condition) else filter_of(*condition),
     )
     return pa.Table.from_batches(batches, run.schema)

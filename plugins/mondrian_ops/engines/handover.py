@@ -152,7 +152,8 @@ class RunState(_Handed):
     """The results of the partition task, for the tasks that follow.
 
     ``leaves`` are the leaves of the plan in each of the ``fragments``; ``retrieval`` is how these
-    get their rows: pushdown, scatter, shuffle or memory. ``recoding`` is empty where no column is
+    get their rows: pushdown, scatter, shuffle or memory. ``files``: with pushdown, by leaf, the
+    numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is empty where no column is
     recoded as a whole, and None until the recoding is chosen. ``dependencies``:
     :class:`~mondrian_ops.core.dependencies.Finding` as dicts. ``unattainable``: the rows of a
     series' night cannot be published, for this reason. The others are as in a report.
@@ -167,6 +168,7 @@ class RunState(_Handed):
     fragments: Sequence[Fragment]
     generalizations: Mapping[str, str]
     partitioning: Mapping[str, Any]
+    files: Sequence[Sequence[int]] | None = None
     recoding: Mapping[str, Any] | None = None
     dependencies: Sequence[Mapping[str, Any]] = field(default_factory=list)
     unattainable: str = ""

@@ -8,6 +8,7 @@ own: the first phase part by part, then the decision for all rows.
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Sequence
@@ -228,39 +229,57 @@ def steps(
     """
     rows, progress = run.dataset.source.rows, progress or Display()
     engine.draft(run, _in_rows(progress, "profile", rows))
-    retrieval = retrieval or _retrieval(run)
+    retrieval, files = (retrieval, None) if retrieval else _retrieval(run)
     counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
     merged = merge_small(run.anonymizer, run.draft.plan, counts)
     state = replace(
         _described(run, merged, counts, retrieval),
+        files=files,
         dependencies=[finding.to_dict() for finding in findings],
     )
     refuse_undone(run.dataset.job, state.dependencies)
     return state
 
 
-def _retrieval(run: Run) -> str:
-    """How fragments get their rows.
+def _retrieval(run: Run) -> tuple[str, list[list[int]] | None]:
+    """How fragments get their rows and, with pushdown, the files of each leaf, if not all.
 
     ``auto``: by Spark's shuffle if one application anonymizes all; else by pushdown if the layout
     of the source lets the mapped tasks read little more than the source once; else by scattering.
     """
-    job, planned = run.dataset.job, run.draft.plan
-    if planned.leaves == 1:
-        return "pushdown"
+    job = run.dataset.job
+    if run.draft.plan.leaves == 1:
+        return "pushdown", None
+    if job.retrieval == "pushdown":
+        return "pushdown", _files_of_leaves(run)
     if job.retrieval != "auto":
-        return job.retrieval
+        return job.retrieval, None
     if job.engine == "spark" and job.spark.shape == "application":
-        return "shuffle"
-    orders = run.anonymizer.orders
-    read = 0.0
-    for number in range(len(planned.fragments)):
-        read += run.dataset.source.share_read(reach_of(planned.condition(number, orders), orders))
-        if read > _PUSHDOWN_READS:
-            return "scatter"
-    return "pushdown"
+        return "shuffle", None
+    files = _files_of_leaves(run, _PUSHDOWN_READS)
+    return ("scatter" if files is None else "pushdown"), files
+
+
+def _files_of_leaves(run: Run, most: float = math.inf) -> list[list[int]] | None:
+    """By leaf of the plan, the numbers of the source's files that may have rows of it.
+
+    None where the mapped tasks would read more than ``most`` times the source in all.
+    """
+    source, plan, orders = run.dataset.source, run.draft.plan, run.anonymizer.orders
+    leaves = range(len(plan.fragments))  # a draft's fragments are its leaves
+    filters = [reach_of(plan.condition(leaf, orders), orders) for leaf in leaves]
+    files: list[list[int]] = [[] for _ in leaves]
+    left = most * source.rows
+    for number, rows_read in enumerate(source.rows_read(filters)):
+        left -= sum(rows_read)
+        if left < 0:
+            return None
+        for leaf, rows in enumerate(rows_read):
+            if rows:
+                files[leaf].append(number)
+    return files
 
 
 def _counts(run: Run, engine: StepwiseEngine, retrieval: str, rows_seen: RowsSeen) -> LeafCounts:
@@ -355,6 +374,7 @@ def _recoded(run: Run, state: RunState) -> RunState:
     regrouped = replace(
         _described(run, merged, replace(counts, rows=rows), state.retrieval),
         dependencies=state.dependencies,
+        files=state.files,
     )
     partitioning = {**regrouped.partitioning, "split_classes": split}
     if len(merged.fragments) < len(planned.fragments):

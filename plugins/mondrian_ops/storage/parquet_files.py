@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["batches", "index_columns", "inspect", "parquet_file", "rows_in_reach", "without_index"]
 
+_Result = TypeVar("_Result")
+
+_REQUESTS = 16  # to a store at once
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _SMALL_DICTIONARY_BYTES = 1 << 16
 """As written; little beside what a column of a row group has."""
@@ -75,13 +79,13 @@ def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
     """
-    first, groups, index = _footer(files[0])
+    footers = _of_each(_footer, files)
+    first, groups, index = next(footers)
     _refuse_duplicates(files[0], first)
     _refuse_views(files[0], first)
     groups_of_files = [groups]
     plain = False
-    for path in files[1:]:
-        schema, groups, of_file = _footer(path)
+    for path, (schema, groups, of_file) in zip(files[1:], footers, strict=True):
         groups_of_files.append(groups)
         index |= of_file
         if not schema.equals(first):
@@ -199,18 +203,31 @@ def _filtered_rows(
     yield from scanner.to_batches()
 
 
-def rows_in_reach(files: Sequence[str], keep: pc.Expression) -> int:
-    """The rows of all row groups that ``keep`` cannot exclude by their statistics."""
+def rows_in_reach(
+    files: Sequence[str], filters: Sequence[pc.Expression | None]
+) -> Iterator[list[int]]:
+    """For each file, the rows of the row groups that each filter cannot exclude by statistics."""
+    yield from _of_each(lambda path: _rows_in_reach(path, filters), files)
+
+
+def _rows_in_reach(path: str, filters: Sequence[pc.Expression | None]) -> list[int]:
     import pyarrow.dataset as ds
 
-    rows = 0
-    store = filesystem(files[0])[0]
-    paths = [filesystem(file)[1] for file in files]
-    for fragment in ds.dataset(paths, format="parquet", filesystem=store).get_fragments():
-        with readable(fragment.path):
-            groups = fragment.subset(keep).row_groups
-        rows += sum(group.num_rows for group in groups)
-    return rows
+    store, store_path = filesystem(path)
+    fragment = ds.ParquetFileFormat().make_fragment(store_path, store)
+    with readable(path):
+        fragment.ensure_complete_metadata()
+        reached = (fragment if keep is None else fragment.subset(keep) for keep in filters)
+        return [sum(group.num_rows for group in each.row_groups) for each in reached]
+
+
+def _of_each(work: Callable[[str], _Result], files: Sequence[str]) -> Iterator[_Result]:
+    """What ``work`` returns for each file, in order; several answers of a store at once."""
+    if is_local(files[0]):
+        yield from map(work, files)
+        return
+    with ThreadPoolExecutor(_REQUESTS) as threads:
+        yield from threads.map(work, files)
 
 
 def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

@@ -88,6 +88,7 @@ class Source:
         batch_rows: int = BATCH_ROWS,
         exact: pc.Expression | None = None,
         split: Split | None = None,
+        files: Sequence[int] | None = None,
         dictionaries: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows, in the order of the files, a bounded number in memory at a time.
@@ -99,6 +100,8 @@ class Source:
             exact: a further filter, applied to the columns that were read, for conditions on NaN,
                 which the statistics of row groups ignore.
             split: read only this part of the source.
+            files: read only these of the source's files. Of files that are named so, or by
+                ``split``, each is asked whether it changed; else the source is listed for it.
             dictionaries: text may come as dictionaries from files that store it so: several times
                 as fast for a caller that looks at each value once.
 
@@ -110,8 +113,10 @@ class Source:
         schema = self.schema if columns is None else self._select(columns)
         groups = None if split is None or split.row_groups is None else range(*split.row_groups)
         unpacked, most = 0, resource_limits.most_unpacked(self.bytes)
+        chosen = files if split is None else [split.file]
+        at: int | None = None
         try:
-            for at in range(len(self.files)) if split is None else [split.file]:
+            for at in range(len(self.files)) if chosen is None else chosen:
                 path, stamp = self.files[at], self._stamps[at]
                 check_reading(path)
                 common = (path, self.schema, schema.names, filter, batch_rows)
@@ -127,12 +132,15 @@ class Source:
                         batch = batch.filter(exact)
                     if batch.num_rows:
                         yield batch
+                if chosen is not None:
+                    self.refuse_change(at)
         except JobError:  # forbidden, even if the source changed too
             raise
         except Exception:
-            self.refuse_change(split)  # a change explains the error
+            self.refuse_change(None if chosen is None else at)  # a change explains the error
             raise
-        self.refuse_change(split)
+        if chosen is None:
+            self.refuse_change()
 
     def splits(self, rows: int) -> list[Split]:
         """The source as consecutive splits of about ``rows`` rows, none of them empty.
@@ -150,18 +158,23 @@ class Source:
                 first_row += size
         return splits
 
-    def share_read(self, filter: pc.Expression | None) -> float:  # noqa: A002
-        """The share of the rows that reading with ``filter`` would have to decode."""
-        if filter is None or self.format == "csv":
-            return 1.0
-        return parquet_files.rows_in_reach(self.files, filter) / self.rows
+    def rows_read(self, filters: Sequence[pc.Expression | None]) -> Iterator[list[int]]:
+        """For each file, the rows of it that reading with each of the filters has to decode.
 
-    def refuse_change(self, split: Split | None = None) -> None:
+        Each file is opened once, for its statistics, when its turn comes.
+        """
+        if self.format == "csv":
+            yield from ([sum(groups)] * len(filters) for groups in self._groups)
+        else:
+            yield from parquet_files.rows_in_reach(self.files, filters)
+
+    def refuse_change(self, file: int | None = None) -> None:
         """Raise InputError, which names it, if a file was added, removed or changed.
 
-        Several tasks read the source one after the other, long after it was opened.
+        Several tasks read the source one after the other, long after it was opened. With ``file``,
+        one of the source's, only that one is looked at; else the source is listed.
         """
-        changed = self._changed(split)
+        changed = self._changed(file)
         if changed is not None:
             raise InputError(
                 f"{shown(changed)}: changed while it was read; run again from the "
@@ -183,12 +196,12 @@ class Source:
         }
         return cls(**{**value, **decoded})
 
-    def _changed(self, split: Split | None) -> str | None:
+    def _changed(self, file: int | None) -> str | None:
         """The first file that changed since the source was opened."""
-        if split is not None:
-            url = self.files[split.file]
+        if file is not None:
+            url = self.files[file]
             with suppress(FileNotFoundError):
-                if data_file(url).stamp == self._stamps[split.file]:
+                if data_file(url).stamp == self._stamps[file]:
                     return None
             return url
         try:

@@ -1,4 +1,4 @@
-"""The parts of a first phase one by one: retried, killed or obsolete."""
+"""The parts of a first phase one by one: retried, killed or obsolete; what lists the source."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from listings import asked_by_phase
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms.tds import TwoPhase
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.engines.run import Run
 from mondrian_ops.storage import WorkDir
 from published_text import in_any_order
@@ -151,3 +152,60 @@ def test_other_jobs_have_no_parts_and_are_recoded_already(top_down, tmp_path):
         assert pipeline.recode(work) == fragments
         assert Run(WorkDir(work)).state == state
     assert pipeline.parts_to_map(replace(top_down, engine="spark"), work) == []
+
+
+# Listings of the source
+
+
+@pytest.fixture
+def drop(tmp_path):
+    """Twelve files, each with other values of x than the others, and a job for them."""
+    (tmp_path / "in").mkdir()
+    for number in range(12):
+        x = np.arange(100) + 100 * number
+        table = pa.table({"x": x, "y": x % 9, "s": x % 4})
+        pq.write_table(table, tmp_path / "in" / f"{number:02d}.parquet")
+    described = {
+        "input": str(tmp_path / "in"),
+        "output": str(tmp_path / "out"),
+        "k": 5,
+        "l": 2,
+        "quasi_identifiers": ["x"],
+        "sensitive": ["s"],
+        "unlisted": "publish",
+        "partitioning": {"fragments": 4, "sample": 1.0},
+    }
+    return lambda **more: pipeline.load_job({**described, **more})
+
+
+@pytest.mark.parametrize("retrieval", ["scatter", "pushdown", "auto"])
+def test_only_the_partition_task_lists_the_source(drop, retrieval):
+    job = drop(retrieval=retrieval)
+    partition, tasks, wrap_up = asked_by_phase(job)
+    # To find the files, and after each of two passes, to refuse a change.
+    assert partition.listed == [str(job.input)] * 3
+    assert len(tasks) == 4
+    assert not any(each.listed for each in (*tasks, wrap_up))
+    assert not partition.files
+    assert not wrap_up.files
+
+
+def test_a_mapped_task_reads_and_asks_for_the_files_that_may_have_its_rows(drop):
+    _, tasks, _ = asked_by_phase(drop(retrieval="pushdown"))
+    of_tasks = [len(each.files) for each in tasks]
+    assert all(3 <= files <= 4 for files in of_tasks), of_tasks
+    assert len({file for each in tasks for file in each.files}) == 12
+    _, tasks, _ = asked_by_phase(drop(retrieval="scatter"))
+    assert not any(each.files for each in tasks)
+
+
+def test_a_file_of_other_rows_may_change_but_none_of_its_own(drop, tmp_path):
+    """A fragment is of the rows that were counted, whatever becomes of other files."""
+    work = str(tmp_path / "work")
+    first, *_, last = pipeline.partition(drop(retrieval="pushdown"), work=work)
+    changed = tmp_path / "in" / "11.parquet"
+    pq.write_table(pq.read_table(changed).slice(1), changed)
+    pq.write_table(pq.read_table(changed), tmp_path / "in" / "12.parquet")
+    assert pipeline.anonymize_fragment(first).rows == first.rows
+    with pytest.raises(InputError, match=r"11\.parquet: changed while it was read"):
+        pipeline.anonymize_fragment(last)

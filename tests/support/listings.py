@@ -1,0 +1,56 @@
+"""What the phases of a run ask a store about the files of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.job import Job
+from mondrian_ops.storage import discovery
+from mondrian_ops.storage import source as sources
+
+__all__ = ["Asked", "asked_by_phase"]
+
+
+@dataclass
+class Asked:
+    """Directories of the source that were listed, and files that were asked for one by one."""
+
+    listed: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def _asking() -> Iterator[Asked]:
+    asked = Asked()
+    content, data_file = discovery._content, sources.data_file
+
+    def listed(directory: str) -> Iterator[storage.FileInfo]:
+        asked.listed.append(directory)
+        return content(directory)
+
+    def one(url: str) -> storage.FileInfo:
+        asked.files.append(url)
+        return data_file(url)
+
+    with patch.object(discovery, "_content", listed), patch.object(sources, "data_file", one):
+        yield asked
+
+
+def asked_by_phase(job: Job) -> tuple[Asked, list[Asked], Asked]:
+    """What `partition` asks, the task of each fragment, and `wrap_up`."""
+    work = storage.work_path(str(job.output), "asked")
+    with _asking() as partition:
+        fragments = pipeline.partition(job, work=work)
+    tasks, summaries = [], []
+    for fragment in fragments:
+        with _asking() as task:
+            summaries.append(pipeline.anonymize_fragment(fragment))
+        tasks.append(task)
+    with _asking() as wrap_up:
+        pipeline.wrap_up(job, work=work, summaries=summaries)
+    pipeline.discard(work)
+    return partition, tasks, wrap_up
