@@ -45,9 +45,9 @@ def tables(context: Context) -> Iterator[Table]:
          "release"),
         [_whole(run, runs[0]) for run in runs],
         note="Each once, from the start of the first task to the end of the last. Asked: at most "
-        f"{required.TENFOLD:g} times the time for ten times the rows. On a machine that has other "
-        "work beside, which the load before tells, CPU compares better than time. Working disk: scattered rows "
-        "and the unpublished release when they are most; the source, compressed Parquet of "
+        f"{required.TENFOLD:g} times the time for ten times the rows; where a machine has other "
+        "work beside, which the load before tells, CPU compares better. Working disk: scattered "
+        "rows and the unpublished release when they are most; the source, compressed Parquet of "
         f"{_FILE_ROWS // MILLION} million rows a file, is not in it.",
     )  # fmt: skip
 
@@ -89,6 +89,7 @@ def _whole(run: Measured, first: Measured) -> tuple[str, ...]:
     return (
         f"{run.rows:,}", gib(run.source / 2**20), str(run.fragments), seconds(run.seconds),
         times(tenfold), "" if run is first else verdict(tenfold <= required.TENFOLD),
-        seconds(_cpu_s(run)), times(_cpu_s(run) / _cpu_s(first)), gib(peak), verdict(peak <= required.PEAK_MIB), f"{2 + run.reads:.1f} ×",
+        seconds(_cpu_s(run)), times(_cpu_s(run) / _cpu_s(first)), gib(peak),
+        verdict(peak <= required.PEAK_MIB), f"{2 + run.reads:.1f} ×",
         gib(run.disk / 2**20), gib(run.published / 2**20),
     )  # fmt: skip

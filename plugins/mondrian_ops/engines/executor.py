@@ -312,11 +312,12 @@ def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
     counting = Counting(run.anonymizer, run.draft.plan, run.columns)
     for message in splits:
         split = Split.from_json(message.value)
-        row = split.first_row
-        for counted, by_leaf in map(counting.count, counting.batches(run.dataset.source, split)):
+        batches = counting.batches(run.dataset.source, split)
+        for block in counting.blocks(batches, split.first_row):
+            _, by_leaf = counting.count(block)
             for leaf, rows in by_leaf:
-                yield of_table(fragment_of[leaf], leaf << _ROW_BITS | row, "rows", rows)
-            row += int(counted.rows.sum())
+                part = leaf << _ROW_BITS | block.first_row
+                yield of_table(fragment_of[leaf], part, "rows", rows)
 
 
 def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:

@@ -153,8 +153,8 @@ class RunState(_Handed):
 
     ``leaves`` are the leaves of the plan in each of the ``fragments``; ``retrieval`` is how these
     get their rows: pushdown, scatter, shuffle or memory. ``files``: with pushdown, by leaf, the
-    numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is empty where no column is
-    recoded as a whole, and None until the recoding is chosen. ``dependencies``:
+    numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is
+    empty where no column is recoded as a whole, and None until it is chosen. ``dependencies``:
     :class:`~mondrian_ops.core.dependencies.Finding` as dicts. ``unattainable``: the rows of a
     series' night cannot be published, for this reason. The others are as in a report.
     """

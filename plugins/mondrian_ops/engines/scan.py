@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,17 @@ from mondrian_ops.core.row_routing import Router
 from mondrian_ops.core.series_boundaries import SeriesBoundaries
 from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.engines.threads import shared_rows
 from mondrian_ops.storage import FragmentWriter, Source, Split
 from mondrian_ops.storage.source import BATCH_ROWS
 
-__all__ = ["Counting", "Profiling", "SampledRows", "count_rows", "make_draft"]
+__all__ = ["Block", "Counting", "Profiling", "SampledRows", "count_rows", "make_draft"]
 
 Routed = list[tuple[int, pa.Table]]
 """Leaves and the rows of each, for the leaves that have some."""
+
+_ROUTED_ROWS = 1 << 12  # for each leaf on average
+_ROUTED_BYTES = 16 << 20
 
 
 def _unobserved(_rows: int) -> None:
@@ -154,9 +158,9 @@ def count_rows(
     counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None, watched)
     counts = counting.zeros()
     batches = counting.batches(run.dataset.source, split, batch_rows)
-    numbered = _numbered(batches, 0 if split is None else split.first_row)
+    blocks = counting.blocks(batches, 0 if split is None else split.first_row)
     with FragmentWriter(run.work, writer_name) if scatter else nullcontext() as writer:
-        for counted, routed in in_parallel(lambda each: counting.count(*each), numbered):
+        for counted, routed in in_parallel(counting.count, blocks):
             counts.add(counted)
             if writer is not None:
                 for leaf, rows in routed:
@@ -165,17 +169,24 @@ def count_rows(
     return counts
 
 
-def _numbered(
-    batches: Iterable[pa.RecordBatch], first_row: int
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Each batch and the number of its first row."""
-    for batch in batches:
-        yield batch, first_row
-        first_row += batch.num_rows
+@dataclass(frozen=True)
+class Block:
+    """Consecutive batches of a source; ``first_row`` is the number of their first row."""
+
+    batches: Sequence[pa.RecordBatch]
+    first_row: int
+
+    @property
+    def rows(self) -> int:
+        return sum(batch.num_rows for batch in self.batches)
+
+    @property
+    def bytes(self) -> int:
+        return sum(batch.nbytes for batch in self.batches)
 
 
 class Counting:
-    """Counts batches by leaf of ``plan``; with columns ``to_route``, routes their rows too.
+    """Counts blocks by leaf of ``plan``; with columns ``to_route``, routes their rows too.
 
     It follows the values of the columns ``watched`` as well.
     """
@@ -210,12 +221,44 @@ class Counting:
             columns, batch_rows=batch_rows, split=split, dictionaries=dictionaries
         )
 
+    def blocks(self, batches: Iterable[pa.RecordBatch], first_row: int = 0) -> Iterator[Block]:
+        """The batches in blocks; ``first_row`` is the number of their first row.
+
+        A block has several batches where rows go to many leaves: to handle the few rows that a
+        batch has for each would take longer than to move them.
+        """
+        rows, most = self._leaves * _ROUTED_ROWS, shared_rows(_ROUTED_BYTES)
+        gathered: list[pa.RecordBatch] = []
+        for batch in batches:
+            gathered.append(batch)
+            block = Block(gathered, first_row)
+            if self._to_route is None or block.rows >= rows or block.bytes >= most:
+                yield block
+                gathered, first_row = [], first_row + block.rows
+        if gathered:
+            yield Block(gathered, first_row)
+
     def zeros(self) -> LeafCounts:
         """Nothing counted yet."""
         return LeafCounts.zeros(self._router, self._leaves, self._anonymizer)
 
-    def count(self, batch: pa.RecordBatch, first_row: int = 0) -> tuple[LeafCounts, Routed]:
-        """The counts of a batch in each leaf, and its rows by leaf.
+    def count(self, block: Block) -> tuple[LeafCounts, Routed]:
+        """The counts of a block in each leaf, and its rows by leaf."""
+        total, leaves, first_row = self.zeros(), [], block.first_row
+        for batch in block.batches:
+            counts, leaf = self._counted(batch, first_row)
+            total.add(counts)
+            leaves.append(leaf)
+            first_row += batch.num_rows
+        if self._to_route is None:
+            return total, []
+        rows = pa.Table.from_batches(block.batches).select(self._to_route)
+        return total, _routed(rows, np.concatenate(leaves), total.rows)
+
+    def _counted(
+        self, batch: pa.RecordBatch, first_row: int
+    ) -> tuple[LeafCounts, NDArray[np.int64]]:
+        """The counts of a batch, and the leaf of each row.
 
         ``first_row``: the number of its first row, which chooses the rows to follow.
         """
@@ -236,15 +279,13 @@ class Counting:
             column = batch.column(job.entity_id)
             met = persons_met(self._router, leaf, places, job.k, column)
             counts.persons[:], counts.cell_persons[:] = met
-        if self._to_route is None:
-            return counts, []
-        return counts, _routed(batch.select(self._to_route), leaf, rows)
+        return counts, leaf
 
 
-def _routed(batch: pa.RecordBatch, leaf: NDArray[np.int64], rows: NDArray[np.int64]) -> Routed:
+def _routed(table: pa.Table, leaf: NDArray[np.int64], rows: NDArray[np.int64]) -> Routed:
     """The rows of each leaf that has some, in their order."""
-    narrow = leaf.astype(np.uint8 if len(rows) <= 256 else np.uint32)  # few bits sort faster
-    sorted_rows = pa.Table.from_batches([batch]).take(pa.array(np.argsort(narrow, kind="stable")))
+    narrow = leaf.astype(np.min_scalar_type(len(rows) - 1))  # up to 16 bits sort in linear time
+    sorted_rows = table.combine_chunks().take(pa.array(np.argsort(narrow, kind="stable")))
     starts = np.cumsum(rows) - rows
     return [
         (int(number), sorted_rows.slice(starts[number], rows[number]))

@@ -150,7 +150,7 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
     wanted, seen, kept = set(leaves), 0, 0
     batches = _passing(pilot, source.batches(columns, batch_rows=shared_rows(BATCH_ROWS)))
     with storage.FragmentWriter(run.work) as writer:
-        for counts, routed in in_threads(counting.count, batches):
+        for counts, routed in in_threads(counting.count, counting.blocks(batches)):
             for leaf, rows in routed:
                 if leaf in wanted:
                     writer.append(leaf, rows)

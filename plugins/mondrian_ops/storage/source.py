@@ -117,15 +117,11 @@ class Source:
         at: int | None = None
         try:
             for at in range(len(self.files)) if chosen is None else chosen:
-                path, stamp = self.files[at], self._stamps[at]
-                check_reading(path)
-                common = (path, self.schema, schema.names, filter, batch_rows)
-                if self.format == "csv":
-                    batches = csv_files.batches(*common)
-                else:
-                    batches = parquet_files.batches(*common, groups, stamp, dictionaries)
-                for batch in batches:
-                    unpacked += _checked_bytes(path, batch)
+                check_reading(self.files[at])
+                for batch in self._of_file(
+                    at, schema.names, filter, batch_rows, groups, dictionaries
+                ):
+                    unpacked += _checked_bytes(self.files[at], batch)
                     if unpacked > most:
                         raise InputError(self._inflated())
                     if exact is not None:
@@ -141,6 +137,20 @@ class Source:
             raise
         if chosen is None:
             self.refuse_change()
+
+    def _of_file(
+        self,
+        at: int,
+        columns: Sequence[str],
+        keep: pc.Expression | None,
+        batch_rows: int,
+        groups: Sequence[int] | None,
+        dictionaries: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        common = (self.files[at], self.schema, columns, keep, batch_rows)
+        if self.format == "csv":
+            return csv_files.batches(*common)
+        return parquet_files.batches(*common, groups, self._stamps[at], dictionaries)
 
     def splits(self, rows: int) -> list[Split]:
         """The source as consecutive splits of about ``rows`` rows, none of them empty.

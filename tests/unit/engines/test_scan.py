@@ -18,6 +18,7 @@ from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms import planning
 from mondrian_ops.core.plan import edges_of
 from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.engines.scan import Block, Counting
 from mondrian_ops.pipeline.partition import begin
 
 ROWS = 5_000
@@ -284,3 +285,28 @@ def cell_of(value, edges) -> int:
     if value in edges:
         return 2 * edges.index(value) + 2
     return 2 * sum(edge < value for edge in edges) + 1
+
+
+def test_rows_for_many_leaves_are_routed_in_blocks_of_several_batches(tmp_path, folder):
+    """The same counts and the same rows in the same order as batch by batch."""
+    plain(people(), folder)
+    run, counts = scanned(job_of(folder, tmp_path, 3))
+    counting = Counting(run.anonymizer, run.draft.plan, run.columns)
+    source = run.dataset.source
+    blocks = list(counting.blocks(counting.batches(source, batch_rows=700), first_row=10))
+    assert [(block.first_row, block.rows) for block in blocks] == [(10, ROWS)]
+    assert len(blocks[0].batches) == 8
+    in_one, routed = counting.count(blocks[0])
+    alone = [
+        counting.count(Block([batch], 0)) for batch in counting.batches(source, batch_rows=700)
+    ]
+    assert in_one.rows.tolist() == counts.rows.tolist()
+    assert sum(each.rows for each, _ in alone).tolist() == counts.rows.tolist()
+    assert [leaf for leaf, _ in routed] == np.flatnonzero(counts.rows).tolist()
+    for leaf, rows in routed:
+        parts = [part for _, by_leaf in alone for number, part in by_leaf if number == leaf]
+        one_by_one = pa.concat_tables(parts).combine_chunks()
+        assert rows.to_pandas().equals(one_by_one.to_pandas())  # to which NaN equals NaN
+    only_counted = Counting(run.anonymizer, run.draft.plan)
+    batches = list(only_counted.batches(source, batch_rows=700))
+    assert [block.batches for block in only_counted.blocks(batches)] == [[each] for each in batches]
