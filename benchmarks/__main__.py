@@ -26,6 +26,7 @@ from benchmarks import (
     growth,
     load,
     pages,
+    publishing,
     quality,
     results,
     samarati,
@@ -51,6 +52,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "series": series.tables,
     "dag": airflow_dag.beside_empty_dag,
     "pages": pages.listed,
+    "publish": publishing.tables,
     "spark": scale_out.spark_engine,
     "fragments": scale_out.figure_10,
     "growth": growth.tables,
@@ -83,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load_minutes=options.load_minutes,
         people=options.people or (500 if options.quick else 20_000),
         nights=options.nights or (3 if options.quick else 60),
+        parts=tuple(options.parts or ((5, 10) if options.quick else publishing.PARTS)),
         beside=options.beside and Checkout(options.beside.resolve()),
         say=_say,
     )
@@ -132,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--people", type=int, help="people of a night (series); default: 20000")
     parser.add_argument("--nights", type=int, help="nights of a series; default: 60")
+    parser.add_argument("--parts", type=int, nargs="+", help="parts of a release (publish)")
     parser.add_argument("--rounds", type=int, default=3, help="runs to take the median of")
     parser.add_argument("--seeds", type=int, default=3, help="samples to average over")
     parser.add_argument(

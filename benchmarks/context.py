@@ -35,6 +35,7 @@ class Context:
     load_minutes: float
     people: int
     nights: int
+    parts: tuple[int, ...]
     beside: Checkout | None
     say: Callable[[str], None]
     _hands: dict[int, Path] = field(default_factory=dict)

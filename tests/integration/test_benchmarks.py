@@ -117,6 +117,19 @@ def test_releases_are_listed_from_both_databases(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.hdfs
+@pytest.mark.s3
+def test_releases_are_published_on_every_store(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--only", "publish", "--scratch", tmp_path, "--results", results)
+    )
+    assert result.returncode == 0, result.stderr
+    (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert [row[0] for row in table["rows"]] == ["local", "local", "HDFS", "HDFS", "S3", "S3"]
+
+
+@pytest.mark.soak
 def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
     results = tmp_path / "results"
     result = benchmarks(

@@ -441,21 +441,27 @@ def remove_file(url: str) -> None:
 
 def remove_files(urls: Iterable[str]) -> None:
     """Remove files, several at once; missing ones are no error."""
-    for _ in concurrently(remove_file, urls):
-        pass
+    concurrently(remove_file, urls)
 
 
-def concurrently(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def concurrently(
+    work: Callable[[T], R], items: Iterable[T], progress: Callable[[int], None] = lambda done: None
+) -> list[R]:
     """``work``, which waits for a store, on every item, several at once; results in their order.
 
-    The first exception cancels the rest.
+    ``progress`` is called with the number of results. The first exception, also one that it raises,
+    cancels the rest.
     """
+    results = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            yield from pool.map(work, items)
+            for result in pool.map(work, items):
+                results.append(result)
+                progress(len(results))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+    return results
 
 
 def _remove_local_tree(path: str) -> None:

@@ -104,7 +104,8 @@ def place(staging: str, target: str, _token: str, _progress: object) -> None:
     """Make a complete ``staging`` the release at ``target``; the one it replaces is removed."""
     new, old = Path(staging), Path(target)
     for path in list(new.iterdir()):
-        sync(path)
+        if path.name.startswith("_"):  # a part was flushed before it had its name
+            sync(path)
     sync(new)
     _swap(new, old)
     sync(old.parent)

@@ -68,7 +68,7 @@ def digest_of_parts(directory: str) -> str:
     FileNotFoundError if the directory, or a part listed in it, is missing.
     """
     names = parts_among(names_in(directory))
-    digests = list(concurrently(digest_of, [joined(directory, name) for name in names]))
+    digests = concurrently(digest_of, [joined(directory, name) for name in names])
     # JSON keeps apart what a line break in a name would join.
     content = json.dumps(list(zip(names, digests, strict=True)))
     return hashlib.sha256(content.encode()).hexdigest()

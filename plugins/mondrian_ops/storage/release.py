@@ -241,8 +241,7 @@ class ReleaseFile:
         """The names of all columns."""
         if self._is_csv:
             return list(self._source.schema.names)
-        with parquet_file(self.url) as file:
-            return list(file.schema_arrow.names)
+        return list(self._schema.names)
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, at least one batch; text as dictionaries, the form in which it is counted.
@@ -253,14 +252,13 @@ class ReleaseFile:
         if self._is_csv:
             yield from self._source.batches(read)
             return
-        with parquet_file(self.url) as file:
-            schema = pa.schema([field for field in file.schema_arrow if field.name in read])
+        schema = pa.schema([field for field in self._schema if field.name in read])
         text = [
             field.name
             for field in schema
             if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
-        with parquet_file(self.url, read_dictionary=text) as file:
+        with parquet_file(self.url, read_dictionary=text, metadata=self._footer) as file:
             yield from file.iter_batches(_BATCH_ROWS, columns=read)
             if not file.metadata.num_rows:
                 empty = [pa.nulls(0, field.type) for field in schema]
@@ -269,6 +267,15 @@ class ReleaseFile:
     @property
     def _is_csv(self) -> bool:
         return file_format(self.url) == "csv"
+
+    @cached_property
+    def _footer(self) -> pq.FileMetaData:
+        with parquet_file(self.url) as file:
+            return file.metadata
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return self._footer.schema.to_arrow_schema()
 
     @cached_property
     def _source(self) -> Source:

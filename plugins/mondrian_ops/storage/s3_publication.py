@@ -91,9 +91,7 @@ def _copy_missing(
     missing = [part for part in parts if not _is_copy(there.get(part.name), part)]
     copied = len(parts) - len(missing)
     progress(copied, len(parts))
-    for _ in concurrently(partial(_copy, target), missing):
-        copied += 1
-        progress(copied, len(parts))
+    concurrently(partial(_copy, target), missing, lambda done: progress(copied + done, len(parts)))
 
 
 def _is_copy(file: FileInfo | None, part: FileInfo) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import check_output, files, publish, read_release, write_part
+from object_store import ObjectStore, connect
 from staged_releases import names, stage, version_of
 
 CANARY = "Canary Q. Value"
@@ -106,6 +107,19 @@ def test_reads_a_release_part_by_part_with_text_as_dictionaries(tmp_path):
     ]
     assert [name for name, _ in read] == ["part-00000.parquet", "part-00001.parquet"]
     assert all(pa.types.is_dictionary(table.schema.field("name").type) for _, table in read)
+
+
+def test_the_footer_of_a_part_is_read_once(monkeypatch):
+    store = ObjectStore()
+    connect(store, monkeypatch)
+    write_part("s3://bucket/out/part-0.parquet", pa.table({"name": ["a"], "n": [1]}))
+    store.requests.clear()
+    (file,) = read_release("s3://bucket/out/part-0.parquet")
+    assert file.columns == ["name", "n"]
+    for columns in (None, ["n"]):
+        assert sum(batch.num_rows for batch in file.batches(columns)) == 1
+    assert file.columns == ["name", "n"]
+    assert store.requests["get"] == 1 + 2  # the footer, and the rows twice
 
 
 def test_a_part_without_rows_has_its_columns(tmp_path):
