@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -32,6 +32,7 @@ from mondrian_ops.core.release_values import ColumnValues, IdentifierValues
 __all__ = [
     "ClassCounts",
     "CountedPart",
+    "Figures",
     "PartCount",
     "ReleaseCount",
     "ReleaseCounter",
@@ -119,33 +120,34 @@ class ReleaseCount:
         Raises:
             OSError: the file of spilled classes does not give back what was written.
         """
-        figures = _Figures()
+        figures = Figures()
         for classes in self.read():
             figures.add(classes)
             yield classes
         if figures.rows != self.rows:
             raise OSError("the spilled classes have other rows than were counted")
-        vars(self)["_figures"] = figures  # so that no pass is made for them alone
+        vars(self)["figures"] = figures  # so that no pass is made for them alone
 
     @cached_property
-    def _figures(self) -> _Figures:
+    def figures(self) -> Figures:
+        """Of all classes."""
         deque(self.partitions(), maxlen=0)
-        return self._figures
+        return self.figures
 
     @property
     def classes(self) -> int:
         """Number of equivalence classes."""
-        return self._figures.classes.total()
+        return self.figures.classes.total()
 
     @property
     def histogram(self) -> list[tuple[int, int]]:
         """(size, number of classes of that size), by ascending size."""
-        return sorted(self._figures.classes.items())
+        return sorted(self.figures.classes.items())
 
     @property
     def persons_histogram(self) -> list[tuple[int, int, int]] | None:
         """(persons, number of classes of so many persons, rows of these), by ascending persons."""
-        return self._figures.persons_histogram
+        return self.figures.persons_histogram
 
     @property
     def dp(self) -> int:
@@ -173,7 +175,7 @@ class ReleaseCount:
         return name, row - start
 
 
-class _Figures:
+class Figures:
     """Histograms of classes, a partition at a time.
 
     ``classes``: by size, how many there are. ``persons``: by persons, how many classes have them,
@@ -187,15 +189,18 @@ class _Figures:
 
     @property
     def rows(self) -> int:
+        """Rows of the classes."""
         return sum(size * number for size, number in self.classes.items())
 
     @property
     def persons_histogram(self) -> list[tuple[int, int, int]] | None:
+        """As :attr:`ReleaseCount.persons_histogram`."""
         if self.persons is None:
             return None
         return [(n, self.persons[n], self.person_rows[n]) for n in sorted(self.persons)]
 
     def add(self, counts: ClassCounts) -> None:
+        """Add some classes."""
         sizes, classes = np.unique(counts.class_sizes, return_counts=True)
         self.classes.update(dict(zip(sizes.tolist(), classes.tolist(), strict=True)))
         if counts.persons is None:
@@ -206,6 +211,19 @@ class _Figures:
         self.persons = self.persons or Counter[int]()
         self.persons.update(dict(zip(persons.tolist(), classes.tolist(), strict=True)))
         self.person_rows.update(dict(zip(persons.tolist(), rows.tolist(), strict=True)))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value."""
+        return {"sizes": sorted(self.classes.items()), "persons": self.persons_histogram}
+
+    def add_json(self, value: Mapping[str, Any]) -> None:
+        """Add the figures that :meth:`to_json` described."""
+        self.classes.update(dict(value["sizes"]))
+        if value["persons"] is None:
+            return
+        self.persons = self.persons or Counter[int]()
+        self.persons.update({persons: classes for persons, classes, _ in value["persons"]})
+        self.person_rows.update({persons: rows for persons, _, rows in value["persons"]})
 
 
 class ReleaseCounter:
@@ -251,6 +269,11 @@ class ReleaseCounter:
         if spill is not None:
             first, last = len(self._quasi), len(self._quasi) + len(self._sensitive)
             self._spilled = SpilledClasses(spill, self._values, first, range(first, last))
+
+    def know(self, values: Sequence[pa.Array[Any]]) -> None:
+        """Give values of the sensitive columns the first codes; before anything is counted."""
+        for column, known in zip(self._sensitive.values(), values, strict=True):
+            column.values = known
 
     @property
     def columns(self) -> frozenset[str]:
@@ -311,8 +334,10 @@ class ReleaseCounter:
         count = PartCount(rows, len(classes.sizes), _dp(classes.sizes))
         return CountedPart(name, count, present, values, classes, identifiers)
 
-    def merge(self, part: CountedPart) -> PartCount:
+    def merge(self, part: CountedPart, first_row: int | None = None) -> PartCount:
         """Merge the count of one part.
+
+        ``first_row``: the number of its first row, by default that after the rows so far.
 
         Raises:
             PrivacyError: its columns or their types differ from those of the parts before.
@@ -326,8 +351,9 @@ class ReleaseCounter:
         self._columns = part.columns
         for name, identifier in part.identifiers.items():
             self._identifiers[name].merge(identifier)
-        self._parts.append((part.name or f"part {len(self._parts)}", self._rows))
-        self._pending.append(self._recoded(part))
+        start = self._rows if first_row is None else first_row
+        self._parts.append((part.name or f"part {len(self._parts)}", start))
+        self._pending.append(self._recoded(part, start))
         self._rows += part.counted.rows
         if sum(map(entries, self._pending)) > max(self._held, entries(self._merged)):
             self._group_pending()
@@ -403,8 +429,8 @@ class ReleaseCounter:
         spilled.append(self._merged)
         self._merged = self._no_classes()
 
-    def _recoded(self, part: CountedPart) -> CountedClasses:
-        """The classes of a part in the codes of the counter, its rows numbered through."""
+    def _recoded(self, part: CountedPart, start: int) -> CountedClasses:
+        """The classes of a part in the codes of the counter, its rows numbered from ``start``."""
         of_part = [
             values.codes_of(values_of_part.values)
             for values, values_of_part in zip(self._values, part.values, strict=True)
@@ -425,7 +451,7 @@ class ReleaseCounter:
         return CountedClasses(
             [codes[column] for codes, column in zip(of_part, classes.codes, strict=False)],
             classes.sizes,
-            classes.first_rows + self._rows,
+            classes.first_rows + start,
             pairs,
         )
 

@@ -8,7 +8,8 @@ equal: the hash divides the classes and decides nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.release_classes import CountedClasses, CountedPairs, group_classes
 from mondrian_ops.core.release_values import ColumnValues, places
 
-__all__ = ["SpilledClasses"]
+__all__ = ["SpilledClasses", "batch_of", "classes_in", "hashes_of"]
 
 Ints = NDArray[np.int64]
 
@@ -63,12 +64,13 @@ class SpilledClasses:
 
     def append(self, classes: CountedClasses) -> None:
         """Write a run. Afterwards columns of many values keep only the first ones, coded anew."""
-        buckets = _buckets(classes.codes, self._values)
+        hashes = hashes_of(classes, self._values)
+        buckets = (hashes >> np.uint64(64 - _BITS)).astype(np.uint16)
         order = np.argsort(buckets, kind="stable")
         plain = [
             len(of.values) > _CODED and at not in self._coded for at, of in enumerate(self._values)
         ]
-        batch = self._batch(classes, plain).take(pa.array(order))
+        batch = batch_of(classes, self._written(classes, plain)).take(pa.array(order))
         entries = np.bincount(buckets, minlength=_BUCKETS)
         starts = np.concatenate([[0], np.cumsum(entries)])
         offsets = [self._file.seek(0, os.SEEK_END)]
@@ -97,18 +99,13 @@ class SpilledClasses:
                 yield self._joined([self._read(run, first, stop) for run in self.runs])
             first = stop
 
-    def _batch(self, classes: CountedClasses, plain: Sequence[bool]) -> pa.RecordBatch:
-        """A row per class: size, first row, quasi-identifiers; then lists of codes and counts."""
-        quasi = self._quasi
-        columns = [_least(classes.sizes), _least(classes.first_rows)]
-        columns += map(_written, classes.codes, self._values, plain[:quasi])
-        of_pairs = zip(classes.pairs, self._values[quasi:], plain[quasi:], strict=True)
-        for pairs, of, is_plain in of_pairs:
-            starts = np.searchsorted(pairs.classes, np.arange(len(classes.sizes) + 1))
-            offsets = pa.array(starts.astype(np.int32))
-            for column in (_written(pairs.codes, of, is_plain), _least(pairs.counts)):
-                columns.append(pa.ListArray.from_arrays(offsets, column))
-        return pa.record_batch(columns, list(map(str, range(len(columns)))))
+    def _written(self, classes: CountedClasses, plain: Sequence[bool]) -> list[pa.Array[Any]]:
+        """The codes of each column, or their values where it is ``plain``."""
+        codes = [*classes.codes, *(pairs.codes for pairs in classes.pairs)]
+        return [
+            _decoded(each, of) if is_plain else pa.array(each)
+            for each, of, is_plain in zip(codes, self._values, plain, strict=True)
+        ]
 
     def _read(self, run: _Run, first: int, stop: int) -> list[pa.Array[Any]]:
         """The columns of some buckets of a run."""
@@ -125,19 +122,15 @@ class SpilledClasses:
 
     def _joined(self, runs: Sequence[list[pa.Array[Any]]]) -> CountedClasses:
         """The classes of some buckets of all runs, equal ones joined."""
-        columns = list(zip(*runs, strict=True))
-        quasi, sizes = self._quasi, _numbers(columns[0])
-        found = [self._codes(at, columns[2 + at]) for at in range(quasi)]
-        radices, pairs = [radix for _, radix in found], []
-        for at in range(quasi, len(self._values)):
-            lists, counts = columns[2 + quasi + 2 * (at - quasi) :][:2]
-            lengths = np.concatenate([each.value_lengths().to_numpy() for each in lists])
-            codes, radix = self._codes(at, [each.flatten() for each in lists])
-            classes = np.repeat(np.arange(len(sizes)), lengths)
-            pairs.append(CountedPairs(classes, codes, _numbers([c.flatten() for c in counts])))
+        radices: list[int] = []
+
+        def codes_of(at: int, arrays: Sequence[pa.Array[Any]]) -> NDArray[Any]:
+            codes, radix = self._codes(at, arrays)
             radices.append(radix)
-        whole = CountedClasses([codes for codes, _ in found], sizes, _numbers(columns[1]), pairs)
-        return group_classes([whole], radices[:quasi], radices[quasi:])
+            return codes
+
+        whole = classes_in(runs, self._quasi, codes_of)
+        return group_classes([whole], radices[: self._quasi], radices[self._quasi :])
 
     def _codes(self, at: int, runs: Sequence[pa.Array[Any]]) -> tuple[NDArray[Any], int]:
         """Codes of a column in all runs, equal for equal values, and how many there may be."""
@@ -152,27 +145,64 @@ class SpilledClasses:
         return places(encoded), len(encoded.dictionary) + 1
 
 
-def _buckets(codes: Sequence[NDArray[Any]], values: Sequence[ColumnValues]) -> NDArray[np.uint16]:
-    """(classes,) the bucket of each class."""
-    mixed = np.zeros(len(codes[0]), np.uint64)
-    for of_class, of in zip(codes, values, strict=False):
+def batch_of(classes: CountedClasses, columns: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
+    """A row per class: size, first row, quasi-identifiers; then lists of values and counts.
+
+    ``columns``: the codes of the quasi-identifiers, then those of the pairs, in any form.
+    """
+    quasi = len(classes.codes)
+    written = [_least(classes.sizes), _least(classes.first_rows), *columns[:quasi]]
+    for pairs, values in zip(classes.pairs, columns[quasi:], strict=True):
+        starts = np.searchsorted(pairs.classes, np.arange(len(classes.sizes) + 1))
+        offsets = pa.array(starts.astype(np.int32))
+        for column in (values, _least(pairs.counts)):
+            written.append(pa.ListArray.from_arrays(offsets, column))
+    return pa.record_batch(written, list(map(str, range(len(written)))))
+
+
+def classes_in(
+    batches: Sequence[Sequence[pa.Array[Any]]],
+    quasi: int,
+    codes_of: Callable[[int, Sequence[pa.Array[Any]]], NDArray[Any]],
+) -> CountedClasses:
+    """The classes of some batches that :func:`batch_of` made, one after another.
+
+    ``codes_of`` gives the codes of a column, by its number, in all batches.
+    """
+    columns = list(zip(*batches, strict=True))
+    sizes, rows = map(_numbers, columns[:2])
+    codes, pairs = [codes_of(at, columns[2 + at]) for at in range(quasi)], []
+    for at, lists in enumerate(columns[2 + quasi :: 2], quasi):
+        lengths = np.concatenate([each.value_lengths().to_numpy() for each in lists])
+        pairs.append(
+            CountedPairs(
+                np.repeat(np.arange(len(sizes)), lengths),
+                codes_of(at, [each.flatten() for each in lists]),
+                _numbers([each.flatten() for each in columns[3 + 2 * at - quasi]]),
+            )
+        )
+    return CountedClasses(codes, sizes, rows, pairs)
+
+
+def hashes_of(classes: CountedClasses, values: Sequence[ColumnValues]) -> NDArray[np.uint64]:
+    """(classes,) a hash of the quasi-identifiers, the same in every process."""
+    mixed = np.zeros(len(classes.sizes), np.uint64)
+    for of_class, of in zip(classes.codes, values, strict=False):
         mixed ^= _hashes(of.values)[of_class]
         mixed *= _ODD
         mixed ^= mixed >> np.uint64(32)
-    return (mixed >> np.uint64(64 - _BITS)).astype(np.uint16)
+    return mixed
 
 
 def _hashes(values: pa.Array[Any]) -> NDArray[np.uint64]:
-    """(values + 1,) by code, a hash that is the same for equal values while this process lives."""
+    """(values + 1,) by code, a hash that is the same for equal values."""
     numbers = values.to_numpy(zero_copy_only=False)
     if numbers.dtype == object:
-        numbers = np.fromiter(map(hash, numbers.tolist()), np.int64, len(numbers))
+        # Python's own hash of a text differs from process to process.
+        texts = (repr(value).encode() for value in numbers.tolist())
+        numbers = np.fromiter(map(zlib.crc32, texts), np.int64, len(numbers))
     bits = numbers.view(np.int64) if numbers.itemsize == 8 else numbers.astype(np.int64)
     return np.concatenate([np.zeros(1, np.uint64), bits.view(np.uint64)])
-
-
-def _written(codes: NDArray[Any], of: ColumnValues, is_plain: bool) -> pa.Array[Any]:
-    return _decoded(codes, of) if is_plain else pa.array(codes)
 
 
 def _decoded(codes: NDArray[Any], of: ColumnValues) -> pa.Array[Any]:

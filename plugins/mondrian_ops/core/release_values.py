@@ -124,6 +124,12 @@ class IdentifierValues(ColumnValues):
         """Whether no two rows differ."""
         return len(self._distinct) < 2
 
+    @property
+    def distinct(self) -> pa.Array[Any]:
+        """What :meth:`add` needs to know as much: at most two values."""
+        codes = np.array(sorted(self._distinct), np.int64)
+        return self.values.take(pa.array(codes - 1, mask=codes == _MISSING))
+
     def add(self, column: pa.Array[Any]) -> None:
         """Add some rows."""
         self.is_published = True

@@ -38,10 +38,14 @@ __all__ = [
     "PartCount",
     "ReleaseCount",
     "ReleaseCounter",
+    "Requirement",
     "SensitiveCount",
     "Verdict",
     "check",
+    "concluded",
     "counter_of",
+    "measured",
+    "no_unions_in",
     "published_columns",
 ]
 
@@ -134,18 +138,41 @@ def check(
     Raises:
         PrivacyError: something that the job requires was not counted.
     """
+    requirements = measured(count, job, hierarchies, rows_only)
+    no_cells = () if boundaries is None else no_unions_in(count, boundaries)
+    return concluded(requirements, count, job, boundaries, no_cells)
+
+
+def measured(
+    count: ReleaseCount,
+    job: Job,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    rows_only: bool = False,
+) -> list[Requirement]:
+    """How the classes of a count meet each requirement; the arguments are those of `check`."""
+    requirements: list[Requirement] = []
+    for classes in count.partitions() if count.rows else ():
+        found = _requirements(classes, count, job, hierarchies or {}, rows_only)
+        requirements = list(map(Requirement.joined, requirements, found)) or found
+    return requirements
+
+
+def concluded(
+    requirements: Sequence[Requirement],
+    count: ReleaseCount,
+    job: Job,
+    boundaries: Mapping[str, Any] | None = None,
+    no_cells: Sequence[str] = (),
+) -> Verdict:
+    """The verdict on all classes; ``no_cells``: what :func:`no_unions_in` found."""
     if not count.rows:
         return Verdict(False, {}, (), ("the release has no rows",))
-    requirements: list[_Requirement] = []
-    for classes in count.partitions():
-        found = _requirements(classes, count, job, hierarchies or {}, rows_only)
-        requirements = list(map(_Requirement.joined, requirements, found)) or found
     failures = _wrong_columns(count, job)
     failures += filter(None, (requirement.failure(count) for requirement in requirements))
+    failures += no_cells
     checked = [r.name for r in requirements if r.level is not None]
     if boundaries is not None:
         checked.append(f"boundaries of the series, fitted in night {boundaries['night']}")
-        failures += _no_unions(count, boundaries)
     return Verdict(
         passed=not failures,
         achieved=_achieved(requirements),
@@ -154,7 +181,7 @@ def check(
     )
 
 
-class _Requirement(NamedTuple):
+class Requirement(NamedTuple):
     """One requirement, and how some classes meet it."""
 
     key: str  # k, l or t
@@ -175,7 +202,7 @@ class _Requirement(NamedTuple):
         level: float | None,
         measured: Measure,
         at_most: bool = False,
-    ) -> _Requirement:
+    ) -> Requirement:
         """By the measure of each class, (classes,)."""
         failing = 0
         if level is not None:
@@ -189,9 +216,21 @@ class _Requirement(NamedTuple):
         size, row = int(classes.class_sizes[first]), int(classes.first_rows[first])
         return cls(key, name, level, at_most, failing, worst.item(), size, row)
 
-    def joined(self, other: _Requirement) -> _Requirement:
+    def to_json(self) -> list[Any]:
+        """A JSON value; None stands for what could not be measured."""
+        achieved = None if math.isnan(self.achieved) else self.achieved
+        return list(self._replace(achieved=achieved))  # type: ignore[arg-type]
+
+    @classmethod
+    def from_json(cls, value: Sequence[Any]) -> Requirement:
+        """The requirement that :meth:`to_json` described."""
+        requirement = cls(*value)
+        achieved = math.nan if requirement.achieved is None else requirement.achieved
+        return requirement._replace(achieved=achieved)
+
+    def joined(self, other: Requirement) -> Requirement:
         """By these classes and others."""
-        worst = min(self, other, key=_Requirement._badness)
+        worst = min(self, other, key=Requirement._badness)
         return worst._replace(failing=self.failing + other.failing)
 
     def _badness(self) -> tuple[bool, float, int]:
@@ -218,7 +257,7 @@ def _requirements(
     job: Job,
     hierarchies: Mapping[str, Hierarchy],
     rows_only: bool,
-) -> list[_Requirement]:
+) -> list[Requirement]:
     requirements = [_anonymity(classes, job, rows_only)]
     for name in job.sensitive:
         if name not in count.sensitive:
@@ -237,15 +276,15 @@ def _requirements(
         else:
             counted, sizes = _present(sensitive, classes.class_sizes)
         diversity = _DIVERSITIES[job.diversity](counted, sizes, job.c or math.nan)
-        requirements.append(_Requirement.of(classes, "l", title, job.l, diversity))
+        requirements.append(Requirement.of(classes, "l", title, job.l, diversity))
         if job.t is not None:
             title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
             distance = _distance(job.t_distance, name, sensitive, classes.class_sizes, hierarchies)
-            requirements.append(_Requirement.of(classes, "t", title, job.t, distance, at_most=True))
+            requirements.append(Requirement.of(classes, "t", title, job.t, distance, at_most=True))
     return requirements
 
 
-def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> _Requirement:
+def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> Requirement:
     """k rows (Samarati 2001) or, with an entity, rows of k persons (Wang and Fung 2006)."""
     title, measured = f"k-anonymity, k = {job.k}", classes.class_sizes
     if job.entity_id is not None and rows_only:
@@ -254,10 +293,10 @@ def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> _Requirement:
         if classes.persons is None:
             raise PrivacyError(f"the persons by {job.entity_id!r} were not counted")
         title, measured = f"{title} persons by {job.entity_id}", classes.persons
-    return _Requirement.of(classes, "k", title, job.k, measured)
+    return Requirement.of(classes, "k", title, job.k, measured)
 
 
-def _achieved(requirements: Sequence[_Requirement]) -> dict[str, float]:
+def _achieved(requirements: Sequence[Requirement]) -> dict[str, float]:
     achieved: dict[str, float] = {}
     for requirement in requirements:
         of_all = max if requirement.at_most else min
@@ -292,7 +331,7 @@ def _wrong_columns(count: ReleaseCount, job: Job) -> list[str]:
     return wrong
 
 
-def _no_unions(count: ReleaseCount, boundaries: Mapping[str, Any]) -> list[str]:
+def no_unions_in(count: ReleaseCount, boundaries: Mapping[str, Any]) -> list[str]:
     """Columns with published intervals that are no unions of the cells of the series."""
     failures = []
     for name, column in boundaries["columns"].items():

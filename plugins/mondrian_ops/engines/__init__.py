@@ -9,12 +9,13 @@ from __future__ import annotations
 import atexit
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.planning import LeafCounts
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Fragment, Summary
+    from mondrian_ops.engines.release_check import ReleaseCheck
     from mondrian_ops.engines.run import Run
 
 __all__ = ["Engine", "RowsSeen", "StepwiseEngine", "engine_of"]
@@ -27,7 +28,12 @@ class Engine(ABC):
     """Does the work of a run's phases.
 
     :func:`engine_of` chooses it; in Airflow the job's connection does.
+
+    ``remote``: whether other processes do the work, which know a run only by its working files.
+    They also check its release; else the process that wraps it up does.
     """
+
+    remote: ClassVar[bool] = False
 
     @abstractmethod
     def partition(
@@ -43,17 +49,16 @@ class Engine(ABC):
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """Turn fragments, one or all, into parts of the release; yields each summary when done."""
 
+    def check(self, run: Run, check: ReleaseCheck) -> list[Any]:
+        """The answers of a ``remote`` engine's processes, for :meth:`ReleaseCheck.concluded`."""
+        raise NotImplementedError
+
     def stop(self) -> None:  # noqa: B027 - not every engine works outside this process
         """Stop work outside this process."""
 
 
 class StepwiseEngine(Engine):
-    """An engine that does the steps of a phase one by one.
-
-    ``remote``: whether other processes do them, which know a run only by its working files.
-    """
-
-    remote: ClassVar[bool] = False
+    """An engine that does the steps of a phase one by one."""
 
     def partition(
         self, work: str, begin: Callable[[], Run], divide: Callable[[Run, StepwiseEngine], None]

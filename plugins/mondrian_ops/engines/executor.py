@@ -30,6 +30,7 @@ from mondrian_ops.core.persons import LeafPersons  # noqa: E402
 from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
 from mondrian_ops.engines import fragment  # noqa: E402
 from mondrian_ops.engines.handover import Fragment  # noqa: E402
+from mondrian_ops.engines.release_check import ReleaseCheck  # noqa: E402
 from mondrian_ops.engines.run import Run, RunLocation  # noqa: E402
 from mondrian_ops.engines.scan import Counting, Profiling, count_rows, make_draft  # noqa: E402
 from mondrian_ops.lean_imports import limit_pyarrow  # noqa: E402
@@ -326,3 +327,49 @@ def release(run: Run, routed: Iterable[Message]) -> Iterator[Message]:
     if parts:
         chosen = run.state.fragments[parts[0].number]
         yield of_value(0, "summary", fragment.anonymize(run, chosen, _joined(parts)).to_dict())
+
+
+# Phase three: the release as written, part by part, then bucket by bucket. `check` is the name of
+# the check in the working files.
+
+
+def count_values(check: str, run: Run, parts: Iterable[Message]) -> Iterator[Message]:
+    """The sensitive values of each part."""
+    for message in parts:
+        for table in ReleaseCheck.load(run.work, check).values(run.work, message.value):
+            yield of_table(0, message.value, "values", table)
+
+
+def add_values(check: str, run: Run, values: Iterable[Message]) -> Iterator[Message]:
+    """Add up the sensitive values of all parts, and save them."""
+    in_order = sorted(values, key=_PART)
+    if in_order:
+        tables = (message.table for message in in_order)
+        run.work.write_arrow(_values_name(check), ReleaseCheck.load(run.work, check).total(tables))
+        yield of_value(0, "values", len(in_order))
+
+
+def count_parts(check: str, run: Run, parts: Iterable[Message]) -> Iterator[Message]:
+    """Send the classes of each part to their buckets, and its head to the bucket after these."""
+    for message in parts:
+        counted = ReleaseCheck.load(run.work, check).count(run.work, message.value)
+        for bucket, table in counted:
+            yield of_table(bucket, message.value, "counts", table)
+
+
+def join_parts(check: str, run: Run, counted: Iterable[Message]) -> Iterator[Message]:
+    """Measure the classes of a bucket, or join the heads of all parts."""
+    in_order = sorted(counted, key=_PART)
+    if not in_order:
+        return
+    loaded, bucket = ReleaseCheck.load(run.work, check), in_order[0].number
+    tables = ((message.part, message.table) for message in in_order)
+    if bucket == loaded.buckets:
+        yield of_value(bucket, "heads", loaded.join_heads(tables))
+        return
+    values = None if loaded.job.t is None else run.work.read_arrow(_values_name(check))
+    yield of_value(bucket, "classes", loaded.join_shares(tables, values))
+
+
+def _values_name(check: str) -> str:
+    return f"{check}-values.arrow"

@@ -15,8 +15,10 @@ import sys
 import tempfile
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +29,7 @@ from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, executor, shipping
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.handover import Fragment, Summary
+from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run, RunLocation
 from mondrian_ops.engines.scan import Counting
 
@@ -191,6 +194,18 @@ class SparkEngine(StepwiseEngine):
                 self._scheduled([fragment.to_dict() for fragment in fragments]),
             )
         return (Summary.from_dict(message.value) for message in self._answers(answers))
+
+    def check(self, run: Run, check: ReleaseCheck) -> list[Any]:
+        """Count each part in a Spark task, and join each bucket of classes in another."""
+        name = check.save(run.work)
+        parts = self._scheduled(range(len(check.parts)))
+        if check.job.t is not None:
+            values = self._step(run, partial(executor.count_values, name), parts).repartition(1)
+            deque(self._answers(self._step(run, partial(executor.add_values, name), values)), 0)
+        counted = self._step(run, partial(executor.count_parts, name), parts)
+        joined = counted.repartitionById(check.buckets + 1, "number")
+        answers = self._answers(self._step(run, partial(executor.join_parts, name), joined))
+        return [message.value for message in answers]
 
     def stop(self) -> None:
         """Interrupt the work on the Spark Connect server."""

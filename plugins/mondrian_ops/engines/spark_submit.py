@@ -16,6 +16,7 @@ from mondrian_ops.core import errors
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.engines import Engine, StepwiseEngine
 from mondrian_ops.engines.handover import Fragment, Summary
+from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run, RunLocation
 
 __all__ = ["Request", "Result", "SparkSubmitEngine", "Submission"]
@@ -23,7 +24,7 @@ __all__ = ["Request", "Result", "SparkSubmitEngine", "Submission"]
 
 @dataclass(frozen=True)
 class Request:
-    """The work of an application: the ``step`` ``partition``, or ``anonymize``.
+    """The work of an application: the ``step`` ``partition``, ``anonymize``, or that of a check.
 
     ``fragment`` is the number of the fragment to anonymize; None: all of them. ``people_key``, in
     hexadecimal, is what people are hashed with, where they are compared with other releases'.
@@ -102,6 +103,8 @@ class Submission(Protocol):
 class SparkSubmitEngine(Engine):
     """An application does the work; a retry waits for the one that is submitted already."""
 
+    remote = True
+
     def __init__(self, submission: Submission) -> None:
         self._submission = submission
 
@@ -129,6 +132,12 @@ class SparkSubmitEngine(Engine):
         request = Request.of(run, "anonymize", number)  # raises if the working files are gone
         summaries = self._result(run.work, "anonymize", lambda: request, number)
         return map(Summary.from_dict, summaries)
+
+    def check(self, run: Run, check: ReleaseCheck) -> list[Any]:
+        """The driver checks; the name of the step stands for the parts, and so does its result."""
+        step = check.save(run.work)
+        answers: list[Any] = self._result(run.work, step, lambda: Request.of(run, step))
+        return answers
 
     def stop(self) -> None:
         """Kill the driver."""

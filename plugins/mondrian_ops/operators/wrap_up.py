@@ -108,7 +108,10 @@ class WrapUpOperator(MondrianOperator):
 
         job = pipeline.held_job(job, work)
         progress = Lines(self.log.info)
-        checked = pipeline.check(job, work=work, summaries=summaries, progress=progress)
+        with self.working(job, context) as engine:
+            checked = pipeline.check(
+                job, work=work, summaries=summaries, progress=progress, engine=engine
+            )
         if pipeline.asks(job, checked.report):
             parked = approval.Parked.of(job, work, checked.seal, context)
             self._ask(job, parked, checked.report, context)

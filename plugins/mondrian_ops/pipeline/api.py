@@ -87,6 +87,7 @@ def run(
             summaries=anonymize_all(work, engine, progress),
             progress=progress,
             approve=approve,
+            engine=engine,
         )
     finally:
         discard(work)

@@ -12,15 +12,16 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mondrian_ops import report as reports
 from mondrian_ops import series, storage
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
+from mondrian_ops.engines import Engine
 from mondrian_ops.engines.handover import Night, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
@@ -34,6 +35,7 @@ from mondrian_ops.progress import Display, Progress
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
     from mondrian_ops.core import verification
+    from mondrian_ops.engines.release_check import Counted
 
 __all__ = [
     "Checked",
@@ -64,8 +66,11 @@ def wrap_up(
     summaries: Sequence[Summary],
     progress: Progress | None = None,
     approve: Approve | None = None,
+    engine: Engine | None = None,
 ) -> Report:
     """Phase three as a whole; returns the report of the published release.
+
+    A remote ``engine`` checks the release where it anonymized it.
 
     Raises PrivacyError, and publishes nothing, when a class of the release fails or a limit is
     exceeded; ApprovalError when ``approve``, or nobody, approves a release that needs it;
@@ -73,7 +78,7 @@ def wrap_up(
     """
 
     def make() -> Report:
-        checked = check(job, work=work, summaries=summaries, progress=progress)
+        checked = check(job, work=work, summaries=summaries, progress=progress, engine=engine)
         by = approver(job, checked.report, approve)
         approval = None if by is None else Approval(checked.seal, by, now())
         return publish(job, work=work, approval=approval, progress=progress)
@@ -136,15 +141,20 @@ def _held_report(job: Job, directory: storage.WorkDir) -> Report | None:
 
 
 def check(
-    job: Job, *, work: str, summaries: Sequence[Summary], progress: Progress | None = None
+    job: Job,
+    *,
+    work: str,
+    summaries: Sequence[Summary],
+    progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Checked:
     """Check the release as written and measure it; write its report beside its parts.
+
+    A remote ``engine`` counts and checks the classes; else this process does.
 
     Raises PrivacyError when a class fails, a limit is exceeded, or the job refuses overlaps and
     people were released before; StorageError when a part or the working files vanished.
     """
-    from mondrian_ops.core import verification
-
     progress = progress or Display()
     started = time.perf_counter()
     directory = storage.WorkDir.attach(work)
@@ -162,14 +172,8 @@ def check(
     )  # policies may refuse it only since the rows were partitioned
     seal = _parts_seal(directory) if job.may_ask else ""
     boundaries = None if state.unattainable else run.draft.boundaries
-    with directory.spill() as spill:
-        count, parts = _recounted(job, directory, summaries, progress, spill)
-        if not count.rows and run.dataset.holding is not None:
-            verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
-        else:
-            hierarchies = hierarchies_of(job, of_sensitive=True)
-            shared = None if boundaries is None else boundaries.boundaries.to_json()
-            verdict = verification.check(count, job, hierarchies, boundaries=shared)
+    shared = None if boundaries is None else boundaries.boundaries.to_json()
+    count, parts, verdict = _counted(job, run, summaries, progress, engine, shared)
     followed = _followed(job, run, summaries) if count.rows else None
     if followed is not None:
         verdict = replace(verdict, failures=(*verdict.failures, *followed.failures))
@@ -341,29 +345,53 @@ def _write_report(directory: storage.WorkDir, report: Report) -> None:
             storage.write_file(f"{directory.staging}/{name}", content, directory.root)
 
 
-def _recounted(
+def _counted(
     job: Job,
-    directory: storage.WorkDir,
+    run: Run,
     summaries: Sequence[Summary],
     progress: Progress,
-    spill: IO[bytes],
-) -> tuple[verification.ReleaseCount, list[verification.PartCount]]:
-    """The release counted from its files, whole and part by part."""
+    engine: Engine | None,
+    boundaries: Mapping[str, Any] | None,
+) -> tuple[verification.ReleaseCount, list[verification.PartCount], verification.Verdict]:
+    """The release counted from its files, whole and part by part, and checked."""
     from mondrian_ops.core import verification
+    from mondrian_ops.engines.release_check import Counted, ReleaseCheck
 
-    parts = []
     # A fragment of which all rows wait has no part.
+    paths = _part_paths(run.work, summaries)
+    if not paths:
+        nothing = verification.ReleaseCounter((), ()).result()
+        verdict = verification.check(nothing, job)
+        if run.dataset.holding is not None:
+            verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
+        counted = Counted(nothing, [], verdict)
+    elif engine is not None and engine.remote:
+        rows = sum(summary.rows for summary in summaries)
+        hierarchies = hierarchies_of(job, of_sensitive=True)
+        check = ReleaseCheck.of(job, paths, rows, hierarchies, boundaries)
+        counted = check.concluded(engine.check(run, check))
+        progress("wrap_up", len(paths), len(paths))
+    else:
+        threads = at_once(max(summary.rows for summary in summaries))
+        counted = _counted_here(job, run.work, list(paths.values()), progress, threads, boundaries)
+    parts, empty = iter(counted.parts), verification.PartCount(0, 0, 0)
+    in_order = [next(parts) if summary.id in paths else empty for summary in summaries]
+    return counted.count, in_order, counted.verdict
+
+
+def _part_paths(directory: storage.WorkDir, summaries: Sequence[Summary]) -> dict[int, str]:
+    """By fragment that has rows, its part; raises StorageError on one too few or too many."""
     with_rows = [summary.id for summary in summaries if summary.rows]
-    paths = directory.part_paths(with_rows)
+    paths = dict(zip(with_rows, directory.part_paths(with_rows), strict=True))
     staged = directory.staged()
-    stray = staged - {os.path.basename(path) for path in paths}
+    stray = staged - {os.path.basename(path) for path in paths.values()}
     stray -= {reports.JSON_NAME, reports.HTML_NAME, "_SUCCESS"}  # of an attempt before
     if stray:
         raise StorageError(
             f"{directory.staging}: holds {len(stray)} file(s) that belong to no fragment; run "
             "again from the partition task"
         )
-    for number, path in zip(with_rows, paths, strict=True):
+    for number, path in paths.items():
         if os.path.basename(path) not in staged:
             raise StorageError(
                 f"part of fragment {number}: the file vanished between tasks; run again from "
@@ -371,35 +399,31 @@ def _recounted(
             )
     if not summaries:
         raise StorageError("there are no fragments to wrap up; run again from the partition task")
-    empty = verification.PartCount(0, 0, 0)
-    if not paths:
-        return verification.ReleaseCounter((), ()).result(), [empty] * len(summaries)
-    (first,) = storage.read_release(paths[0])
-    counter = verification.counter_of(job, first.columns, spill=spill)
-    # Threads count the parts; the counts are merged here, in order.
-    work = partial(_counted, directory, counter, job.entity_id is not None)
-    threads = at_once(max(summary.rows for summary in summaries))
-    for counted in in_threads(work, paths, threads):
-        parts.append(counter.merge(counted))
-        progress("wrap_up", len(parts), len(paths))
-    in_order = iter(parts)
-    return counter.result(), [next(in_order) if each.rows else empty for each in summaries]
+    return paths
 
 
-def _counted(
+def _counted_here(
+    job: Job,
     directory: storage.WorkDir,
-    counter: verification.ReleaseCounter,
-    with_persons: bool,
-    path: str,
-) -> verification.CountedPart:
-    """The counts of a part, and of its persons if ``with_persons``."""
-    (part,) = storage.read_release(path)
-    digest = storage.digest_of(path) if with_persons else ""
-    persons = directory.read_persons(digest) if with_persons else None
-    batches = part.batches(counter.columns)
-    counted = counter.count(batches, part.name, persons, part.columns)
-    if not with_persons:
-        return counted
-    if storage.digest_of(path) != digest:
-        raise OSError("a part was written again while it was read")  # a retry reads it whole
-    return counted
+    paths: Sequence[str],
+    progress: Progress,
+    threads: int,
+    boundaries: Mapping[str, Any] | None,
+) -> Counted:
+    """The parts counted in threads and merged in order, and the verdict."""
+    from mondrian_ops.core import verification
+    from mondrian_ops.engines.release_check import Counted, counted_part
+
+    parts = []
+    with directory.spill() as spill:
+        (first,) = storage.read_release(paths[0])
+        counter = verification.counter_of(job, first.columns, spill=spill)
+        work = partial(counted_part, directory, counter, job.entity_id is not None)
+        for counted in in_threads(work, paths, threads):
+            parts.append(counter.merge(counted))
+            progress("wrap_up", len(parts), len(paths))
+        count = counter.result()
+        verdict = verification.check(
+            count, job, hierarchies_of(job, of_sensitive=True), boundaries=boundaries
+        )
+    return Counted(count, parts, verdict)

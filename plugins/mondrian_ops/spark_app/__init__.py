@@ -12,6 +12,7 @@ from typing import Any
 from mondrian_ops import pipeline
 from mondrian_ops.core import errors
 from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark_submit import Request, Result
 
@@ -50,6 +51,8 @@ def _done(request: Request, run: Run) -> Any:
         if request.step == "partition":
             key = bytes.fromhex(request.people_key) or None
             return pipeline.divide(run, engine, people_key=key)
+        if request.step != "anonymize":
+            return engine.check(run, ReleaseCheck.load(run.work, request.step))
         fragments = run.state.fragments
         chosen = fragments if request.fragment is None else [fragments[request.fragment]]
         return [summary.to_dict() for summary in engine.anonymize(run, chosen)]

@@ -223,6 +223,15 @@ def sizes_in(directory: str) -> dict[str, int]:
     return {item.name: item.bytes for item in listed if not item.name.startswith(".")}
 
 
+def stamps_in(directory: str) -> dict[str, str]:
+    """By name in a directory, a text that changes with size or time of modification."""
+    if is_local(directory):
+        with os.scandir(local_path(directory)) as scanned:
+            found = {item.name: item.stat() for item in scanned}
+        return {name: f"{each.st_size}-{each.st_mtime_ns}" for name, each in found.items()}
+    return {item.name: item.stamp for item in list_directory(directory)}
+
+
 def last_change(directory: str) -> datetime:
     """When a file in a directory changed last, at any depth; the epoch if nothing is known."""
     import pyarrow.fs as pa_fs

@@ -196,7 +196,8 @@ def test_the_whole_of_it_without_the_files_of_the_hierarchies(
     shutil.rmtree(other.hierarchies)
     pipeline.divide(run, engine=engine)
     summaries = list(engine.anonymize(run, run.state.fragments))
-    report = pipeline.wrap_up(run.dataset.job, work=run.work.root, summaries=summaries)
+    keys: dict[str, Any] = {"summaries": summaries, "engine": engine}
+    report = pipeline.wrap_up(run.dataset.job, work=run.work.root, **keys)
     assert report["rows"]["published"] == ROWS
     release = pq.read_table(tmp_path / "out").sort_by("row")
     columns = [column_of(site.table, item) for item in listed]

@@ -180,7 +180,7 @@ def test_what_is_within_the_tolerance_is_met_and_what_is_beyond_is_not(at_most):
     classes = all_classes(a_count({"q": list("aab")}))
     for worst, met in ((end, True), (np.nextafter(end, 1 if at_most else 0), False)):
         measured = np.array([level, worst])
-        requirement = verification._Requirement.of(classes, "t", "t", level, measured, at_most)
+        requirement = verification.Requirement.of(classes, "t", "t", level, measured, at_most)
         assert requirement.failing == (not met)
         assert requirement.achieved == worst
 
@@ -189,7 +189,7 @@ def test_what_could_not_be_measured_is_not_met():
     count = a_count({"q": list("aab")})
     classes = all_classes(count)
     for at_most, measured in product((False, True), ([0.25, math.nan], [math.nan, 0.25])):
-        found = verification._Requirement.of(classes, "t", "t", 0.25, np.array(measured), at_most)
+        found = verification.Requirement.of(classes, "t", "t", 0.25, np.array(measured), at_most)
         met = found.of(classes, "t", "t", 0.25, np.array([0.25, 0.25]), at_most)
         for both in (found, found.joined(met), met.joined(found)):
             assert "1 of 2 classes fail" in both.failure(count)
@@ -417,7 +417,7 @@ def test_what_each_class_has_is_what_the_papers_define(seed, monkeypatch):
         job = a_job(sensitive=["s"], **keys)
         measures: list[np.ndarray] = []
         monkeypatch.setattr(
-            verification._Requirement, "of", lambda *given, **_: measures.append(given[4])
+            verification.Requirement, "of", lambda *given, **_: measures.append(given[4])
         )
         verification._requirements(counted, count, job, {"s": DIAGNOSIS_TREE}, False)
         return measures[-1].tolist()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 import tempfile
 import tracemalloc
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,61 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counted_classes import all_classes
+from drawn_releases import CRITERIA, ILLS, figures_of, job_of, releases
 from hypothesis_profiles import examples
 from mondrian_ops.core import release_runs
-from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.release_count import HELD, ReleaseCount
 from mondrian_ops.core.verification import Verdict, check, counter_of
-
-ILLS = Hierarchy.from_rows(
-    [["flu", "lung", "*"], ["cold", "lung", "*"], ["gout", "joint", "*"], ["ulcer", "*"]], "ills"
-)
-QUASI = {
-    pa.string(): ["*", "[1, 2]", "", "ä", None],
-    pa.large_string(): ["a", "b", None],
-    pa.int8(): [-128, -1, 0, 1, 127, None],
-    pa.uint64(): [0, 1, 2**64 - 1, None],
-    pa.int64(): [-(2**63), -1, -2, 0, 2**63 - 1, None],
-    pa.float64(): [0.0, -0.0, -1.5, math.inf, math.nan, 1e-300, None],
-    pa.float32(): [0.5, math.nan, None],
-    pa.bool_(): [True, False, None],
-    pa.date32(): [dt.date(1970, 1, 1), dt.date(2024, 2, 29), None],
-    pa.timestamp("us"): [dt.datetime(1970, 1, 1), dt.datetime(2024, 1, 1, 1), None],
-    pa.time32("s"): [dt.time(1), dt.time(2), None],
-    pa.decimal128(10, 2): [Decimal("1.20"), Decimal("-3.00"), None],
-    pa.binary(): [b"", b"x", None],
-    pa.null(): [None],
-}
-CRITERIA = [
-    {},
-    {"l": 2},
-    {"l": 2, "missing_sensitive": "value"},
-    {"l": 2, "diversity": "entropy"},
-    {"l": 2, "diversity": "recursive", "c": 1.5},
-    {"t": 0.3},
-    {"t": 0.3, "t_distance": "ordered"},
-    {"t": 0.3, "t_distance": "hierarchical", "sensitive_hierarchy": {"s": "ills"}},
-]
-
-
-@st.composite
-def releases(draw):
-    """Parts of a release, each with the person of every row."""
-    kinds = draw(st.lists(st.sampled_from(list(QUASI)), min_size=1, max_size=4))
-    parts = []
-    for rows in draw(st.lists(st.integers(0, 9), min_size=1, max_size=6)):
-
-        def column(kind, values, rows=rows):
-            drawn = draw(st.lists(st.sampled_from(values), min_size=rows, max_size=rows))
-            return pa.array(drawn, kind, from_pandas=False)
-
-        columns = {f"q{at}": column(kind, QUASI[kind]) for at, kind in enumerate(kinds)}
-        columns["s"] = column(pa.string(), [*ILLS.leaves, None])
-        columns["name"] = column(pa.string(), ["*", "*", "Jane"])
-        persons = column(pa.string(), ["p1", "p2", "p3", None])
-        parts.append((pa.table(columns), pa.chunked_array([persons])))
-    return parts
 
 
 def counted(job: Job, parts: Any, spill: Any = None, held: int = HELD) -> ReleaseCount:
@@ -80,12 +28,9 @@ def counted(job: Job, parts: Any, spill: Any = None, held: int = HELD) -> Releas
     return counter.result()
 
 
-def figures(count: ReleaseCount, job: Job) -> tuple[Verdict, dict[str, Any]]:
-    """All that a report has of a count, in no order that depends on how it was made."""
-    verdict = check(count, job, {"s": ILLS})
-    names = ["rows", "classes", "histogram", "persons_histogram", "dp", "identifiers", "parts"]
-    names += ["prosecutor_max", "prosecutor_avg", "columns", "quasi_identifiers"]
-    return verdict, {name: getattr(count, name) for name in names} | {"c": count.c_avg(3)}
+def figures(count: ReleaseCount, job: Job) -> tuple[Verdict, Any, dict[str, Any]]:
+    """All that a report has of a count."""
+    return check(count, job, {"s": ILLS}), count.parts, figures_of(count)
 
 
 def classes_of(count: ReleaseCount) -> dict[int, tuple]:
@@ -106,18 +51,7 @@ def classes_of(count: ReleaseCount) -> dict[int, tuple]:
 @given(st.data(), releases(), st.sampled_from(CRITERIA), st.booleans())
 def test_memory_changes_neither_verdict_nor_figures(data, parts, criteria, has_persons):
     """Sizes of memory, columns written as codes or values, few buckets: all say the same."""
-    job = Job.from_dict(
-        {
-            "k": 2,
-            "quasi_identifiers": [n for n in parts[0][0].column_names if n.startswith("q")],
-            "sensitive": ["s"],
-            "identifiers": ["name"],
-            "identifier_policy": "redact",
-            **({"entity_id": "id"} if has_persons else {}),
-            **criteria,
-        },
-        paths_required=False,
-    )
+    job = job_of(parts, criteria, has_persons)
     whole = counted(job, parts)
     expected, classes = figures(whole, job), classes_of(whole)
     held = data.draw(st.sampled_from([0, 1, 7, 30, HELD]), "held")

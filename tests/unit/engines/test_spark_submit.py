@@ -6,13 +6,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from engines.in_process import InProcessEngine
 from mondrian_ops import catalogue, pipeline, spark_app, storage
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark_submit import Request, Result, SparkSubmitEngine
 from mondrian_ops.storage import WorkDir, workdir
@@ -180,3 +183,55 @@ def test_without_working_files_nothing_is_submitted(tmp_path):
     with pytest.raises(StorageError, match="working files"):
         pipeline.anonymize_fragment(gone, SparkSubmitEngine(submission))
     assert submission.steps == []
+
+
+@pytest.fixture
+def anonymized(begun):
+    """A job, its working files and the summaries of its fragments, before the check."""
+    job, work = begun
+    run = Run(WorkDir(work))
+    pipeline.divide(run, LocalEngine())
+    return job, work, list(LocalEngine().anonymize(run, run.state.fragments))
+
+
+def check_by(monkeypatch, anonymized):
+    """The report of a check by a driver, and the steps that were submitted for it."""
+    job, work, summaries = anonymized
+
+    def done(request, run):
+        return InProcessEngine().check(run, ReleaseCheck.load(run.work, request.step))
+
+    submission = Found(partial(drive, monkeypatch, done))
+    keys = {"work": work, "summaries": summaries, "engine": SparkSubmitEngine(submission)}
+    return pipeline.check(job, **keys).report, submission.steps
+
+
+class Found(Submission):
+    """As the hook does: where a result is there, nothing is submitted."""
+
+    def run(self, step, request, is_done):
+        if not is_done():
+            super().run(step, request, is_done)
+
+
+def test_a_driver_checks_what_a_task_would(anonymized, monkeypatch):
+    job, work, summaries = anonymized
+    report, steps = check_by(monkeypatch, anonymized)
+    expected = pipeline.check(job, work=work, summaries=summaries).report
+    for each in (report, expected):
+        del each["timings_s"], each["created"]
+    assert report == expected
+    assert [step.partition("-")[0] for step in steps] == ["check"]
+    assert check_by(monkeypatch, anonymized)[1] == []  # a retry takes the result that is there
+
+
+def test_a_result_is_not_taken_for_that_of_other_parts_or_another_job(anonymized, monkeypatch):
+    job, work, summaries = anonymized
+    check_by(monkeypatch, anonymized)
+    other = replace(job, k=3), work, summaries
+    with pytest.raises(PrivacyError, match="k = 3: 2 of 2"):
+        check_by(monkeypatch, other)
+    path = WorkDir(work).part_path(0)
+    pq.write_table(pq.read_table(path)[1:], path)
+    with pytest.raises(PrivacyError, match="k = 2: 1 of 2"):
+        check_by(monkeypatch, anonymized)

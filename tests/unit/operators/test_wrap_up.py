@@ -47,7 +47,7 @@ def wrapped_up(monkeypatch):
     """Where the pipeline's check and publish note what they were called with."""
     called = {}
 
-    def check(_job, *, work, summaries, progress):
+    def check(_job, *, work, summaries, progress, engine):
         called.update(work=work, summaries=summaries)
         progress("wrap_up", 1, 1)
         return pipeline.Checked(REPORT, "")
