@@ -15,8 +15,8 @@ from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Summary
+from mondrian_ops.series import history, series_name, waiting
 from mondrian_ops.series import nights as protocol
-from mondrian_ops.series import waiting
 from nights import Nights, silent
 
 HOLDING = {"hold_nights": 3, "hold_above": 0.06}
@@ -227,12 +227,12 @@ def test_rows_that_another_night_takes_meanwhile_are_not_missing(
     nights: Nights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next try gathers those that wait then."""
-    before = protocol.current(protocol.series_name(nights.job(0)))
+    before = history.current(series_name(nights.job(0)))
     nights.run(1, 200)
     answers = [before]
-    current = protocol.current
+    current = history.current
     monkeypatch.setattr(
-        protocol, "current", lambda name: answers.pop() if answers else current(name)
+        history, "current", lambda name: answers.pop() if answers else current(name)
     )
     nights.deliver(2, 200)
     with pytest.raises(TimeoutError, match="run again"):

@@ -4,21 +4,15 @@ A series is the releases of one dataset, told apart by the dates in their output
 with :func:`gather`: the rows of its drop and those that wait become the pool that is anonymized. It
 ends with :func:`committed`: its release, the rows that wait from then on, and the night in the
 catalogue become current together, whoever is killed in between. :mod:`nights` has the protocol,
-:mod:`waiting` the files of waiting rows.
+:mod:`history` what the catalogue knows, :mod:`waiting` the files of waiting rows.
 """
 
 from mondrian_ops.series.commit import committed, confirm, waiting_in
 from mondrian_ops.series.gather import Gathered, gather
+from mondrian_ops.series.history import boundaries_of, held, was_held
 from mondrian_ops.series.intersection import Outcome, checked, is_protected
-from mondrian_ops.series.nights import (
-    ask_to_refit,
-    boundaries_of,
-    check_new,
-    held,
-    series_name,
-    settle,
-    was_held,
-)
+from mondrian_ops.series.naming import series_name
+from mondrian_ops.series.nights import ask_to_refit, check_new, settle
 from mondrian_ops.series.sweeping import sweep
 
 __all__ = [

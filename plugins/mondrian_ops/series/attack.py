@@ -30,6 +30,7 @@ from mondrian_ops.core.errors import JobError, MondrianOpsError, StorageError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import published_columns
+from mondrian_ops.series.history import WithRelease, nights_with_releases
 from mondrian_ops.series.intersection import (
     class_hashes,
     class_texts,
@@ -37,12 +38,7 @@ from mondrian_ops.series.intersection import (
     person_hashes,
     value_hashes,
 )
-from mondrian_ops.series.nights import (
-    WithRelease,
-    name_of_series,
-    nights_with_releases,
-    outputs_beside,
-)
+from mondrian_ops.series.naming import name_of_series, outputs_beside
 
 __all__ = ["Attack", "Night", "attack"]
 

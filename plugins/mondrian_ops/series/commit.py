@@ -14,7 +14,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import NIGHT
 from mondrian_ops.engines.handover import Night
 from mondrian_ops.engines.run import Run
-from mondrian_ops.series import intersection, nights, waiting
+from mondrian_ops.series import history, intersection, nights, waiting
 
 __all__ = ["committed", "confirm", "waiting_in"]
 
@@ -105,11 +105,11 @@ def _conclude(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> No
                 "before anybody reads it, then run again from the partition task"
             ) from error
         nights.conclude(token)
-    files = [each.file for each in nights.current(night.series).waiting]
+    files = [each.file for each in history.current(night.series).waiting]
     waiting.remove_used(night.series, night.number, files)
 
 
-def _write_waiting(run: Run, night: Night) -> list[nights.Waiting]:
+def _write_waiting(run: Run, night: Night) -> list[history.Waiting]:
     """Write the rows that wait after the night."""
     counts = waiting_in(run)
     if not counts:
@@ -117,7 +117,7 @@ def _write_waiting(run: Run, night: Night) -> list[nights.Waiting]:
     tables = (run.work.read_held(fragment) for fragment in _holding_fragments(run))
     file = waiting.file_of(night.series, night.number, run.work.token)
     waiting.write(file, run.schema, tables)
-    return [nights.Waiting(origin, rows, file) for origin, rows in counts]
+    return [history.Waiting(origin, rows, file) for origin, rows in counts]
 
 
 def _holding_fragments(run: Run) -> list[int]:

@@ -19,7 +19,9 @@ from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import HIDDEN, NIGHT
 from mondrian_ops.engines.handover import Night
-from mondrian_ops.series import intersection, nights
+from mondrian_ops.series import history, intersection, nights
+from mondrian_ops.series.naming import series_name
+from mondrian_ops.series.terms import refuse_other_types
 from mondrian_ops.storage.files import new_file
 
 __all__ = ["Gathered", "gather"]
@@ -44,14 +46,14 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
     """
     _refuse_names(drop)
     nights.refuse_forgotten(job)
-    name = nights.series_name(job)
+    name = series_name(job)
     if drop.rows:  # the types of a CSV file without rows mean nothing
-        nights.refuse_other_types(name, intersection.types_of(job, drop.schema))
-    state = nights.current(name)
+        refuse_other_types(name, intersection.types_of(job, drop.schema))
+    state = history.current(name)
     try:
         return _gathered(job, drop, work, name, state)
     except (InputError, StorageError):
-        if nights.current(name).last == state.last:
+        if history.current(name).last == state.last:
             raise
         raise TimeoutError(
             "series: another night was published while the rows of this one were gathered; run "
@@ -60,7 +62,7 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
 
 
 def _gathered(
-    job: Job, drop: storage.Source, work: storage.WorkDir, name: str, state: nights.Current
+    job: Job, drop: storage.Source, work: storage.WorkDir, name: str, state: history.Current
 ) -> Gathered:
     number = state.last + 1
     waiting = [_opened(file) for file in dict.fromkeys(each.file for each in state.waiting)]
@@ -160,7 +162,7 @@ def _opened(file: str) -> storage.Source:
         ) from None
 
 
-def _refuse_others(counts: Counter[int], waiting: Iterable[nights.Waiting]) -> None:
+def _refuse_others(counts: Counter[int], waiting: Iterable[history.Waiting]) -> None:
     """Raise StorageError unless as many rows wait, since each night, as the catalogue says."""
     if dict(counts) != {each.origin: each.rows for each in waiting}:
         raise StorageError(

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import tables
 from mondrian_ops.core.errors import MondrianOpsError
-from mondrian_ops.series import nights, waiting
+from mondrian_ops.series import history, waiting
 from mondrian_ops.storage.access_policy import WAITING
 from mondrian_ops.storage.discovery import data_file
 from mondrian_ops.storage.files import remove_file
@@ -37,9 +37,9 @@ def sweep(folder: str, keep: timedelta) -> Iterator[Swept]:
     """
     keep = max(keep, _AT_LEAST)
     for directory in directories_below(folder, WAITING.__eq__):
-        known = {_digest(name) for name in nights.names()}
+        known = {_digest(name) for name in history.names()}
         forgotten = {_digest(name): reason for name, reason in _forgotten()}
-        needed = {file.rpartition("/")[2] for file in nights.files()}
+        needed = {file.rpartition("/")[2] for file in history.files()}
         for name in storage.names_in(directory):
             if name not in known:
                 yield Swept(storage.joined(directory, name), "kept", "of another catalogue")

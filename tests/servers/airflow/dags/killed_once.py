@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from mondrian_ops.series import nights
+from mondrian_ops.series import nights, was_held
 
 _ORDER = Path(os.environ["AIRFLOW_HOME"], "kill-one")
 
@@ -14,7 +14,7 @@ _conclude = nights.conclude
 
 
 def _killed_once(token: str) -> None:
-    if _ORDER.exists() and not nights.was_held(token):
+    if _ORDER.exists() and not was_held(token):
         _ORDER.unlink()
         os.kill(os.getpid(), signal.SIGKILL)
     _conclude(token)

@@ -1,0 +1,170 @@
+"""What the catalogue knows of a series: its nights, the rows that wait, the boundaries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import sqlalchemy as sa
+
+from mondrian_ops import catalogue, storage
+from mondrian_ops.catalogue.tables import night, series, waiting
+from mondrian_ops.core.dataset_name import dataset_name
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.job import Job
+from mondrian_ops.series.naming import name_of_series, place_of
+from mondrian_ops.series.terms import refuse_other_terms
+
+__all__ = [
+    "HELD",
+    "PENDING",
+    "PUBLISHED",
+    "Current",
+    "Waiting",
+    "WithRelease",
+    "boundaries_of",
+    "current",
+    "files",
+    "held",
+    "names",
+    "nights_of",
+    "nights_with_releases",
+    "no_series",
+    "was_held",
+]
+
+PENDING, PUBLISHED, HELD = "pending", "published", "held"
+"""The states of a night."""
+
+
+class Waiting(NamedTuple):
+    """Some rows that wait: they first came in the night ``origin``."""
+
+    origin: int
+    rows: int
+    file: str
+
+
+class Current(NamedTuple):
+    """The state of a series: the number of its last night, and the rows that wait.
+
+    ``boundaries``: those that its nights share, as `SeriesBoundaries` writes them; ``refit``: a
+    person asked for new ones.
+    """
+
+    last: int
+    waiting: Sequence[Waiting]
+    boundaries: Mapping[str, Any] | None = None
+    refit: bool = False
+
+
+class WithRelease(NamedTuple):
+    """A night that is not held, as the catalogue has it; ``rows`` are those of its release."""
+
+    id: int
+    number: int
+    label: str
+    output: str
+    token: str
+    rows: int
+    is_pending: bool
+
+
+def current(name: str) -> Current:
+    """The state of a series."""
+    with catalogue.current().reading() as connection:
+        last = connection.execute(nights_of(name).order_by(night.c.number.desc())).first()
+        if last is None:
+            return Current(0, [])
+        found = sa.select(waiting.c.origin, waiting.c.rows, waiting.c.file)
+        of_last = found.where(waiting.c.night == last.id).order_by(waiting.c.origin)
+        waits = [Waiting(*row) for row in connection.execute(of_last)]
+        refit = connection.execute(sa.select(series.c.refit).where(series.c.name == name)).scalar()
+        return Current(last.number, waits, _boundaries(connection, last), bool(refit))
+
+
+def boundaries_of(release: str) -> Mapping[str, Any] | None:
+    """The boundaries that held for a release, as JSON; None where the catalogue has none."""
+    output = place_of(release)
+    with catalogue.current().reading() as connection:
+        of_series = nights_of(dataset_name(output))
+        found = connection.execute(of_series.where(night.c.output == output)).first()
+        return None if found is None else _boundaries(connection, found)
+
+
+def _boundaries(connection: sa.Connection, of: sa.Row[Any]) -> Mapping[str, Any] | None:
+    """The boundaries that hold in a night: those that were fitted last, up to it."""
+    found = (
+        sa.select(night.c.boundaries)
+        .where(night.c.series == of.series, night.c.number <= of.number)
+        .where(night.c.state != PENDING, night.c.boundaries.is_not(None))
+        .order_by(night.c.number.desc())
+    )
+    fitted = connection.execute(found).scalar()
+    return None if fitted is None else cast("Mapping[str, Any]", json.loads(fitted))
+
+
+def nights_with_releases(job: Job, output: str) -> list[WithRelease]:
+    """The nights of a series that have a release, in order; ``output``: that of any of them.
+
+    A night that is pending may have none yet.
+
+    Raises StorageError where the catalogue has no such series, JobError if its nights had another
+    of :func:`terms_of` than the job.
+    """
+    name = name_of_series(output)
+    columns = (night.c.id, night.c.number, night.c.label, night.c.output, night.c.token)
+    of_series = sa.select(*columns, night.c.rows_published, night.c.state == PENDING).join(series)
+    not_held = of_series.where(series.c.name == name, night.c.state != HELD)
+    with catalogue.current().reading() as connection:
+        refuse_other_terms(connection, name, job)
+        found = connection.execute(not_held.order_by(night.c.number)).all()
+    if not found:
+        raise no_series(output)
+    return [WithRelease(*row) for row in found]
+
+
+def no_series(output: str) -> StorageError:
+    """The error that the catalogue has no series with this output."""
+    return StorageError(
+        f"series: the catalogue has none with the output {storage.shown(output)}; give that of one "
+        "of its nights, and name the catalogue that they are in"
+    )
+
+
+def was_held(token: str) -> bool:
+    """Whether the night of this attempt is over, without a release."""
+    with catalogue.current().reading() as connection:
+        state = sa.select(night.c.state).where(night.c.token == token)
+        return bool(connection.execute(state).scalar() == HELD)
+
+
+def held(outputs: Iterable[str]) -> dict[str, str]:
+    """Those of some outputs whose nights are over without a release, each with its time."""
+    found = {}
+    with catalogue.current().reading() as connection:
+        for output in outputs:
+            mine = night.c.output == place_of(output), night.c.state == HELD
+            time = connection.execute(sa.select(night.c.time).where(*mine)).scalar()
+            if time is not None:
+                found[output] = str(time)
+    return found
+
+
+def names() -> list[str]:
+    """The names of all series."""
+    with catalogue.current().reading() as connection:
+        return list(connection.execute(sa.select(series.c.name)).scalars())
+
+
+def files() -> set[str]:
+    """The files of rows that wait, and those that will wait after a pending night."""
+    with catalogue.current().reading() as connection:
+        return set(connection.execute(sa.select(waiting.c.file)).scalars())
+
+
+def nights_of(name: str, pending: bool = False) -> sa.Select[tuple[object, ...]]:
+    """The nights of a series that are pending, or those that are not."""
+    is_pending = night.c.state == PENDING if pending else night.c.state != PENDING
+    return sa.select(night).join(series).where(series.c.name == name, is_pending)
