@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from servers.postgres import new_database
+from servers.postgres import copy_database, new_database
 
 _NUMBERS = itertools.count()
 
@@ -41,8 +41,9 @@ class Database:
     def back(self) -> None:
         self.do(f"ALTER DATABASE {self.name} ALLOW_CONNECTIONS true")
 
-    def copy_to(self, name: str) -> None:
-        self.do(f"CREATE DATABASE {name} TEMPLATE {self.name}")
+    def copy_to(self, name: str, folder: Path) -> None:
+        """Dump it to a folder, as docs/operate.md says, and restore it into a new database."""
+        copy_database(self.url, new_database(self._server, name), folder)
 
     def restore(self, name: str) -> None:
         self.do(f"DROP DATABASE {self.name}", f"CREATE DATABASE {self.name} TEMPLATE {name}")

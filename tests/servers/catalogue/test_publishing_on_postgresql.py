@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -50,21 +51,14 @@ run.publish()
 def at_once(*publish: Callable[[], None]) -> list[BaseException | None]:
     """Publish in threads that begin together; what each raised."""
     ready = threading.Barrier(len(publish))
-    outcomes: list[BaseException | None] = [None] * len(publish)
 
-    def one(at: int) -> None:
+    def one(each: Callable[[], None]) -> None:
         ready.wait()
-        try:
-            publish[at]()
-        except Exception as error:
-            outcomes[at] = error
+        each()
 
-    threads = [threading.Thread(target=one, args=[at]) for at in range(len(publish))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
+    with ThreadPoolExecutor(len(publish)) as threads:
+        begun = [threads.submit(one, each) for each in publish]
+    return [each.exception() for each in begun]
 
 
 def test_of_publishers_at_once_each_person_is_released_by_one(database, tmp_path):
@@ -169,7 +163,7 @@ def test_a_restored_backup_knows_what_it_held_and_who_publishes_meanwhile_but_no
         PeopleRun(tmp_path, f"run{first}", range(first, first + 20)) for first in (0, 20, 40)
     )
     before.publish()
-    database.copy_to(f"{database.name}_backup")
+    database.copy_to(f"{database.name}_backup", tmp_path)
     since.publish()
     with overlap_check.recorded(during.job, during.work):
         during.place()

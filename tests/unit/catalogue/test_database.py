@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -97,11 +97,8 @@ def test_what_a_writer_reads_stays_true_until_it_commits(path: Path) -> None:
                 n = connection.scalar(sa.select(sa.func.count()).select_from(series))
                 add(connection, f"{n:02}")
 
-    threads = [threading.Thread(target=count_up, args=(each,)) for each in both]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(count_up, both))
     assert names(both[0]) == [f"{n:02}" for n in range(40)]
 
 
