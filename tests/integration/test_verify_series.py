@@ -64,11 +64,28 @@ def test_of_a_series_without_protection_the_people_given_away_are_counted(tmp_pa
 
 
 def test_rows_that_waited_are_found_in_the_night_that_published_them(tmp_path: Path) -> None:
+    """The first night is held; the rows of people who are there twice wait."""
     town = Town(tmp_path, protect="intersection", hold_nights=3, hold_above=0.2)
     drops = [drop for _, drop in nights(replace(PEOPLE, kind="increments"))]
-    for drop in drops:
-        town.run(pa.concat_tables([drop, drop.slice(0, 10)]))
-    assert attacked(town)["passed"]
+    town.run(drops[0].slice(0, 4))
+    for drop in (drops[0].slice(4), *drops[1:]):
+        report = town.run(pa.concat_tables([drop, drop.slice(0, 10)]))
+        assert report["rows"]["waiting"] >= 10
+    verdict = attacked(town)
+    assert verdict["passed"]
+    assert [night["label"] for night in verdict["nights"]] == [
+        "2025-01-02", "2025-01-03", "2025-01-04"
+    ]  # fmt: skip
+
+
+def test_without_protection_rows_that_waited_are_looked_for_in_later_nights(tmp_path: Path) -> None:
+    town = Town(tmp_path, hold_nights=3)
+    drop = next(drop for _, drop in nights(PEOPLE))
+    town.run(drop.slice(0, 4))
+    town.run(drop.slice(4))
+    (night,) = attacked(town)["nights"]
+    assert night["persons"] == 300
+    assert not night["below_k"]
 
 
 def swap_values(town: Town) -> None:

@@ -109,6 +109,7 @@ def _night_of_series(number: int, refit: int, token: str) -> dict[str, Any]:
         "token": token,
         "state": "held" if number == 1 else "published",
         "label": f"{day:%Y-%m-%d}",
+        "input": f"/data/in/people/{day:%Y-%m-%d}.parquet",
         "output": f"/data/out/people/{day:%Y-%m-%d}",
         "work": f"/data/out/people/.{day:%Y-%m-%d}",
         "time": day.isoformat(timespec="microseconds"),

@@ -166,6 +166,7 @@ night = Table(
     Column("token", sa.Text, nullable=False),
     Column("state", sa.String(16), nullable=False),
     Column("label", sa.Text, nullable=False),
+    Column("input", sa.Text, nullable=False),
     Column("output", sa.Text, nullable=False),
     Column("work", sa.Text, nullable=False),
     Column("time", _TIME, nullable=False),

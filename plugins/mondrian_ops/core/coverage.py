@@ -122,8 +122,8 @@ def fitting(columns: Sequence[Coverage], places: NDArray[np.int64]) -> Iterator[
     """
     path: list[tuple[int, Ints]] = []
     for place in places.tolist():
-        pairs = takewhile(lambda pair: pair[0][0] == pair[1], zip(path, place, strict=False))
-        same = len([*pairs])
+        pairs = zip(path, place, strict=False)
+        same = len([*takewhile(bool, (known == value for (known, _), value in pairs))])
         del path[same:]
         for column, value in zip(columns[same:], place[same:], strict=True):
             classes = path[-1][1] if path else np.arange(len(column.published))
@@ -178,6 +178,9 @@ def _ends_of(text: str | None) -> tuple[str | None, str | None, bool]:
 
 
 def _values(texts: Sequence[str | None], type_: pa.DataType) -> pa.Array:
+    if pa.types.is_time(type_):  # Arrow casts texts to timestamps, but not to times of day
+        moments = pa.array([text and f"1970-01-01 {text}" for text in texts], pa.string())
+        return moments.cast(pa.timestamp(type_.unit)).cast(type_)
     found = pa.array(texts, pa.string())
     try:
         return found.cast(type_)

@@ -30,7 +30,7 @@ from mondrian_ops.core.errors import JobError, MondrianOpsError, StorageError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import published_columns
-from mondrian_ops.series.history import WithRelease, nights_with_releases
+from mondrian_ops.series.history import HELD, PENDING, Noted, noted
 from mondrian_ops.series.intersection import (
     class_hashes,
     class_texts,
@@ -125,30 +125,34 @@ class _Player:
         self._found = Attack()
 
     def play(self, release: str) -> Attack:
-        nights = nights_with_releases(self._job, release)
+        nights = noted(self._job, release)
         for night in nights:
             self._see_night(night)
         self._compare_state(release)
-        known = {night.output for night in nights}
+        known = {night.output for night in nights if night.state != HELD}
         for output in outputs_beside(release):
             if output not in known and storage.current_token(output) is not None:
                 self._see_outside(dates_in(output), output)
         self._conclude()
         return self._found
 
-    def _see_night(self, night: WithRelease) -> None:
+    def _see_night(self, night: Noted) -> None:
+        with self._skipped(night.label):
+            self._pool = [*self._waiting(), self._drop(night.input)]
+            if night.state != HELD:
+                self._see_release(night)
+
+    def _see_release(self, night: Noted) -> None:
+        """Raises StorageError where it is not there, or is not the night's."""
+        if night.state == PENDING:
+            raise StorageError("it is not current yet; run its tasks again, or the next night")
         current = storage.current_token(night.output)
-        if night.is_pending:
-            self._skip(night.label, "it is not current yet; run its tasks again, or the next night")
-        elif current is None:
-            self._skip(night.label, "its release is not there any more")
-        elif current != night.token:
-            self._skip(night.label, "another release was published in its place")
+        if current is None:
+            raise StorageError("its release is not there any more")
+        if current != night.token:
             self._see_outside(night.label, night.output)
-        else:
-            with self._skipped(night.label):
-                self._pool = [*self._waiting(), self._drop(night.output)]
-                self._look(night.label, self._read(night.output), night)
+            raise StorageError("another release was published in its place")
+        self._look(night.label, self._read(night.output), night)
 
     def _see_outside(self, label: str, output: str) -> None:
         """A release of no night: whoever holds it intersects it as well."""
@@ -158,7 +162,8 @@ class _Player:
         )
         pool = self._pool
         with self._skipped(label):
-            self._pool = [self._drop(output)]
+            report = json.loads(storage.read_file(storage.joined(output, "_report.json")))
+            self._pool = [self._drop(str(report["job"]["input"]))]
             self._look(label, self._read(output), None)
         self._pool = pool
 
@@ -167,21 +172,17 @@ class _Player:
         try:
             yield
         except (MondrianOpsError, OSError) as error:
-            self._skip(label, str(error))
-
-    def _skip(self, label: str, why: str) -> None:
-        self._has_gap = True
-        self._found.unseen.append(f"{label}: {why}")
+            self._has_gap = True
+            self._found.unseen.append(f"{label}: {error}")
 
     def _waiting(self) -> list[_Rows]:
         """The rows of earlier drops that may still be published."""
         is_series = self._job.series is not None and self._job.series.kind == "increments"
         return self._pool if is_series else []
 
-    def _drop(self, output: str) -> _Rows:
-        """The rows of the drop from which a release was made."""
-        report = json.loads(storage.read_file(storage.joined(output, "_report.json")))
-        location = storage.resolved(str(report["job"]["input"]))
+    def _drop(self, location: str) -> _Rows:
+        """The rows of a drop."""
+        location = storage.resolved(location)
         storage.check_location("input", location)
         job = self._job
         names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
@@ -218,7 +219,7 @@ class _Player:
             value_hashes(self._job, table[self._job.sensitive[0]]),
         )
 
-    def _look(self, label: str, release: _Release, night: WithRelease | None) -> None:
+    def _look(self, label: str, release: _Release, night: Noted | None) -> None:
         """Attack a release; one of a night by the classes that the catalogue has, if it has any."""
         values = release.values
         if night is not None and is_protected(self._job):
@@ -235,9 +236,7 @@ class _Player:
         counts = self._counts()
         self._found.nights.append(Night(label, published, *counts))
 
-    def _by_catalogue(
-        self, night: WithRelease, release: _Release, values: list[set[int]]
-    ) -> list[Row]:
+    def _by_catalogue(self, night: Noted, release: _Release, values: list[set[int]]) -> list[Row]:
         """The rows of persons whose class is known; what does not agree is a failure."""
         with catalogue.current().reading() as connection:
             classes = of_persons.classes_in(connection, night.id)

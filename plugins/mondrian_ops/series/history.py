@@ -21,16 +21,16 @@ __all__ = [
     "PENDING",
     "PUBLISHED",
     "Current",
+    "Noted",
     "Waiting",
-    "WithRelease",
     "boundaries_of",
     "current",
     "files",
     "held",
     "names",
     "nights_of",
-    "nights_with_releases",
     "no_series",
+    "noted",
     "was_held",
 ]
 
@@ -59,16 +59,16 @@ class Current(NamedTuple):
     refit: bool = False
 
 
-class WithRelease(NamedTuple):
-    """A night that is not held, as the catalogue has it; ``rows`` are those of its release."""
+class Noted(NamedTuple):
+    """A night as the catalogue has it; ``rows`` are those of its release."""
 
     id: int
-    number: int
     label: str
+    input: str
     output: str
     token: str
     rows: int
-    is_pending: bool
+    state: str
 
 
 def current(name: str) -> Current:
@@ -105,24 +105,24 @@ def _boundaries(connection: sa.Connection, of: sa.Row[Any]) -> Mapping[str, Any]
     return None if fitted is None else cast("Mapping[str, Any]", json.loads(fitted))
 
 
-def nights_with_releases(job: Job, output: str) -> list[WithRelease]:
-    """The nights of a series that have a release, in order; ``output``: that of any of them.
+def noted(job: Job, output: str) -> list[Noted]:
+    """The nights of a series in order; ``output``: that of any of them.
 
-    A night that is pending may have none yet.
+    A night that is held has no release, and one that is pending may have none yet.
 
     Raises StorageError where the catalogue has no such series, JobError if its nights had another
     of :func:`terms_of` than the job.
     """
     name = name_of_series(output)
-    columns = (night.c.id, night.c.number, night.c.label, night.c.output, night.c.token)
-    of_series = sa.select(*columns, night.c.rows_published, night.c.state == PENDING).join(series)
-    not_held = of_series.where(series.c.name == name, night.c.state != HELD)
+    where = night.c.label, night.c.input, night.c.output
+    columns = (night.c.id, *where, night.c.token, night.c.rows_published, night.c.state)
+    of_series = sa.select(*columns).join(series).where(series.c.name == name)
     with catalogue.current().reading() as connection:
         refuse_other_terms(connection, name, job)
-        found = connection.execute(not_held.order_by(night.c.number)).all()
+        found = connection.execute(of_series.order_by(night.c.number)).all()
     if not found:
         raise no_series(output)
-    return [WithRelease(*row) for row in found]
+    return [Noted(*row) for row in found]
 
 
 def no_series(output: str) -> StorageError:

@@ -33,6 +33,7 @@ from mondrian_ops.series.naming import (
     name_of_series,
     output_of,
     outputs_beside,
+    place_of,
     series_name,
 )
 from mondrian_ops.series.terms import keep_types, refuse_other_terms, terms_of
@@ -126,6 +127,7 @@ def intend(
             "token": token,
             "state": PENDING if outcome.published else HELD,
             "label": label_of(job),
+            "input": place_of(str(job.input)),
             "output": output_of(job),
             "work": work.root,
             "time": datetime.now(UTC).isoformat(timespec="microseconds"),

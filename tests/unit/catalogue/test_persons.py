@@ -11,8 +11,8 @@ from mondrian_ops.catalogue import persons
 from mondrian_ops.catalogue.tables import night, night_persons, person, series
 
 NIGHT = {
-    "state": "pending", "label": "", "output": "", "work": "", "time": "", "rows_in": 0,
-    "rows_published": 0, "rows_suppressed": 0, "rows_waiting": 0,
+    "state": "pending", "label": "", "input": "", "output": "", "work": "", "time": "",
+    "rows_in": 0, "rows_published": 0, "rows_suppressed": 0, "rows_waiting": 0,
 }  # fmt: skip
 
 

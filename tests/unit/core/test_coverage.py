@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 
 import numpy as np
@@ -81,6 +81,14 @@ def test_moments_are_compared_to_the_nanosecond():
     first, second, third = moments.cast(pa.string()).to_pylist()
     texts = [f"[{first}, {second}]", f"[{second}, inf)", third]
     assert covered(quasi(), moments, a=texts) == [[0], [0, 1], [1, 2]]
+
+
+def test_times_of_day_and_moments_of_a_zone_are_read():
+    times = pa.array([time(7, 30), time(12), None], pa.time32("s"))
+    assert covered(quasi(), times, a=["[07:00:00, 07:30:00]", "12:00:00"]) == [[0], [1], []]
+    moments = pa.array([0, 3600], pa.timestamp("s", "Europe/Rome"))
+    first, second = moments.cast(pa.string()).to_pylist()
+    assert covered(quasi(), moments, a=[f"[{first}, {second}]", second]) == [[0], [0, 1]]
 
 
 def test_two_bounds_stand_for_an_interval_and_none_for_all():

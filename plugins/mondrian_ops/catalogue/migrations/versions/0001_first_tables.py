@@ -123,6 +123,7 @@ def upgrade() -> None:
         sa.Column("token", sa.Text(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("label", sa.Text(), nullable=False),
+        sa.Column("input", sa.Text(), nullable=False),
         sa.Column("output", sa.Text(), nullable=False),
         sa.Column("work", sa.Text(), nullable=False),
         sa.Column("time", sa.String(length=32), nullable=False),
