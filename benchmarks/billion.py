@@ -1,4 +1,7 @@
-"""A billion rows on one machine, from Parquet to published release, beside a tenth of them."""
+"""A billion rows on one machine, from Parquet to published release, beside a tenth of them.
+
+And what ten billion would take on a cluster.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from pathlib import Path
 
 from benchmarks import required
 from benchmarks.context import MILLION, Context
-from benchmarks.load import SLOTS, Measured, Setting, measured
+from benchmarks.estimate import CLUSTER, estimated
+from benchmarks.growth import costs_of
+from benchmarks.load import SLOTS, Measured, Setting, measured, started
 from benchmarks.measure import process, python
 from benchmarks.tables import Table, gib, seconds, times, verdict
 
@@ -19,8 +24,8 @@ _AS_IT_COMES = Setting("local", "auto", "auto")  # retrieval and fragments as a 
 
 
 def tables(context: Context) -> Iterator[Table]:
-    """Every task of each run, and the runs beside one another."""
-    runs = []
+    """Every task of each run, the runs beside one another, the estimate from the largest."""
+    few, runs = started(context), []
     for rows in context.billion_sizes:
         source = _hands(context, rows)
         runs.append(measured(context, rows, _AS_IT_COMES, source=source))
@@ -50,6 +55,7 @@ def tables(context: Context) -> Iterator[Table]:
         "rows and the unpublished release when they are most; the source, compressed Parquet of "
         f"{_FILE_ROWS // MILLION} million rows a file, is not in it.",
     )  # fmt: skip
+    yield estimated(costs_of(runs[-1], few), CLUSTER)
 
 
 def _hands(context: Context, rows: int) -> Path:

@@ -1,8 +1,8 @@
 """What ten billion rows would take on a cluster, from what a row was measured to cost.
 
 Nothing of it was measured at that size. That the work of a row costs the same there is what the
-growth from 25 to 100 million rows shows; that it divides among cores is an assumption, as are the
-speeds of disks and network.
+growth to a billion rows shows; that it divides among cores is an assumption, as are the speeds of
+disks and network.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from benchmarks.tables import Table, duration, gib
 __all__ = ["CLUSTER", "Cluster", "Costs", "Phase", "estimated", "phases"]
 
 ROWS = 10**10
-RELEASES = 100  # the same rows in so many releases, side by side
 
 
 @dataclass(frozen=True)
 class Costs:
     """What a row was measured to cost in a run of ``rows`` rows, the start of tasks left out.
 
-    CPU seconds of a row in ``partition`` (profile, count and scatter) and ``anonymize_fragment``,
-    wall seconds in ``wrap_up``. ``…_start_mib``: of a task of that phase before it has rows; beside
-    that ``anonymize_bytes`` per row of a fragment. ``wrap_up_mib``: its peak, which does not grow.
+    CPU seconds of a row in ``partition`` (profile, count and scatter), ``anonymize_fragment`` and
+    ``wrap_up``. ``…_start_mib``: of a task of that phase before it has rows; beside that
+    ``anonymize_bytes`` per row of a fragment. ``wrap_up_mib``: its peak, which does not grow.
     Bytes of a row in the source, in the working files, in the release, and in the file of classes
     that ``wrap_up`` writes and reads.
     """
@@ -45,7 +44,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Machines alike: workers of Spark and nodes of HDFS at once, one more for ``wrap_up``.
+    """Machines alike, each a worker of Spark and a node of HDFS.
 
     ``disk_mb_s`` and ``network_mb_s``: of a machine, either way.
     """
@@ -98,12 +97,11 @@ class Phase:
 
 
 def phases(costs: Costs, cluster: Cluster, rows: int = ROWS) -> list[Phase]:
-    """The steps with Spark, `shape: application`, and the wrap-up in one task."""
+    """The steps with Spark, `shape: application`; the check as well is spread over the cluster."""
     fragments = -(-rows // round(0.8 * cluster.max_rows))
     waves = math.ceil(fragments / cluster.all_cores) / (fragments / cluster.all_cores)
-    source, moved, published = (
-        rows * each for each in (costs.source_bytes, costs.scattered_bytes, costs.published_bytes)
-    )
+    source, moved = rows * costs.source_bytes, rows * costs.scattered_bytes
+    published, classes = rows * costs.published_bytes, rows * costs.spilled_bytes
     spread = cluster.all_cores
     apart = 1 - 1 / cluster.machines  # what a shuffle sends to another machine
     of_fragment = costs.anonymize_start_mib + costs.anonymize_bytes * cluster.max_rows / 2**20
@@ -116,28 +114,19 @@ def phases(costs: Costs, cluster: Cluster, rows: int = ROWS) -> list[Phase]:
               rows * costs.anonymize_s / spread * waves,
               cluster.disk_s(moved + cluster.replicas * published),
               cluster.network_s((cluster.replicas - 1) * published), of_fragment),
-        wrap_up(costs, cluster, rows),
+        # A class goes to the task that has its bucket, through files as large as the local spill.
+        Phase("check", spread, rows * costs.wrap_up_s / spread,
+              cluster.disk_s(published + 2 * classes), cluster.network_s(apart * classes),
+              costs.wrap_up_mib),
     ]  # fmt: skip
-
-
-def wrap_up(costs: Costs, cluster: Cluster, rows: int, releases: int = 1) -> Phase:
-    """Checking in one task per release; its wall time was measured with reading in it."""
-    each = rows / releases
-    name = "wrap_up" if releases == 1 else f"wrap_up of {releases} releases, side by side"
-    disks = min(releases, cluster.machines)
-    disk_s = 2 * costs.spilled_bytes * rows / (disks * cluster.disk_mb_s * 1e6)
-    return Phase(name, releases, each * costs.wrap_up_s, disk_s, 0.0, costs.wrap_up_mib)
 
 
 def estimated(costs: Costs, cluster: Cluster, rows: int = ROWS) -> Table:
     """The table of the estimate."""
-    *spread, whole = phases(costs, cluster, rows)
-    apart = wrap_up(costs, cluster, rows, RELEASES)
-    lines = [_line(each, cluster) for each in (*spread, whole)]
-    lines.append(("in all", "", "", "", "", duration(_all(*spread, whole)), ""))
-    lines.append(_line(apart, cluster))
-    lines.append((f"in all, as {RELEASES} releases", "", "", "", "",
-                  duration(_all(*spread, apart)), ""))  # fmt: skip
+    steps = phases(costs, cluster, rows)
+    lines = [_line(each, cluster) for each in steps]
+    whole = sum(each.seconds for each in steps)
+    lines.append(("in all", "", "", "", "", duration(whole), ""))
     return Table(
         f"An estimate: {rows:,} rows on {cluster.machines} machines",
         ("", "tasks or cores at once", "CPU", "disks", "network", "takes", "largest process"),
@@ -146,14 +135,13 @@ def estimated(costs: Costs, cluster: Cluster, rows: int = ROWS) -> Table:
         f"{cluster.machines} machines of {cluster.cores} cores like those measured on, "
         f"{cluster.memory_gib} GiB, {cluster.disk_mb_s:g} MB/s of disk and "
         f"{cluster.network_mb_s:g} MB/s of network each, HDFS with {cluster.replicas} replicas. "
-        f"Spark, `shape: application`, `max_rows: {cluster.max_rows:,}`; CPU, disks and network "
-        "are added up, as if nothing overlapped; Spark's own work, stragglers and the plan of the "
-        f"sample (one task; `sample: 0.0001`) are not in it. {RELEASES} releases: the same rows "
-        f"as so many jobs of {rows // RELEASES:,} rows each, all at once. Per row: "
-        f"{1e6 * costs.partition_s:.2f} + {1e6 * costs.anonymize_s:.2f} µs of CPU, "
-        f"{1e6 * costs.wrap_up_s:.2f} µs of one wrap_up; {costs.source_bytes:.1f} bytes in the "
+        f"Spark, `shape: application`, `max_rows: {cluster.max_rows:,}`; one release. CPU, disks "
+        "and network are added up, as if nothing overlapped; Spark's own work, stragglers and the "
+        "plan of the sample (one task; `sample: 0.0001`) are not in it. Per row: "
+        f"{1e6 * costs.partition_s:.2f} + {1e6 * costs.anonymize_s:.2f} + "
+        f"{1e6 * costs.wrap_up_s:.2f} µs of CPU; {costs.source_bytes:.1f} bytes in the "
         f"source, {costs.scattered_bytes:.1f} shuffled, {costs.published_bytes:.1f} published, "
-        f"{costs.spilled_bytes:.1f} of classes that wrap_up writes to disk and reads again.",
+        f"{costs.spilled_bytes:.1f} of classes.",
     )
 
 
@@ -165,7 +153,3 @@ def _line(phase: Phase, cluster: Cluster) -> tuple[str, ...]:
         phase.name, f"{phase.over:,}", duration(phase.cpu_s), duration(phase.disk_s),
         duration(phase.network_s), duration(phase.seconds), held,
     )  # fmt: skip
-
-
-def _all(*steps: Phase) -> float:
-    return sum(each.seconds for each in steps)

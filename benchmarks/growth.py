@@ -1,4 +1,4 @@
-"""What a row costs in time and memory by the number of rows, and what ten billion would take."""
+"""What a row costs in time and memory by the number of rows."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import required
 from benchmarks.context import MILLION, Context
-from benchmarks.estimate import CLUSTER, Costs, estimated
+from benchmarks.estimate import Costs
 from benchmarks.load import LINEAR, Measured, runs, started, tasks
 from benchmarks.tables import Table, gib, seconds, times, verdict
 
-_SPILLED_BYTES = 4.0  # of a row of hands, at 100 million rows; see also part `check`
 _WORK = ("partition", "anonymize_fragment", "wrap_up")
 
 
 def tables(context: Context) -> Iterator[Table]:
-    """Every task by rows, the growth with them, the estimate from the largest run."""
+    """Every task by rows, and the growth with them."""
     few = started(context)
     measured = runs(context, ((rows, LINEAR) for rows in sorted(context.load_sizes)))
     if not measured:
@@ -23,7 +22,6 @@ def tables(context: Context) -> Iterator[Table]:
     yield tasks("Every task by rows: hands, 10 quasi-identifiers, k = 5, l = 2", measured, few)
     if len(measured) > 1:
         yield _growth(measured, few)
-    yield estimated(_costs(measured[-1], few), CLUSTER)
 
 
 def _growth(linear: Sequence[Measured], few: Measured) -> Table:
@@ -74,8 +72,8 @@ def _work_s(measured: Measured, phase: str, few: Measured) -> float:
     return max(measured.cpu_s(phase) - begun, 0.001)
 
 
-def _costs(measured: Measured, few: Measured) -> Costs:
-    """What a row costs, from the largest run."""
+def costs_of(measured: Measured, few: Measured) -> Costs:
+    """What a row costs in a run, the start of its tasks, those of ``few`` rows, left out."""
     rows = measured.rows
     largest = measured.rows / measured.fragments
 
@@ -86,7 +84,7 @@ def _costs(measured: Measured, few: Measured) -> Costs:
         rows=rows,
         partition_s=_work_s(measured, "partition", few) / rows,
         anonymize_s=_work_s(measured, "anonymize_fragment", few) / rows,
-        wrap_up_s=max(measured.spent("wrap_up") - few.spent("wrap_up"), 0.01) / rows,
+        wrap_up_s=_work_s(measured, "wrap_up", few) / rows,
         partition_start_mib=few.peak_mib("partition"),
         anonymize_start_mib=few.peak_mib("anonymize_fragment"),
         wrap_up_mib=measured.peak_mib("wrap_up"),
@@ -94,5 +92,5 @@ def _costs(measured: Measured, few: Measured) -> Costs:
         source_bytes=measured.source / rows,
         scattered_bytes=(measured.disk - measured.published) / rows,
         published_bytes=measured.published / rows,
-        spilled_bytes=_SPILLED_BYTES,
+        spilled_bytes=sum(run.written_mib for run in measured.tasks["wrap_up"]) * 2**20 / rows,
     )

@@ -250,7 +250,7 @@ def test_every_task_under_load_and_its_growth(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     kept = json.loads((results / "results.json").read_text("utf-8"))["tables"]
-    by_rows, growth, estimate, by_setting = kept
+    by_rows, growth, by_setting = kept
     lines = [*by_rows["rows"], *by_setting["rows"]]
     assert [line[:3] for line in lines] == [
         ["20", "local", "scatter"],
@@ -263,7 +263,6 @@ def test_every_task_under_load_and_its_growth(tmp_path: Path) -> None:
         assert " | ".join(line[:12]) in result.stderr  # told as soon as it is measured
     assert [row[0] for row in growth["rows"]] == ["20", "40"]
     assert growth["rows"][-1][6:8] == ["1.00 ×", "met"]
-    assert "10,000,000,000 rows on 20 machines" in estimate["title"]
     assert list(tmp_path.iterdir()) == [results]
 
 
@@ -284,15 +283,16 @@ def test_a_run_of_many_rows_beside_a_tenth_of_them(tmp_path: Path) -> None:
         *("--results", tmp_path / "results"),
     )
     assert result.returncode == 0, result.stderr
-    by_task, whole = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))[
-        "tables"
-    ]
+    by_task, whole, estimate = json.loads(
+        (tmp_path / "results" / "results.json").read_text("utf-8")
+    )["tables"]
     phases = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
     assert [row[:3] for row in by_task["rows"]] == [
         [rows, phase, "1"] for rows in ("2,000", "20,000") for phase in phases
     ]
     assert [row[0] for row in whole["rows"]] == ["2,000", "20,000"]
     assert whole["rows"][0][4:6] == ["1.00 ×", ""]
+    assert "10,000,000,000 rows on 20 machines" in estimate["title"]
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
@@ -355,7 +355,7 @@ def test_what_spark_s_processes_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 30 < float(mib) < 60
 
 
-def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
+def test_an_estimate_divides_work_among_cores_disks_and_links(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(ROOT)
@@ -380,7 +380,7 @@ def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
         max_rows=1_250_000,
     )  # fmt: skip
     rows = 10**8  # fragments of a million: one for each of the 100 cores
-    count, anonymize, wrap_up = phases(costs, small, rows)
+    count, anonymize, check = phases(costs, small, rows)
     assert (count.over, count.cpu_s) == (100, pytest.approx(1.0))
     assert count.mib == 90
     assert count.disk_s == pytest.approx((3 * 4 + 11) * rows / 1e9)
@@ -388,23 +388,24 @@ def test_an_estimate_divides_what_is_spread_and_not_what_is_one_task(
     assert anonymize.name == "anonymize 100 fragments"
     assert anonymize.cpu_s == pytest.approx(2.0)
     assert anonymize.mib == pytest.approx(100 + 100 * 1.25e6 / 2**20)
-    assert (wrap_up.over, wrap_up.cpu_s) == (1, pytest.approx(30.0))
-    assert wrap_up.disk_s == pytest.approx(2 * 4 * rows / 1e8)  # of one machine
-    assert wrap_up.mib == 800
+    assert (check.over, check.cpu_s) == (100, pytest.approx(0.3))
+    assert check.disk_s == pytest.approx((5 + 2 * 4) * rows / 1e9)
+    assert check.network_s == pytest.approx(0.9 * 4 * rows / 1e10)
+    assert check.mib == 800
     one_more, *_ = phases(costs, small, rows + 10**6)[1:]  # 101 fragments: two rounds
     assert one_more.cpu_s == pytest.approx(4.0)
     table = estimated(costs, small, 10**10)
     told = {row[0]: row for row in table.rows}
-    assert told["wrap_up"][5] == "63 min"
-    assert told["wrap_up"][6] == "0.78 GiB"
-    assert told["wrap_up of 100 releases, side by side"][5] == "2 min"
+    assert told["check"][5] == "3 min"
+    assert told["check"][6] == "0.78 GiB"
+    assert told["in all"][5] == "16 min"
 
 
 def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(ROOT)
-    from benchmarks.growth import _costs
+    from benchmarks.growth import costs_of
     from benchmarks.load import LINEAR, Measured
     from benchmarks.measure import Run
 
@@ -416,7 +417,7 @@ def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
     phases = ("partition", "anonymize_fragment", "wrap_up", "clean_up")
     few = measured(20, 1.0, **dict(zip(phases, (90, 100, 80, 300), strict=True)))
     many = measured(2**20, 3.0, **dict(zip(phases, (95, 150, 70, 300), strict=True)))
-    costs = _costs(many, few)
+    costs = costs_of(many, few)
     assert (costs.partition_start_mib, costs.anonymize_start_mib) == (90, 100)
     assert costs.wrap_up_mib == 70  # of the run of many rows
     assert costs.anonymize_bytes == pytest.approx(50 * 4)
