@@ -113,7 +113,7 @@ _ADULT_SIZES = (500_000, 5_000_000, 25_000_000)
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    by_name = "these parts alone; billion, which writes 40 GiB, runs only so"
+    by_name = "these parts alone; billion, which takes 25 GiB, runs only so"
     parser.add_argument("--only", nargs="+", choices=list(PARTS), help=by_name)
     parser.add_argument("--renew", action="store_true", help="put the parts into RESULTS.md")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all")

@@ -61,17 +61,15 @@ def _wrap_up(task: Task) -> Any:
 def _reads(task: Task) -> float:
     """How often the mapped tasks have read the source, by the statistics of its row groups."""
     from mondrian_ops import storage
-    from mondrian_ops.core.plan import reach_of
     from mondrian_ops.engines.run import Run
 
     run = Run(storage.WorkDir.attach(task["work"]))
     retrieval = run.state.retrieval
     if retrieval != "pushdown":
         return float(retrieval == "shuffle")
-    orders, source = run.anonymizer.orders, run.dataset.source
-    exact = [run.plan.condition(each["id"], orders) for each in task["fragments"]]
-    rows_read = source.rows_read([reach_of(each, orders) for each in exact])
-    return sum(map(sum, rows_read)) / source.rows
+    source = run.dataset.source
+    rows_read = source.rows_read(run.plan, run.anonymizer.orders)
+    return sum(sum(of_file.values()) for of_file in rows_read) / source.rows
 
 
 def _clean_up(task: Task) -> None:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, reduce
 from itertools import chain, pairwise
 from operator import and_, or_
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,6 +50,8 @@ __all__ = [
 ]
 
 SCHEMA = 2
+
+T = TypeVar("T")
 
 Predicate: TypeAlias = dict[str, Any]
 """``{"column", "op", "value"}``; op is "<=" (or missing), ">", "missing" or "present"."""
@@ -180,14 +182,9 @@ class Plan:
     def _conjunction(self, path: Sequence[int], orders: Mapping[str, Order]) -> Conjunction:
         tightest: dict[tuple[str, str], Any] = {}
         for at, child in pairwise(path):
-            node = self.nodes[at]
-            if isinstance(node, Leaf):  # the last node of a path
-                continue
-            went_left = child == node.left
-            if node.value is None:
-                tightest[node.column, "missing" if went_left else "present"] = None
-            else:  # further down, cuts of a column only get tighter
-                tightest[node.column, "<=" if went_left else ">"] = node.value
+            cut = self._predicate(cast(Branch, self.nodes[at]), child)
+            # Further down, cuts of a column only get tighter.
+            tightest[cut["column"], cut["op"]] = cut.get("value")
         return [
             {"column": column, "op": op, **({} if value is None else {"value": value})}
             for (column, op), value in sorted(
@@ -195,6 +192,42 @@ class Plan:
                 key=lambda item: (list(orders).index(item[0][0]), item[0][1] == "<="),
             )
         ]
+
+    @staticmethod
+    def _predicate(cut: Branch, child: int) -> Predicate:
+        """What holds for the rows that go to a child of a cut."""
+        went_left = child == cut.left
+        if cut.value is None:
+            return {"column": cut.column, "op": "missing" if went_left else "present"}
+        return {"column": cut.column, "op": "<=" if went_left else ">", "value": cut.value}
+
+    def reaches(self, orders: Mapping[str, Order]) -> dict[int, pc.Expression | None]:
+        """By node below a cut, a filter of its rows alone, as `reach_of` has it."""
+        return {
+            child: _predicate_reach(self._predicate(node, child), orders[node.column])
+            for node in self.nodes
+            if isinstance(node, Branch)
+            for child in (node.left, node.right)
+        }
+
+    def descend(self, whole: T, narrowed: Callable[[T, int], T | None]) -> dict[int, T]:
+        """What is left of ``whole`` in each leaf, for the leaves that anything is left for.
+
+        ``narrowed``: what a node below a cut leaves of what its parent left; None for nothing.
+        """
+        left: dict[int, T] = {}
+        stack = [(0, whole)]
+        while stack:
+            at, rest = stack.pop()
+            node = self.nodes[at]
+            if isinstance(node, Leaf):
+                left[node.number] = rest
+                continue
+            for child in (node.left, node.right):
+                narrower = narrowed(rest, child)
+                if narrower is not None:
+                    stack.append((child, narrower))
+        return left
 
 
 def _node(value: Mapping[str, Any]) -> Branch | Leaf:

@@ -29,7 +29,7 @@ from mondrian_ops.algorithms.recoding import (
 from mondrian_ops.core.dependencies import confirmed
 from mondrian_ops.core.errors import UnattainableError
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Plan, reach_of
+from mondrian_ops.core.plan import Plan
 from mondrian_ops.cores import available_cores
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
@@ -267,18 +267,15 @@ def _files_of_leaves(run: Run, most: float = math.inf) -> list[list[int]] | None
 
     None where the mapped tasks would read more than ``most`` times the source in all.
     """
-    source, plan, orders = run.dataset.source, run.draft.plan, run.anonymizer.orders
-    leaves = range(len(plan.fragments))  # a draft's fragments are its leaves
-    filters = [reach_of(plan.condition(leaf, orders), orders) for leaf in leaves]
-    files: list[list[int]] = [[] for _ in leaves]
+    source, plan = run.dataset.source, run.draft.plan
+    files: list[list[int]] = [[] for _ in range(plan.leaves)]
     left = most * source.rows
-    for number, rows_read in enumerate(source.rows_read(filters)):
-        left -= sum(rows_read)
+    for number, rows_read in enumerate(source.rows_read(plan, run.anonymizer.orders)):
+        left -= sum(rows_read.values())
         if left < 0:
             return None
-        for leaf, rows in enumerate(rows_read):
-            if rows:
-                files[leaf].append(number)
+        for leaf in rows_read:
+            files[leaf].append(number)
     return files
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +21,8 @@ from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
+
+    from mondrian_ops.core.plan import Order, Plan
 
 __all__ = ["batches", "index_columns", "inspect", "parquet_file", "rows_in_reach", "without_index"]
 
@@ -204,21 +206,31 @@ def _filtered_rows(
 
 
 def rows_in_reach(
-    files: Sequence[str], filters: Sequence[pc.Expression | None]
-) -> Iterator[list[int]]:
-    """For each file, the rows of the row groups that each filter cannot exclude by statistics."""
-    yield from _of_each(lambda path: _rows_in_reach(path, filters), files)
+    files: Sequence[str], plan: Plan, orders: Mapping[str, Order]
+) -> Iterator[dict[int, int]]:
+    """For each file and leaf, the rows of the row groups that statistics cannot exclude."""
+    reaches = plan.reaches(orders)
+    yield from _of_each(lambda path: _rows_in_reach(path, plan, reaches), files)
 
 
-def _rows_in_reach(path: str, filters: Sequence[pc.Expression | None]) -> list[int]:
+def _rows_in_reach(
+    path: str, plan: Plan, reaches: Mapping[int, pc.Expression | None]
+) -> dict[int, int]:
     import pyarrow.dataset as ds
 
+    def narrowed(groups: ds.ParquetFileFragment, node: int) -> ds.ParquetFileFragment | None:
+        keep = reaches[node]
+        left = groups if keep is None else groups.subset(keep)
+        return left if left.row_groups else None
+
     store, store_path = filesystem(path)
-    fragment = ds.ParquetFileFormat().make_fragment(store_path, store)
     with readable(path):
-        fragment.ensure_complete_metadata()
-        reached = (fragment if keep is None else fragment.subset(keep) for keep in filters)
-        return [sum(group.num_rows for group in each.row_groups) for each in reached]
+        whole = ds.ParquetFileFormat().make_fragment(store_path, store)
+        whole.ensure_complete_metadata()
+        return {
+            leaf: sum(group.num_rows for group in groups.row_groups)
+            for leaf, groups in plan.descend(whole, narrowed).items()
+        }
 
 
 def _of_each(work: Callable[[str], _Result], files: Sequence[str]) -> Iterator[_Result]:

@@ -20,6 +20,8 @@ from mondrian_ops.storage.locations import name_of, shown
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    from mondrian_ops.core.plan import Order, Plan
+
 __all__ = ["Source", "Split", "open_source"]
 
 BATCH_ROWS = 131_072
@@ -168,15 +170,17 @@ class Source:
                 first_row += size
         return splits
 
-    def rows_read(self, filters: Sequence[pc.Expression | None]) -> Iterator[list[int]]:
-        """For each file, the rows of it that reading with each of the filters has to decode.
+    def rows_read(self, plan: Plan, orders: Mapping[str, Order]) -> Iterator[dict[int, int]]:
+        """For each file, the rows that a reader of each leaf of a plan has to decode.
 
-        Each file is opened once, for its statistics, when its turn comes.
+        Leaves that have none of the file's are left out. Each file is opened once, for its
+        statistics, when its turn comes.
         """
         if self.format == "csv":
-            yield from ([sum(groups)] * len(filters) for groups in self._groups)
+            leaves = range(plan.leaves)
+            yield from (dict.fromkeys(leaves, sum(groups)) for groups in self._groups)
         else:
-            yield from parquet_files.rows_in_reach(self.files, filters)
+            yield from parquet_files.rows_in_reach(self.files, plan, orders)
 
     def refuse_change(self, file: int | None = None) -> None:
         """Raise InputError, which names it, if a file was added, removed or changed.

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.core.errors import InputError, StorageError
+from mondrian_ops.core.plan import Branch, Leaf, Order, Plan
 from mondrian_ops.storage import (
     FragmentWriter,
     Owner,
@@ -101,7 +102,9 @@ def test_columns_and_row_groups_that_are_not_needed_are_not_read(store, table, p
     one, share = cost(split=source.splits(GROUP)[3])
     assert one.equals(table.slice(3 * GROUP, GROUP))
     assert share < 0.2
-    assert list(source.rows_read([pc.field("age") < 10, None])) == [[GROUP, ROWS]]
+    plan = Plan((Branch("age", 9, 1, 2), Leaf(0), Leaf(1)), ((0,), (1,)))
+    orders = {"age": Order(table.schema.field("age").type)}
+    assert list(source.rows_read(plan, orders)) == [{0: GROUP, 1: ROWS - GROUP}]
 
 
 def test_directories_and_globs_find_what_they_find_locally(store, tmp_path):

@@ -181,6 +181,12 @@ def test_every_row_has_one_fragment_in_every_rendering(tmp_path_factory, planned
         batches = source.batches(["a", "b", "row"], reach_of(*condition), exact=exact)
         assert [row for batch in batches for row in batch["row"].to_pylist()] == expected
 
+    (reached,) = source.rows_read(plan, orders)
+    for each in np.unique(leaf).tolist():  # no less than the row groups that have rows of it
+        groups = np.unique(np.flatnonzero(leaf == each) // 3)
+        assert reached[each] >= np.minimum(3, len(leaf) - 3 * groups).sum()
+    assert all(0 < rows <= len(leaf) for rows in reached.values())
+
 
 @pytest.mark.parametrize("values", [[0.25, float("nan")], [0.25, None], [-2.5, float("nan"), 7.0]])
 def test_missing_floats_are_found_whatever_the_statistics_say(tmp_path, values):
