@@ -20,7 +20,6 @@ VISIBLE_CORES = 0.1  # peaks may differ by this share, however many cores a task
 SERIES_LOSS = 1.3  # of a night of a series, of that of an independent one
 HELD_LOSS, HELD_NIGHTS = 0.5, 2  # small nights whose rows wait, of independent ones
 LAST_NIGHT = 1.3  # of the time of the tenth night
-DISTRIBUTED_NCP = 0.005  # of the undistributed run's, at a 0.1 % sample
 
 K = (5, 10, 20)
 

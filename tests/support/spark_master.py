@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from http_server import Request, http_server
 
 
 class SparkMaster:
@@ -30,27 +30,14 @@ class SparkMaster:
 def spark_master() -> Iterator[SparkMaster]:
     """A master that answers."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.answer({"driverState": master.status()})
+    def answer(request: Request) -> tuple[int, str]:
+        told = {"success": True}
+        if request.method == "POST":
+            master.killed.append(request.path.rpartition("/")[2])
+        else:
+            told["driverState"] = master.status()
+        return 200, json.dumps(told)
 
-        def do_POST(self) -> None:
-            master.killed.append(self.path.rpartition("/")[2])
-            self.answer({})
-
-        def answer(self, value: dict[str, str]) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps({"success": True, **value}).encode())
-
-        def log_message(self, *_arguments: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    master = SparkMaster(server.server_port)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with http_server(answer) as port:
+        master = SparkMaster(port)
         yield master
-    finally:
-        server.shutdown()
-        server.server_close()

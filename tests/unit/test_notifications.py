@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from http_server import http_server
 from mondrian_ops import notifications
 from mondrian_ops.notifications import MESSAGE, WebhookNotifier
 from mondrian_ops.operators.notify import Notifiers
@@ -22,22 +21,12 @@ def webhook():
     """A server that notes what is posted to it; (its URL, what came)."""
     came = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            came.append((self.path, dict(self.headers), json.loads(body)))
-            self.send_response(500 if self.path == "/broken" else 200)
-            self.end_headers()
+    def answer(request):
+        came.append((request.path, request.headers, json.loads(request.body)))
+        return 500 if request.path == "/broken" else 200, ""
 
-        def log_message(self, *_arguments):
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", came
-    server.shutdown()
-    server.server_close()
+    with http_server(answer) as port:
+        yield f"http://127.0.0.1:{port}", came
 
 
 def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):

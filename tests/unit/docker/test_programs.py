@@ -8,12 +8,12 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+
+from http_server import Request, http_server
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 HEALTH = {
@@ -27,22 +27,12 @@ HEALTH = {
 def server() -> Iterator[str]:
     """A server: ``/`` answers with HEALTH, ``/text`` with text, all else with an error."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answers = {"/": json.dumps(HEALTH), "/text": "fine"}
-            self.send_response(200 if self.path in answers else 503)
-            self.end_headers()
-            self.wfile.write(answers.get(self.path, "").encode())
+    def answer(request: Request) -> tuple[int, str]:
+        answers = {"/": json.dumps(HEALTH), "/text": "fine"}
+        return 200 if request.path in answers else 503, answers.get(request.path, "")
 
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+    with http_server(answer) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def healthcheck(*words: str) -> subprocess.CompletedProcess[str]:

@@ -6,8 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +13,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
+from http_server import http_server
 from mondrian_ops.core.job import Job
 from mondrian_ops.operators import metrics
 
@@ -113,23 +112,12 @@ def collector():
     """An OpenTelemetry collector; what was exported to it."""
     exported = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            request = ExportMetricsServiceRequest()
-            request.ParseFromString(self.rfile.read(int(self.headers["Content-Length"])))
-            exported.append(request)
-            self.send_response(200)
-            self.end_headers()
+    def answer(request):
+        exported.append(ExportMetricsServiceRequest.FromString(request.body))
+        return 200, ""
 
-        def log_message(self, *_arguments):
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_port, exported
-    server.shutdown()
-    server.server_close()
+    with http_server(answer) as port:
+        yield port, exported
 
 
 def test_opentelemetry_gets_the_figures_with_tags(collector):
