@@ -133,7 +133,7 @@ def mix_classes(_: Town) -> None:
     ("change", "problem"),
     [
         (swap_values, r"2025-01-02: \d+ row\(s\) of the release are not those"),
-        (drop_rows, r"2025-01-02: the release has \d+ rows, but \d+ were published"),
+        (drop_rows, r"2025-01-02: the release has \d+ rows of persons, but \d+ were published"),
         (change_drop, r"2025-01-02: \d+ row\(s\) of the release are not those"),
         (widen_state, r"the catalogue has other values left for \d+ person\(s\)"),
         (forget_persons, r"the catalogue has other values left for \d+ person\(s\)"),

@@ -41,14 +41,46 @@ class Released(NamedTuple):
 
     ``summary`` has rows, suppressed rows, classes as cut, sums of DP and NCP, and by attribute sums
     of NCP and LM and counts of rows published exactly and as "*". ``persons`` is the person of each
-    row of ``table``, where the job counts persons; it is never published. ``held`` are the rows, as
-    they came, that wait for the next night of a series; they are in no other figure of the summary.
+    row of ``table``, where the job counts persons, null for a counterfeit; it is never published.
+    ``held`` are the rows, as they came, that wait for the next night of a series. Their number, and
+    that of the counterfeits in ``table``, are in no other figure of the summary.
     """
 
     table: pa.Table
     summary: dict[str, Any]
     persons: pa.ChunkedArray | None
     held: pa.Table | None = None
+
+
+class Counterfeits(NamedTuple):
+    """Rows that are made up: the class of each, and a row that has its sensitive value, (n,)."""
+
+    classes: NDArray[np.int64]
+    rows: NDArray[np.int32]
+
+    @classmethod
+    def none(cls) -> Counterfeits:
+        """No rows."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+    @classmethod
+    def of(cls, pairs: NDArray[np.int64], values: NDArray[np.int32]) -> Counterfeits:
+        """By class and code of a value, (n, 2); ``values``: (rows,) the codes of all rows."""
+        codes, first = np.unique(values, return_index=True)
+        return cls(pairs[:, 0], first[np.searchsorted(codes, pairs[:, 1])].astype(np.int32))
+
+    def where(self, chosen: NDArray[np.bool_]) -> Counterfeits:
+        """Those of the classes that are ``chosen`` (classes,), which are numbered anew."""
+        kept = chosen[self.classes]
+        return Counterfeits((np.cumsum(chosen) - 1)[self.classes[kept]], self.rows[kept])
+
+    def added(self, classes: Classes, first: int) -> Classes:
+        """The classes with these rows in them, which are numbered from ``first`` on."""
+        count = len(classes.starts)
+        class_of = np.append(np.repeat(np.arange(count), classes.sizes), self.classes)
+        order = np.argsort(class_of, kind="stable")
+        index = np.append(classes.index, np.arange(first, first + len(self.rows), dtype=np.int32))
+        return Classes(index[order], np.searchsorted(class_of[order], np.arange(count)))
 
 
 class Anonymizer:
@@ -143,13 +175,16 @@ class Anonymizer:
         ``recoding`` is that of the dataset, where columns are recoded as a whole. Without one, the
         rows are cut in up to ``cores`` threads. ``holding``: which of them wait.
         """
-        held = None
+        held, counterfeits = None, Counterfeits.none()
         if recoding is None:
             rows = self.encode(table)
             unmatched = None  # rows in no class
             if SIGNATURE in table.column_names and self.job.l is not None:
                 history = History.from_array(table[SIGNATURE])
-                classes, unmatched, _ = kept_classes(rows, history, int(self.job.l), cores)
+                classes, unmatched, pairs = kept_classes(
+                    rows, history, int(self.job.l), cores, counterfeits=self.job.makes_up
+                )
+                counterfeits = Counterfeits.of(pairs, history.values)
             else:
                 classes = self.cut.classes(rows, cores)
             published = {
@@ -161,6 +196,7 @@ class Anonymizer:
                 held = table.filter(pa.array(divided.waiting))
                 classes = classes.where(divided.published)
                 published = {n: each.where(divided.published) for n, each in published.items()}
+                counterfeits = counterfeits.where(divided.published)
         else:
             classes, nodes = recoding.classes(
                 [attribute.encode(table[attribute.name]).codes for attribute in self.attributes]
@@ -169,14 +205,17 @@ class Anonymizer:
                 attribute.name: attribute.publish_nodes(of_attribute)
                 for attribute, of_attribute in zip(self.trees, nodes, strict=True)
             }
-        index, order, sizes = laid_out(classes, published)
+        index, order, sizes = laid_out(counterfeits.added(classes, table.num_rows), published)
+        is_made_up = index >= table.num_rows
+        index[is_made_up] = counterfeits.rows[index[is_made_up] - table.num_rows]
         taken = pa.array(index)
         released = self._table(table, taken, order, sizes, published)
         summary = _summary(classes, published)
+        summary["counterfeits"] = len(counterfeits.rows)
         summary["held"] = 0 if held is None else held.num_rows
         summary["suppressed"] = table.num_rows - summary["rows"] - summary["held"]
         entity = self.job.entity_id
-        persons = None if entity is None else table[entity].take(taken)
+        persons = None if entity is None else table[entity].take(pa.array(index, mask=is_made_up))
         return Released(released, summary, persons, held)
 
     def _table(

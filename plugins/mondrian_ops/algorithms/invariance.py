@@ -36,6 +36,8 @@ _RISK = 3.0
 _PRICE = 1.0
 """A row that is made up is worth the loss of a value of a row that is generalized to anything."""
 
+Ints = NDArray[np.int64]
+
 _MOST = 16
 """A class of so many times k rows is joined with no other one to have enough values."""
 
@@ -78,12 +80,14 @@ class Kept(NamedTuple):
     """The classes of a night.
 
     ``unmatched`` (rows,) bool: rows that are in none of them. ``counterfeits`` (n, 2) int64: the
-    number of a class and the code of a value that nobody in it has, and that it needs a row of.
+    number of a class and the code of a value that nobody in it has, of each row that it needs. A
+    value has as many of them as the rarest value that it stands beside, so that whoever knows how
+    many rows of a class are made up cannot tell which.
     """
 
     classes: Classes
     unmatched: NDArray[np.bool_]
-    counterfeits: NDArray[np.int64]
+    counterfeits: Ints
 
 
 def kept_classes(
@@ -97,8 +101,8 @@ def kept_classes(
     """Classes of at least k rows, each with at least ``l`` common values of every member.
 
     With ``counterfeits`` a class may lack values whose company would lose too much: rows with them
-    are to be made up, as Xiao and Tao do. Each row is another person. The rows as a whole must
-    satisfy the criteria of ``coded``.
+    are to be made up, as Xiao and Tao do. Only values are made up that some row has. Each row is
+    another person. The rows as a whole must satisfy the criteria of ``coded``.
     """
     tonight = np.flatnonzero(history.class_of != NOT_TONIGHT).astype(np.int32)
     rows = coded.taken(tonight)
@@ -109,17 +113,20 @@ def kept_classes(
     if np.count_nonzero(class_of == NEW) > len(class_of) // 2:
         class_of = np.empty(len(index), np.int32)
         class_of[index] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(index)))
+    common = history.common[tonight]
+    if counterfeits:
+        common &= _bits_of(history.values, common.shape[1])
     found, made_up = kernel.kept_classes(
         rows.rows,
         history.values[tonight],
-        history.common[tonight],
+        common,
         _numbered(class_of),
         np.stack([index, *_orders(rows.rows.codes)]),
         k=coded.criteria.k,
         l=l,
         most=_MOST * coded.criteria.k,
         weight=_RISK * loss / max(1, len(tonight)),
-        price=_PRICE if counterfeits else None,
+        price=_PRICE * max(1, coded.criteria.k / l) if counterfeits else None,
     )
     placed = np.flatnonzero(found >= 0)
     placed = placed[np.argsort(found[placed], kind="stable")]
@@ -130,14 +137,48 @@ def kept_classes(
     number[placed] = np.cumsum(first) - 1
     bits = np.unpackbits(made_up.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     at, value = np.nonzero(bits)
-    counterfeit = np.stack([number[at], value], axis=1)
-    return Kept(Classes(tonight[placed], np.flatnonzero(first)), unmatched, counterfeit)
+    classes = Classes(tonight[placed], np.flatnonzero(first))
+    pairs = np.stack([number[at], value], axis=1)
+    times = _times(pairs, classes, history, l)
+    return Kept(classes, unmatched, np.repeat(pairs, times, axis=0))
+
+
+def _times(pairs: Ints, classes: Classes, history: History, l: int) -> list[int]:  # noqa: E741
+    """How many rows of each pair of a class and a value that nobody in it has are made up.
+
+    Those who need the value have others in common that the class has. With as many rows as the
+    rarest of these has, either may be the one that is made up.
+    """
+    times = []
+    for number, value in pairs.tolist():
+        start = classes.starts[number]
+        rows = classes.index[start : start + classes.sizes[number]]
+        values, counts = np.unique(history.values[rows], return_counts=True)
+        counts = counts[values >= 0]
+        has = _has(history.common[rows], values[values >= 0])
+        needs = _has(history.common[rows], np.array([value]))[:, 0] & (has.sum(axis=1) < l)
+        beside = counts[has[needs].any(axis=0)]
+        times.append(int(beside.min()) if len(beside) else 1)
+    return times
+
+
+def _has(common: NDArray[np.uint64], values: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """(rows, values) which of some values each row has in common."""
+    shifts = (values % 64).astype(np.uint64)
+    return (common[:, values // 64] >> shifts & np.uint64(1)).astype(np.bool_)
 
 
 def _numbered(class_of: NDArray[np.int32]) -> NDArray[np.int32]:
     """The classes, numbered from 0 without gaps; NEW stays."""
     distinct, numbers = np.unique(class_of, return_inverse=True)
     return (numbers - int(distinct[:1].tolist() == [NEW])).astype(np.int32)
+
+
+def _bits_of(values: NDArray[np.int32], words: int) -> NDArray[np.uint64]:
+    """(words,) the bits of the values that occur."""
+    bits = np.zeros(64 * words, np.bool_)
+    bits[values[values >= 0]] = True
+    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def _orders(codes: NDArray[np.unsignedinteger]) -> list[NDArray[np.int32]]:

@@ -24,11 +24,14 @@ class Tonight(NamedTuple):
 
     ``class_of``: (rows,) the number of the class; ``person``: (rows,) int64, the same number for
     the same person; ``value``: (rows,) the code of the sensitive value, -1 for a missing one.
+    ``made_up``: (n, 2) class and value of each row that is nobody's. They are no entries of the
+    other three.
     """
 
     class_of: NDArray[np.int64]
     person: NDArray[np.int64]
     value: NDArray[np.int64]
+    made_up: NDArray[np.int64] = np.zeros((0, 2), np.int64)
 
 
 class Followed(NamedTuple):
@@ -65,9 +68,14 @@ def follow(
     """
     rows, words = before.shape
     order = np.argsort(tonight.class_of, kind="stable")
-    _, first, number = np.unique(tonight.class_of[order], return_index=True, return_inverse=True)
+    classes, first, number = np.unique(
+        tonight.class_of[order], return_index=True, return_inverse=True
+    )
     own = _bits(tonight.value, words)
     of_class = np.bitwise_or.reduceat(own[order], first, axis=0) if rows else own
+    made_up = tonight.made_up[np.isin(tonight.made_up[:, 0], classes)]
+    at = np.searchsorted(classes, made_up[:, 0])
+    np.bitwise_or.at(of_class, at, _bits(made_up[:, 1], words))
     has = np.empty_like(own)
     has[order] = of_class[number]
     changed = known & (tonight.value >= 0) & ~(before & own).any(axis=1)

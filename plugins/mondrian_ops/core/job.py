@@ -398,6 +398,11 @@ class Job(Options):
         """Whether a value is generalized alike in all rows, not class by class."""
         return self.algorithm in ("samarati", "tds")
 
+    @property
+    def makes_up(self) -> bool:
+        """Whether rows may be made up, so that classes have the values that they lack."""
+        return self.series is not None and self.series.unmatched == "counterfeit"
+
     def suppressible(self, rows: int) -> int:
         """How many of ``rows`` rows may be left out of the release."""
         return self.samarati.suppressible(rows) if self.algorithm == "samarati" else 0

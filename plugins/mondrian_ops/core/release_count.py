@@ -240,6 +240,7 @@ class ReleaseCounter:
         spill: a file without content, open to be written and read, for classes beyond ``held``;
             without it, all are in memory.
         held: classes, and pairs of a class and a value, that are kept in memory.
+        with_counterfeits: a row without a person is made up, and nobody's.
     """
 
     def __init__(
@@ -250,6 +251,7 @@ class ReleaseCounter:
         with_persons: bool = False,
         spill: IO[bytes] | None = None,
         held: int = HELD,
+        with_counterfeits: bool = False,
     ) -> None:
         self._quasi = {name: ColumnValues(name) for name in quasi_identifiers}
         self._sensitive = {
@@ -257,6 +259,7 @@ class ReleaseCounter:
         }
         # Persons are counted as the values of one more sensitive column are.
         self._persons = [ColumnValues("entity_id", nan_is_missing=True)] if with_persons else []
+        self._with_counterfeits = with_counterfeits
         self._identifiers = {name: IdentifierValues(name) for name in identifiers}
         self._columns: tuple[str, ...] | None = None
         self._parts: list[tuple[str, int]] = []
@@ -390,7 +393,9 @@ class ReleaseCounter:
     def _counts(self, classes: CountedClasses) -> ClassCounts:
         persons = None
         if self._persons:
-            persons = np.bincount(classes.pairs[-1].classes, minlength=len(classes.sizes))
+            pairs = classes.pairs[-1]
+            is_person = (pairs.codes > 0) | (not self._with_counterfeits)
+            persons = np.bincount(pairs.classes[is_person], minlength=len(classes.sizes))
         return ClassCounts(
             classes.sizes,
             classes.first_rows,

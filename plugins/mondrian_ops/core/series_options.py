@@ -94,13 +94,17 @@ class Series(Options):
         },
         form=None,
     )
-    unmatched: Literal["wait", "suppress"] = option(
+    unmatched: Literal["wait", "suppress", "counterfeit"] = option(
         "wait",
         title="Rows without a partner",
         text="What happens to rows that no class of the night may take without giving people away.",
         choices={
             "wait": "they wait; needs hold_nights in a series of increments",
             "suppress": "they are left out of the night, and counted",
+            "counterfeit": "they are published, and rows are made up that have the sensitive "
+            "values their classes lack; the report counts these, and `_counterfeits.parquet` says "
+            "how many each class has. Nothing may be published as it is but the sensitive column. "
+            "A row that still has no partner waits if rows may wait, or is left out",
         },
         only_with={"protect": ("intersection",)},
         form=None,

@@ -115,7 +115,9 @@ def counter_of(
     """
     with_persons = job.entity_id is not None and not rows_only
     names = published_columns(job, columns)
-    return ReleaseCounter(names, job.sensitive, job.identifiers, with_persons, spill, held)
+    return ReleaseCounter(
+        names, job.sensitive, job.identifiers, with_persons, spill, held, job.makes_up
+    )
 
 
 def check(

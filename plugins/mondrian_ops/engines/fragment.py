@@ -59,6 +59,7 @@ def _held(run: Run, fragment: Fragment, holding: Holding, started: float) -> Sum
     measured = {
         "rows": 0,
         "held": held.num_rows,
+        "counterfeits": 0,
         "suppressed": rows.num_rows - held.num_rows,
         "equivalence_classes": 0,
         "DP": 0,

@@ -99,7 +99,8 @@ class Summary(_Handed):
 
     ``DP`` and ``NCP`` are sums over its classes, and so are ``NCP`` and ``LM`` of ``attributes``:
     ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``. The work took ``seconds``
-    until ``finished`` (Unix time). ``held`` rows wait for the next night of a series.
+    until ``finished`` (Unix time). ``held`` rows wait for the next night of a series;
+    ``counterfeits`` are rows that were made up, and are in no other figure.
     """
 
     id: int
@@ -114,6 +115,7 @@ class Summary(_Handed):
     seconds: float
     finished: float
     held: int = 0
+    counterfeits: int = 0
 
     @classmethod
     def of(cls, fragment: Fragment, measured: Mapping[str, Any], started: float) -> Summary:

@@ -54,7 +54,7 @@ class Dataset:
             series.hold_above,
             self.night.number - series.hold_nights,
             suppress=series.overdue == "suppress",
-            unmatched_wait=series.unmatched == "wait",
+            unmatched_wait=series.unmatched != "suppress",
         )
 
     def save(self, work: storage.WorkDir) -> None:

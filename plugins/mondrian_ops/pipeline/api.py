@@ -152,6 +152,8 @@ def verify(job: Job, release: str) -> dict[str, Any]:
         if job.series is not None and job.series.boundaries == "stable":
             boundaries = series.boundaries_of(release)
         verdict = verification.check(count, job, hierarchies, rows_only=True, boundaries=boundaries)
+    if job.makes_up:
+        verdict = series.without_counterfeits(job, release, verdict)
     notes = [_ROWS_ONLY] if job.entity_id is not None else []
     if job.series is not None and job.series.boundaries == "stable" and boundaries is None:
         notes.append(_NO_BOUNDARIES)

@@ -75,12 +75,29 @@ def check_columns(job: Job, names: Sequence[str]) -> None:
             f"column {name!r} has a name that Arrow's readers reserve for themselves; rename "
             "it, or leave it out"
         )
+    if job.makes_up:
+        _refuse_columns_beside(job, names)
     for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():
         for taken in {f"{name}_min", f"{name}_max"} & {*columns_to_read(job, list(names))}:
             raise JobError(
                 f"interval_style: {name!r} would be published as {taken!r}, a name that the input "
                 "has already; rename that column, drop it, or use interval_style: text"
             )
+
+
+def _refuse_columns_beside(job: Job, names: Sequence[str]) -> None:
+    """Raise JobError where a row that is made up would lack a value."""
+    if job.unlisted == "publish" and (others := unlisted_columns(job, list(names))):
+        raise JobError(
+            "series.unmatched: counterfeit makes up rows, which have no value of "
+            f"{', '.join(map(repr, others))}; leave these columns out with unlisted: drop, list "
+            "them as quasi-identifiers, or use unmatched: suppress"
+        )
+    if "counterfeits" in job.quasi_identifier_names:
+        raise JobError(
+            "series.unmatched: counterfeit publishes a column 'counterfeits' beside the release; "
+            "rename the quasi-identifier of that name"
+        )
 
 
 def check_rows(job: Job, rows: int) -> None:

@@ -36,6 +36,7 @@ def assembled(
     ``waiting``: pairs of a night of the series and the rows of it that wait after this ``night``,
     whose ``boundaries`` are stable.
     """
+    published = count.rows - sum(summary.counterfeits for summary in summaries)
     shown = job.to_dict()
     for key in ("input", "output"):
         if shown.get(key):
@@ -44,7 +45,7 @@ def assembled(
         job=shown,
         rows={
             "input": state.rows if night is None else night.rows,
-            "published": count.rows,
+            "published": published,
             "suppressed": sum(summary.suppressed for summary in summaries),
             **({} if night is None else _waits(night, waiting)),
         },
@@ -72,7 +73,7 @@ def assembled(
             if note
         ],
         made_by=made_by,
-        series=None if night is None else _night(night, state, count.rows, waiting, boundaries),
+        series=None if night is None else _night(night, state, published, waiting, boundaries),
     ).to_dict()
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -193,13 +194,16 @@ def check(
     if followed is not None:
         report["series"]["people"] = followed.figures
         report["notes"] += followed.notes
+        if followed.counterfeits is not None:
+            content = series.content_of(followed.counterfeits)
+            _write_beside(directory, series.COUNTERFEITS, content)
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # which the approver has to know
     if policies := storage.required(job).policies:
         report["policies"] = list(policies)
     overlap_check.note(job, directory, report)
     _write_report(directory, report)
-    return Checked(report, _with_report(seal, report) if seal else "")
+    return Checked(report, _with_report(seal, directory, report) if seal else "")
 
 
 def _followed(job: Job, run: Run, summaries: Sequence[Summary]) -> series.Outcome | None:
@@ -208,7 +212,8 @@ def _followed(job: Job, run: Run, summaries: Sequence[Summary]) -> series.Outcom
     if night is None or not series.is_protected(job):
         return None
     paths = run.work.part_paths(summary.id for summary in summaries if summary.rows)
-    return series.checked(job, night.series, night.number, run.work, paths)
+    counterfeits = sum(summary.counterfeits for summary in summaries)
+    return series.checked(job, night.series, night.number, run.work, paths, counterfeits)
 
 
 def judged(
@@ -236,7 +241,8 @@ def judged(
     """
     suppressed = sum(summary.suppressed for summary in summaries)
     held = sum(rows for _, rows in waiting)
-    failures = (*verdict.failures, *lost_rows(job, state.rows, count.rows, suppressed, held))
+    published = count.rows - sum(summary.counterfeits for summary in summaries)
+    failures = (*verdict.failures, *lost_rows(job, state.rows, published, suppressed, held))
     verdict = replace(verdict, passed=not failures, failures=failures)
     recounted = [
         replace(summary, equivalence_classes=part.classes, DP=part.dp)
@@ -270,7 +276,7 @@ def publish(
     if asks(job, report) and approval is None:
         raise ApprovalError("the release needs an approval and got none; nothing is published")
     if approval is not None:
-        if _with_report(_parts_seal(directory), report) != approval.seal:
+        if _with_report(_parts_seal(directory), directory, report) != approval.seal:
             raise StorageError(
                 "the working files changed after they were checked, so the approved release no "
                 "longer exists; nothing is published; run again from the partition task"
@@ -326,12 +332,14 @@ def _parts_seal(directory: storage.WorkDir) -> str:
         return storage.digest_of_parts(directory.staging)
 
 
-def _with_report(seal: str, report: Report) -> str:
-    """One seal for the parts and for the report that the approver sees.
+def _with_report(seal: str, directory: storage.WorkDir, report: Report) -> str:
+    """One seal for the parts, the counterfeits, and the report that the approver sees.
 
     The approval is left out: an attempt that was killed may have added it to the report.
     """
     shown = {key: value for key, value in report.items() if key != "approval"}
+    with suppress(FileNotFoundError):
+        seal += storage.digest_of(f"{directory.staging}/{series.COUNTERFEITS}")
     return hashlib.sha256((seal + json.dumps(shown)).encode()).hexdigest()
 
 
@@ -340,9 +348,13 @@ def _write_report(directory: storage.WorkDir, report: Report) -> None:
 
     Temporary files lie outside the staged release, which a stale attempt may publish meanwhile.
     """
+    for name, content in reports.files(report).items():
+        _write_beside(directory, name, content)
+
+
+def _write_beside(directory: storage.WorkDir, name: str, content: bytes) -> None:
     with directory.vanished_as_error():
-        for name, content in reports.files(report).items():
-            storage.write_file(f"{directory.staging}/{name}", content, directory.root)
+        storage.write_file(f"{directory.staging}/{name}", content, directory.root)
 
 
 def _counted(
@@ -385,7 +397,8 @@ def _part_paths(directory: storage.WorkDir, summaries: Sequence[Summary]) -> dic
     paths = dict(zip(with_rows, directory.part_paths(with_rows), strict=True))
     staged = directory.staged()
     stray = staged - {os.path.basename(path) for path in paths.values()}
-    stray -= {reports.JSON_NAME, reports.HTML_NAME, "_SUCCESS"}  # of an attempt before
+    beside = {reports.JSON_NAME, reports.HTML_NAME, series.COUNTERFEITS, "_SUCCESS"}
+    stray -= beside  # of an attempt before
     if stray:
         raise StorageError(
             f"{directory.staging}: holds {len(stray)} file(s) that belong to no fragment; run "

@@ -102,12 +102,15 @@ class People:
     ``persons`` are published, of whom ``known_before`` were in an earlier night; ``least_common``:
     the fewest values that any of them is left with after all nights; ``value_changed``: those whose
     value is not one that was left of the nights before, so that they are followed anew.
+    ``counterfeits`` are rows that were made up, beside all others, in ``counterfeit_classes``.
     """
 
     persons: int
     known_before: int
     least_common: int
     value_changed: int
+    counterfeits: int = 0
+    counterfeit_classes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

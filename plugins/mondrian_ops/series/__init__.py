@@ -8,6 +8,7 @@ catalogue become current together, whoever is killed in between. :mod:`nights` h
 """
 
 from mondrian_ops.series.commit import committed, confirm, waiting_in
+from mondrian_ops.series.counterfeits import COUNTERFEITS, content_of, without_counterfeits
 from mondrian_ops.series.gather import Gathered, gather
 from mondrian_ops.series.history import boundaries_of, held, was_held
 from mondrian_ops.series.intersection import Outcome, checked, is_protected
@@ -16,6 +17,7 @@ from mondrian_ops.series.nights import ask_to_refit, check_new, settle
 from mondrian_ops.series.sweeping import sweep
 
 __all__ = [
+    "COUNTERFEITS",
     "Gathered",
     "Outcome",
     "ask_to_refit",
@@ -24,6 +26,7 @@ __all__ = [
     "checked",
     "committed",
     "confirm",
+    "content_of",
     "gather",
     "held",
     "is_protected",
@@ -32,4 +35,5 @@ __all__ = [
     "sweep",
     "waiting_in",
     "was_held",
+    "without_counterfeits",
 ]

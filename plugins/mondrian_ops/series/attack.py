@@ -30,6 +30,7 @@ from mondrian_ops.core.errors import JobError, MondrianOpsError, StorageError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import published_columns
+from mondrian_ops.series.counterfeits import by_class
 from mondrian_ops.series.history import HELD, PENDING, Noted, noted
 from mondrian_ops.series.intersection import (
     class_hashes,
@@ -74,6 +75,7 @@ class _Release:
     number_of: Mapping[int, int]  # the class of a hash
     class_of: Ints  # (rows,)
     value: Ints  # (rows,)
+    made_up: Counter[int]  # rows of each class that are nobody's
 
     @property
     def values(self) -> list[set[int]]:
@@ -212,11 +214,15 @@ class _Player:
         _, first = np.unique(class_of, return_index=True)
         hashes = class_hashes(texts.dictionary.to_pylist()).tolist()
         of_class = table.select(list(names)).take(pa.array(first))
+        beside = by_class(output) or Counter()
+        number = {text: at for at, text in enumerate(texts.dictionary.to_pylist())}
+        made_up = Counter({number.get(text, -1): n for text, n in beside.items()})
         return _Release(
             {name: of_class[name].combine_chunks() for name in names},
             {key: number for number, key in enumerate(hashes)},
             class_of,
             value_hashes(self._job, table[self._job.sensitive[0]]),
+            made_up,
         )
 
     def _look(self, label: str, release: _Release, night: Noted | None) -> None:
@@ -226,11 +232,11 @@ class _Player:
             rows = self._by_catalogue(night, release, values)
         else:
             rows = self._by_coverage(release, values)
-        published = len(release.class_of)
+        published = len(release.class_of) - release.made_up.total()
         if night is not None and published != night.rows:
             self._found.failures.append(
-                f"{label}: the release has {published} rows, but {night.rows} were published; "
-                "restore it"
+                f"{label}: the release has {published} rows of persons, but {night.rows} were "
+                "published; restore it"
             )
         self._attacker.see(values, rows)
         counts = self._counts()
@@ -281,7 +287,9 @@ class _Player:
             unsure = {number[person] for person in number if times[person] > 1}
             rows = Counter(zip(release.class_of.tolist(), release.value.tolist(), strict=True))
             rows -= Counter((row.classes[0], row.value) for row in found.values())
-            lost = max(lost, sum(n for (each, _), n in rows.items() if each not in unsure))
+            left = Counter(each for each, _ in rows.elements() if each not in unsure)
+            made_up = {each: n for each, n in release.made_up.items() if each not in unsure}
+            lost = max(lost, (left - Counter(made_up)).total(), (Counter(made_up) - left).total())
         if lost:
             self._found.failures.append(
                 f"{label}: {lost} row(s) of the release are not those that its drop has of the "

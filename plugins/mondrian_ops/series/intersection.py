@@ -51,11 +51,16 @@ Ints = NDArray[np.int64]
 
 
 class Outcome(NamedTuple):
-    """The result of following a night: why it is refused, figures for the report, and notes."""
+    """The result of following a night: why it is refused, figures for the report, and notes.
+
+    ``counterfeits``: (n,) of each row that is made up, the columns that define its class; None
+    where the job makes up none.
+    """
 
     failures: list[str]
     figures: dict[str, int]
     notes: list[str]
+    counterfeits: pa.Table | None = None
 
 
 def is_protected(job: Job) -> bool:
@@ -116,22 +121,34 @@ def signed(job: Job, name: str, last: int, pool: pa.Table, work: storage.WorkDir
 
 
 def checked(
-    job: Job, name: str, number: int, work: storage.WorkDir, parts: Sequence[str]
+    job: Job,
+    name: str,
+    number: int,
+    work: storage.WorkDir,
+    parts: Sequence[str],
+    counterfeits: int,
 ) -> Outcome:
     """Follow the persons of the release that is staged in ``parts``, and keep what is left.
 
-    ``number`` is that of the night. Raises StorageError where a file vanished.
+    ``number`` is that of the night; so many ``counterfeits`` were put into the parts. Raises
+    StorageError where a file vanished.
     """
     from mondrian_ops.catalogue import persons
 
-    labels, published, hashes, of_value = _as_published(job, work, parts)
+    labels, published, hashes, of_value, classes = _as_published(job, work, parts)
     with catalogue.current().reading() as connection:
         before = persons.values(connection, name)
         codes, stored = _coded(of_value, before)
         words = max(1, -(-len(stored) // _BITS))
+        is_made_up = hashes == _NOBODY
+        made_up = np.stack([labels, codes], axis=1)[is_made_up]
+        labels, published, hashes, codes = (
+            each[~is_made_up] for each in (labels, published, hashes, codes)
+        )
         known = persons.known(connection, name, hashes, words)
     k, l = job.k, int(job.l or 0)  # noqa: E741
-    followed = follow(Tonight(labels, hashes, codes), known.common, known.is_known, k=k, l=l)
+    tonight = Tonight(labels, hashes, codes, made_up)
+    followed = follow(tonight, known.common, known.is_known, k=k, l=l)
     places = work.read_arrow(_PLACES)
     at = np.searchsorted(places["hash"].to_numpy(), hashes)
     place = places["place"].to_numpy()[at]
@@ -148,6 +165,11 @@ def checked(
     ]
     is_known, changed = int(known.is_known.sum()), int(followed.changed.sum())
     failures += _strangers(job, number, is_known, changed, len(hashes))
+    if len(made_up) != counterfeits:
+        failures.append(
+            f"{counterfeits} counterfeits were made up, but {len(made_up)} are in the release; "
+            "run again from the partition task"
+        )
     left = np.unpackbits(followed.common.view(np.uint8), axis=1).sum(axis=1)
     figures = {
         "persons": len(hashes),
@@ -155,7 +177,17 @@ def checked(
         "least_common": int(left.min(initial=np.iinfo(np.int64).max)) if len(left) else 0,
         "value_changed": changed,
     }
-    return Outcome(failures, figures, _notes(job, known, number))
+    notes = _notes(job, known, number)
+    if not job.makes_up:
+        return Outcome(failures, figures, notes)
+    figures["counterfeits"] = len(made_up)
+    figures["counterfeit_classes"] = len(np.unique(made_up[:, 0]))
+    notes.append(
+        f"{len(made_up)} counterfeits in {figures['counterfeit_classes']} classes: rows that are "
+        "nobody's, made up so that these classes have enough sensitive values; "
+        "_counterfeits.parquet says how many each class has"
+    )
+    return Outcome(failures, figures, notes, classes.filter(pa.array(is_made_up)))
 
 
 def persons_of(work: storage.WorkDir) -> pa.Table:
@@ -198,11 +230,15 @@ def _notes(job: Job, known: Known, number: int) -> list[str]:
 
 def _as_published(
     job: Job, work: storage.WorkDir, parts: Sequence[str]
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """Of each row the class, its number and a hash of it, the person and the value."""
+) -> tuple[Ints, Ints, Ints, Ints, pa.Table]:
+    """Of each row the class, its number and a hash of it, the person, the value, and its columns.
+
+    The person of a counterfeit is _NOBODY.
+    """
     from mondrian_ops.core.verification import published_columns
 
     labels: list[pa.Table] = []
+    classes: list[pa.Table] = []
     hashes, values = [np.zeros(0, np.int64)], [value_hashes(job, pa.array([], pa.string()))]
     for path in parts:
         digest = storage.digest_of(path)
@@ -210,19 +246,27 @@ def _as_published(
         (part,) = storage.read_release(path)
         names = list(published_columns(job, part.columns))
         table = pa.Table.from_batches(part.batches([*names, job.sensitive[0]]))
-        labels.append(pa.table([pa.array(class_texts(table.select(names)))], names=["class"]))
-        hashes.append(person_hashes(job, persons))
+        classes.append(_plain(table.select(names)))
+        labels.append(pa.table([pa.array(class_texts(classes[-1]))], names=["class"]))
+        hashes.append(_hashes(_spelled(persons).to_pylist(), b"person"))
         values.append(value_hashes(job, table[job.sensitive[0]]))
         if storage.digest_of(path) != digest:
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
-        return hashes[0], hashes[0], hashes[0], values[0]
+        return hashes[0], hashes[0], hashes[0], values[0], pa.table({})
     texts = pa.concat_tables(labels)["class"].combine_chunks().dictionary_encode()
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     numbers = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     of_class = class_hashes(texts.dictionary.to_pylist())[numbers]
-    return numbers, of_class, np.concatenate(hashes), np.concatenate(values)
+    columns = pa.concat_tables(classes)
+    return numbers, of_class, np.concatenate(hashes), np.concatenate(values), columns
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table without dictionaries."""
+    columns = [as_array(column).cast(value_type(column.type)) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def _coded(of_value: Ints, stored: list[int]) -> tuple[Ints, list[int]]:
@@ -237,7 +281,7 @@ def _coded(of_value: Ints, stored: list[int]) -> tuple[Ints, list[int]]:
     return np.where(of_value == _NO_VALUE, -1, codes), stored
 
 
-_NO_VALUE = 0
+_NO_VALUE = _NOBODY = 0
 _MISSING, _BETWEEN = "\x00", "\x1f"
 
 

@@ -1,0 +1,86 @@
+"""Rows that are made up, so that a class has the sensitive values that it lacks.
+
+Xiao and Tao (m-invariance, SIGMOD 2007, section 3.2) publish beside a release how many of them each
+class has, so that whoever counts can correct. Nobody can tell which rows they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mondrian_ops import storage
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.verification import Verdict, published_columns
+from mondrian_ops.series.intersection import class_texts
+
+__all__ = ["COUNTERFEITS", "by_class", "content_of", "without_counterfeits"]
+
+COUNTERFEITS = "_counterfeits.parquet"
+"""The file beside a release: what is published of each class that has some, and their number."""
+
+_COUNT = "counterfeits"
+
+
+def content_of(rows: pa.Table) -> bytes:
+    """The content of the file, from the columns that define the class of each row made up."""
+    names = rows.column_names
+    classes = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    sink = pa.BufferOutputStream()
+    pq.write_table(classes.rename_columns([*names, _COUNT]), sink)
+    return bytes(sink.getvalue())
+
+
+def by_class(release: str) -> Counter[str] | None:
+    """How many rows of each class are made up, by its text; None where no file says so.
+
+    Raises StorageError where the file cannot be read.
+    """
+    path = storage.joined(release, COUNTERFEITS)
+    try:
+        table = pq.read_table(pa.BufferReader(storage.read_file(path)))
+        counts = table[_COUNT].to_pylist()
+    except FileNotFoundError:
+        return None
+    except (pa.ArrowInvalid, KeyError) as error:
+        raise StorageError(f"{storage.shown(path)}: cannot be read; restore it") from error
+    texts = class_texts(table.drop_columns([_COUNT]))
+    return Counter(dict(zip(texts, counts, strict=True)))
+
+
+def without_counterfeits(job: Job, release: str, verdict: Verdict) -> Verdict:
+    """The verdict on a release whose rows were counted, with k of those that are not made up.
+
+    A person has one row in a release of such a series.
+    """
+    made_up = by_class(release)
+    if made_up is None:
+        missing = f"{COUNTERFEITS}: is missing, so persons cannot be counted; restore it"
+        return replace(verdict, passed=False, failures=(*verdict.failures, missing))
+    sizes = Counter(_texts_of(job, release))
+    least = min((size - made_up[text] for text, size in sizes.items()), default=0)
+    failing = sum(size - made_up[text] < job.k for text, size in sizes.items())
+    failures = list(verdict.failures)
+    if failing:
+        failures.append(f"k without counterfeits: {failing} of {len(sizes)} classes fail")
+    if strangers := len(made_up.keys() - sizes.keys()):
+        failures.append(f"{COUNTERFEITS}: {strangers} classes are not in the release; restore it")
+    checked = f"k = {job.k} without {made_up.total()} counterfeits in {len(made_up)} classes"
+    return Verdict(
+        verdict.passed and not failures,
+        {**verdict.achieved, "k": least},
+        (*verdict.checked, checked),
+        tuple(failures),
+    )
+
+
+def _texts_of(job: Job, release: str) -> Iterable[str]:
+    """The text of each row's class."""
+    for file in storage.read_release(release):
+        names = published_columns(job, file.columns)
+        yield from class_texts(pa.Table.from_batches(file.batches(names)))

@@ -1,0 +1,235 @@
+"""``series.unmatched: counterfeit``: rows that are made up, counted, and published beside."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.core.job import Job
+from nights import silent
+
+K, L = 5, 2
+NIGHTS = 4
+
+
+class Village:
+    """A series about people who share a rare disease; those next to them come every other night."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder, self.options = folder, options
+        generator = np.random.default_rng(0)
+        usual = np.array(["flu", "cold", "asthma", "gout"])
+        self.value = np.concatenate([np.tile(usual, 20), np.repeat(["rabies", "cold"], 10)])
+        count = len(self.value)
+        self.person = np.arange(count)
+        is_far = self.person >= 80
+        self.age = np.where(is_far, 90, generator.integers(20, 40, count))
+        self.zip = np.where(is_far, 900, generator.integers(100, 140, count))
+        self.there = generator.random((NIGHTS, count)) < 0.9
+        self.there[:, is_far] = True
+        self.there[1::2, is_far & (self.value == "cold")] = False
+
+    def job(self, day: int) -> Job:
+        name = f"2025-01-{day + 1:02d}"
+        series = {"kind": "snapshots", "protect": "intersection", "unmatched": "counterfeit"}
+        return Job.from_dict(
+            {
+                "input": str(self.folder / f"in/{name}.parquet"),
+                "output": str(self.folder / f"out/{name}"),
+                "k": K,
+                "l": L,
+                "identifiers": ["person"],
+                "entity_id": "person",
+                "quasi_identifiers": ["age", "zip"],
+                "sensitive": ["diagnosis"],
+                "series": series,
+                **self.options,
+            }
+        )
+
+    def drop(self, day: int) -> pa.Table:
+        there = self.there[day]
+        return pa.table(
+            {
+                "person": self.person[there],
+                "age": self.age[there],
+                "zip": self.zip[there],
+                "diagnosis": self.value[there],
+            }
+        )
+
+    def deliver(self, day: int) -> Job:
+        job = self.job(day)
+        Path(str(job.input)).parent.mkdir(exist_ok=True)
+        pq.write_table(self.drop(day), str(job.input))
+        return job
+
+    def run(self, day: int) -> dict[str, Any]:
+        return pipeline.run(self.deliver(day), silent)
+
+    def release(self, day: int) -> pa.Table:
+        return pq.read_table(str(self.job(day).output))
+
+
+@pytest.fixture
+def village(tmp_path: Path) -> Village:
+    return Village(tmp_path)
+
+
+def beside(release: str) -> dict[tuple[Any, ...], int]:
+    """How many counterfeits each class has, as anybody reads it."""
+    table = pq.read_table(f"{release}/_counterfeits.parquet")
+    return {tuple(row.values())[:-1]: row["counterfeits"] for row in table.to_pylist()}
+
+
+def classes_of(release: pa.Table) -> dict[tuple[Any, ...], Counter[str]]:
+    classes: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+    for row in release.to_pylist():
+        classes[row["age"], row["zip"]][row["diagnosis"]] += 1
+    return classes
+
+
+def test_rows_are_made_up_and_counted_and_nobody_falls_below(village: Village) -> None:
+    for day in range(NIGHTS):
+        report = village.run(day)
+        rows, people = report["rows"], report["series"]["people"]
+        made_up = beside(str(village.job(day).output))
+        assert people["counterfeits"] == sum(made_up.values())
+        assert people["counterfeit_classes"] == len(made_up)
+        assert bool(made_up) == bool(day % 2)
+        assert rows["published"] == rows["input"] == people["persons"]
+        assert len(village.release(day)) == rows["published"] + people["counterfeits"]
+        assert people["least_common"] >= L
+        assert any(f"{people['counterfeits']} counterfeits in" in note for note in report["notes"])
+    verdict = pipeline.verify_series(village.job(0), str(village.job(1).output))
+    assert verdict["passed"], verdict
+
+
+def test_persons_are_counted_from_the_release_and_the_file_beside_it(village: Village) -> None:
+    for day in range(2):
+        village.run(day)
+    output = str(village.job(1).output)
+    made_up = beside(output)
+    sizes = {label: values.total() for label, values in classes_of(village.release(1)).items()}
+    assert sum(sizes.values()) - sum(made_up.values()) == village.there[1].sum()
+    assert min(size - made_up.get(label, 0) for label, size in sizes.items()) >= K
+    assert pipeline.verify(village.job(1), output)["passed"]
+
+
+def test_whoever_knows_how_many_rows_are_made_up_cannot_tell_which(village: Village) -> None:
+    """A value is made up that nobody in the class has: it must not be the only one that fits."""
+    for day in range(2):
+        village.run(day)
+    classes = classes_of(village.release(1))
+    for label, count in beside(str(village.job(1).output)).items():
+        values = classes[label]
+        possible = [
+            {*chosen}
+            for several in range(1, len(values))
+            for chosen in combinations(values, several)
+            if sum(values[value] for value in chosen) == count
+        ]
+        assert not set.intersection(*possible)
+
+
+def test_the_order_of_rows_does_not_tell_which_are_made_up(village: Village) -> None:
+    village.run(0)
+    village.run(1)
+    (label,) = beside(str(village.job(1).output))
+    rows = village.release(1).to_pylist()
+    values = [row["diagnosis"] for row in rows if (row["age"], row["zip"]) == label]
+    assert sorted(values) not in (values, values[::-1])
+
+
+def test_a_night_repeated_has_the_same_counterfeits(village: Village) -> None:
+    village.run(0)
+    job = village.deliver(1)
+    found = []
+    for attempt in range(2):
+        work = str(village.folder / f"out/.run-{attempt}")
+        pipeline.partition(job, work=work, progress=silent)
+        (summary,) = pipeline.anonymize_all(work, progress=silent)
+        part = pq.read_table(storage.WorkDir.attach(work).part_path(summary.id))
+        found.append((summary.counterfeits, classes_of(part)))
+    assert found[0] == found[1]
+
+
+def lost(table: pa.Table, persons: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray]:
+    """One counterfeit is not there."""
+    at = persons.to_pylist().index(None)
+    kept = pa.array(np.delete(np.arange(len(table)), at))
+    return table.take(kept), persons.take(kept)
+
+
+def made_a_person(table: pa.Table, persons: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray]:
+    """One counterfeit is somebody."""
+    numbers = persons.to_pylist()
+    numbers[numbers.index(None)] = 10**6
+    return table, pa.chunked_array([numbers])
+
+
+@pytest.mark.parametrize("change", [lost, made_a_person])
+def test_a_part_with_other_counterfeits_is_not_published(
+    village: Village, change: Callable[[pa.Table, pa.ChunkedArray], Any]
+) -> None:
+    village.run(0)
+    job, work = village.deliver(1), str(village.folder / "out/.run-1")
+    pipeline.partition(job, work=work, progress=silent)
+    summaries = pipeline.anonymize_all(work, progress=silent)
+    directory = storage.WorkDir.attach(work)
+    path = directory.part_path(summaries[0].id)
+    persons = directory.read_persons(storage.digest_of(path))
+    table, persons = change(pq.read_table(path), persons)
+    pq.write_table(table, path)
+    directory.write_persons(storage.digest_of(path), persons)
+    with pytest.raises(PrivacyError, match="10 counterfeits were made up, but 9 are in"):
+        pipeline.wrap_up(job, work=work, summaries=summaries, progress=silent)
+    assert not Path(str(job.output)).exists()
+
+
+def drop_a_counterfeit(part: pa.Table) -> pa.Table:
+    at = part["diagnosis"].to_pylist().index("cold", part["age"].to_pylist().index("90"))
+    return part.take(pa.array(np.delete(np.arange(len(part)), at)))
+
+
+def test_a_counterfeit_taken_from_a_release_is_found_from_outside(village: Village) -> None:
+    for day in range(2):
+        village.run(day)
+    (path,) = Path(str(village.job(1).output)).glob("part-*")
+    pq.write_table(drop_a_counterfeit(pq.read_table(path)), path)
+    verdict = pipeline.verify_series(village.job(0), str(village.job(0).output))
+    assert not verdict["passed"]
+    assert any("has 79 rows of persons, but 80 were" in each for each in verdict["failures"])
+
+
+def test_a_file_of_counterfeits_of_other_classes_fails_the_check(village: Village) -> None:
+    for day in range(2):
+        village.run(day)
+    output = str(village.job(1).output)
+    path = f"{output}/_counterfeits.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(0, "age", pa.array(["91"])), path)
+    (failure,) = pipeline.verify(village.job(1), output)["failures"]
+    assert "1 classes are not in the release" in failure
+    pq.write_table(table.set_column(2, "counterfeits", pa.array([16])), path)
+    (failure,) = pipeline.verify(village.job(1), output)["failures"]
+    assert "k without counterfeits: 1 of" in failure
+    Path(path).unlink()
+    (failure,) = pipeline.verify(village.job(1), output)["failures"]
+    assert "_counterfeits.parquet: is missing" in failure
+
+
+def test_columns_that_a_row_made_up_would_lack_are_refused(tmp_path: Path) -> None:
+    village = Village(tmp_path, unlisted="publish", quasi_identifiers=["age"])
+    with pytest.raises(JobError, match="have no value of 'zip'; leave these columns out"):
+        village.run(0)
