@@ -60,16 +60,24 @@ def _wrap_up(task: Task) -> Any:
 
 def _reads(task: Task) -> float:
     """How often the mapped tasks have read the source, by the statistics of its row groups."""
+    import pyarrow.dataset as ds
+
     from mondrian_ops import storage
+    from mondrian_ops.core.plan import reach_of
     from mondrian_ops.engines.run import Run
 
     run = Run(storage.WorkDir.attach(task["work"]))
     retrieval = run.state.retrieval
     if retrieval != "pushdown":
         return float(retrieval == "shuffle")
-    source = run.dataset.source
-    rows_read = source.rows_read(run.plan, run.anonymizer.orders)
-    return sum(sum(of_file.values()) for of_file in rows_read) / source.rows
+    orders, source = run.anonymizer.orders, run.dataset.source
+    rows = 0
+    for each in task["fragments"]:
+        keep = reach_of(run.plan.condition(each["id"], orders), orders)
+        for file in ds.dataset(source.files).get_fragments():
+            groups = (file if keep is None else file.subset(keep)).row_groups
+            rows += sum(group.num_rows for group in groups)
+    return rows / source.rows
 
 
 def _clean_up(task: Task) -> None:
