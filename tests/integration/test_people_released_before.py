@@ -116,15 +116,6 @@ def test_the_same_drop_again_is_told_as_that(nights):
     assert not overlap["same"]
 
 
-def test_the_release_that_shares_most_is_named_first_and_the_others_are_counted(nights):
-    for night, first in enumerate((0, 500, 900), 1):
-        nights.run(night, drop(first, 1000))
-    report = nights.run(4, drop(950, 1000))
-    shares = [each["share"] for each in report["overlap"]["releases"]]
-    assert shares == [0.95, 0.55, 0.05]
-    assert any("95.0 % of its people" in note and "in 2 more" in note for note in report["notes"])
-
-
 def test_where_no_overlap_is_wanted_nothing_is_published_and_the_last_release_stands(nights):
     nights.run(1, drop(0, 1000))
     before = {path.name: path.read_bytes() for path in (nights.here / "out/2025-01-01").iterdir()}
@@ -202,29 +193,6 @@ def test_a_run_killed_around_publication_is_recorded_if_it_was_published(
     assert found.published
 
 
-def test_a_killed_run_that_may_be_retried_stands_in_the_way_until_its_files_are_gone(
-    nights, monkeypatch
-):
-    first, second = (nights.job(at, drop(0, 1000), overlap="refuse") for at in (1, 2))
-    work = storage.work_path(str(first.output), "scheduled")
-
-    def killed(*_args):
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(storage, "publish", killed)
-        with pytest.raises(Killed):
-            phases(first, "scheduled")
-    with pytest.raises(OSError, match=rf"^overlap: 1 other run.* run again .* files: {work}$"):
-        phases(second, "other")
-    assert not Path(str(second.output)).exists()
-    assert nights.run(3, drop(5000, 1000), overlap="refuse")  # other people
-    assert nights.run(4, drop(500, 1000))["overlap"]["releases"] == []  # it may be, and is not yet
-    pipeline.discard(work)
-    with pytest.raises(PrivacyError, match=r"50\.0 % of its people"):
-        phases(second, "other")
-
-
 def test_a_release_that_was_never_confirmed_counts_when_another_has_taken_its_place(
     nights, monkeypatch
 ):
@@ -250,15 +218,6 @@ def never_confirmed(nights, monkeypatch, **keys):
     assert not found.published
 
 
-def test_one_whose_output_is_not_allowed_here_counts(nights, monkeypatch):
-    never_confirmed(nights, monkeypatch)
-    other = nights.job(2, drop(0, 1000), output=str(nights.here / "theirs" / "2"), overlap="refuse")
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(nights.here))
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(nights.here / "theirs"))
-    with pytest.raises(PrivacyError, match="same drop"):
-        pipeline.run(other)
-
-
 def test_a_store_that_does_not_answer_does_not_stop_others(nights, monkeypatch):
     never_confirmed(nights, monkeypatch)
     other = nights.job(2, drop(500, 1000))
@@ -271,24 +230,6 @@ def test_a_store_that_does_not_answer_does_not_stop_others(nights, monkeypatch):
 
     monkeypatch.setattr(storage, "published", silent)
     assert pipeline.run(other)["overlap"]["releases"][0]["share"] == 0.5
-
-
-def test_a_release_that_is_refused_for_good_is_not_recorded(nights):
-    job = nights.job(1, drop(0, 1000))
-    work = checked(job, "late")
-    pipeline.run(nights.job(1, drop(5000, 1000), overlap="ignore"))
-    with pytest.raises(StorageError, match="another run has published"):
-        pipeline.publish(job, work=work)
-    assert publications() == []
-
-
-def test_who_is_released_between_the_check_and_the_publication_is_seen(nights):
-    late, other = nights.job(1, drop(0, 1000), overlap="refuse"), nights.job(2, drop(0, 1000))
-    work = checked(late, "late")
-    pipeline.run(other)
-    with pytest.raises(PrivacyError, match="same drop"):
-        pipeline.publish(late, work=work)
-    assert not Path(str(late.output)).exists()
 
 
 def test_the_catalogue_holds_no_name(nights):
