@@ -26,8 +26,14 @@ class Attacker:
         self._last = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         self._bits: dict[str, int] = {}
 
-    def learn(self, persons: np.ndarray, classes: np.ndarray, values: pa.ChunkedArray) -> None:
-        """Take in one release, row by row: (n,) persons, (n,) numbers of classes, n values.
+    def learn(
+        self,
+        persons: np.ndarray,
+        their_classes: np.ndarray,
+        classes: np.ndarray,
+        values: pa.ChunkedArray,
+    ) -> None:
+        """Take in one release: (p,) persons and their classes; (n,) classes and values of rows.
 
         A missing value is no value. At most 64 values can be told apart.
         """
@@ -42,9 +48,9 @@ class Attacker:
         places = encoded.indices.fill_null(len(shifts)).to_numpy()
         np.bitwise_or.at(of_class, classes, bits[places])
         self._reach(int(persons.max()) + 1)
-        np.bitwise_and.at(self._common, persons, of_class[classes])
+        np.bitwise_and.at(self._common, persons, of_class[their_classes])
         self._seen[persons] = True
-        tonight = (persons, classes)
+        tonight = (persons, their_classes)
         for one, other in ((self._last, tonight), (tonight, self._last)):
             self._subtracted[_alone_missing(*one, *other, len(self._seen))] = True
         self._last = tonight

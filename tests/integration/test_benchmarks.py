@@ -81,7 +81,7 @@ def test_the_attacker_intersects_the_values_of_a_persons_classes(
     for persons, ages, values in nights:
         release = pa.table({"age": ages, "sex": pa.array(["f"] * len(ages)).dictionary_encode()})
         classes = classes_of(release, ["age", "sex"])
-        attacker.learn(np.array(persons), classes, pa.chunked_array([values]))
+        attacker.learn(np.array(persons), classes, classes, pa.chunked_array([values]))
         left.append(attacker.left().tolist())
     # Of persons 1, 3, 4 and 7.
     assert left == [[1, 1, 2, 2], [1, 1, 2, 2], [1, 1, 1, 2]]
@@ -99,7 +99,7 @@ def test_the_attacker_subtracts_a_class_from_what_it_was(monkeypatch: pytest.Mon
     ):
         numbers = np.repeat(np.arange(len(classes)), [len(members) for members in classes])
         persons = np.concatenate(classes)
-        attacker.learn(persons, numbers, pa.chunked_array([["flu"] * len(persons)]))
+        attacker.learn(persons, numbers, numbers, pa.chunked_array([["flu"] * len(persons)]))
     assert np.flatnonzero(attacker.subtracted()).tolist() == [2, 9]
 
 

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engines.in_process import InProcessEngine
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
+from mondrian_ops.pipeline.approval import Approval, now
 from nights import silent
 
 K, L = 5, 2
@@ -195,6 +197,32 @@ def test_a_part_with_other_counterfeits_is_not_published(
     with pytest.raises(PrivacyError, match="10 counterfeits were made up, but 9 are in"):
         pipeline.wrap_up(job, work=work, summaries=summaries, progress=silent)
     assert not Path(str(job.output)).exists()
+
+
+def test_a_cluster_counts_persons_without_counterfeits(village: Village) -> None:
+    village.run(0)
+    job, work = village.deliver(1), str(village.folder / "out/.run-1")
+    pipeline.partition(job, work=work, progress=silent)
+    summaries = pipeline.anonymize_all(work, progress=silent)
+    here, there = (
+        pipeline.check(job, work=work, summaries=summaries, progress=silent, engine=engine).report
+        for engine in (None, InProcessEngine())
+    )
+    assert there["class_persons"] == here["class_persons"]
+    assert sum(persons * classes for persons, classes in here["class_persons"]) == 80
+
+
+def test_the_file_beside_the_release_is_approved_with_it(tmp_path: Path) -> None:
+    village = Village(tmp_path, require_approval=True)
+    pipeline.run(village.deliver(0), silent, approve=lambda _: "an officer")
+    job, work = village.deliver(1), str(village.folder / "out/.run-1")
+    pipeline.partition(job, work=work, progress=silent)
+    summaries = pipeline.anonymize_all(work, progress=silent)
+    seal = pipeline.check(job, work=work, summaries=summaries, progress=silent).seal
+    staging = storage.WorkDir.attach(work).staging
+    Path(f"{staging}/_counterfeits.parquet").write_bytes(b"")
+    with pytest.raises(StorageError, match="changed after they were checked"):
+        pipeline.publish(job, work=work, approval=Approval(seal, "an officer", now()))
 
 
 def drop_a_counterfeit(part: pa.Table) -> pa.Table:

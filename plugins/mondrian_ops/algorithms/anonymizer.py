@@ -28,7 +28,7 @@ from mondrian_ops.core.pool import HIDDEN, NIGHT, SIGNATURE
 from mondrian_ops.core.profile import Profile
 from mondrian_ops.native.classes import shuffle_classes
 
-__all__ = ["Anonymizer", "Released", "columns_to_read", "unlisted_columns"]
+__all__ = ["Anonymizer", "Counterfeits", "Released", "columns_to_read", "unlisted_columns"]
 
 REDACTED = "*"
 

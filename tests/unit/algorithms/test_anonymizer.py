@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mondrian_ops.algorithms.anonymizer import LOSS_STEPS, _summary
+from mondrian_ops.algorithms.anonymizer import LOSS_STEPS, Counterfeits, _summary
 from mondrian_ops.core.generalization import Classes, Published
 
 
@@ -40,3 +40,12 @@ def test_a_fragment_without_such_rows_has_all_steps(losses):
     figures = _summary(classes_of(sizes), {"age": published(losses)})["attributes"]["age"]
     assert [step for step, _ in figures["rows_by_loss"]] == list(LOSS_STEPS)
     assert sum(rows for _, rows in figures["rows_by_loss"]) == sum(sizes)
+
+
+def test_counterfeits_are_rows_of_their_classes():
+    made_up = Counterfeits.of(np.array([[0, 4], [2, 9], [2, 9]]), np.array([9, 4, -1, 4, 9]))
+    kept = made_up.where(np.array([True, False, True]))
+    assert [each.tolist() for each in kept] == [[0, 1, 1], [1, 0, 0]]
+    classes = kept.added(Classes(np.array([3, 2, 4], np.int32), np.array([0, 2])), 10)
+    assert classes.index.tolist() == [3, 2, 10, 4, 11, 12]
+    assert classes.starts.tolist() == [0, 3]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -78,6 +80,9 @@ def test_no_person_falls_below_k_and_l_over_nights(seed, k, l, values, made_up):
         of = classes_of(kept, len(there))
         assert np.array_equal(of < 0, kept.unmatched)
         placed = there[of >= 0]
+        for (name, _), times in Counter(map(tuple, kept.counterfeits.tolist())).items():
+            real = Counter(value[there][of == name].tolist())
+            assert times in real.values()  # so that either value may be the one made up
         number, of_value = kept.counterfeits.T  # nobody's rows, so without a history
         tonight = Tonight(
             np.append(of[of >= 0], number),

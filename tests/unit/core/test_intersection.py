@@ -11,24 +11,32 @@ from hypothesis import strategies as st
 from mondrian_ops.core.intersection import Tonight, follow
 
 VALUES = st.sampled_from([-1, 0, 1, 2, 63, 64, 65])
-NIGHT = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), VALUES), max_size=16)
+NOBODY = -1
+NIGHT = st.lists(st.tuples(st.integers(0, 3), st.integers(NOBODY, 8), VALUES), max_size=16)
 WORDS = 2
 
 
 def tonight_of(rows):
     class_of, person, value = np.array(rows, np.int64).reshape(-1, 3).T
-    return Tonight(class_of, person, value)
+    real = person != NOBODY
+    made_up = np.stack([class_of, value], axis=1)[~real]
+    return Tonight(class_of[real], person[real], value[real], made_up)
+
+
+def of_persons(rows):
+    return [row for row in rows if row[1] != NOBODY]
 
 
 def followed_through(nights, *, k, l):  # noqa: E741
     """Each night's result of `follow`, and what is left for each person after the last."""
     left, results = {}, []
-    for rows in nights:
+    for night in nights:
+        rows = of_persons(night)
         before = np.array(
             [left.get(person, np.zeros(WORDS, np.uint64)) for _, person, _ in rows], np.uint64
         ).reshape(-1, WORDS)
         known = np.array([person in left for _, person, _ in rows], bool)
-        result = follow(tonight_of(rows), before, known, k=k, l=l)
+        result = follow(tonight_of(night), before, known, k=k, l=l)
         results.append(result)
         left |= {person: result.common[i] for i, (_, person, _) in enumerate(rows)}
     return results
@@ -39,9 +47,10 @@ def one_by_one(nights, *, k, l):  # noqa: E741
     for rows in nights:
         values, persons = defaultdict(set), defaultdict(set)
         for number, person, value in rows:
-            persons[number].add(person)
+            persons[number] |= {person} - {NOBODY}
             values[number] |= {value} - {-1}
         expected = []
+        rows = of_persons(rows)
         for number, person, value in rows:
             changed = person in left and value != -1 and value not in left[person]
             before = None if changed else left.get(person)
