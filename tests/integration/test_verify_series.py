@@ -19,6 +19,7 @@ from mondrian_ops import catalogue, cli, pipeline
 from mondrian_ops.catalogue import persons, tables
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.datasets import Population, nights
+from mondrian_ops.series import nights as nights_of_series
 from nights import silent
 from town import PROTECTED, Town
 
@@ -188,10 +189,98 @@ def test_a_night_that_cannot_be_looked_at_is_told(
 
 def test_who_is_followed_and_through_what_must_be_said(protected: Town) -> None:
     job, output = protected.job(0), str(protected.job(0).output)
-    with pytest.raises(JobError, match="verify --series: it follows persons"):
-        pipeline.verify_series(replace(job, series=None), output)
+    lacking = [{"series": None}, {"entity_id": None}, {"sensitive": ()}, {"sensitive": ("a", "b")}]
+    for changes in lacking:
+        with pytest.raises(JobError, match="verify --series: it follows persons"):
+            pipeline.verify_series(replace(job, **changes), output)
     with pytest.raises(StorageError, match="the catalogue has none with the output"):
         pipeline.verify_series(job, str(protected.folder / "other/2025-01-01"))
     other = Town(protected.folder, kind="snapshots").job(0)
     with pytest.raises(JobError, match=r"series.protect: release, but intersection in the nights"):
         pipeline.verify_series(other, output)
+
+
+def test_what_is_asked_is_what_the_job_says(protected: Town) -> None:
+    job, output = protected.job(0), str(protected.job(0).output)
+    verdict = pipeline.verify_series(replace(job, k=100), output)
+    last = verdict["nights"][-1]
+    assert last["below_k"] > 0
+    assert verdict["failures"] == [
+        f"{last['below_k']} person(s) were in a class of fewer than k = 100 persons"
+    ]
+    verdict = pipeline.verify_series(replace(job, l=12), output)
+    assert "with fewer than l = 12 values of diagnosis" in verdict["failures"][0]
+    assert pipeline.verify_series(replace(job, l=None), output)["passed"]
+
+
+def test_rows_that_wait_in_a_night_that_covers_them_count_as_published(tmp_path: Path) -> None:
+    """A row without a person is company, but nobody is followed by it."""
+    town = Town(tmp_path, hold_nights=3, hold_above=0.25)
+    drop = next(drop for _, drop in nights(PEOPLE))
+    persons = pa.array([None, *drop["person"].to_pylist()[1:]], pa.int64())
+    report = town.run(drop.set_column(drop.schema.get_field_index("person"), "person", persons))
+    verdict = attacked(town)
+    (night,), (note,) = verdict["nights"], verdict["notes"]
+    assert night["rows"] == report["rows"]["published"] < 300
+    lacking = night["persons"] + 1 - night["rows"]
+    assert lacking > 0
+    assert note.startswith(f"{lacking} row(s) waited or were left out")
+    assert verdict["passed"]
+
+
+def test_a_night_that_is_not_current_is_not_looked_at(
+    protected: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(nights_of_series, "conclude", killed)
+        protected.run(protected.drops[-1])
+    verdict = attacked(protected)
+    assert len(verdict["nights"]) == 3
+    assert verdict["not_looked_at"] == [
+        "2025-01-04: it is not current yet; run its tasks again, or the next night"
+    ]
+    assert not verdict["failures"]
+
+
+def test_a_catalogue_without_the_classes_is_told(protected: Town) -> None:
+    with catalogue.current().writing() as connection:
+        connection.execute(tables.night_persons.delete().where(tables.night_persons.c.night == 2))
+    verdict = attacked(protected)
+    assert verdict["not_looked_at"] == [
+        "2025-01-02: the catalogue does not have who was in which class"
+    ]
+    assert [night["label"] for night in verdict["nights"]] == ["2025-01-01", "2025-01-03"]
+    assert not verdict["failures"]
+
+
+def test_rows_of_a_drop_that_is_gone_are_no_changed_rows(tmp_path: Path) -> None:
+    """The second night publishes rows of both drops; where none is gone, all must be found."""
+    town = Town(tmp_path, protect="intersection", hold_nights=3)
+    drop = next(drop for _, drop in nights(PEOPLE))
+    for rows in (drop.slice(0, 4), drop.slice(4)):
+        town.run(rows)
+    path = Path(str(town.job(0).input))
+    first = pq.read_table(path)
+    pq.write_table(first.slice(1), path)
+    verdict = attacked(town)
+    assert "2025-01-02: 1 row(s) of the release are not those" in verdict["failures"][0]
+    path.unlink()
+    verdict = attacked(town)
+    assert not verdict["failures"]
+    assert verdict["not_looked_at"][0].startswith("2025-01-01: ")
+    assert verdict["nights"][0]["persons"] == 296
+
+
+def test_a_release_in_the_place_of_a_night_that_was_held(tmp_path: Path) -> None:
+    town = Town(tmp_path, protect="intersection", hold_nights=3)
+    drop = next(drop for _, drop in nights(PEOPLE))
+    for rows in (drop.slice(0, 4), drop.slice(4)):
+        town.run(rows)
+    assert attacked(town)["passed"]
+    pipeline.run(replace(town.job(0), series=None, k=2), silent)
+    verdict = attacked(town)
+    assert verdict["failures"][0].startswith("2025-01-01: a release of no night of the series")
+    assert [night["label"] for night in verdict["nights"]] == ["2025-01-02", "2025-01-01"]

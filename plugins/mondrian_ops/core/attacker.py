@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 __all__ = ["Attacker", "Row"]
 
-NO_VALUE = 0
+NO_VALUE = NOBODY = 0
 
 
 class Row(NamedTuple):
     """A person's row in a release: the person, the own value, and the classes it may be in.
 
-    ``value`` is NO_VALUE where it is missing.
+    ``value`` is NO_VALUE where it is missing. NOBODY has the rows without a person.
     """
 
     person: int
@@ -60,6 +60,8 @@ class Attacker:
                 company[number].add(row.person)
         masks = [self._mask(each) for each in values]
         for person, value, classes in rows:
+            if person == NOBODY:
+                continue
             here = 0
             for number in classes:
                 here |= masks[number]

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops import catalogue, storage
@@ -119,6 +118,7 @@ class _Player:
 
     def __init__(self, job: Job, hierarchies: Mapping[str, Hierarchy]) -> None:
         self._job, self._hierarchies = job, hierarchies
+        (self._sensitive,) = job.sensitive
         self._least = int(job.l or 2)
         self._attacker = Attacker(job.k, self._least)
         self._pool: list[_Rows] = []
@@ -192,9 +192,8 @@ class _Player:
         table = pa.Table.from_batches(
             source.batches(names), pa.schema([source.schema.field(name) for name in names])
         )
-        table = table.filter(pc.is_valid(table[str(job.entity_id)]))
-        persons = person_hashes(job, table[str(job.entity_id)])
-        values = value_hashes(job, table[job.sensitive[0]])
+        persons = person_hashes(job, table[str(job.entity_id)], may_lack=True)
+        values = value_hashes(job, table[self._sensitive])
         return _Rows(persons, values, table.select(list(job.quasi_identifier_names)))
 
     def _read(self, output: str) -> _Release:
@@ -203,10 +202,9 @@ class _Player:
         tables = []
         for file in storage.read_release(output):
             names = published_columns(self._job, file.columns)
-            tables.append(pa.Table.from_batches(file.batches([*names, self._job.sensitive[0]])))
+            tables.append(pa.Table.from_batches(file.batches([*names, self._sensitive])))
         columns = {
-            name: [as_array(table[name]) for table in tables]
-            for name in (*names, self._job.sensitive[0])
+            name: [as_array(table[name]) for table in tables] for name in (*names, self._sensitive)
         }
         table = pa.table({name: pa.concat_arrays(each) for name, each in columns.items()})
         texts = pa.array(class_texts(table.select(list(names)))).dictionary_encode()
@@ -221,7 +219,7 @@ class _Player:
             {name: of_class[name].combine_chunks() for name in names},
             {key: number for number, key in enumerate(hashes)},
             class_of,
-            value_hashes(self._job, table[self._job.sensitive[0]]),
+            value_hashes(self._job, table[self._sensitive]),
             made_up,
         )
 
@@ -248,19 +246,17 @@ class _Player:
             classes = of_persons.classes_in(connection, night.id)
         if classes is None:
             raise StorageError("the catalogue does not have who was in which class")
-        number = {person: release.number_of.get(key, -1) for person, key in classes.items()}
+        number = {person: release.number_of.get(key) for person, key in classes.items()}
         found: dict[int, Row] = {}
         times: Counter[int] = Counter()
         for at, rows in enumerate(self._pool):
             columns, places = self._encoded(release, rows)
             used = []
             persons, own = rows.person.tolist(), rows.value.tolist()
+            times.update(persons)
             for row, (person, value) in enumerate(zip(persons, own, strict=True)):
                 mine = number.get(person)
-                if mine is None:
-                    continue
-                times[person] += 1
-                if mine < 0 or person in found or (value and value not in values[mine]):
+                if mine is None or person in found or (value and value not in values[mine]):
                     continue
                 if all(
                     column.covers(places[row, i], column.published[mine : mine + 1])[0]
@@ -276,7 +272,7 @@ class _Player:
         self,
         label: str,
         release: _Release,
-        number: Mapping[int, int],
+        number: Mapping[int, int | None],
         found: Mapping[int, Row],
         times: Mapping[int, int],
     ) -> None:
@@ -347,7 +343,7 @@ class _Player:
         if below_l:
             self._found.failures.append(
                 f"{below_l} person(s) are left with fewer than l = {self._least} values of "
-                f"{self._job.sensitive[0]} by all nights together, {given_away} of them with one"
+                f"{self._sensitive} by all nights together, {given_away} of them with one"
             )
         if below_k:
             self._found.failures.append(

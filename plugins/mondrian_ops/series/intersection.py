@@ -293,10 +293,10 @@ def value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
     return _hashes(texts.to_pylist(), b"value")
 
 
-def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
-    """A keyed hash of each person; raises InputError where a row has none."""
+def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array, may_lack: bool = False) -> Ints:
+    """A keyed hash of each person; 0 where a row has none, if it ``may_lack``, or InputError."""
     texts = _spelled(column)
-    if texts.null_count:
+    if texts.null_count and not may_lack:
         raise InputError(
             f"column {job.entity_id!r}: {texts.null_count} rows have no value, so their persons "
             "cannot be followed through the nights; fill them in, or leave these rows out"

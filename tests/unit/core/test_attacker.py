@@ -30,6 +30,8 @@ def test_who_falls_below_is_found_as_by_sets(nights, k, l):  # noqa: E741
             for number in numbers:
                 persons[number].add(person)
         for person, value, numbers in rows:
+            if not person:
+                continue
             here = set().union(*(classes[number] for number in numbers)) - {0}
             before = left.get(person, here)
             if value and value not in before:
