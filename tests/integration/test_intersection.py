@@ -231,3 +231,19 @@ def test_a_column_without_values_has_no_type_yet(tmp_path: Path) -> None:
     town.run(second)
     with pytest.raises(InputError, match="column 'diagnosis': numbers, but text"):
         town.run(changed(third, "diagnosis", hash))
+
+
+def test_a_first_night_that_was_not_published_leaves_no_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    town = Town(tmp_path, **PROTECTED)
+    first = drops()[0]
+
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
+        patched.setattr(storage, "publish", full)
+        town.run(changed(first, "person", str))
+    town.drops.pop()
+    assert town.run(first)["series"]["people"]["persons"] == len(first)

@@ -150,6 +150,22 @@ def test_what_was_changed_afterwards_is_found(
     assert any(re.match(problem, each) for each in verdict["failures"])
 
 
+def empty_drop(town: Town) -> None:
+    path = str(town.job(1).input)
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+
+
+@pytest.mark.parametrize("change", [swap_values, change_drop, empty_drop])
+def test_without_protection_rows_of_nobody_are_found(
+    tmp_path: Path, change: Callable[[Town], None]
+) -> None:
+    town = town_of(tmp_path, kind="snapshots")
+    pattern = r"2025-01-02: \d+ row\(s\) of the release are not those of anybody in its drop"
+    assert not any(re.match(pattern, each) for each in attacked(town)["failures"])
+    change(town)
+    assert any(re.match(pattern, each) for each in attacked(town)["failures"])
+
+
 def test_a_release_of_no_night_is_attacked_as_well(protected: Town) -> None:
     """A job without the series publishes beside its nights, and in the place of one."""
     outside = replace(protected.job(1), series=None)

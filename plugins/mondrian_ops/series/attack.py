@@ -229,7 +229,7 @@ class _Player:
         if night is not None and is_protected(self._job):
             rows = self._by_catalogue(night, release, values)
         else:
-            rows = self._by_coverage(release, values)
+            rows = self._by_coverage(label, release, values)
         published = len(release.class_of) - release.made_up.total()
         if night is not None and published != night.rows:
             self._found.failures.append(
@@ -293,8 +293,11 @@ class _Player:
                 "catalogue was changed; restore it"
             )
 
-    def _by_coverage(self, release: _Release, values: list[set[int]]) -> list[Row]:
-        """The rows of all persons whose quasi-identifiers, and value, some class covers."""
+    def _by_coverage(self, label: str, release: _Release, values: list[set[int]]) -> list[Row]:
+        """The rows of all persons whose quasi-identifiers, and value, some class covers.
+
+        Notes a failure where a class has more rows of a value than the drop has for it.
+        """
         found: list[Row] = []
         for at, rows in enumerate(self._pool):
             columns, places = self._encoded(release, rows)
@@ -309,6 +312,14 @@ class _Player:
                     used.append(row)
             self._pool[at] = rows.without(used)
         self._not_published += max(0, len(found) - len(release.class_of))
+        strangers = Counter(zip(release.class_of.tolist(), release.value.tolist(), strict=True))
+        strangers -= Counter((number, row.value) for row in found for number in row.classes)
+        strange = (Counter(number for number, _ in strangers.elements()) - release.made_up).total()
+        if strange and not self._has_gap:
+            self._found.failures.append(
+                f"{label}: {strange} row(s) of the release are not those of anybody in its drop; "
+                "the release or the drop was changed; restore it"
+            )
         return found
 
     def _encoded(self, release: _Release, rows: _Rows) -> tuple[list[Coverage], Ints]:

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue
-from mondrian_ops.catalogue.tables import series
+from mondrian_ops.catalogue.tables import night, series
 from mondrian_ops.core.errors import InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series_options import Series
@@ -61,8 +61,7 @@ def _in_words(value: object) -> str:
 def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
     """Raise InputError where a column of a drop has another type than in the nights before."""
     with catalogue.current().reading() as connection:
-        noted = connection.execute(sa.select(series.c.terms).where(series.c.name == name)).scalar()
-    before = json.loads(noted or "{}").get(_TYPES, {})
+        _, before = _terms_and_types(connection, series.c.name == name)
     for column, type_ in types.items():
         if before.get(column, type_) != type_:
             raise InputError(
@@ -73,10 +72,22 @@ def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
 
 
 def keep_types(connection: sa.Connection, series_id: int, types: Mapping[str, str]) -> None:
-    """Note the types of columns that had no values before."""
+    """Note the types of columns that had no values in the nights before."""
     mine = series.c.id == series_id
-    terms = json.loads(connection.execute(sa.select(series.c.terms).where(mine)).scalar_one())
-    known = terms.get(_TYPES, {})
+    terms, known = _terms_and_types(connection, mine)
     if types.keys() - known.keys():
         terms[_TYPES] = {**types, **known}
         connection.execute(series.update().where(mine).values(terms=json.dumps(terms)))
+
+
+def _terms_and_types(
+    connection: sa.Connection, mine: sa.ColumnElement[bool]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The terms of a series, and the types among them; no types where it has no night.
+
+    A first night that was taken back has left its types.
+    """
+    has_night = sa.exists().where(night.c.series == series.c.id).label("has_night")
+    found = connection.execute(sa.select(series.c.terms, has_night).where(mine)).first()
+    terms: dict[str, Any] = json.loads(found.terms or "{}") if found is not None else {}
+    return terms, terms.get(_TYPES, {}) if found is not None and found.has_night else {}
