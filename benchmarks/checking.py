@@ -70,7 +70,7 @@ def main() -> None:
     with tempfile.TemporaryFile(dir=answer.parent) as spill:
         counter = counter_of(job, [*names, "hand"], spill=spill)
         for part in in_threads(
-            lambda start: counter.count(_batches(start, min(rows, start + PART_ROWS))),
+            lambda start: counter.count(batches(start, min(rows, start + PART_ROWS))),
             range(0, rows, PART_ROWS),
             2,
         ):
@@ -82,7 +82,7 @@ def main() -> None:
         answer.write_text(json.dumps([count.classes, spill.seek(0, 2)]), "utf-8")
 
 
-def _batches(start: int, stop: int) -> Iterator[pa.RecordBatch]:
+def batches(start: int, stop: int) -> Iterator[pa.RecordBatch]:
     """The part of some rows. No two classes are the same, but where chance has it."""
     import numpy as np
     import pyarrow as pa

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checked",
     "check",
+    "counted_here",
     "held_job",
     "judged",
     "publish",
@@ -385,7 +386,7 @@ def _counted(
         progress("wrap_up", len(paths), len(paths))
     else:
         threads = at_once(max(summary.rows for summary in summaries))
-        counted = _counted_here(job, run.work, list(paths.values()), progress, threads, boundaries)
+        counted = counted_here(job, run.work, list(paths.values()), progress, threads, boundaries)
     parts, empty = iter(counted.parts), verification.PartCount(0, 0, 0)
     in_order = [next(parts) if summary.id in paths else empty for summary in summaries]
     return counted.count, in_order, counted.verdict
@@ -415,7 +416,7 @@ def _part_paths(directory: storage.WorkDir, summaries: Sequence[Summary]) -> dic
     return paths
 
 
-def _counted_here(
+def counted_here(
     job: Job,
     directory: storage.WorkDir,
     paths: Sequence[str],
