@@ -31,6 +31,7 @@ HANDS = 10
 
 def tables(context: Context) -> Iterator[Table]:
     """A process for each number of rows."""
+    from benchmarks import cluster_check
     from benchmarks.context import MILLION
     from benchmarks.measure import process, python
     from benchmarks.tables import Table, gib, seconds
@@ -54,6 +55,7 @@ def tables(context: Context) -> Iterator[Table]:
         f"{INTERVALS} intervals, {HANDS} sensitive values; two parts at once. That is counted in "
         "the CPU of a row, reading files is not.",
     )
+    yield from cluster_check.tables(context)
 
 
 def main() -> None:

@@ -368,7 +368,7 @@ def join_parts(check: str, run: Run, counted: Iterable[Message]) -> Iterator[Mes
         yield of_value(bucket, "heads", loaded.join_heads(tables))
         return
     values = None if loaded.job.t is None else run.work.read_arrow(_values_name(check))
-    yield of_value(bucket, "classes", loaded.join_shares(tables, values))
+    yield of_value(bucket, "classes", loaded.join_shares(bucket, tables, values))
 
 
 def _values_name(check: str) -> str:

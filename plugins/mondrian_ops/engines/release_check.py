@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from mondrian_ops import storage
@@ -82,7 +81,7 @@ class ReleaseCheck:
     Attributes:
         job: the requirements.
         columns: those of the first part.
-        parts: of each part the number of its fragment, and a text that changes with the file.
+        parts: of each part the number of its fragment, and the stamp of its file.
         buckets: into how many the classes are divided.
         hierarchies: by sensitive column.
         boundaries: those of the series, of whose cells published intervals must be unions.
@@ -199,17 +198,23 @@ class ReleaseCheck:
         }
 
     def join_shares(
-        self, shares: Iterable[tuple[int, pa.Table]], values: pa.Table | None
+        self, bucket: int, shares: Iterable[tuple[int, pa.Table]], values: pa.Table | None
     ) -> dict[str, Any]:
         """How the classes of a bucket meet the requirements, and their figures, as JSON.
 
         ``values``: those that :meth:`total` has, for t-closeness.
+
+        Raises OSError, which a retry may cure, if a share came twice.
         """
         counter = self.counter()
         totals = None if values is None else _totals(values)
         if totals is not None:
             counter.know([known for known, _ in totals])
+        joined = set[int]()
         for number, table in shares:
+            if number in joined:
+                raise OSError("a share of a part came twice")
+            joined.add(number)
             counter.merge(part_of_share(table, self._quasi), number << ROW_BITS)
         count = counter.result()
         if totals is not None:
@@ -217,6 +222,7 @@ class ReleaseCheck:
             count = replace(count, read=lambda: (_with_totals(each, totals) for each in read()))
         requirements = verification.measured(count, self.job, self.hierarchies)
         return {
+            "bucket": bucket,
             "figures": count.figures.to_json(),
             "requirements": [each.to_json() for each in requirements],
         }
@@ -228,42 +234,49 @@ class ReleaseCheck:
 
         Raises OSError if parts or rows are missing among them, or came twice: a retry may cure it.
         """
-        (heads,) = [each for each in answers if "parts" in each]
+        heads = [each for each in answers if "parts" in each]
+        buckets = [each for each in answers if "bucket" in each]
+        counted = [part for each in heads for part in each["parts"]]
+        if [number for number, *_ in counted] != list(range(len(self.parts))):
+            raise OSError("the cluster has not counted each part of the release once")
+        if len({each["bucket"] for each in buckets}) < len(buckets):
+            raise OSError("the cluster has counted some classes of the release twice")
         figures, requirements = Figures(), list[Requirement]()
         if self.job.entity_id is not None:
             figures.persons = Counter()  # also where there is no class
-        for each in answers:
-            if "parts" in each:
-                continue
+        for each in buckets:
             figures.add_json(each["figures"])
             found = list(map(Requirement.from_json, each["requirements"]))
             requirements = list(map(Requirement.joined, requirements, found)) or found
-        if [number for number, *_ in heads["parts"]] != list(range(len(self.parts))):
-            raise OSError("the cluster has not counted each part of the release once")
-        parts = [PartCount(*counted) for _, _, *counted in heads["parts"]]
+        parts = [PartCount(*figures_of_part) for _, _, *figures_of_part in counted]
         if figures.rows != sum(part.rows for part in parts):
             raise OSError("the classes that the cluster counted have other rows than the parts")
         count = ReleaseCount(
             rows=figures.rows,
             quasi_identifiers=verification.published_columns(self.job, self.columns),
             sensitive=tuple(self.job.sensitive),
-            identifiers=heads["identifiers"],
-            columns=tuple(heads["columns"]),
+            identifiers=heads[0]["identifiers"],
+            columns=tuple(heads[0]["columns"]),
             published={},
-            parts=tuple((name, number << ROW_BITS) for number, name, *_ in heads["parts"]),
+            parts=tuple((name, number << ROW_BITS) for number, name, *_ in counted),
             read=lambda: iter(()),
         )
         vars(count)["figures"] = figures
         verdict = verification.concluded(
-            requirements, count, self.job, self.boundaries, heads["failures"]
+            requirements, count, self.job, self.boundaries, heads[0]["failures"]
         )
         return Counted(count, parts, verdict)
 
     def _count(
         self, work: storage.WorkDir, counter: ReleaseCounter, number: int, with_persons: bool
     ) -> CountedPart:
-        fragment, _ = self.parts[number]
-        return counted_part(work, counter, with_persons, work.part_path(fragment))
+        """The counts of a part; raises OSError if it is not the one that is to be checked."""
+        fragment, stamp = self.parts[number]
+        path = work.part_path(fragment)
+        part = counted_part(work, counter, with_persons, path)
+        if storage.data_file(path).stamp != stamp:
+            raise OSError("a part was written again since the check began")
+        return part
 
 
 def _totals(values: pa.Table) -> list[tuple[pa.Array[Any], Any]]:
@@ -275,8 +288,6 @@ def _totals(values: pa.Table) -> list[tuple[pa.Array[Any], Any]]:
 def _with_totals(classes: ClassCounts, totals: Sequence[tuple[pa.Array[Any], Any]]) -> ClassCounts:
     """Some classes with the totals of the whole release."""
     sensitive = {}
-    for (name, each), (values, counts) in zip(classes.sensitive.items(), totals, strict=True):
-        if len(each.values) > len(values) or np.any(each.totals > counts[: len(each.totals)]):
-            raise OSError("a part was written again while it was read")
+    for (name, each), (_, counts) in zip(classes.sensitive.items(), totals, strict=True):
         sensitive[name] = replace(each, totals=counts)
     return replace(classes, sensitive=sensitive)

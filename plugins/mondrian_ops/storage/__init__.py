@@ -48,6 +48,7 @@ from mondrian_ops.storage.workdir import (
 )
 
 if TYPE_CHECKING:
+    from mondrian_ops.storage.discovery import data_file
     from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy, shipped
     from mondrian_ops.storage.jobs import load_job, read_job, with_connections
     from mondrian_ops.storage.parquet_files import index_columns, without_index
@@ -79,6 +80,7 @@ __all__ = [
     "check_source",
     "current_policy",
     "current_token",
+    "data_file",
     "digest_of",
     "digest_of_parts",
     "filesystem",
@@ -127,6 +129,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
     __getattr__ = late_names(
         __name__,
         {
+            "discovery": ("data_file",),
             "hierarchies": ("find_hierarchy", "read_hierarchy", "shipped"),
             "jobs": ("load_job", "read_job", "with_connections"),
             "parquet_files": ("index_columns", "without_index"),

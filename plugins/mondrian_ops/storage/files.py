@@ -224,11 +224,14 @@ def sizes_in(directory: str) -> dict[str, int]:
 
 
 def stamps_in(directory: str) -> dict[str, str]:
-    """By name in a directory, a text that changes with size or time of modification."""
+    """By name in a directory, the stamp of each file, as :class:`FileInfo` has it."""
     if is_local(directory):
         with os.scandir(local_path(directory)) as scanned:
             found = {item.name: item.stat() for item in scanned}
-        return {name: f"{each.st_size}-{each.st_mtime_ns}" for name, each in found.items()}
+        return {
+            name: f"{each.st_size}-{each.st_mtime_ns}-{each.st_ctime_ns}"
+            for name, each in found.items()
+        }
     return {item.name: item.stamp for item in list_directory(directory)}
 
 
