@@ -62,6 +62,8 @@ def test_of_a_series_without_protection_the_people_given_away_are_counted(tmp_pa
     assert verdict["nights"][-1]["below_l"] == verdict["nights"][-1]["given_away"] == len(fallen)
     assert f"{len(fallen)} person(s) are left with fewer than l = 2" in verdict["failures"][0]
     assert not verdict["passed"]
+    without_l = pipeline.verify_series(replace(town.job(0), l=None), str(town.job(0).output))
+    assert without_l["failures"] == verdict["failures"]
 
 
 def test_rows_that_waited_are_found_in_the_night_that_published_them(tmp_path: Path) -> None:
