@@ -14,7 +14,7 @@ lost the marker deletes nothing more, and does not copy ``_SUCCESS``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from mondrian_ops.storage import manifest
@@ -49,8 +49,9 @@ def recover(target: str, token: str = "") -> None:
     if holder is None:
         return
     if holder == token and not _is_published(target, token):
-        reports = [file for file in _leftovers(target) if file.name.startswith("_")]
-        remove_files(file.url for file in reports)
+        files = _files(target)
+        leftovers = _leftovers(files, manifest.read(target))
+        remove_files(file.url for file in leftovers if file.name.startswith("_"))
         return
     _hold(target, holder := uuid.uuid4().hex)
     _remove_leftovers(target, holder)
@@ -80,7 +81,7 @@ def place(staging: str, target: str, token: str, progress: Callable[[int, int], 
     _refuse_loss(parts, target, holder)
     (complete,) = (file for file in staged if file.name == manifest.NAME)
     _copy(target, complete)
-    _remove_leftovers(target, holder)
+    _remove_leftovers(target, holder, [file.name for file in staged])
     remove_tree(staging)
 
 
@@ -138,23 +139,45 @@ def _is_published(target: str, token: str) -> bool:
     return current is not None and current.token == token
 
 
-def _remove_leftovers(target: str, holder: str) -> None:
-    """Delete what is not of the release, last the marker; who loses that stops."""
-    leftovers = [file.url for file in _leftovers(target)]
+def _remove_leftovers(target: str, holder: str, reports: Collection[str] | None = None) -> None:
+    """Delete what is not of the release, last the marker; who loses that stops.
+
+    ``reports``: the names of the files beside the parts, where they are known. The manifest is read
+    again before each deletion, since another run may publish meanwhile.
+    """
+    files = _files(target)
     while _holder(target) == holder:
+        leftovers = _leftovers(files, manifest.read(target), reports)
         if not leftovers:
             remove_file(joined(target, MARKER))
             return
-        remove_files(leftovers[:_DELETED_AT_ONCE])
-        del leftovers[:_DELETED_AT_ONCE]
+        gone = {file.url for file in leftovers[:_DELETED_AT_ONCE]}
+        remove_files(gone)
+        files = [file for file in files if file.url not in gone]
 
 
-def _leftovers(target: str) -> list[FileInfo]:
-    """The parts that the manifest does not list; everything where there is no manifest."""
-    listed = manifest.read(target)
-    files = [file for file in list_directory(target) if file.name != MARKER]
+def _files(target: str) -> list[FileInfo]:
+    return [file for file in list_directory(target) if file.name != MARKER]
+
+
+def _leftovers(
+    files: Sequence[FileInfo],
+    listed: manifest.Manifest | None,
+    reports: Collection[str] | None = None,
+) -> list[FileInfo]:
+    """The parts that the manifest does not list, and other ``reports`` than these.
+
+    Everything where there is no manifest. It must be read after the files were listed: a release
+    that was published between has its parts in both.
+    """
     if listed is None:
-        return files
+        return list(files)
     return [
-        file for file in files if file.name not in listed.names and not file.name.startswith("_")
+        file
+        for file in files
+        if (
+            file.name not in listed.names
+            if not file.name.startswith("_")
+            else reports is not None and file.name not in reports
+        )
     ]

@@ -253,3 +253,28 @@ def test_working_files_are_deleted_a_thousand_at_a_time(store):
     WorkDir("s3://bucket/run").remove()
     assert store.requests == {"delete many": 3}
     assert store.objects == {}
+
+
+def test_what_is_published_while_leftovers_are_listed_stays(store):
+    interrupt(store, stage(store, "new", 3), "new", 4)
+
+    def publish_it(kind: str, key: str) -> None:
+        if (kind, key) == ("list", OUT):
+            store.before = lambda kind, key: None
+            store.copy_file("bucket/new/_SUCCESS", f"{OUT}/_SUCCESS")
+
+    store.before = publish_it
+    s3_publication.recover(f"s3://{OUT}")
+    assert len(parts_in(store)) == 3
+
+
+def test_a_file_beside_the_parts_that_the_new_release_does_not_have_goes(store):
+    staging = stage(store, "one", 3)
+    write_file(f"{staging}/_counterfeits.parquet", PART)
+    publish(staging, f"s3://{OUT}", "one")
+    assert "_counterfeits.parquet" in store.names(OUT)
+    publish(stage(store, "two", 3), f"s3://{OUT}", "two")
+    assert [name for name in store.names(OUT) if name.startswith("_")] == [
+        "_SUCCESS",
+        "_report.json",
+    ]
