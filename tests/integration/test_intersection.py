@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 
 from mondrian_ops import catalogue, pipeline, series, storage
+from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import tables
 from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.datasets import nights
@@ -57,6 +59,46 @@ def test_people_who_come_back_keep_what_was_left_for_them(tmp_path: Path) -> Non
     assert len(rows) == len(everybody)
     assert {row.night for row in rows} == {3}
     assert min(int.from_bytes(row.common, "little").bit_count() for row in rows) >= L
+
+
+@pytest.mark.parametrize("step", ["stage", "make_current", "remove_earlier"])
+def test_killed_while_persons_are_written_the_next_night_knows_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Nobody is known by a part of a night that was not written whole."""
+    monkeypatch.setattr(of_persons, "_AT_ONCE", 150)
+    town, (first, second, *_) = Town(tmp_path, **PROTECTED), drops()
+    town.run(first)
+    before, calls, function = known_by(tmp_path), [], getattr(of_persons, step)
+
+    def killed(*given: Any) -> None:
+        calls.append(given)
+        if len(calls) == 2 or step == "make_current":
+            raise KeyboardInterrupt
+        function(*given)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(of_persons, step, killed)
+        town.run(second)
+    after = known_by(tmp_path)
+    if step != "remove_earlier":
+        assert after == before
+    nights_of_series.settle(town.deliver(first))
+    by_releases = known_by(tmp_path)
+    assert by_releases != before
+    if step == "remove_earlier":
+        assert by_releases == after
+    assert len(by_releases) > len(before)
+    with catalogue.current().reading() as connection:
+        states = connection.execute(sa.select(tables.night.c.state)).scalars().all()
+    assert states == ["published", "published"]
+
+
+def known_by(folder: Path) -> dict[int, list[int]]:
+    """The values left for each person, as the next night reads them."""
+    with catalogue.current().reading() as connection:
+        left = of_persons.left(connection, f"{folder}/out/*")
+    return {key: sorted(values) for key, values in left.items()}
 
 
 def test_a_part_changed_by_hand_is_not_published(tmp_path: Path) -> None:

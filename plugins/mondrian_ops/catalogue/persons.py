@@ -10,7 +10,14 @@ import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from mondrian_ops.catalogue.tables import night_persons, person, sensitive_value, series
+from mondrian_ops.catalogue.tables import (
+    PENDING,
+    night,
+    night_persons,
+    person,
+    sensitive_value,
+    series,
+)
 
 __all__ = [
     "Known",
@@ -20,6 +27,9 @@ __all__ = [
     "make_current",
     "note",
     "packed",
+    "parts",
+    "remove_earlier",
+    "stage",
     "to_table",
     "values",
     "withdraw",
@@ -53,8 +63,9 @@ def values(connection: sa.Connection, name: str) -> list[int]:
 def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Known:
     """What is known of the persons with these ``hashes`` (persons,), in ``words`` of values."""
     distinct, rows = np.unique(hashes, return_inverse=True)
-    columns = person.c.hash, person.c.night, person.c.class_of, person.c.place, person.c.common
-    of_series = sa.select(*columns).join(series).where(series.c.name == name)
+    of_series = _current(
+        name, person.c.hash, person.c.night, person.c.class_of, person.c.place, person.c.common
+    )
     is_known, common = np.zeros(len(distinct), np.bool_), np.zeros((len(distinct), words), "<u8")
     numbers = np.zeros((3, len(distinct)), np.int64)
     for part in _parts(np.arange(len(distinct))):
@@ -75,7 +86,7 @@ def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Kno
 def left(connection: sa.Connection, name: str) -> dict[int, list[int]]:
     """The hashes of the sensitive values left for each person of a series, by the person's hash."""
     hashes = values(connection, name)
-    found = sa.select(person.c.hash, person.c.common).join(series).where(series.c.name == name)
+    found = _current(name, person.c.hash, person.c.common)
     by_bits: dict[bytes, list[int]] = {}
     persons = {}
     for key, common in connection.execute(found):
@@ -85,6 +96,13 @@ def left(connection: sa.Connection, name: str) -> dict[int, list[int]]:
             by_bits[bits] = [value for i, value in enumerate(hashes) if number >> i & 1]
         persons[key] = by_bits[bits]
     return persons
+
+
+def _current(name: str, *columns: sa.Column[Any]) -> sa.Select[Any]:
+    """Rows of the persons of a series; of several rows of a person the last one counts."""
+    of_night = sa.and_(night.c.series == person.c.series, night.c.number == person.c.night)
+    found = sa.select(*columns).select_from(person.join(series).join(night, of_night))
+    return found.where(series.c.name == name, night.c.state != PENDING).order_by(person.c.night)
 
 
 def classes_in(connection: sa.Connection, night_id: int) -> dict[int, int] | None:
@@ -125,20 +143,39 @@ def note(connection: sa.Connection, night_id: int, persons: pa.Table) -> None:
 
 def withdraw(connection: sa.Connection, nights: sa.Select[Any]) -> None:
     """Forget the persons of nights that do not become current."""
+    of_nights = sa.select(night.c.series, night.c.number).where(night.c.id.in_(nights))
+    for series_id, number in connection.execute(of_nights).all():
+        mine = person.c.series == series_id, person.c.night == number
+        connection.execute(person.delete().where(*mine))
     connection.execute(night_persons.delete().where(night_persons.c.night.in_(nights)))
 
 
-def make_current(connection: sa.Connection, series_id: int, night_id: int, number: int) -> None:
-    """Make the persons of a night current, if it has any noted; once is enough.
+def parts(connection: sa.Connection, night_id: int) -> list[pa.Table]:
+    """The persons of a pending night, if it has any noted, in the parts to :func:`stage`."""
+    persons = _noted(connection, night_id)
+    if persons is None:
+        return []
+    persons = persons.drop_columns(["published"]).sort_by("hash")
+    return [persons.slice(start, _AT_ONCE) for start in range(0, persons.num_rows, _AT_ONCE)]
 
-    Who was in which class is kept with the night, for a later check of all nights.
+
+def stage(connection: sa.Connection, series_id: int, number: int, part: pa.Table) -> None:
+    """Write a part of the persons of a pending night, as often as it takes.
+
+    They count once the night is not pending any more. So others need not wait for all of them.
     """
-    noted = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
-    content = connection.execute(noted).scalar()
-    if content is None:
-        return
-    persons = pa.ipc.open_stream(content).read_all()
-    if "common" not in persons.column_names:  # they are current
+    connection.execute(person.delete().where(*_among(series_id, part), person.c.night == number))
+    same = {"series": series_id, "night": number}
+    connection.execute(person.insert(), [{**row, **same} for row in part.to_pylist()])
+
+
+def make_current(connection: sa.Connection, series_id: int, night_id: int) -> None:
+    """Keep with a night who was in which class, for a later check of all nights; once is enough.
+
+    Its values become those of the series. The persons are all staged.
+    """
+    persons = _noted(connection, night_id)
+    if persons is None:
         return
     count = sa.select(sa.func.count()).where(sensitive_value.c.series == series_id)
     first = int(connection.execute(count.select_from(sensitive_value)).scalar() or 0)
@@ -149,16 +186,32 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int, numbe
         ]
         connection.execute(sensitive_value.insert(), rows)
     kept = packed(persons.select(["hash", "published"]).sort_by("published"))
-    persons = persons.drop_columns(["published"]).sort_by("hash")
-    for part in _parts(np.arange(persons.num_rows)):
-        table = persons.slice(int(part[0]), len(part))
-        hashes = table["hash"].to_pylist()
-        mine = person.c.series == series_id, person.c.hash.in_(hashes)
-        connection.execute(person.delete().where(*mine))
-        same = {"series": series_id, "night": number}
-        connection.execute(person.insert(), [{**row, **same} for row in table.to_pylist()])
     of_night = night_persons.update().where(night_persons.c.night == night_id)
     connection.execute(of_night.values(content=kept))
+
+
+def remove_earlier(connection: sa.Connection, series_id: int, number: int, part: pa.Table) -> None:
+    """Remove the earlier rows of the persons in a part of a night that is not pending."""
+    among = _among(series_id, part)
+    of_night = sa.select(person.c.hash).where(*among, person.c.night == number)
+    earlier = person.c.night < number, person.c.hash.in_(of_night)
+    connection.execute(person.delete().where(*among, *earlier))
+
+
+def _noted(connection: sa.Connection, night_id: int) -> pa.Table | None:
+    """The persons of a pending night; None if it has none noted, or they are current."""
+    noted = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
+    content = connection.execute(noted).scalar()
+    if content is None:
+        return None
+    persons = pa.ipc.open_stream(content).read_all()
+    return persons if "common" in persons.column_names else None
+
+
+def _among(series_id: int, part: pa.Table) -> Sequence[sa.ColumnElement[bool]]:
+    """The rows of a series between the first and the last person of a part."""
+    first, last = part["hash"][0].as_py(), part["hash"][-1].as_py()
+    return person.c.series == series_id, person.c.hash.between(first, last)
 
 
 def packed(table: pa.Table) -> bytes:

@@ -11,6 +11,7 @@ from sqlalchemy import Column, ForeignKey, Index, Table, UniqueConstraint
 
 __all__ = [
     "FIGURES",
+    "PENDING",
     "SCHEMA",
     "VERSIONS",
     "document",
@@ -157,6 +158,9 @@ series = Table(
 apart, as JSON; ``refit``: a person asked for new
 boundaries (`core.series_boundaries`) in the next night."""
 
+PENDING = "pending"
+"""The state of a night whose release may not be out yet."""
+
 night = Table(
     "night",
     metadata,
@@ -211,16 +215,17 @@ person = Table(
     metadata,
     Column("series", sa.Integer, ForeignKey("series.id"), primary_key=True),
     Column("hash", sa.BigInteger, primary_key=True, autoincrement=False),
-    Column("night", sa.Integer, nullable=False),
+    Column("night", sa.Integer, primary_key=True, autoincrement=False),
     Column("class_of", sa.Integer, nullable=False),
     Column("place", sa.BigInteger, nullable=False),
     Column("common", sa.LargeBinary, nullable=False),
 )
 """A person of a series (``protect: intersection``), by a keyed hash.
 
-``night``: the number of the last night that published the person; ``class_of``: the number of the
-class in it; ``place``: a keyed hash of the quasi-identifiers; ``common``: the sensitive values that
-all classes of the person had, as bits, eight bytes of them at least.
+``night``: the number of a night that published the person. Rows of a pending night do not count
+yet; of the others the last one counts. ``class_of``: the number of the class in it; ``place``: a
+keyed hash of the quasi-identifiers; ``common``: the sensitive values that all classes of the person
+had, as bits, eight bytes of them at least.
 """
 
 sensitive_value = Table(

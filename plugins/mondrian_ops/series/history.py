@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue, storage
-from mondrian_ops.catalogue.tables import night, series, waiting
+from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
 from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
@@ -34,7 +34,7 @@ __all__ = [
     "was_held",
 ]
 
-PENDING, PUBLISHED, HELD = "pending", "published", "held"
+PUBLISHED, HELD = "published", "held"
 """The states of a night."""
 
 

@@ -13,8 +13,9 @@ series lets one win; the other has to be computed anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from time import sleep
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -48,6 +49,9 @@ __all__ = [
     "settle",
     "withdraw",
 ]
+
+_PAUSE_S = 0.15
+"""Who waits to write into SQLite asks again every 0.1 seconds."""
 
 
 class Outcome(NamedTuple):
@@ -153,24 +157,51 @@ def intend(
 def conclude(token: str) -> bool:
     """Make the night of an attempt current, after its release was published; once is enough.
 
+    Its persons are written before, and the rows that they replace are removed after, each part in a
+    transaction of its own, so that others, who take turns with it, need not wait for all of them.
+
     False where the catalogue has no such night: a stale attempt took it back, or a backup of the
     time before was restored.
     """
-    with catalogue.current().writing() as connection:
-        found = connection.execute(
-            sa.select(
-                night.c.id, night.c.series, night.c.number, night.c.boundaries, night.c.state
-            ).where(night.c.token == token)
-        ).first()
-        if found is None or found.state != PENDING:
-            return found is not None
+    opened = catalogue.current()
+    with opened.reading() as connection:
+        found = _pending(connection, token)
+        parts = [] if found is None else of_persons.parts(connection, found.id)
+    for part in _in_turns(parts):
+        with opened.writing() as connection:
+            if (found := _pending(connection, token)) is None:
+                break
+            of_persons.stage(connection, found.series, found.number, part)
+    with opened.writing() as connection:
+        found = _pending(connection, token)
+        if found is None:
+            mine = sa.select(night.c.id).where(night.c.token == token)
+            return connection.execute(mine).first() is not None
         connection.execute(night.update().where(night.c.id == found.id).values(state=PUBLISHED))
         if found.boundaries is not None:
             done = series.update().where(series.c.id == found.series)
             connection.execute(done.values(refit=False))
-        of_persons.make_current(connection, found.series, found.id, found.number)
+        of_persons.make_current(connection, found.series, found.id)
         _make_current(connection, found.series, found.id)
-        return True
+    for part in _in_turns(parts):
+        with opened.writing() as connection:
+            of_persons.remove_earlier(connection, found.series, found.number, part)
+    return True
+
+
+def _in_turns(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The parts, with time for others to write between them."""
+    for number, part in enumerate(parts):
+        if number:
+            sleep(_PAUSE_S)
+        yield part
+
+
+def _pending(connection: sa.Connection, token: str) -> Any:
+    """The row of an attempt's night; None if it is not pending."""
+    columns = night.c.id, night.c.series, night.c.number, night.c.boundaries
+    mine = night.c.token == token, night.c.state == PENDING
+    return connection.execute(sa.select(*columns).where(*mine)).first()
 
 
 def withdraw(token: str) -> None:
