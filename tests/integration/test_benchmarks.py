@@ -267,14 +267,19 @@ def test_every_task_under_load_and_its_growth(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.java
 def test_the_check_by_rows(tmp_path: Path) -> None:
     result = benchmarks(
         *("--quick", "--only", "check", "--check-sizes", 20, 4_000_000, "--scratch", tmp_path),
         *("--results", tmp_path / "results"),
     )
     assert result.returncode == 0, result.stderr
-    (table,) = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))["tables"]
+    table, by_spark = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))[
+        "tables"
+    ]
     assert [row[:2] for row in table["rows"]] == [["20", "2"], ["4,000,000", "571,428"]]
+    engines = [[rows, engine] for rows in ("20", "4,000,000") for engine in ("local", "Spark")]
+    assert [row[:2] for row in by_spark["rows"]] == engines
 
 
 def test_a_run_of_many_rows_beside_a_tenth_of_them(tmp_path: Path) -> None:
