@@ -341,12 +341,18 @@ def count_values(check: str, run: Run, parts: Iterable[Message]) -> Iterator[Mes
 
 
 def add_values(check: str, run: Run, values: Iterable[Message]) -> Iterator[Message]:
-    """Add up the sensitive values of all parts, and save them."""
+    """Add up the sensitive values of all parts, and save them; how many parts have some.
+
+    Raises OSError, which a retry may cure, if those of a part came twice.
+    """
     in_order = sorted(values, key=_PART)
-    if in_order:
-        tables = (message.table for message in in_order)
-        run.work.write_arrow(_values_name(check), ReleaseCheck.load(run.work, check).total(tables))
-        yield of_value(0, "values", len(in_order))
+    if not in_order:
+        return
+    if len({message.part for message in in_order}) < len(in_order):
+        raise OSError("the values of a part came twice")
+    tables = (message.table for message in in_order)
+    run.work.write_arrow(_values_name(check), ReleaseCheck.load(run.work, check).total(tables))
+    yield of_value(0, "values", {"parts_with_values": len(in_order)})
 
 
 def count_parts(check: str, run: Run, parts: Iterable[Message]) -> Iterator[Message]:

@@ -251,6 +251,9 @@ class ReleaseCheck:
         parts = [PartCount(*figures_of_part) for _, _, *figures_of_part in counted]
         if figures.rows != sum(part.rows for part in parts):
             raise OSError("the classes that the cluster counted have other rows than the parts")
+        with_values = sum(each.get("parts_with_values", 0) for each in answers)
+        if self.job.t is not None and with_values != sum(part.rows > 0 for part in parts):
+            raise OSError("the cluster has not counted the values of each part of the release")
         count = ReleaseCount(
             rows=figures.rows,
             quasi_identifiers=verification.published_columns(self.job, self.columns),

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -199,12 +198,13 @@ class SparkEngine(StepwiseEngine):
         """Count each part in a Spark task, and join each bucket of classes in another."""
         name = check.save(run.work)
         parts = self._scheduled(range(len(check.parts)))
+        answers: list[Message] = []
         if check.job.t is not None:
             values = self._step(run, partial(executor.count_values, name), parts).repartition(1)
-            deque(self._answers(self._step(run, partial(executor.add_values, name), values)), 0)
+            answers += self._answers(self._step(run, partial(executor.add_values, name), values))
         counted = self._step(run, partial(executor.count_parts, name), parts)
         joined = counted.repartitionById(check.buckets + 1, "number")
-        answers = self._answers(self._step(run, partial(executor.join_parts, name), joined))
+        answers += self._answers(self._step(run, partial(executor.join_parts, name), joined))
         return [message.value for message in answers]
 
     def stop(self) -> None:

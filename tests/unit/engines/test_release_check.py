@@ -54,9 +54,15 @@ def people(rows: int, criteria: dict[str, Any], folder: Path) -> StagedRelease:
     return StagedRelease(folder, job_of(parts, criteria, False), parts)
 
 
-@pytest.mark.parametrize("criteria", [{"l": 2}, {"t": 0.3}], ids=["l", "t"])
+SENT = [("counts", 0), ("counts", 1), ("heads", 0), ("classes", 0)]
+
+
 @pytest.mark.parametrize(
-    ("kind", "part"), [("counts", 0), ("counts", 1), ("heads", 0), ("classes", 0)]
+    ("criteria", "kind", "part"),
+    [
+        *(({"l": 2}, *each) for each in SENT),
+        *(({"t": 0.3}, *each) for each in [*SENT, ("values", 0), ("values", 2)]),
+    ],
 )
 def test_what_is_lost_or_comes_twice_between_steps_is_noticed(
     tmp_path: Path, criteria: dict[str, Any], kind: str, part: int
