@@ -91,6 +91,15 @@ def test_without_protection_rows_that_waited_are_looked_for_in_later_nights(tmp_
     assert not night["below_k"]
 
 
+def test_rows_that_waited_although_classes_cover_them_are_nobody_strange(tmp_path: Path) -> None:
+    town = Town(tmp_path, hold_nights=3, hold_above=0.25)
+    for _, drop in nights(replace(PEOPLE, kind="increments")):
+        town.run(drop)
+    verdict = attacked(town)
+    assert len(verdict["nights"]) == 3
+    assert not any("not those of anybody" in each for each in verdict["failures"])
+
+
 def swap_values(town: Town) -> None:
     """All values stay, in other classes."""
     (part,) = Path(str(town.job(1).output)).glob("part-*")

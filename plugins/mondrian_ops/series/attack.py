@@ -311,14 +311,17 @@ class _Player:
                     found.append(Row(person, value, candidates[place]))
                     used.append(row)
             self._pool[at] = rows.without(used)
-        self._not_published += max(0, len(found) - len(release.class_of))
         strangers = Counter(zip(release.class_of.tolist(), release.value.tolist(), strict=True))
         strangers -= Counter((number, row.value) for row in found for number in row.classes)
         strange = (Counter(number for number, _ in strangers.elements()) - release.made_up).total()
-        if strange and not self._has_gap:
+        # Rows that waited in a night whose classes cover them were taken for published there.
+        waited = min(strange, self._not_published)
+        known = len(release.class_of) - release.made_up.total() - strange
+        self._not_published += max(0, len(found) - known) - waited
+        if strange > waited and not self._has_gap:
             self._found.failures.append(
-                f"{label}: {strange} row(s) of the release are not those of anybody in its drop; "
-                "the release or the drop was changed; restore it"
+                f"{label}: {strange - waited} row(s) of the release are not those of anybody in "
+                "its drop; the release or the drop was changed; restore it"
             )
         return found
 
