@@ -243,14 +243,14 @@ def test_a_release_that_waits_says_so(parked):
 
 def test_the_seal_is_put_on_before_the_rows_are_counted(job, monkeypatch):
     """A part that changes while it is counted, or after, is not published."""
-    recounted = wrapping_up._recounted
+    counted = wrapping_up._counted
 
-    def count_and_change(asked, directory, *given):
-        found = recounted(asked, directory, *given)
-        remove_a_part(Path(directory.staging))
+    def count_and_change(asked, run, *given):
+        found = counted(asked, run, *given)
+        remove_a_part(Path(run.work.staging))
         return found
 
-    monkeypatch.setattr(wrapping_up, "_recounted", count_and_change)
+    monkeypatch.setattr(wrapping_up, "_counted", count_and_change)
     parked = Parked(job)
     with pytest.raises(StorageError, match="changed after they were checked"):
         parked.publish(parked.approval)

@@ -37,6 +37,7 @@ _WAIT_S = 60
 _IDLE_S = 600
 """After so long without a statement PostgreSQL ends a transaction, whose client may be dead."""
 
+_MIGRATING = Lock()  # what alembic runs is one for the whole process
 _LOCK = 0x6D6F6E6472
 """The number of the advisory lock by which writers take turns in PostgreSQL."""
 
@@ -222,7 +223,7 @@ class Catalogue:
         config = Config(attributes={})
         config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
         config.set_main_option("path_separator", "os")
-        with self._engine.begin() as connection:
+        with _MIGRATING, self._engine.begin() as connection:
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")

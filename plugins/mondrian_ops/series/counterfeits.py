@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,8 +17,10 @@ import pyarrow.parquet as pq
 from mondrian_ops import storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.verification import Verdict, published_columns
 from mondrian_ops.series.intersection import class_texts
+
+if TYPE_CHECKING:
+    from mondrian_ops.core.verification import Verdict
 
 __all__ = ["COUNTERFEITS", "by_class", "content_of", "without_counterfeits"]
 
@@ -81,6 +84,8 @@ def without_counterfeits(job: Job, release: str, verdict: Verdict) -> Verdict:
 
 def _texts_of(job: Job, release: str) -> Iterable[str]:
     """The text of each row's class."""
+    from mondrian_ops.core.verification import published_columns
+
     for file in storage.read_release(release):
         names = published_columns(job, file.columns)
         yield from class_texts(pa.Table.from_batches(file.batches(names)))

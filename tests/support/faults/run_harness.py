@@ -156,7 +156,7 @@ def rows_and_report(release: Path) -> tuple[list[tuple[Any, ...]], Any]:
     rows: list[tuple[Any, ...]] = []
     for each in files:
         part = pq.read_table(release / each["name"])
-        assert part.num_rows == each["rows"]
+        assert (release / each["name"]).stat().st_size == each["bytes"]
         rows += [tuple(row.values()) for row in part.to_pylist()]
     report = json.loads((release / "_report.json").read_text())
     return sorted(rows, key=repr), _without_times(report)

@@ -223,7 +223,7 @@ def test_fragments_are_merged_until_enough_of_their_values_are_there():
         assert plan.leaves == 2
         counting = Counting(draft.anonymizer(job, {}), plan)
         counts = counting.zeros()
-        counts.add(counting.count(table.to_batches()[0])[0])
+        counts.add(counting.count(next(counting.blocks(table.to_batches())))[0])
         merged = merge_small(draft.anonymizer(job, {}), plan, counts)
         assert len(merged.fragments) == fragments
 
