@@ -3,7 +3,8 @@
 The parts, whose names no other release has, are copied beside those of the old release, on the
 server and several at once; then the report; then ``_SUCCESS``, which names the parts. That last
 copy is the publication: a reader that follows ``_SUCCESS`` reads the old release before it, the new
-one after it. Then the old parts are deleted.
+one after it. Then parts that another run has deleted meanwhile are copied again, and the old parts
+are deleted.
 
 A marker object exists meanwhile, with the token of the attempt that publishes. By it the next
 :func:`recover` recognizes what a killed process left behind: the retry of that attempt goes on and
@@ -81,6 +82,8 @@ def place(staging: str, target: str, token: str, progress: Callable[[int, int], 
     _refuse_loss(parts, target, holder)
     (complete,) = (file for file in staged if file.name == manifest.NAME)
     _copy(target, complete)
+    # A run that began after that look may have taken parts for leftovers, until it sees _SUCCESS.
+    concurrently(partial(_copy, target), _lost(parts, target), lambda _: None)
     _remove_leftovers(target, holder, [file.name for file in staged])
     remove_tree(staging)
 
@@ -108,11 +111,10 @@ def _copy(target: str, file: FileInfo) -> None:
 
 def _refuse_loss(parts: Sequence[FileInfo], target: str, holder: str) -> None:
     """Raise OSError unless all parts are there and the marker, looked at last, is still held."""
-    there = {file.name for file in list_directory(target)}
-    missing = sum(part.name not in there for part in parts)
-    if missing:
+    lost = _lost(parts, target)
+    if lost:
         raise OSError(
-            f"{shown(target)}: {missing} of the copied parts are gone, probably removed as "
+            f"{shown(target)}: {len(lost)} of the copied parts are gone, probably removed as "
             "leftovers by a run that began meanwhile; run again"
         )
     if _holder(target) != holder:
@@ -120,6 +122,11 @@ def _refuse_loss(parts: Sequence[FileInfo], target: str, holder: str) -> None:
             f"{shown(target)}: another run began meanwhile and publishes here, or removes "
             "leftovers; nothing was published; run again"
         )
+
+
+def _lost(parts: Sequence[FileInfo], target: str) -> list[FileInfo]:
+    there = {file.name for file in list_directory(target)}
+    return [part for part in parts if part.name not in there]
 
 
 def _hold(target: str, holder: str) -> None:
