@@ -48,14 +48,19 @@ class Attacker:
         """All persons so far."""
         return self._left.keys()
 
-    def see(self, values: Sequence[Iterable[int]], rows: Sequence[Row]) -> None:
+    def see(
+        self, values: Sequence[Iterable[int]], rows: Sequence[Row], again: Sequence[Row] = ()
+    ) -> None:
         """Intersect with a release: the sensitive ``values`` of each class, and the rows in it.
+
+        ``again``: rows that were seen in an earlier release, but may be in this one instead. They
+        are company for the others.
 
         A person whose value was excluded before has another one since: then only what follows
         counts, as the promise is about each value.
         """
         company: list[set[int]] = [set() for _ in values]
-        for row in rows:
+        for row in (*rows, *again):
             for number in row.classes:
                 company[number].add(row.person)
         masks = [self._mask(each) for each in values]

@@ -87,16 +87,21 @@ class _Release:
 
 @dataclass
 class _Rows:
-    """Rows of a drop: the persons, their sensitive values, and their quasi-identifiers."""
+    """Rows of a drop: the persons, their sensitive values, and their quasi-identifiers.
+
+    ``seen`` (rows,) bool: whether an earlier release may have the row, and it was counted there.
+    """
 
     person: Ints
     value: Ints
     places: pa.Table
+    seen: NDArray[np.bool_]
 
     def without(self, used: Iterable[int]) -> _Rows:
         """The rows that are not ``used``."""
         rest = np.setdiff1d(np.arange(len(self.person)), np.array(list(used), np.int64))
-        return _Rows(self.person[rest], self.value[rest], self.places.take(pa.array(rest)))
+        places = self.places.take(pa.array(rest))
+        return _Rows(self.person[rest], self.value[rest], places, self.seen[rest])
 
 
 def attack(job: Job, release: str, hierarchies: Mapping[str, Hierarchy]) -> Attack:
@@ -114,7 +119,7 @@ def attack(job: Job, release: str, hierarchies: Mapping[str, Hierarchy]) -> Atta
 
 
 class _Player:
-    """The attacker, and the rows of drops that were in no release yet."""
+    """The attacker, and the rows of drops that are in no release yet, as far as one can tell."""
 
     def __init__(self, job: Job, hierarchies: Mapping[str, Hierarchy]) -> None:
         self._job, self._hierarchies = job, hierarchies
@@ -123,7 +128,8 @@ class _Player:
         self._attacker = Attacker(job.k, self._least)
         self._pool: list[_Rows] = []
         self._has_gap = False
-        self._not_published = 0
+        self._open = 0  # rows of the pool that were counted in a release, but are in none yet
+        self._waited = 0
         self._found = Attack()
 
     def play(self, release: str) -> Attack:
@@ -140,6 +146,8 @@ class _Player:
 
     def _see_night(self, night: Noted) -> None:
         with self._skipped(night.label):
+            if not self._waiting():
+                self._open = 0
             self._pool = [*self._waiting(), self._drop(night.input)]
             if night.state != HELD:
                 self._see_release(night)
@@ -162,12 +170,13 @@ class _Player:
             f"{label}: a release of no night of the series was published here; withdraw it, and "
             "deliver its rows to the series"
         )
-        pool = self._pool
+        pool, open_ = self._pool, self._open
         with self._skipped(label):
+            self._open = 0
             report = json.loads(storage.read_file(storage.joined(output, "_report.json")))
             self._pool = [self._drop(str(report["job"]["input"]))]
             self._look(label, self._read(output), None)
-        self._pool = pool
+        self._pool, self._open = pool, open_
 
     @contextmanager
     def _skipped(self, label: str) -> Iterator[None]:
@@ -194,7 +203,8 @@ class _Player:
         )
         persons = person_hashes(job, table[str(job.entity_id)], may_lack=True)
         values = value_hashes(job, table[self._sensitive])
-        return _Rows(persons, values, table.select(list(job.quasi_identifier_names)))
+        places = table.select(list(job.quasi_identifier_names))
+        return _Rows(persons, values, places, np.zeros(len(persons), np.bool_))
 
     def _read(self, output: str) -> _Release:
         """A release as published; raises PrivacyError where it lacks a column."""
@@ -226,17 +236,18 @@ class _Player:
     def _look(self, label: str, release: _Release, night: Noted | None) -> None:
         """Attack a release; one of a night by the classes that the catalogue has, if it has any."""
         values = release.values
+        again: list[Row] = []
         if night is not None and is_protected(self._job):
             rows = self._by_catalogue(night, release, values)
         else:
-            rows = self._by_coverage(label, release, values)
+            rows, again = self._by_coverage(label, release, values)
         published = len(release.class_of) - release.made_up.total()
         if night is not None and published != night.rows:
             self._found.failures.append(
                 f"{label}: the release has {published} rows of persons, but {night.rows} were "
                 "published; restore it"
             )
-        self._attacker.see(values, rows)
+        self._attacker.see(values, rows, again)
         counts = self._counts()
         self._found.nights.append(Night(label, published, *counts))
 
@@ -293,37 +304,60 @@ class _Player:
                 "catalogue was changed; restore it"
             )
 
-    def _by_coverage(self, label: str, release: _Release, values: list[set[int]]) -> list[Row]:
-        """The rows of all persons whose quasi-identifiers, and value, some class covers.
+    def _by_coverage(
+        self, label: str, release: _Release, values: list[set[int]]
+    ) -> tuple[list[Row], list[Row]]:
+        """The rows whose quasi-identifiers, and value, some class covers; apart those seen before.
 
-        Notes a failure where a class has more rows of a value than the drop has for it.
+        A row may have waited in a night that covers it. So it stays in the pool until it is sure to
+        be published: where no more rows fit a class and a value than the release has of both. Notes
+        a failure where the release has more rows than fit.
         """
-        found: list[Row] = []
-        for at, rows in enumerate(self._pool):
-            columns, places = self._encoded(release, rows)
-            distinct, place_of = np.unique(places, axis=0, return_inverse=True)
-            candidates = [tuple(each.tolist()) for each in fitting(columns, distinct)]
-            here = [set().union(*(values[each] for each in classes)) for classes in candidates]
-            used = []
-            own = zip(rows.person.tolist(), rows.value.tolist(), place_of.tolist(), strict=True)
-            for row, (person, value, place) in enumerate(own):
-                if candidates[place] and (not value or value in here[place]):
-                    found.append(Row(person, value, candidates[place]))
-                    used.append(row)
-            self._pool[at] = rows.without(used)
-        strangers = Counter(zip(release.class_of.tolist(), release.value.tolist(), strict=True))
-        strangers -= Counter((number, row.value) for row in found for number in row.classes)
-        strange = (Counter(number for number, _ in strangers.elements()) - release.made_up).total()
-        # Rows that waited in a night whose classes cover them were taken for published there.
-        waited = min(strange, self._not_published)
-        known = len(release.class_of) - release.made_up.total() - strange
-        self._not_published += max(0, len(found) - known) - waited
-        if strange > waited and not self._has_gap:
+        covered = [self._covered(release, rows, values) for rows in self._pool]
+        published = Counter(zip(release.class_of.tolist(), release.value.tolist(), strict=True))
+        fits = Counter(
+            (number, row.value)
+            for found in covered
+            for row in found.values()
+            for number in row.classes
+        )
+        strangers = Counter(number for number, _ in (published - fits).elements())
+        strange = (strangers - release.made_up).total()
+        rows: tuple[list[Row], list[Row]] = [], []
+        for pool, found in zip(self._pool, covered, strict=True):
+            for at, row in found.items():
+                rows[int(pool.seen[at])].append(row)
+        more = len(rows[0]) - (len(release.class_of) - release.made_up.total() - strange)
+        self._waited += max(0, more)
+        strange += max(0, -(self._open + more))
+        self._open = max(0, self._open + more)
+        if strange and not self._has_gap:
             self._found.failures.append(
-                f"{label}: {strange - waited} row(s) of the release are not those of anybody in "
-                "its drop; the release or the drop was changed; restore it"
+                f"{label}: no person of the drop has the values of {strange} row(s) of the "
+                "release; the release or the drop was changed; restore it"
             )
-        return found
+        for number, (pool, found) in enumerate(zip(self._pool, covered, strict=True)):
+            pool.seen[list(found)] = True
+            sure = [
+                at
+                for at, row in found.items()
+                if any(fits[each, row.value] <= published[each, row.value] for each in row.classes)
+            ]
+            self._pool[number] = pool.without(sure if self._open else np.flatnonzero(pool.seen))
+        return rows
+
+    def _covered(self, release: _Release, rows: _Rows, values: list[set[int]]) -> dict[int, Row]:
+        """The rows that some class covers, by their numbers."""
+        columns, places = self._encoded(release, rows)
+        distinct, place_of = np.unique(places, axis=0, return_inverse=True)
+        candidates = [tuple(each.tolist()) for each in fitting(columns, distinct)]
+        here = [set().union(*(values[each] for each in classes)) for classes in candidates]
+        own = zip(rows.person.tolist(), rows.value.tolist(), place_of.tolist(), strict=True)
+        return {
+            row: Row(person, value, candidates[place])
+            for row, (person, value, place) in enumerate(own)
+            if candidates[place] and (not value or value in here[place])
+        }
 
     def _encoded(self, release: _Release, rows: _Rows) -> tuple[list[Coverage], Ints]:
         """The classes' values of each quasi-identifier, and the codes (rows, columns) of theirs."""
@@ -365,8 +399,8 @@ class _Player:
             )
         if not self._found.nights:
             self._found.failures.append("no night could be looked at")
-        if self._not_published:
+        if self._waited:
             self._found.notes.append(
-                f"{self._not_published} row(s) waited or were left out in a night whose classes "
+                f"at least {self._waited} row(s) waited or were left out in a night whose classes "
                 "cover them; as nothing tells them apart, they count as published there"
             )
