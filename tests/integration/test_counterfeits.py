@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import combinations
@@ -21,6 +22,7 @@ from mondrian_ops.pipeline.approval import Approval, now
 from nights import silent
 
 K, L = 5, 2
+SERIES = {"kind": "snapshots", "protect": "intersection", "unmatched": "counterfeit"}
 NIGHTS = 4
 
 
@@ -43,7 +45,6 @@ class Village:
 
     def job(self, day: int) -> Job:
         name = f"2025-01-{day + 1:02d}"
-        series = {"kind": "snapshots", "protect": "intersection", "unmatched": "counterfeit"}
         return Job.from_dict(
             {
                 "input": str(self.folder / f"in/{name}.parquet"),
@@ -54,7 +55,7 @@ class Village:
                 "entity_id": "person",
                 "quasi_identifiers": ["age", "zip"],
                 "sensitive": ["diagnosis"],
-                "series": series,
+                "series": SERIES,
                 **self.options,
             }
         )
@@ -144,6 +145,19 @@ def test_whoever_knows_how_many_rows_are_made_up_cannot_tell_which(village: Vill
         assert not set.intersection(*possible)
 
 
+def test_counterfeits_are_spelled_as_the_rows_of_people_are(village: Village) -> None:
+    """Spellings that look alike are one value, so one of them would tell what is made up."""
+    village.value = village.value.astype(object)
+    usual = np.flatnonzero(village.value[:80] == "cold")
+    village.value[usual[::2]] = "cold "
+    for day in range(2):
+        village.run(day)
+    (label,) = beside(str(village.job(1).output))
+    spelled = classes_of(village.release(1))[label]
+    assert spelled["cold"] > 1
+    assert spelled["cold "] > 1
+
+
 def test_the_order_of_rows_does_not_tell_which_are_made_up(village: Village) -> None:
     village.run(0)
     village.run(1)
@@ -194,7 +208,7 @@ def test_a_part_with_other_counterfeits_is_not_published(
     table, persons = change(pq.read_table(path), persons)
     pq.write_table(table, path)
     directory.write_persons(storage.digest_of(path), persons)
-    with pytest.raises(PrivacyError, match="10 counterfeits were made up, but 9 are in"):
+    with pytest.raises(PrivacyError, match="has 9 counterfeits instead of 10"):
         pipeline.wrap_up(job, work=work, summaries=summaries, progress=silent)
     assert not Path(str(job.output)).exists()
 
@@ -248,13 +262,37 @@ def test_a_file_of_counterfeits_of_other_classes_fails_the_check(village: Villag
     table = pq.read_table(path)
     pq.write_table(table.set_column(0, "age", pa.array(["91"])), path)
     (failure,) = pipeline.verify(village.job(1), output)["failures"]
-    assert "1 classes are not in the release" in failure
+    assert "1 class(es) are not in the release" in failure
     pq.write_table(table.set_column(2, "counterfeits", pa.array([16])), path)
-    (failure,) = pipeline.verify(village.job(1), output)["failures"]
-    assert "k without counterfeits: 1 of" in failure
+    _, failure = pipeline.verify(village.job(1), output)["failures"]
+    assert re.match(r"1 of \d+ classes have fewer than k = 5 persons without their", failure)
     Path(path).unlink()
     (failure,) = pipeline.verify(village.job(1), output)["failures"]
     assert "_counterfeits.parquet: is missing" in failure
+
+
+@pytest.mark.parametrize("unmatched", ["suppress", "counterfeit"])
+def test_a_check_asks_the_release_for_counterfeits_and_not_the_job(
+    village: Village, unmatched: str
+) -> None:
+    for day in range(2):
+        village.run(day)
+    village.options["series"] = {**SERIES, "unmatched": unmatched}
+    usual, output = str(village.job(0).output), str(village.job(1).output)
+    path = Path(f"{output}/_counterfeits.parquet")
+    verdict = pipeline.verify(village.job(1), output)
+    assert verdict["passed"]
+    assert "k = 5 without 10 counterfeits in 1 class" in verdict["checked"]
+    table = pq.read_table(path)
+    for counts, problem in (([], "has 0 counter"), ([9], "has 9 counter"), ([None], "fewer than")):
+        changed = table.slice(0, len(counts)).drop_columns(["counterfeits"])
+        pq.write_table(changed.append_column("counterfeits", pa.array(counts, pa.int64())), path)
+        failures = pipeline.verify(village.job(1), output)["failures"]
+        assert any(problem in failure for failure in failures)
+    path.unlink()
+    assert "is missing" in str(pipeline.verify(village.job(1), output)["failures"])
+    Path(f"{usual}/_counterfeits.parquet").unlink()  # as of a night that made none up
+    assert pipeline.verify(village.job(0), usual)["passed"]
 
 
 def test_columns_that_a_row_made_up_would_lack_are_refused(tmp_path: Path) -> None:

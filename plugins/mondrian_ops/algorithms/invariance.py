@@ -80,9 +80,7 @@ class Kept(NamedTuple):
     """The classes of a night.
 
     ``unmatched`` (rows,) bool: rows that are in none of them. ``counterfeits`` (n, 2) int64: the
-    number of a class and the code of a value that nobody in it has, of each row that it needs. A
-    value has as many of them as the rarest value that it stands beside, so that whoever knows how
-    many rows of a class are made up cannot tell which.
+    number of a class and the code of a value that nobody in it has, of each row that it needs.
     """
 
     classes: Classes
@@ -101,8 +99,9 @@ def kept_classes(
     """Classes of at least k rows, each with at least ``l`` common values of every member.
 
     With ``counterfeits`` a class may lack values whose company would lose too much: rows with them
-    are to be made up, as Xiao and Tao do. Only values are made up that some row has. Each row is
-    another person. The rows as a whole must satisfy the criteria of ``coded``.
+    are to be made up, as Xiao and Tao do. Only values are made up that some row has; where their
+    number would tell which rows these are, those who need them are unmatched. Each row is another
+    person. The rows as a whole must satisfy the criteria of ``coded``.
     """
     tonight = np.flatnonzero(history.class_of != NOT_TONIGHT).astype(np.int32)
     rows = coded.taken(tonight)
@@ -116,9 +115,10 @@ def kept_classes(
     common = history.common[tonight]
     if counterfeits:
         common &= _bits_of(history.values, common.shape[1])
+    values = history.values[tonight]
     found, made_up = kernel.kept_classes(
         rows.rows,
-        history.values[tonight],
+        values,
         common,
         _numbered(class_of),
         np.stack([index, *_orders(rows.rows.codes)]),
@@ -128,38 +128,75 @@ def kept_classes(
         weight=_RISK * loss / max(1, len(tonight)),
         price=_PRICE * max(1, coded.criteria.k / l) if counterfeits else None,
     )
+    pairs = _with_counterfeits(found, made_up, values, common, coded.criteria.k, l)
     placed = np.flatnonzero(found >= 0)
     placed = placed[np.argsort(found[placed], kind="stable")]
     unmatched = np.ones(coded.count, np.bool_)
     unmatched[tonight[placed]] = False
-    first = np.diff(found[placed], prepend=-1) != 0
-    number = np.full(len(found), -1)
-    number[placed] = np.cumsum(first) - 1
-    bits = np.unpackbits(made_up.astype("<u8").view(np.uint8), axis=1, bitorder="little")
-    at, value = np.nonzero(bits)
-    classes = Classes(tonight[placed], np.flatnonzero(first))
-    pairs = np.stack([number[at], value], axis=1)
-    times = _times(pairs, classes, history, l)
-    return Kept(classes, unmatched, np.repeat(pairs, times, axis=0))
+    numbers, starts = np.unique(found[placed], return_index=True)
+    pairs[:, 0] = np.searchsorted(numbers, pairs[:, 0])
+    return Kept(Classes(tonight[placed], starts), unmatched, pairs)
 
 
-def _times(pairs: Ints, classes: Classes, history: History, l: int) -> list[int]:  # noqa: E741
-    """How many rows of each pair of a class and a value that nobody in it has are made up.
+def _with_counterfeits(
+    class_of: NDArray[np.int32],
+    made_up: NDArray[np.uint64],
+    values: NDArray[np.int32],
+    common: NDArray[np.uint64],
+    k: int,
+    l: int,  # noqa: E741
+) -> Ints:
+    """(n, 2) a class and a value of each row that is made up, of the values that classes lack.
 
-    Those who need the value have others in common that the class has. With as many rows as the
-    rarest of these has, either may be the one that is made up.
+    Takes the rows out of ``class_of`` whose class cannot have what it lacks.
     """
-    times = []
-    for number, value in pairs.tolist():
-        start = classes.starts[number]
-        rows = classes.index[start : start + classes.sizes[number]]
-        values, counts = np.unique(history.values[rows], return_counts=True)
-        counts = counts[values >= 0]
-        has = _has(history.common[rows], values[values >= 0])
-        needs = _has(history.common[rows], np.array([value]))[:, 0] & (has.sum(axis=1) < l)
-        beside = counts[has[needs].any(axis=0)]
-        times.append(int(beside.min()) if len(beside) else 1)
-    return times
+    at = np.flatnonzero(made_up.any(axis=1))
+    lacks = np.unpackbits(made_up[at].astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    order = np.argsort(class_of, kind="stable")
+    numbers = class_of[at]
+    starts, ends = np.searchsorted(class_of[order], [numbers, numbers + 1])
+    pairs = [np.zeros((0, 2), np.int64)]
+    for i, number in enumerate(numbers.tolist()):
+        rows = order[starts[i] : ends[i]]
+        stays, times = _times(values[rows], common[rows], np.flatnonzero(lacks[i]), k, l)
+        pairs += [np.array([[number, value]] * count) for value, count in times.items()]
+        class_of[rows[~stays]] = -1
+    return np.concatenate(pairs)
+
+
+def _times(
+    values: NDArray[np.int32],
+    common: NDArray[np.uint64],
+    lacks: Ints,
+    k: int,
+    l: int,  # noqa: E741
+) -> tuple[NDArray[np.bool_], dict[int, int]]:
+    """(rows,) who stays in a class that ``lacks`` values, and how often each of them is made up.
+
+    Let others be the values of those who need the value. If everybody who has one of the others
+    also has the value in common, it is made up as often as there are rows of the others. So the
+    others may be the ones that are made up, and their people may have the value instead: nobody
+    can rule that out who knows what each person had in common, and how many rows are made up.
+    Where it is not so, those who need the value do not stay.
+    """
+    stays = np.ones(len(values), np.bool_)
+    may_have = _has(common, lacks)
+    while np.count_nonzero(stays) >= k:
+        found = _has(common, np.unique(values[stays & (values >= 0)])).sum(axis=1)
+        is_short = stays & (found < l)
+        leaves = is_short & (found + may_have.sum(axis=1) < l)
+        times = {}
+        for value, may in zip(lacks.tolist(), may_have.T, strict=True):
+            needs = is_short & may
+            others = stays & (values >= 0) & np.isin(values, values[needs])
+            if others.any() and may[others].all():
+                times[value] = int(np.count_nonzero(others))
+            else:
+                leaves |= needs
+        if not leaves.any():
+            return stays, times
+        stays &= ~leaves
+    return np.zeros(len(values), np.bool_), {}
 
 
 def _has(common: NDArray[np.uint64], values: NDArray[np.integer]) -> NDArray[np.bool_]:

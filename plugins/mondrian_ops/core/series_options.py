@@ -103,8 +103,8 @@ class Series(Options):
             "suppress": "they are left out of the night, and counted",
             "counterfeit": "they are published, and rows are made up that have the sensitive "
             "values their classes lack; the report counts these, and `_counterfeits.parquet` says "
-            "how many each class has. Nothing may be published as it is but the sensitive column. "
-            "A row that still has no partner waits if rows may wait, or is left out",
+            "how many each class has. The sensitive column is the only one that may be published "
+            "unchanged. A row that still has no partner waits if rows may wait, or is left out",
         },
         only_with={"protect": ("intersection",)},
         form=None,

@@ -1,7 +1,7 @@
 """Rows that are made up, so that a class has the sensitive values that it lacks.
 
 Xiao and Tao (m-invariance, SIGMOD 2007, section 3.2) publish beside a release how many of them each
-class has, so that whoever counts can correct. Nobody can tell which rows they are.
+class has, so that whoever counts can correct; `algorithms.invariance` says what that number tells.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mondrian_ops import storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
-from mondrian_ops.series.intersection import class_texts
+from mondrian_ops.series.intersection import class_texts, in_classes
 
 if TYPE_CHECKING:
     from mondrian_ops.core.verification import Verdict
@@ -47,8 +47,8 @@ def by_class(release: str) -> Counter[str] | None:
     path = storage.joined(release, COUNTERFEITS)
     try:
         table = pq.read_table(pa.BufferReader(storage.read_file(path)))
-        counts = table[_COUNT].to_pylist()
-    except FileNotFoundError:
+        counts = table[_COUNT].cast(pa.int64()).fill_null(0).to_pylist()
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (pa.ArrowInvalid, KeyError) as error:
         raise StorageError(f"{storage.shown(path)}: cannot be read; restore it") from error
@@ -56,29 +56,44 @@ def by_class(release: str) -> Counter[str] | None:
     return Counter(dict(zip(texts, counts, strict=True)))
 
 
-def without_counterfeits(job: Job, release: str, verdict: Verdict) -> Verdict:
+def without_counterfeits(job: Job, release: str, verdict: Verdict, reported: int | None) -> Verdict:
     """The verdict on a release whose rows were counted, with k of those that are not made up.
 
-    A person has one row in a release of such a series.
+    ``reported``: how many are made up by the release's report; None where nothing is known. A
+    person has one row in a release of such a series.
     """
     made_up = by_class(release)
     if made_up is None:
+        if reported == 0:
+            return verdict
         missing = f"{COUNTERFEITS}: is missing, so persons cannot be counted; restore it"
         return replace(verdict, passed=False, failures=(*verdict.failures, missing))
+    failures = list(verdict.failures)
+    if reported is not None and made_up.total() != reported:
+        failures.append(
+            f"{COUNTERFEITS}: has {made_up.total()} counterfeits, but {reported} are in the "
+            "report; restore it"
+        )
+    if not made_up:
+        return replace(verdict, passed=verdict.passed and not failures, failures=tuple(failures))
+    if min(made_up.values()) < 1:
+        failures.append(f"{COUNTERFEITS}: has a class of fewer than one counterfeit; restore it")
     sizes = Counter(_texts_of(job, release))
     least = min((size - made_up[text] for text, size in sizes.items()), default=0)
-    failing = sum(size - made_up[text] < job.k for text, size in sizes.items())
-    failures = list(verdict.failures)
-    if failing:
-        failures.append(f"k without counterfeits: {failing} of {len(sizes)} classes fail")
+    if failing := sum(size - made_up[text] < job.k for text, size in sizes.items()):
+        failures.append(
+            f"{failing} of {len(sizes)} classes have fewer than k = {job.k} persons without their "
+            "counterfeits"
+        )
     if strangers := len(made_up.keys() - sizes.keys()):
-        failures.append(f"{COUNTERFEITS}: {strangers} classes are not in the release; restore it")
-    checked = f"k = {job.k} without {made_up.total()} counterfeits in {len(made_up)} classes"
-    return Verdict(
-        verdict.passed and not failures,
-        {**verdict.achieved, "k": least},
-        (*verdict.checked, checked),
-        tuple(failures),
+        failures.append(f"{COUNTERFEITS}: {strangers} class(es) are not in the release; restore it")
+    checked = f"k = {job.k} without {in_classes(made_up.total(), len(made_up))}"
+    return replace(
+        verdict,
+        passed=verdict.passed and not failures,
+        achieved={**verdict.achieved, "k": least},
+        checked=(*verdict.checked, checked),
+        failures=tuple(failures),
     )
 
 

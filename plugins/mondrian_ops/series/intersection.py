@@ -35,6 +35,7 @@ __all__ = [
     "checked",
     "class_hashes",
     "class_texts",
+    "in_classes",
     "is_protected",
     "person_hashes",
     "persons_of",
@@ -167,7 +168,7 @@ def checked(
     failures += _strangers(job, number, is_known, changed, len(hashes))
     if len(made_up) != counterfeits:
         failures.append(
-            f"{counterfeits} counterfeits were made up, but {len(made_up)} are in the release; "
+            f"the release has {len(made_up)} counterfeits instead of {counterfeits}; "
             "run again from the partition task"
         )
     left = np.unpackbits(followed.common.view(np.uint8), axis=1).sum(axis=1)
@@ -183,11 +184,18 @@ def checked(
     figures["counterfeits"] = len(made_up)
     figures["counterfeit_classes"] = len(np.unique(made_up[:, 0]))
     notes.append(
-        f"{len(made_up)} counterfeits in {figures['counterfeit_classes']} classes: rows that are "
-        "nobody's, made up so that these classes have enough sensitive values; "
-        "_counterfeits.parquet says how many each class has"
+        f"{in_classes(len(made_up), figures['counterfeit_classes'])}: made-up rows, which give "
+        "these classes enough sensitive values; _counterfeits.parquet says how many each class has"
     )
     return Outcome(failures, figures, notes, classes.filter(pa.array(is_made_up)))
+
+
+def in_classes(counterfeits: int, classes: int) -> str:
+    """How many there are, in how many classes, as text."""
+    return (
+        f"{counterfeits} counterfeit{'s' * (counterfeits != 1)} in {classes} "
+        f"class{'es' * (classes != 1)}"
+    )
 
 
 def persons_of(work: storage.WorkDir) -> pa.Table:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -57,32 +55,23 @@ def classes_of(kept, count):
     return of
 
 
-@given(
-    st.integers(0, 1 << 30), st.integers(2, 6), st.integers(2, 4), st.integers(2, 8), st.booleans()
-)
-def test_no_person_falls_below_k_and_l_over_nights(seed, k, l, values, made_up):  # noqa: E741
-    rng = np.random.default_rng(seed)
-    people = 200
-    value = np.concatenate([np.arange(values), rng.integers(0, values, people - values)])
+def nights_of(rng, value, *, k, l, made_up, share, moves):  # noqa: E741
+    """Each night's values and common values of who is there, their classes, and what is left."""
+    people = len(value)
     codes = rng.integers(0, 20, (3, people))
     left = np.full((people, 1), ~np.uint64(0))
     known, last = np.zeros(people, bool), np.full(people, NEW)
     for _ in range(5):
-        there = np.flatnonzero(rng.random(people) < 0.7)
+        there = np.flatnonzero(rng.random(people) < share)
         if len(np.unique(value[there])) < l or len(there) < k:
             continue
-        moved = rng.random(people) < 0.05
+        moved = rng.random(people) < moves
         codes[:, moved] = rng.integers(0, 20, (3, moved.sum()))
         coded = coded_of(codes[:, there], value[there], k=k, l=l)
         history = history_of(value[there], left[there], last[there])
         kept = kept_classes(coded, history, l, counterfeits=made_up)
-        assert made_up or not len(kept.counterfeits)
         of = classes_of(kept, len(there))
-        assert np.array_equal(of < 0, kept.unmatched)
         placed = there[of >= 0]
-        for (name, _), times in Counter(map(tuple, kept.counterfeits.tolist())).items():
-            real = Counter(value[there][of == name].tolist())
-            assert times in real.values()  # so that either value may be the one made up
         number, of_value = kept.counterfeits.T  # nobody's rows, so without a history
         tonight = Tonight(
             np.append(of[of >= 0], number),
@@ -94,11 +83,114 @@ def test_no_person_falls_below_k_and_l_over_nights(seed, k, l, values, made_up):
             tonight, before, np.append(known[placed], np.zeros(len(number), bool)), k=k, l=l
         )
         persons = slice(len(placed))
-        assert np.bincount(of[of >= 0]).min(initial=k) >= k
-        assert not result.below_l[persons].any()
+        yield history.values, history.common, kept, of, result.below_l[persons]
         left[placed], known[placed] = result.common[persons], True
         last[:] = NEW
         last[there] = of
+
+
+@given(
+    st.integers(0, 1 << 30), st.integers(2, 6), st.integers(2, 4), st.integers(2, 8), st.booleans()
+)
+def test_no_person_falls_below_k_and_l_over_nights(seed, k, l, values, made_up):  # noqa: E741
+    rng = np.random.default_rng(seed)
+    value = np.concatenate([np.arange(values), rng.integers(0, values, 200 - values)])
+    options = {"k": k, "l": l, "made_up": made_up, "share": 0.7, "moves": 0.05}
+    for _, _, kept, of, below_l in nights_of(rng, value, **options):
+        assert made_up or not len(kept.counterfeits)
+        assert np.array_equal(of < 0, kept.unmatched)
+        assert np.bincount(of[of >= 0]).min(initial=k) >= k
+        assert not below_l.any()
+
+
+def possible(common, counts):
+    """(rows, values) who may have which value, of all ways to give people so many of each.
+
+    None where there is no way (P. Hall, 1935): some people have fewer values than they are.
+    """
+    values = np.arange(len(counts))
+    subsets = np.arange(1 << len(counts))
+    holds = subsets[:, None] >> values & 1
+    within = (common[:, None] & ~subsets) == 0
+    spare = holds @ counts - within.sum(axis=0)
+    if spare.min() < 0:
+        return None
+    tight = spare == 0
+    taken = (~within[:, tight]).astype(int) @ holds[tight] > 0
+    return (common[:, None] >> values & 1).astype(bool) & (counts > 0) & ~taken
+
+
+def worlds(common, shown, made_up):
+    """What :func:`possible` finds for each choice of the values that may be made up."""
+    for chosen in np.arange(1 << len(shown))[:, None] >> np.arange(len(shown)) & 1:
+        if chosen @ shown == made_up and not (chosen & (shown == 0)).any():
+            found = possible(common, np.where(chosen, 0, shown))
+            if found is not None:
+                yield chosen, found
+
+
+def attacks(own, common, kept, of, l):  # noqa: E741
+    """The number of classes with counterfeits, of whose needy each may have several values.
+
+    The attacker has all releases before, the class, and the number of its counterfeits.
+    """
+    values = int(max(own.max(), kept.counterfeits[:, 1].max(initial=0))) + 1
+    common = (common[:, 0] & np.uint64((1 << values) - 1)).astype(int)
+    numbers = np.unique(kept.counterfeits[:, 0])
+    for number in numbers:
+        made_up = kept.counterfeits[kept.counterfeits[:, 0] == number, 1]
+        real = np.bincount(own[of == number], minlength=values)
+        signatures = common[of == number]
+        shown = real + np.bincount(made_up, minlength=values)
+        chosen, found = zip(*worlds(signatures, shown, len(made_up)), strict=True)
+        assert not np.all(chosen, axis=0).any()  # no value is made up for certain
+        has = signatures[:, None] >> np.arange(values) & 1
+        needs = has @ (real > 0) < l
+        assert np.any(found, axis=0)[needs].sum(axis=1).min() >= 2
+        assert (has @ (shown > 0)).min() >= l
+    return len(numbers)
+
+
+def test_who_knows_everybodys_signature_cannot_tell_what_is_made_up():
+    attacked = 0
+    for seed in (42, 65, 68, 97, 105, 137, 139, 141, 148, 154):  # towns where rows are made up
+        rng = np.random.default_rng(seed)
+        l, values = int(rng.integers(2, 4)), int(rng.integers(4, 8))  # noqa: E741
+        often = rng.choice(values, 120 - values, p=rng.dirichlet(np.ones(values)))
+        value = np.concatenate([np.arange(values), often])
+        options = {"k": int(rng.integers(2, 6)), "l": l, "share": 0.6, "moves": 0.1}
+        for own, common, kept, of, _ in nights_of(rng, value, made_up=True, **options):
+            attacked += attacks(own, common, kept, of, l)
+    assert attacked > 0
+
+
+def test_nobody_who_knows_any_signatures_can_tell_what_is_made_up_in_a_class():
+    attacked, left_out = 0, 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        l, values, people = (int(rng.integers(*ends)) for ends in ((2, 4), (4, 7), (4, 13)))  # noqa: E741
+        own = rng.choice(values, people, p=rng.dirichlet(np.full(values, 0.5)))
+        common = rng.random((3, values)) < 0.5  # few signatures, as people stay together
+        common = common[rng.integers(0, 3, people)]
+        common[np.arange(people), own] = True
+        common = (common @ (1 << np.arange(values))).astype(np.uint64)[:, None]
+        absent = np.arange(people + values) >= people  # so that any value may be made up
+        own = np.append(own, np.arange(values))
+        history = history_of(
+            own,
+            np.append(common, np.full((values, 1), ~np.uint64(0)), axis=0),
+            np.where(absent, NOT_TONIGHT, NEW),
+        )
+        k = people // 2 + 1  # so there can be one class only
+        coded = coded_of(np.ones((3, len(own)), int), own, k=k, l=l)
+        kept = kept_classes(coded, history, l, counterfeits=True)
+        of = classes_of(kept, len(own))
+        assert len(kept.classes.starts) <= 1
+        assert np.bincount(of[of >= 0]).min(initial=k) >= k
+        attacked += attacks(own, history.common, kept, of, l)
+        left_out += kept.unmatched[~absent].any()
+    assert attacked > 20
+    assert left_out > 50
 
 
 def test_whoever_was_in_no_class_of_enough_values_is_left_over():
@@ -120,7 +212,7 @@ def test_who_would_lose_much_by_company_gets_rows_that_are_made_up():
     history = history_of(values, common)
     pairs = kept_classes(coded, history, 2, counterfeits=True).counterfeits
     assert len({*pairs[:, 0]}) == 1
-    assert pairs[:, 1].tolist() == [1] * 9  # as many as it has of the one other value
+    assert pairs[:, 1].tolist() == [1] * 9  # as many as it has rows of those who need it
     assert not len(kept_classes(coded, history, 2).counterfeits)
 
 
