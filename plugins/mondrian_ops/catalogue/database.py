@@ -127,7 +127,7 @@ class Catalogue:
                 )
 
     def _first_key(self, connection: sa.Connection) -> bytes:
-        key = self._read_key(may_make=self._is_sqlite)
+        key = self._read_key(may_make=self.is_sqlite)
         noted = connection.scalar(sa.select(key_table.c.fingerprint))
         if noted is None:
             noted = secret_key.fingerprint(key)
@@ -147,7 +147,8 @@ class Catalogue:
         return key
 
     @property
-    def _is_sqlite(self) -> bool:
+    def is_sqlite(self) -> bool:
+        """Whether writers wait by asking again and again, not in a queue as in PostgreSQL."""
         return self._engine.dialect.name == "sqlite"
 
     @cached_property
@@ -208,7 +209,7 @@ class Catalogue:
         with self._lock:
             if self._is_ready:
                 return
-            if self._is_sqlite:
+            if self.is_sqlite:
                 _make_file(Path(str(self._engine.url.database)))
             if _version(self._reader) != SCHEMA:
                 self._migrate()

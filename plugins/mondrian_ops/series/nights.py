@@ -167,7 +167,7 @@ def conclude(token: str) -> bool:
     with opened.reading() as connection:
         found = _pending(connection, token)
         parts = [] if found is None else of_persons.parts(connection, found.id)
-    for part in _in_turns(parts):
+    for part in _in_turns(opened, parts):
         with opened.writing() as connection:
             if (found := _pending(connection, token)) is None:
                 break
@@ -183,16 +183,16 @@ def conclude(token: str) -> bool:
             connection.execute(done.values(refit=False))
         of_persons.make_current(connection, found.series, found.id)
         _make_current(connection, found.series, found.id)
-    for part in _in_turns(parts):
+    for part in _in_turns(opened, parts):
         with opened.writing() as connection:
             of_persons.remove_earlier(connection, found.series, found.number, part)
     return True
 
 
-def _in_turns(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The parts, with time for others to write between them."""
+def _in_turns(opened: catalogue.Catalogue, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The parts; in SQLite with time for others to write between them."""
     for number, part in enumerate(parts):
-        if number:
+        if number and opened.is_sqlite:
             sleep(_PAUSE_S)
         yield part
 
