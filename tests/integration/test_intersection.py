@@ -91,7 +91,13 @@ def test_killed_while_persons_are_written_the_next_night_knows_the_same(
     assert len(by_releases) > len(before)
     with catalogue.current().reading() as connection:
         states = connection.execute(sa.select(tables.night.c.state)).scalars().all()
+        token = connection.scalar(sa.select(tables.night.c.token).where(tables.night.c.number == 2))
     assert states == ["published", "published"]
+    assert nights_of_series.conclude(token)  # the retry: no row stays that another one replaced
+    with catalogue.current().reading() as connection:
+        people = connection.execute(sa.select(tables.person.c.hash)).scalars().all()
+    assert len(people) == len({*people}) == len(by_releases)
+    assert known_by(tmp_path) == by_releases
 
 
 def known_by(folder: Path) -> dict[int, list[int]]:

@@ -151,7 +151,10 @@ def withdraw(connection: sa.Connection, nights: sa.Select[Any]) -> None:
 
 
 def parts(connection: sa.Connection, night_id: int) -> list[pa.Table]:
-    """The persons of a pending night, if it has any noted, in the parts to :func:`stage`."""
+    """The persons of a night, if it has any noted, in parts to :func:`stage` while it is pending.
+
+    Those of a night that is current have only what :func:`remove_earlier` needs.
+    """
     persons = _noted(connection, night_id)
     if persons is None:
         return []
@@ -175,7 +178,7 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int) -> No
     Its values become those of the series. The persons are all staged.
     """
     persons = _noted(connection, night_id)
-    if persons is None:
+    if persons is None or "common" not in persons.column_names:
         return
     count = sa.select(sa.func.count()).where(sensitive_value.c.series == series_id)
     first = int(connection.execute(count.select_from(sensitive_value)).scalar() or 0)
@@ -199,13 +202,12 @@ def remove_earlier(connection: sa.Connection, series_id: int, number: int, part:
 
 
 def _noted(connection: sa.Connection, night_id: int) -> pa.Table | None:
-    """The persons of a pending night; None if it has none noted, or they are current."""
+    """The persons of a night; None if it has none noted."""
     noted = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
     content = connection.execute(noted).scalar()
     if content is None:
         return None
-    persons = pa.ipc.open_stream(content).read_all()
-    return persons if "common" in persons.column_names else None
+    return pa.ipc.open_stream(content).read_all()
 
 
 def _among(series_id: int, part: pa.Table) -> Sequence[sa.ColumnElement[bool]]:

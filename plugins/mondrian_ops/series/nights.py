@@ -157,6 +157,8 @@ def intend(
 def conclude(token: str) -> bool:
     """Make the night of an attempt current, after its release was published; once is enough.
 
+    The retry of one that was killed meanwhile does what is left.
+
     Its persons are written before, and the rows that they replace are removed after, each part in a
     transaction of its own, so that others, who take turns with it, need not wait for all of them.
 
@@ -165,24 +167,25 @@ def conclude(token: str) -> bool:
     """
     opened = catalogue.current()
     with opened.reading() as connection:
-        found = _pending(connection, token)
+        found = _night(connection, token)
         parts = [] if found is None else of_persons.parts(connection, found.id)
     for part in _in_turns(opened, parts):
         with opened.writing() as connection:
-            if (found := _pending(connection, token)) is None:
+            found = _night(connection, token)
+            if found is None or found.state != PENDING:
                 break
             of_persons.stage(connection, found.series, found.number, part)
     with opened.writing() as connection:
-        found = _pending(connection, token)
+        found = _night(connection, token)
         if found is None:
-            mine = sa.select(night.c.id).where(night.c.token == token)
-            return connection.execute(mine).first() is not None
-        connection.execute(night.update().where(night.c.id == found.id).values(state=PUBLISHED))
-        if found.boundaries is not None:
-            done = series.update().where(series.c.id == found.series)
-            connection.execute(done.values(refit=False))
-        of_persons.make_current(connection, found.series, found.id)
-        _make_current(connection, found.series, found.id)
+            return False
+        if found.state == PENDING:
+            connection.execute(night.update().where(night.c.id == found.id).values(state=PUBLISHED))
+            if found.boundaries is not None:
+                done = series.update().where(series.c.id == found.series)
+                connection.execute(done.values(refit=False))
+            of_persons.make_current(connection, found.series, found.id)
+            _make_current(connection, found.series, found.id)
     for part in _in_turns(opened, parts):
         with opened.writing() as connection:
             of_persons.remove_earlier(connection, found.series, found.number, part)
@@ -197,11 +200,10 @@ def _in_turns(opened: catalogue.Catalogue, parts: Iterable[pa.Table]) -> Iterato
         yield part
 
 
-def _pending(connection: sa.Connection, token: str) -> Any:
-    """The row of an attempt's night; None if it is not pending."""
-    columns = night.c.id, night.c.series, night.c.number, night.c.boundaries
-    mine = night.c.token == token, night.c.state == PENDING
-    return connection.execute(sa.select(*columns).where(*mine)).first()
+def _night(connection: sa.Connection, token: str) -> Any:
+    """The row of an attempt's night; None if there is none."""
+    columns = night.c.id, night.c.series, night.c.number, night.c.boundaries, night.c.state
+    return connection.execute(sa.select(*columns).where(night.c.token == token)).first()
 
 
 def withdraw(token: str) -> None:

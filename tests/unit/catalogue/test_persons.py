@@ -45,6 +45,10 @@ def stage(number):
 
 def make_current(number):
     stage(number)
+    conclude(number)
+
+
+def conclude(number):
     with catalogue.current().writing() as connection:
         parts = persons.parts(connection, number)
         of_number = night.update().where(night.c.number == number)
@@ -105,7 +109,7 @@ def test_a_later_night_replaces_those_who_are_in_it():
     make_current(1)
     note(2, [2, 3], [[2, 1], [4, 0]], [6, 7])
     make_current(2)
-    make_current(2)  # once is enough
+    conclude(2)  # once is enough
     found = known([1, 2, 3], words=2)
     assert found.night.tolist() == [1, 2, 2]
     assert found.common.tolist() == [[1, 0], [2, 1], [4, 0]]
