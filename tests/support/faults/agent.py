@@ -58,7 +58,8 @@ class _Agent:
 
         def call(step: Any, batches: Any) -> Any:
             executor._run.cache_clear()
-            self._points.begin(step._work.__name__)
+            work = step._work
+            self._points.begin(getattr(work, "func", work).__name__)
             return real(step, batches)
 
         executor.Step.__call__ = call
