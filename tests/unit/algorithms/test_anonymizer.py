@@ -43,9 +43,11 @@ def test_a_fragment_without_such_rows_has_all_steps(losses):
 
 
 def test_counterfeits_are_rows_of_their_classes():
-    made_up = Counterfeits.of(np.array([[0, 4], [2, 9], [2, 9]]), np.array([9, 4, -1, 4, 9]))
+    values = np.array([9, 4, -1, 4, 9], np.int32)
+    made_up = Counterfeits.of(np.array([[0, 4], [2, 9], [2, 9]]), values, 0)
     kept = made_up.where(np.array([True, False, True]))
-    assert [each.tolist() for each in kept] == [[0, 1, 1], [1, 0, 0]]
+    assert kept.classes.tolist() == [0, 1, 1]
+    assert values[kept.rows].tolist() == [4, 9, 9]
     classes = kept.added(Classes(np.array([3, 2, 4], np.int32), np.array([0, 2])), 10)
     assert classes.index.tolist() == [3, 2, 10, 4, 11, 12]
     assert classes.starts.tolist() == [0, 3]
