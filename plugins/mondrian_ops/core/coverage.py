@@ -1,7 +1,7 @@
 """Which classes of a release a person may be in: those whose published values cover the person's.
 
-This module shares no code with the cutting and the generalizing. It reads the published values of
-the quasi-identifiers back, as whoever knows a person does.
+This module shares no code with the cutting and the generalizing. It compares the published values
+of the quasi-identifiers with those of a person.
 """
 
 from __future__ import annotations

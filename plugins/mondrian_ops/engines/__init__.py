@@ -50,8 +50,11 @@ class Engine(ABC):
         """Turn fragments, one or all, into parts of the release; yields each summary when done."""
 
     def check(self, run: Run, check: ReleaseCheck) -> list[Any]:
-        """The answers of a ``remote`` engine's processes, for :meth:`ReleaseCheck.concluded`."""
-        raise NotImplementedError
+        """The answers of a ``remote`` engine's processes, for :meth:`ReleaseCheck.concluded`.
+
+        Raises TypeError where the engine is not ``remote``: `wrap_up` checks in its own process.
+        """
+        raise TypeError(f"{type(self).__name__} is not remote, and checks no release")
 
     def stop(self) -> None:  # noqa: B027 - not every engine works outside this process
         """Stop work outside this process."""

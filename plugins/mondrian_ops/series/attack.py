@@ -165,7 +165,7 @@ class _Player:
         self._look(night.label, self._read(night.output), night)
 
     def _see_outside(self, label: str, output: str) -> None:
-        """A release of no night: whoever holds it intersects it as well."""
+        """Attack a release that is of no night of the series: the attacker has it, too."""
         self._found.failures.append(
             f"{label}: a release of no night of the series was published here; withdraw it, and "
             "deliver its rows to the series"
