@@ -356,8 +356,12 @@ class ReleaseCounter:
             self._identifiers[name].merge(identifier)
         start = self._rows if first_row is None else first_row
         self._parts.append((part.name or f"part {len(self._parts)}", start))
-        self._pending.append(self._recoded(part, start))
         self._rows += part.counted.rows
+        if self._spilled is not None and entries(part.classes) > self._held:
+            self._spill_merged(self._spilled)  # its codes may not outlive a run
+            self._spilled.append(self._recoded(part, start))
+            return part.counted
+        self._pending.append(self._recoded(part, start))
         if sum(map(entries, self._pending)) > max(self._held, entries(self._merged)):
             self._group_pending()
         return part.counted
@@ -386,8 +390,7 @@ class ReleaseCounter:
         if self._spilled is None or not self._spilled.runs:
             yield self._counts(self._merged)
             return
-        if len(self._merged.sizes):
-            self._spill(self._spilled)
+        self._spill_merged(self._spilled)
         yield from map(self._counts, self._spilled.partitions(self._held))
 
     def _counts(self, classes: CountedClasses) -> ClassCounts:
@@ -428,11 +431,13 @@ class ReleaseCounter:
         self._pending = []
         self._merged = self._group(pieces, self._values)
         if self._spilled is not None and entries(self._merged) > self._held:
-            self._spill(self._spilled)
+            self._spill_merged(self._spilled)
 
-    def _spill(self, spilled: SpilledClasses) -> None:
-        spilled.append(self._merged)
-        self._merged = self._no_classes()
+    def _spill_merged(self, spilled: SpilledClasses) -> None:
+        self._group_pending()
+        if len(self._merged.sizes):
+            spilled.append(self._merged)
+            self._merged = self._no_classes()
 
     def _recoded(self, part: CountedPart, start: int) -> CountedClasses:
         """The classes of a part in the codes of the counter, its rows numbered from ``start``."""
