@@ -108,3 +108,23 @@ print(pa.cpu_count())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout.split()) == (0, [str(threads)]), done.stderr
+
+
+@pytest.mark.parametrize("setting", [{}, {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}])
+def test_arrow_shares_the_heap_unless_the_environment_says_otherwise(
+    setting: dict[str, str],
+) -> None:
+    """Memory that one thread frees can then be used by another one."""
+    program = """
+from mondrian_ops.lean_imports import import_lean
+import_lean()
+import pyarrow as pa
+print(pa.default_memory_pool().backend_name)
+"""
+    name = "ARROW_DEFAULT_MEMORY_POOL"
+    environment = {key: value for key, value in os.environ.items() if key != name} | setting
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    expected = setting.get(name, "system")
+    assert (done.returncode, done.stdout.split()) == (0, [expected]), done.stderr
