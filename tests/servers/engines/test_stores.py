@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.datasets.people import people
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine
@@ -18,6 +22,8 @@ from servers.stores import Store
 pytestmark = pytest.mark.java
 
 ROWS = 600
+CHECKED = ("verification", "class_sizes", "class_persons", "risk")
+"""What a report has of the check alone."""
 
 
 @pytest.mark.parametrize(
@@ -51,6 +57,8 @@ def test_the_release_is_that_of_local_files(
             "identifiers": ["name"],
             "quasi_identifiers": ["age", "sex", "income"],
             "sensitive": ["diagnosis"],
+            "entity_id": "name",
+            "t": 0.5,
             "unlisted": "drop",
             "cut": "auto" if "algorithm" in changed else "median",  # whose rows are the same again
             "partitioning": {"fragments": 3, "sample": 1.0},
@@ -58,9 +66,39 @@ def test_the_release_is_that_of_local_files(
         return pipeline.load_job({**told, **changed, **keys})
 
     local = pipeline.run(job(str(tmp_path)), engine=LocalEngine())
-    remote = pipeline.run(job(store.url().rstrip("/"), engine="spark"), engine=spark_engine)
-    for key in ("rows", "achieved", "equivalence_classes", "metrics", "attributes"):
+    there = job(store.url().rstrip("/"), engine="spark")
+    work = storage.work_path(str(there.output), "a-run")
+    pipeline.partition(there, work=work, engine=spark_engine)
+    summaries = pipeline.anonymize_all(work, spark_engine)
+    refuse_a_changed_part(store, there, work, summaries, spark_engine)
+    remote = pipeline.wrap_up(there, work=work, summaries=summaries, engine=spark_engine)
+    pipeline.discard(work)
+    for key in ("rows", "achieved", "equivalence_classes", "metrics", "attributes", *CHECKED):
         assert remote[key] == local[key]
+    of_parts = [[each["equivalence_classes"], each["DP"]] for each in remote["fragments"]]
+    assert of_parts == [[each["equivalence_classes"], each["DP"]] for each in local["fragments"]]
     copy = store.copy("out", tmp_path / "copy")
     assert in_any_order(pq.read_table(copy)) == in_any_order(pq.read_table(tmp_path / "out"))
     assert store.names() == ["in", "out"]
+    verdict = pipeline.verify(there, str(there.output))
+    assert verdict["passed"]
+    assert verdict["equivalence_classes"] == remote["equivalence_classes"]
+    assert verdict["rows"] == remote["rows"]["published"] == ROWS
+
+
+def refuse_a_changed_part(
+    store: Store, job: Any, work: str, summaries: Any, engine: SparkEngine
+) -> None:
+    """One value of one row is another by the time of the check; then all is as it was."""
+    path = storage.WorkDir.attach(work).part_path(0)
+    name = path.removeprefix(store.url().rstrip("/") + "/")
+    written = store.fetch(name)
+    part = pq.read_table(io.BytesIO(written))
+    ages = ["999", *part["age"].to_pylist()[1:]]
+    changed = io.BytesIO()
+    pq.write_table(part.set_column(part.column_names.index("age"), "age", pa.array(ages)), changed)
+    store.put(name, changed.getvalue())
+    by_rows = replace(job, entity_id=None, t=None)  # or its persons would not be found
+    with pytest.raises(PrivacyError, match=r"k-anonymity, k = 4.*the worst has 1 rows"):
+        pipeline.check(by_rows, work=work, summaries=summaries, engine=engine)
+    store.put(name, written)
