@@ -17,20 +17,19 @@ import pytest
 from engines.in_process import InProcessEngine
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.core.job import Job
 from mondrian_ops.pipeline.approval import Approval, now
 from nights import silent
+from town import PROTECTED, K, L, Town
 
-K, L = 5, 2
-SERIES = {"kind": "snapshots", "protect": "intersection", "unmatched": "counterfeit"}
 NIGHTS = 4
 
 
-class Village:
+class Village(Town):
     """A series about people who share a rare disease; those next to them come every other night."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        self.folder, self.options = folder, options
+        super().__init__(folder, **PROTECTED, unmatched="counterfeit")
+        self.options = {"quasi_identifiers": ["age", "zip"], **options}
         generator = np.random.default_rng(0)
         usual = np.array(["flu", "cold", "asthma", "gout"])
         self.value = np.concatenate([np.tile(usual, 20), np.repeat(["rabies", "cold"], 10)])
@@ -43,23 +42,6 @@ class Village:
         self.there[:, is_far] = True
         self.there[1::2, is_far & (self.value == "cold")] = False
 
-    def job(self, day: int) -> Job:
-        name = f"2025-01-{day + 1:02d}"
-        return Job.from_dict(
-            {
-                "input": str(self.folder / f"in/{name}.parquet"),
-                "output": str(self.folder / f"out/{name}"),
-                "k": K,
-                "l": L,
-                "identifiers": ["person"],
-                "entity_id": "person",
-                "quasi_identifiers": ["age", "zip"],
-                "sensitive": ["diagnosis"],
-                "series": SERIES,
-                **self.options,
-            }
-        )
-
     def drop(self, day: int) -> pa.Table:
         there = self.there[day]
         return pa.table(
@@ -70,15 +52,6 @@ class Village:
                 "diagnosis": self.value[there],
             }
         )
-
-    def deliver(self, day: int) -> Job:
-        job = self.job(day)
-        Path(str(job.input)).parent.mkdir(exist_ok=True)
-        pq.write_table(self.drop(day), str(job.input))
-        return job
-
-    def run(self, day: int) -> dict[str, Any]:
-        return pipeline.run(self.deliver(day), silent)
 
     def release(self, day: int) -> pa.Table:
         return pq.read_table(str(self.job(day).output))
@@ -104,7 +77,7 @@ def classes_of(release: pa.Table) -> dict[tuple[Any, ...], Counter[str]]:
 
 def test_rows_are_made_up_and_counted_and_nobody_falls_below(village: Village) -> None:
     for day in range(NIGHTS):
-        report = village.run(day)
+        report = village.run(village.drop(day))
         rows, people = report["rows"], report["series"]["people"]
         made_up = beside(str(village.job(day).output))
         assert people["counterfeits"] == sum(made_up.values())
@@ -120,7 +93,7 @@ def test_rows_are_made_up_and_counted_and_nobody_falls_below(village: Village) -
 
 def test_persons_are_counted_from_the_release_and_the_file_beside_it(village: Village) -> None:
     for day in range(2):
-        village.run(day)
+        village.run(village.drop(day))
     output = str(village.job(1).output)
     made_up = beside(output)
     sizes = {label: values.total() for label, values in classes_of(village.release(1)).items()}
@@ -132,7 +105,7 @@ def test_persons_are_counted_from_the_release_and_the_file_beside_it(village: Vi
 def test_whoever_knows_how_many_rows_are_made_up_cannot_tell_which(village: Village) -> None:
     """A value is made up that nobody in the class has: it must not be the only one that fits."""
     for day in range(2):
-        village.run(day)
+        village.run(village.drop(day))
     classes = classes_of(village.release(1))
     for label, count in beside(str(village.job(1).output)).items():
         values = classes[label]
@@ -151,7 +124,7 @@ def test_counterfeits_are_spelled_as_the_rows_of_people_are(village: Village) ->
     usual = np.flatnonzero(village.value[:80] == "cold")
     village.value[usual[::2]] = "cold "
     for day in range(2):
-        village.run(day)
+        village.run(village.drop(day))
     (label,) = beside(str(village.job(1).output))
     spelled = classes_of(village.release(1))[label]
     assert spelled["cold"] > 1
@@ -159,8 +132,8 @@ def test_counterfeits_are_spelled_as_the_rows_of_people_are(village: Village) ->
 
 
 def test_the_order_of_rows_does_not_tell_which_are_made_up(village: Village) -> None:
-    village.run(0)
-    village.run(1)
+    village.run(village.drop(0))
+    village.run(village.drop(1))
     (label,) = beside(str(village.job(1).output))
     rows = village.release(1).to_pylist()
     values = [row["diagnosis"] for row in rows if (row["age"], row["zip"]) == label]
@@ -168,8 +141,8 @@ def test_the_order_of_rows_does_not_tell_which_are_made_up(village: Village) -> 
 
 
 def test_a_night_repeated_has_the_same_counterfeits(village: Village) -> None:
-    village.run(0)
-    job = village.deliver(1)
+    village.run(village.drop(0))
+    job = village.deliver(village.drop(1))
     found = []
     for attempt in range(2):
         work = str(village.folder / f"out/.run-{attempt}")
@@ -198,8 +171,8 @@ def made_a_person(table: pa.Table, persons: pa.ChunkedArray) -> tuple[pa.Table, 
 def test_a_part_with_other_counterfeits_is_not_published(
     village: Village, change: Callable[[pa.Table, pa.ChunkedArray], Any]
 ) -> None:
-    village.run(0)
-    job, work = village.deliver(1), str(village.folder / "out/.run-1")
+    village.run(village.drop(0))
+    job, work = village.deliver(village.drop(1)), str(village.folder / "out/.run-1")
     pipeline.partition(job, work=work, progress=silent)
     summaries = pipeline.anonymize_all(work, progress=silent)
     directory = storage.WorkDir.attach(work)
@@ -214,8 +187,8 @@ def test_a_part_with_other_counterfeits_is_not_published(
 
 
 def test_a_cluster_counts_persons_without_counterfeits(village: Village) -> None:
-    village.run(0)
-    job, work = village.deliver(1), str(village.folder / "out/.run-1")
+    village.run(village.drop(0))
+    job, work = village.deliver(village.drop(1)), str(village.folder / "out/.run-1")
     pipeline.partition(job, work=work, progress=silent)
     summaries = pipeline.anonymize_all(work, progress=silent)
     here, there = (
@@ -228,8 +201,8 @@ def test_a_cluster_counts_persons_without_counterfeits(village: Village) -> None
 
 def test_the_file_beside_the_release_is_approved_with_it(tmp_path: Path) -> None:
     village = Village(tmp_path, require_approval=True)
-    pipeline.run(village.deliver(0), silent, approve=lambda _: "an officer")
-    job, work = village.deliver(1), str(village.folder / "out/.run-1")
+    pipeline.run(village.deliver(village.drop(0)), silent, approve=lambda _: "an officer")
+    job, work = village.deliver(village.drop(1)), str(village.folder / "out/.run-1")
     pipeline.partition(job, work=work, progress=silent)
     summaries = pipeline.anonymize_all(work, progress=silent)
     seal = pipeline.check(job, work=work, summaries=summaries, progress=silent).seal
@@ -246,7 +219,7 @@ def drop_a_counterfeit(part: pa.Table) -> pa.Table:
 
 def test_a_counterfeit_taken_from_a_release_is_found_from_outside(village: Village) -> None:
     for day in range(2):
-        village.run(day)
+        village.run(village.drop(day))
     (path,) = Path(str(village.job(1).output)).glob("part-*")
     pq.write_table(drop_a_counterfeit(pq.read_table(path)), path)
     verdict = pipeline.verify_series(village.job(0), str(village.job(0).output))
@@ -256,7 +229,7 @@ def test_a_counterfeit_taken_from_a_release_is_found_from_outside(village: Villa
 
 def test_a_file_of_counterfeits_of_other_classes_fails_the_check(village: Village) -> None:
     for day in range(2):
-        village.run(day)
+        village.run(village.drop(day))
     output = str(village.job(1).output)
     path = f"{output}/_counterfeits.parquet"
     table = pq.read_table(path)
@@ -276,8 +249,8 @@ def test_a_check_asks_the_release_for_counterfeits_and_not_the_job(
     village: Village, unmatched: str
 ) -> None:
     for day in range(2):
-        village.run(day)
-    village.options["series"] = {**SERIES, "unmatched": unmatched}
+        village.run(village.drop(day))
+    village.series["unmatched"] = unmatched
     usual, output = str(village.job(0).output), str(village.job(1).output)
     path = Path(f"{output}/_counterfeits.parquet")
     verdict = pipeline.verify(village.job(1), output)
@@ -298,4 +271,4 @@ def test_a_check_asks_the_release_for_counterfeits_and_not_the_job(
 def test_columns_that_a_row_made_up_would_lack_are_refused(tmp_path: Path) -> None:
     village = Village(tmp_path, unlisted="publish", quasi_identifiers=["age"])
     with pytest.raises(JobError, match="have no value of 'zip'; leave these columns out"):
-        village.run(0)
+        village.run(village.drop(0))

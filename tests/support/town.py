@@ -19,6 +19,7 @@ from nights import silent
 __all__ = ["POPULATION", "PROTECTED", "K", "L", "Town"]
 
 K, L = 5, 2
+COLUMNS = ("person", "age", "zip", "sex", "diagnosis")
 POPULATION = Population(
     700, 6, kind="snapshots", leave=0.1, come=0.1, back=0.4, move=0.05, change=0.02
 )
@@ -30,6 +31,7 @@ class Town:
 
     def __init__(self, folder: Path, **series: Any) -> None:
         self.folder, self.series = folder, series
+        self.options: dict[str, Any] = {}  # of its jobs, instead of the usual ones
         self.drops: list[pa.Table] = []
 
     def job(self, day: int) -> Job:
@@ -45,12 +47,13 @@ class Town:
                 "quasi_identifiers": ["age", "zip=prefix", "sex"],
                 "sensitive": ["diagnosis"],
                 "series": self.series,
+                **self.options,
             }
         )
 
     def deliver(self, drop: pa.Table) -> Job:
         day = len(self.drops)
-        self.drops.append(drop.select(["person", "age", "zip", "sex", "diagnosis"]))
+        self.drops.append(drop.select([name for name in COLUMNS if name in drop.column_names]))
         job = self.job(day)
         Path(str(job.input)).parent.mkdir(exist_ok=True)
         pq.write_table(self.drops[-1], str(job.input))
