@@ -23,7 +23,7 @@ from mondrian_ops.core.release_values import ColumnValues, IdentifierValues
 __all__ = ["ROW_BITS", "head_of", "part_of_head", "part_of_share", "shares_of"]
 
 ROW_BITS = 44
-"""Rows of all parts are numbered so that this many bits number those of one part."""
+"""Bits that number the rows of one part of a release, or of a source; those above number parts."""
 
 _ABOUT = b"part"
 

@@ -28,6 +28,7 @@ from mondrian_ops.core import errors  # noqa: E402
 from mondrian_ops.core.dependencies import Followed  # noqa: E402
 from mondrian_ops.core.persons import LeafPersons  # noqa: E402
 from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
+from mondrian_ops.core.release_shares import ROW_BITS  # noqa: E402
 from mondrian_ops.engines import fragment  # noqa: E402
 from mondrian_ops.engines.handover import Fragment  # noqa: E402
 from mondrian_ops.engines.release_check import ReleaseCheck  # noqa: E402
@@ -50,7 +51,6 @@ _SCHEMA = pa.schema(
 _PIECE_BYTES = 4 << 20
 _ERROR = "error:"
 _FOLLOWED = "followed:"
-_ROW_BITS = 44  # of the part of a message with routed rows: the number of its first row
 _PART = attrgetter("part")
 
 
@@ -317,7 +317,7 @@ def route(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
         for block in counting.blocks(batches, split.first_row):
             _, by_leaf = counting.count(block)
             for leaf, rows in by_leaf:
-                part = leaf << _ROW_BITS | block.first_row
+                part = leaf << ROW_BITS | block.first_row
                 yield of_table(fragment_of[leaf], part, "rows", rows)
 
 
