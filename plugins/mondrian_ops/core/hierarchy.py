@@ -140,6 +140,15 @@ class Hierarchy:
         paths = (groupby(path.tolist()) for path in self.ancestors.T)  # some repeat their leaf
         return [[self.labels[node] for node, _ in path] for path in paths]
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value."""
+        return {"name": self.name, "rows": self.to_rows()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Hierarchy:
+        """The hierarchy that :meth:`to_json` described."""
+        return cls.from_rows(value["rows"], value["name"])
+
     @classmethod
     def from_tree(cls, tree: object, name: str) -> Hierarchy:
         """The hierarchy of a JSON tree, its leaves in the order of the document.

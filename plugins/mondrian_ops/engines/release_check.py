@@ -121,10 +121,7 @@ class ReleaseCheck:
             "columns": self.columns,
             "parts": self.parts,
             "buckets": self.buckets,
-            "hierarchies": {
-                column: {"name": hierarchy.name, "rows": hierarchy.to_rows()}
-                for column, hierarchy in self.hierarchies.items()
-            },
+            "hierarchies": {name: each.to_json() for name, each in self.hierarchies.items()},
             "boundaries": self.boundaries,
         }
         name = f"check-{hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]}"
@@ -136,8 +133,7 @@ class ReleaseCheck:
         """The check that :meth:`save` described."""
         described = work.read_json(f"{name}.json")
         hierarchies = {
-            column: Hierarchy.from_rows(each["rows"], each["name"])
-            for column, each in described.pop("hierarchies").items()
+            name: Hierarchy.from_json(each) for name, each in described.pop("hierarchies").items()
         }
         return cls(Job.from_dict(described.pop("job")), hierarchies=hierarchies, **described)
 

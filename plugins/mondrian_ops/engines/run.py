@@ -63,10 +63,7 @@ class Dataset:
             "job": self.job.to_dict(),
             "source": self.source.to_json(),
             "slots": asdict(self.slots),
-            "hierarchies": {
-                column: {"name": hierarchy.name, "rows": hierarchy.to_rows()}
-                for column, hierarchy in self.hierarchies.items()
-            },
+            "hierarchies": {name: each.to_json() for name, each in self.hierarchies.items()},
             "night": None if self.night is None else self.night.to_dict(),
         }
         work.write_json(_DATASET, described)
@@ -76,8 +73,7 @@ class Dataset:
         """The dataset that `save` described."""
         described = work.read_json(_DATASET)
         hierarchies = {
-            column: Hierarchy.from_rows(each["rows"], each["name"])
-            for column, each in described["hierarchies"].items()
+            name: Hierarchy.from_json(each) for name, each in described["hierarchies"].items()
         }
         job = Job.from_dict(described["job"])
         source = storage.Source.from_json(described["source"])
