@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FileInfo",
     "NewFile",
+    "answers",
     "concurrently",
     "content_within",
     "exists",
@@ -465,15 +467,17 @@ def concurrently(
     cancels the rest.
     """
     results = []
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        try:
-            for result in pool.map(work, items):
-                results.append(result)
-                progress(len(results))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with closing(answers(work, items)) as answered:
+        for result in answered:
+            results.append(result)
+            progress(len(results))
     return results
+
+
+def answers(work: Callable[[T], R], items: Iterable[T]) -> Generator[R]:
+    """As :func:`concurrently`, one result after the other; whoever closes it cancels the rest."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from pool.map(work, items)
 
 
 def _remove_local_tree(path: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.documents import json_value
-from mondrian_ops.storage.files import input_errors, open_file
+from mondrian_ops.storage.files import answers, input_errors, open_file
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
 from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
 
@@ -28,7 +27,6 @@ __all__ = ["batches", "index_columns", "inspect", "parquet_file", "rows_in_reach
 
 _Result = TypeVar("_Result")
 
-_REQUESTS = 16  # to a store at once
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _SMALL_DICTIONARY_BYTES = 1 << 16
 """As written; little beside what a column of a row group has."""
@@ -235,11 +233,7 @@ def _rows_in_reach(
 
 def _of_each(work: Callable[[str], _Result], files: Sequence[str]) -> Iterator[_Result]:
     """What ``work`` returns for each file, in order; several answers of a store at once."""
-    if is_local(files[0]):
-        yield from map(work, files)
-        return
-    with ThreadPoolExecutor(_REQUESTS) as threads:
-        yield from threads.map(work, files)
+    return map(work, files) if is_local(files[0]) else answers(work, files)
 
 
 def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
