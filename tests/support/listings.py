@@ -11,6 +11,7 @@ from mondrian_ops import pipeline, storage
 from mondrian_ops.core.job import Job
 from mondrian_ops.storage import discovery
 from mondrian_ops.storage import source as sources
+from mondrian_ops.storage.files import FileInfo
 
 __all__ = ["Asked", "asked_by_phase"]
 
@@ -26,17 +27,20 @@ class Asked:
 @contextmanager
 def _asking() -> Iterator[Asked]:
     asked = Asked()
-    content, data_file = discovery._content, sources.data_file
+    list_directory, data_file = discovery.list_directory, sources.data_file
 
-    def listed(directory: str) -> Iterator[storage.FileInfo]:
+    def listed(directory: str, hidden: bool) -> list[FileInfo]:
         asked.listed.append(directory)
-        return content(directory)
+        return list_directory(directory, hidden)
 
-    def one(url: str) -> storage.FileInfo:
+    def one(url: str) -> FileInfo:
         asked.files.append(url)
         return data_file(url)
 
-    with patch.object(discovery, "_content", listed), patch.object(sources, "data_file", one):
+    with (
+        patch.object(discovery, "list_directory", listed),
+        patch.object(sources, "data_file", one),
+    ):
         yield asked
 
 

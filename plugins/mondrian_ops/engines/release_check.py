@@ -107,8 +107,10 @@ class ReleaseCheck:
 
         Raises PrivacyError: a quasi-identifier is not a column of the first part.
         """
-        stamps = storage.stamps_in(os.path.dirname(next(iter(paths.values()))))
-        (first,) = storage.read_release(next(iter(paths.values())))
+        one = next(iter(paths.values()))
+        listed = storage.list_directory(os.path.dirname(one), hidden=False)
+        stamps = {each.name: each.stamp for each in listed}
+        (first,) = storage.read_release(one)
         verification.counter_of(job, first.columns)  # raises if it cannot be counted
         parts = [(number, stamps.get(os.path.basename(path), "")) for number, path in paths.items()]
         buckets = -(-rows // BUCKET_ROWS)

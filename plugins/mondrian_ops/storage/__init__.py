@@ -16,7 +16,7 @@ from mondrian_ops.storage.access_policy import (
     may_write,
     use_policy,
 )
-from mondrian_ops.storage.files import names_in, read_file, stamps_in, write_file
+from mondrian_ops.storage.files import list_directory, names_in, read_file, write_file
 from mondrian_ops.storage.locations import (
     filesystem,
     is_local,
@@ -90,6 +90,7 @@ __all__ = [
     "is_local",
     "is_work_path",
     "joined",
+    "list_directory",
     "load_job",
     "local_path",
     "look_up_with",
@@ -112,7 +113,6 @@ __all__ = [
     "s3_endpoint",
     "shipped",
     "shown",
-    "stamps_in",
     "sweep",
     "use_home",
     "use_options",

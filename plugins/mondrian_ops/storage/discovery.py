@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
@@ -18,7 +17,9 @@ from mondrian_ops.storage.files import (
     exists,
     file_info,
     input_errors,
+    is_hidden,
     list_directory,
+    local_info,
     open_stream,
     unreadable,
 )
@@ -89,7 +90,7 @@ def data_files(url: str) -> list[FileInfo]:
 def data_file(url: str) -> FileInfo:
     """One data file as it is now; raises FileNotFoundError."""
     if is_local(url):
-        return _local_info(local_path(url))
+        return local_info(local_path(url))
     file = file_info(url)
     if file is None:
         raise FileNotFoundError(shown(url))
@@ -116,10 +117,6 @@ def file_format(path: str) -> Format:
     return "csv"
 
 
-def _hidden(name: str) -> bool:
-    return name.startswith(("_", "."))
-
-
 def _refuse_partitioned(directory: FileInfo) -> None:
     if "=" in directory.name:
         raise InputError(
@@ -142,16 +139,7 @@ def _files(url: str) -> list[FileInfo]:
 def _named(location: str) -> FileInfo | None:
     if not is_local(location):
         return file_info(location)
-    return _local_info(location) if Path(location).is_dir() or exists(location) else None
-
-
-def _local_info(path: str) -> FileInfo:
-    status = Path(path).stat()
-    # A program can set the time of modification (mtime), but not that of the last change (ctime).
-    modified, changed = status.st_mtime_ns, status.st_ctime_ns
-    stamp = f"{status.st_size}-{modified}-{changed}"
-    is_directory = stat.S_ISDIR(status.st_mode)
-    return FileInfo(path, is_directory, status.st_size, stamp, modified, changed)
+    return local_info(location) if Path(location).is_dir() or exists(location) else None
 
 
 def _files_in(item: FileInfo, above: frozenset[PurePath] = frozenset()) -> Iterator[FileInfo]:
@@ -163,20 +151,10 @@ def _files_in(item: FileInfo, above: frozenset[PurePath] = frozenset()) -> Itera
     if path in above:  # a symbolic link that leads back up
         return
     check_reading(item.url)
-    for inner in _content(item.url):
+    for inner in list_directory(item.url, hidden=False):
         if inner.is_directory:
             _refuse_partitioned(inner)
         yield from _files_in(inner, above | {path})
-
-
-def _content(directory: str) -> Iterator[FileInfo]:
-    """The files and directories in a directory, without hidden ones."""
-    if not is_local(directory):
-        yield from (item for item in list_directory(directory) if not _hidden(item.name))
-        return
-    for path in sorted(Path(directory).iterdir()):
-        if not _hidden(path.name):
-            yield _local_info(str(path))
 
 
 def _matches(location: str) -> Iterator[FileInfo]:
@@ -186,12 +164,12 @@ def _matches(location: str) -> Iterator[FileInfo]:
     if is_local(location):
         # Unlike pathlib's glob, this one skips names that start with a dot.
         paths = map(Path, glob.glob(location, recursive=True))
-        yield from (_local_info(str(path)) for path in paths if not _hidden(path.name))
+        yield from (local_info(str(path)) for path in paths if not is_hidden(path.name))
         return
     root = file_info(before_wildcard(location))
     if root is not None and root.is_directory:
         names = location.removeprefix(root.url).lstrip("/").split("/")
-        yield from (item for item in _below(root, names) if not _hidden(item.name))
+        yield from (item for item in _below(root, names) if not is_hidden(item.name))
 
 
 # A glob on a remote store, by the rules of the local one
@@ -285,7 +263,7 @@ def _links_below(directory: Path, above: frozenset[Path] = frozenset()) -> Itera
         return
     with suppress(PermissionError, FileNotFoundError):  # reading the source will report it
         for path in directory.iterdir():
-            if _hidden(path.name) or not path.is_dir():
+            if is_hidden(path.name) or not path.is_dir():
                 continue
             if path.is_symlink():
                 yield path.resolve()

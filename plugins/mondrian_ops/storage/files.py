@@ -48,8 +48,10 @@ __all__ = [
     "file_info",
     "hdfs_client",
     "input_errors",
+    "is_hidden",
     "last_change",
     "list_directory",
+    "local_info",
     "make_private",
     "names_in",
     "new_file",
@@ -59,7 +61,6 @@ __all__ = [
     "remove_file",
     "remove_files",
     "remove_tree",
-    "sizes_in",
     "store_errors",
     "sync",
     "unreadable",
@@ -182,15 +183,37 @@ def file_info(url: str) -> FileInfo | None:
     return None if info.type == pa_fs.FileType.NotFound else _info_of(url, info)
 
 
-def list_directory(url: str) -> list[FileInfo]:
-    """The content of a remote directory, sorted by name; raises FileNotFoundError if missing."""
+def local_info(path: str) -> FileInfo:
+    """The file or directory at a local path, links followed; raises FileNotFoundError."""
+    status = Path(path).stat()
+    # A program can set the time of modification (mtime), but not that of the last change (ctime).
+    modified, changed = status.st_mtime_ns, status.st_ctime_ns
+    stamp = f"{status.st_size}-{modified}-{changed}"
+    is_directory = stat.S_ISDIR(status.st_mode)
+    return FileInfo(path, is_directory, status.st_size, stamp, modified, changed)
+
+
+def list_directory(url: str, hidden: bool = True) -> list[FileInfo]:
+    """The content of a directory, sorted by name; raises FileNotFoundError if it is missing.
+
+    Without ``hidden`` names that start with ``_`` or ``.`` are left out, as dataset readers do.
+    """
+    if is_local(url):
+        paths = sorted(Path(local_path(url)).iterdir())
+        return [local_info(str(path)) for path in paths if hidden or not is_hidden(path.name)]
     import pyarrow.fs as pa_fs
 
     store, path = filesystem(url)
     with store_errors(url):
         infos = store.get_file_info(pa_fs.FileSelector(path))
     items = [_info_of(joined(url, info.base_name), info) for info in infos]
+    items = [item for item in items if hidden or not is_hidden(item.name)]
     return sorted(items, key=lambda item: item.url)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether dataset readers leave out a file or directory of this name."""
+    return name.startswith(("_", "."))
 
 
 def _info_of(url: str, info: pa_fs.FileInfo) -> FileInfo:
@@ -210,31 +233,6 @@ def names_in(directory: str) -> dict[str, bool]:
         with os.scandir(local_path(directory)) as scanned:
             return {item.name: item.is_dir() for item in scanned}
     return {item.name: item.is_directory for item in list_directory(directory)}
-
-
-def sizes_in(directory: str) -> dict[str, int]:
-    """The sizes in bytes of what a directory holds under names that are not hidden.
-
-    Raises FileNotFoundError.
-    """
-    if is_local(directory):
-        with os.scandir(local_path(directory)) as scanned:
-            items = [item for item in scanned if not item.name.startswith(".")]
-            return {item.name: item.stat().st_size for item in items}
-    listed = list_directory(directory)
-    return {item.name: item.bytes for item in listed if not item.name.startswith(".")}
-
-
-def stamps_in(directory: str) -> dict[str, str]:
-    """By name in a directory, the stamp of each file, as :class:`FileInfo` has it."""
-    if is_local(directory):
-        with os.scandir(local_path(directory)) as scanned:
-            found = {item.name: item.stat() for item in scanned}
-        return {
-            name: f"{each.st_size}-{each.st_mtime_ns}-{each.st_ctime_ns}"
-            for name, each in found.items()
-        }
-    return {item.name: item.stamp for item in list_directory(directory)}
 
 
 def last_change(directory: str) -> datetime:

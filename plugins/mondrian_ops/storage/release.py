@@ -36,12 +36,13 @@ from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
     exists,
     file_info,
+    is_hidden,
+    list_directory,
     names_in,
     new_file,
     read_file,
     remove_files,
     remove_tree,
-    sizes_in,
     write_file,
 )
 from mondrian_ops.storage.locations import (
@@ -351,7 +352,7 @@ def _refuse_occupied(target: str) -> None:
             f"output: {shown(target)} holds something that is not a release; {remedy}"
         )
     for name in names:
-        if not name.startswith(("_", ".")) and not fnmatch.fnmatchcase(name, manifest.PART_PATTERN):
+        if not is_hidden(name) and not fnmatch.fnmatchcase(name, manifest.PART_PATTERN):
             raise StorageError(
                 f"output: {shown(joined(target, name))} is not part of a release and would be "
                 "deleted with it; move it elsewhere"
@@ -391,7 +392,7 @@ def _complete(staging: str, token: str) -> None:
     try:
         hidden = [name for name in names_in(staging) if name.startswith(".")]
         remove_files(joined(staging, name) for name in hidden)
-        sizes = sizes_in(staging)
+        sizes = {file.name: file.bytes for file in list_directory(staging, hidden=False)}
         files = [(name, sizes[name]) for name in manifest.parts_among(sizes)]
         write_file(joined(staging, manifest.NAME), manifest.build(token, files))
     except FileNotFoundError:

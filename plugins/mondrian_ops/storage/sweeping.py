@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from mondrian_ops.core.errors import MondrianOpsError
-from mondrian_ops.storage.files import last_change, list_directory
+from mondrian_ops.storage.files import is_hidden, last_change, list_directory
 from mondrian_ops.storage.locations import is_local, joined, local_path, shown
 from mondrian_ops.storage.workdir import Owner, WorkDir, is_work_name, is_work_path
 
@@ -82,7 +82,7 @@ def directories_below(folder: str, is_wanted: Callable[[str], bool]) -> Iterator
         for name in _directories_in(directory):
             if is_wanted(name):
                 yield joined(directory, name)
-            elif not name.startswith((".", "_")):
+            elif not is_hidden(name):
                 pending.append(joined(directory, name))
 
 
