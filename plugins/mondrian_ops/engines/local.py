@@ -43,6 +43,7 @@ class LocalEngine(StepwiseEngine):
         batches = dataset.source.batches(
             profiling.columns,
             dictionaries=True,
+            lists=False,
             batch_rows=shared_rows(COMBINED_ROWS if dataset.job.recodes_columns else BATCH_ROWS),
         )
         profiling.scan(batches, rows_seen, in_threads)
@@ -97,6 +98,9 @@ class TableSource(storage.Source):
         table = self.table if columns is None else self.table.select(columns)
         rows = options.get("batch_rows", BATCH_ROWS)
         return iter(table.combine_chunks().to_batches(max_chunksize=rows))
+
+    def refuse_change(self, file: int | None = None) -> None:
+        """Do nothing: a table does not change."""
 
 
 class MemoryEngine(LocalEngine):

@@ -218,7 +218,7 @@ class Counting:
         columns = [name for name in source.schema.names if name in needed]
         dictionaries = self._to_route is None
         return source.batches(
-            columns, batch_rows=batch_rows, split=split, dictionaries=dictionaries
+            columns, batch_rows=batch_rows, split=split, dictionaries=dictionaries, lists=False
         )
 
     def blocks(self, batches: Iterable[pa.RecordBatch], first_row: int = 0) -> Iterator[Block]:

@@ -72,10 +72,11 @@ def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> Sample:
     run = Run(storage.WorkDir(work), replace(dataset, job=_lenient(dataset.job, size)))
     run.dataset.save(run.work)
     rows = dataset.source.rows
-    LocalEngine().draft(run, lambda read: progress("profile", read, rows))
-    seed = run.dataset.job.partitioning.seed
-    leaves = _evenly(run.draft.plan.leaves, size.drawn, seed)
-    kept = _keep(run, leaves, progress)
+    with dataset.source.unchanged():
+        LocalEngine().draft(run, lambda read: progress("profile", read, rows))
+        seed = run.dataset.job.partitioning.seed
+        leaves = _evenly(run.draft.plan.leaves, size.drawn, seed)
+        kept = _keep(run, leaves, progress)
     run.work.write_json(_DRAWN, leaves)
     return Sample(work, rows, kept, fragments=run.draft.plan.leaves, drawn=len(leaves))
 
@@ -148,7 +149,8 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
     )
     pilot = SampledRows(source, columns, planning.PILOT_ROWS, job.partitioning.seed)
     wanted, seen, kept = set(leaves), 0, 0
-    batches = _passing(pilot, source.batches(columns, batch_rows=shared_rows(BATCH_ROWS)))
+    read = source.batches(columns, batch_rows=shared_rows(BATCH_ROWS), lists=False)
+    batches = _passing(pilot, read)
     with storage.FragmentWriter(run.work) as writer:
         for counts, routed in in_threads(counting.count, counting.blocks(batches)):
             for leaf, rows in routed:

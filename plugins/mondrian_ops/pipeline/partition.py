@@ -12,6 +12,7 @@ import math
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -228,9 +229,11 @@ def steps(
     ``retrieval`` is how fragments get their rows; None: by the job and the plan.
     """
     rows, progress = run.dataset.source.rows, progress or Display()
-    engine.draft(run, _in_rows(progress, "profile", rows))
-    retrieval, files = (retrieval, None) if retrieval else _retrieval(run)
-    counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
+    # Of a remote engine each task asks for the files that it reads.
+    with nullcontext() if engine.remote else run.dataset.source.unchanged():
+        engine.draft(run, _in_rows(progress, "profile", rows))
+        retrieval, files = (retrieval, None) if retrieval else _retrieval(run)
+        counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
     merged = merge_small(run.anonymizer, run.draft.plan, counts)

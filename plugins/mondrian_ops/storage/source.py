@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,7 @@ class Source:
         split: Split | None = None,
         files: Sequence[int] | None = None,
         dictionaries: bool = False,
+        lists: bool = True,
     ) -> Iterator[pa.RecordBatch]:
         """The rows, in the order of the files, a bounded number in memory at a time.
 
@@ -103,7 +104,9 @@ class Source:
                 which the statistics of row groups ignore.
             split: read only this part of the source.
             files: read only these of the source's files. Of files that are named so, or by
-                ``split``, each is asked whether it changed; else the source is listed for it.
+                ``split``, each is asked whether it changed.
+            lists: list the whole source for that in the end, if no files are named; of several
+                readings :meth:`unchanged` does so once.
             dictionaries: text may come as dictionaries from files that store it so: several times
                 as fast for a caller that looks at each value once.
 
@@ -137,8 +140,23 @@ class Source:
         except Exception:
             self.refuse_change(None if chosen is None else at)  # a change explains the error
             raise
-        if chosen is None:
+        if chosen is None and lists:
             self.refuse_change()
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise InputError, as :meth:`refuse_change` does, if the source changes meanwhile.
+
+        A change also explains an error that what was read leads to.
+        """
+        try:
+            yield
+        except JobError:
+            raise
+        except Exception:
+            self.refuse_change()
+            raise
+        self.refuse_change()
 
     def _of_file(
         self,

@@ -16,6 +16,7 @@ from listings import asked_by_phase
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms.tds import TwoPhase
 from mondrian_ops.core.errors import InputError, StorageError
+from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
 from mondrian_ops.storage import WorkDir
 from published_text import in_any_order
@@ -182,12 +183,30 @@ def drop(tmp_path):
 def test_only_the_partition_task_lists_the_source(drop, retrieval):
     job = drop(retrieval=retrieval)
     partition, tasks, wrap_up = asked_by_phase(job)
-    # To find the files, and after each of two passes, to refuse a change.
-    assert partition.listed == [str(job.input)] * 3
+    # To find the files, and after the second of two passes, to refuse a change.
+    assert partition.listed == [str(job.input)] * 2
     assert len(tasks) == 4
     assert not any(each.listed for each in (*tasks, wrap_up))
     assert not partition.files
     assert not wrap_up.files
+
+
+@pytest.mark.parametrize("fragments", [1, 4])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_file_that_comes_while_the_source_is_read_is_refused(drop, tmp_path, fragments, fails):
+    """Whether there is a second pass or not, and also if it explains an error."""
+
+    class Engine(LocalEngine):
+        def draft(self, run, rows_seen):
+            super().draft(run, rows_seen)
+            pq.write_table(pa.table({"x": [1], "y": [1], "s": [1]}), tmp_path / "in" / "12.parquet")
+            if fails:
+                raise KeyError("what was read does not fit together")
+
+    job = drop(partitioning={"fragments": fragments, "sample": 1.0})
+    with pytest.raises(InputError, match=r"12\.parquet: changed while it was read"):
+        pipeline.partition(job, work=str(tmp_path / "work"), engine=Engine())
+    assert names(tmp_path) == ["in"]
 
 
 def test_a_mapped_task_reads_and_asks_for_the_files_that_may_have_its_rows(drop):
