@@ -95,6 +95,8 @@ TESTS = (
     "tests/unit/engines/test_release_check.py",
     "tests/unit/engines/test_spark_submit.py",
     "tests/unit/pipeline/",
+    "tests/unit/series/",
+    "tests/integration/test_counterfeits.py",
     "tests/integration/test_intersection.py",
     "tests/integration/test_people_released_before.py",
     "tests/integration/test_two_runs_at_once.py",

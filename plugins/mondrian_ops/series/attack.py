@@ -74,7 +74,7 @@ class _Release:
     number_of: Mapping[int, int]  # the class of a hash
     class_of: Ints  # (rows,)
     value: Ints  # (rows,)
-    made_up: Counter[int]  # rows of each class that are nobody's
+    made_up: Counter[int | None]  # rows of each class that are nobody's; None: of no class here
 
     @property
     def values(self) -> list[set[int]]:
@@ -188,8 +188,7 @@ class _Player:
 
     def _waiting(self) -> list[_Rows]:
         """The rows of earlier drops that may still be published."""
-        is_series = self._job.series is not None and self._job.series.kind == "increments"
-        return self._pool if is_series else []
+        return self._pool if self._job.series and self._job.series.kind == "increments" else []
 
     def _drop(self, location: str) -> _Rows:
         """The rows of a drop."""
@@ -224,7 +223,7 @@ class _Player:
         of_class = table.select(list(names)).take(pa.array(first))
         beside = by_class(output) or Counter()
         number = {text: at for at, text in enumerate(texts.dictionary.to_pylist())}
-        made_up = Counter({number.get(text, -1): n for text, n in beside.items()})
+        made_up = Counter({number.get(text): n for text, n in beside.items()})
         return _Release(
             {name: of_class[name].combine_chunks() for name in names},
             {key: number for number, key in enumerate(hashes)},
@@ -270,7 +269,7 @@ class _Player:
                 if mine is None or person in found or (value and value not in values[mine]):
                     continue
                 if all(
-                    column.covers(places[row, i], column.published[mine : mine + 1])[0]
+                    column.covers(places[row, i], column.published[[mine]]).all()
                     for i, column in enumerate(columns)
                 ):
                     found[person] = Row(person, value, (mine,))
@@ -293,7 +292,7 @@ class _Player:
             lost += sum(1 for person in number if not times[person])
             unsure = {number[person] for person in number if times[person] > 1}
             rows = Counter(zip(release.class_of.tolist(), release.value.tolist(), strict=True))
-            rows -= Counter((row.classes[0], row.value) for row in found.values())
+            rows -= Counter((each, row.value) for row in found.values() for each in row.classes)
             left = Counter(each for each, _ in rows.elements() if each not in unsure)
             made_up = {each: n for each, n in release.made_up.items() if each not in unsure}
             lost = max(lost, (left - Counter(made_up)).total(), (Counter(made_up) - left).total())

@@ -76,7 +76,7 @@ def types_of(job: Job, schema: pa.Schema) -> dict[str, str]:
     """
     if not is_protected(job):
         return {}
-    types = {name: schema.field(name).type for name in (str(job.entity_id), job.sensitive[0])}
+    types = {name: schema.field(name).type for name in (str(job.entity_id), *job.sensitive)}
     return {name: _type_name(each) for name, each in types.items() if not pa.types.is_null(each)}
 
 
@@ -175,7 +175,7 @@ def checked(
     figures = {
         "persons": len(hashes),
         "known_before": is_known,
-        "least_common": int(left.min(initial=np.iinfo(np.int64).max)) if len(left) else 0,
+        "least_common": int(left.min()) if len(left) else 0,
         "value_changed": changed,
     }
     notes = _notes(job, known, number)

@@ -1,41 +1,119 @@
-"""Rows of an unprotected series that waited in a night whose classes cover them."""
+"""The attacker's bookkeeping of rows, with drops and releases that are in no file."""
 
 from __future__ import annotations
 
+import string
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series import attack
+from mondrian_ops.series.history import Noted
 
 JOB = {
     "input": "in/2025-01-01.parquet", "output": "out/2025-01-01", "k": 4, "l": 2,
     "entity_id": "person", "quasi_identifiers": ["age"], "sensitive": ["diagnosis"],
     "series": {"hold_nights": 2},
 }  # fmt: skip
+SNAPSHOTS = JOB | {"series": {"kind": "snapshots"}}
+PROTECTED = JOB | {"series": {"kind": "snapshots", "protect": "intersection"}}
+
+EVERYBODY = ("[20, 24]", "[20, 29]")
 
 
-def drop(persons: range, values: str) -> attack._Rows:
-    """Rows of people of the same age."""
-    count = len(persons)
-    places = pa.table({"age": [20] * count})
+def numbers(values: str) -> list[int]:
+    """A number for each letter; 0 for the missing value, a blank."""
+    return [(" " + string.ascii_lowercase).index(each) for each in values]
+
+
+def drop(rows: Sequence[tuple[int, int, str]]) -> attack._Rows:
+    """Rows of a person, an age and a value."""
+    persons, ages, values = zip(*rows, strict=True)
     return attack._Rows(
-        np.array(persons), np.array([*map(ord, values)]), places, np.zeros(count, np.bool_)
+        np.array(persons),
+        np.array(numbers("".join(values))),
+        pa.table({"age": list(ages)}),
+        np.zeros(len(rows), np.bool_),
     )
 
 
-def release(values: str) -> attack._Release:
-    """One class that covers everybody."""
+def release(classes: Mapping[str, str], made_up: Mapping[int | None, int]) -> attack._Release:
+    """A row for each value of each class."""
     return attack._Release(
-        {"age": pa.array(["[20, 24]"])},
-        {1: 0},
-        np.zeros(len(values), np.int64),
-        np.array([*map(ord, values)]),
-        Counter(),
+        {"age": pa.array(list(classes))},
+        {number: number for number in range(len(classes))},
+        np.repeat(np.arange(len(classes)), [*map(len, classes.values())]),
+        np.array(numbers("".join(classes.values()))),
+        Counter(made_up),
     )
+
+
+class Nights:
+    """An attacker, and the nights that it is shown, one after the other."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self.player = attack._Player(Job.from_dict(job), {})
+        self._first = 1
+
+    @property
+    def found(self) -> attack.Attack:
+        return self.player._found
+
+    def see(
+        self,
+        label: str,
+        delivered: str,
+        published: str,
+        made_up: int = 0,
+        rows: int | None = None,
+        outside: bool = False,
+        current: str = "its",
+    ) -> None:
+        """A night of new people of one age, one for each value; a bar divides two classes."""
+        new = [(self._first + at, 20, value) for at, value in enumerate(delivered)]
+        self._first += len(new)
+        classes = dict(zip(EVERYBODY, published.split("|"), strict=False))
+        self.see_rows(label, new, classes, {0: made_up}, rows, outside, current)
+
+    def see_rows(
+        self,
+        label: str,
+        delivered: Sequence[tuple[int, int, str]],
+        classes: Mapping[str, str],
+        made_up: Mapping[int | None, int],
+        rows: int | None = None,
+        outside: bool = False,
+        current: str = "its",
+    ) -> None:
+        """The catalogue has as many rows of persons as the release, or ``rows``."""
+        of_night = release(classes, made_up)
+        vars(self.player).update(_read=lambda _: of_night, _drop=lambda _: drop(delivered))
+        expected = len(of_night.value) - of_night.made_up.total() if rows is None else rows
+        night = Noted(1, label, "in", "out", "its", expected, "published")
+        report = b'{"job": {"input": "in"}}'
+        with (
+            mock.patch("mondrian_ops.storage.current_token", return_value=current),
+            mock.patch("mondrian_ops.storage.read_file", return_value=report),
+        ):
+            if outside:
+                self.player._see_outside(label, "out")
+            else:
+                self.player._see_night(night)
+
+    @property
+    def strange(self) -> dict[str, int]:
+        """How many rows of nobody were found, by night."""
+        words = [failure.split() for failure in self.found.failures if "no person of" in failure]
+        return {each[0][:-1]: int(each[10]) for each in words}
 
 
 @pytest.mark.parametrize(
@@ -46,17 +124,178 @@ def test_rows_that_waited_stand_for_as_many_rows_of_their_value_and_class(
     published: str, strange: int
 ) -> None:
     """One row of b waits in the first night; the second has it, and rows of nobody."""
+    nights = Nights(JOB)
+    nights.see("first", "aabbb", "aabb")
+    nights.see("second", "aab", published)
+    nights.player._conclude()
+    assert nights.strange == ({"second": strange} if strange else {})
+    assert len(nights.found.failures) == bool(strange)
+    assert nights.found.notes[0].startswith("at least 1 row(s) waited")
+    assert [night.below_k for night in nights.found.nights] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("job", "nights", "strange"),
+    [
+        (JOB, [("ab", "ab"), ("ab", "aab")], {"2": 1}),  # nobody waits
+        (JOB, [("ab", "abb"), ("ab", "ab"), ("ab", "ab")], {"1": 1}),  # and nobody is owed a row
+        (JOB, [("aabb", "aaab"), ("cc", "aac")], {"1": 1, "2": 2}),  # those of a are published
+        (JOB, [("aab", "ab"), ("c", "ac")], {}),
+        (JOB, [("ab", "ab"), ("ab", "ab|b")], {"2": 1}),  # who fits two classes is in one
+        (JOB, [("ab", "ab|b"), ("ab", "ab"), ("ab", "a|b")], {"1": 1}),
+        (SNAPSHOTS, [("ab", "abb")], {"1": 1}),
+        (SNAPSHOTS, [("ab", "ab"), ("cd", "cda")], {"2": 1}),
+        (SNAPSHOTS, [("aab", "ab"), ("cd", "acd")], {"2": 1}),  # who was left out does not wait
+        (SNAPSHOTS, [("abb", "ab"), ("ab", "ab|b")], {"2": 1}),
+    ],
+)
+def test_rows_of_nobody_are_counted_by_night(
+    job: Mapping[str, Any], nights: Sequence[tuple[str, str]], strange: Mapping[str, int]
+) -> None:
+    seen = Nights(job)
+    for number, (delivered, published) in enumerate(nights, start=1):
+        seen.see(str(number), delivered, published)
+    assert seen.strange == strange
+    assert len(seen.found.failures) == len(strange)
+    rows = [len(each.replace("|", "")) for _, each in nights]
+    assert [night.rows for night in seen.found.nights] == rows
+
+
+def test_persons_are_in_a_release_that_has_their_value_or_where_they_have_none() -> None:
+    for delivered, persons in (("abc", 2), ("ab ", 3), ("bb", 2), ("cd", 0)):
+        nights = Nights(JOB)
+        nights.see("1", delivered, "ab|b")
+        assert nights.found.nights[0].persons == persons
+
+
+@pytest.mark.parametrize("current", ["a", "z"])
+def test_another_release_in_the_place_of_a_night_is_one_from_outside(current: str) -> None:
+    nights = Nights(JOB)
+    nights.see("1", "ab", "ab", current=current)
+    assert nights.found.unseen == ["1: another release was published in its place"]
+    assert "1: a release of no night" in nights.found.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("published", "made_up", "strange"),
+    [("abz", 1, {}), ("abzz", 2, {}), ("abzz", 1, {"1": 1}), ("abb", 1, {}), ("abzb", 1, {"1": 1})],
+)
+def test_counterfeits_are_rows_of_nobody_that_are_allowed(
+    published: str, made_up: int, strange: Mapping[str, int]
+) -> None:
+    nights = Nights(JOB)
+    nights.see("1", "ab", published, made_up)
+    nights.see("2", "ab", "ab")
+    assert nights.strange == strange
+    assert nights.found.nights[0].rows == len(published) - made_up
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_release_has_as_many_rows_as_were_published(rows: int) -> None:
+    nights = Nights(JOB)
+    nights.see("1", "ab", "ab", rows=rows)
+    wrong = f"1: the release has 2 rows of persons, but {rows} were published; restore it"
+    assert nights.found.failures == [wrong] * (rows != 2)
+
+
+@pytest.mark.parametrize(
+    ("published", "strange"), [("ab", {}), ("abb", {"x": 1}), ("a", {}), ("ab|b", {"x": 1})]
+)
+def test_a_release_from_outside_is_compared_with_its_own_drop_only(
+    published: str, strange: Mapping[str, int]
+) -> None:
+    """What waits in the series waits on: the row of c in the first night."""
+    nights = Nights(JOB)
+    nights.see("1", "abcc", "abc")
+    nights.see("x", "ab", published, outside=True)
+    nights.see("2", "ab", "abc")
+    assert nights.strange == strange
+    assert len(nights.found.failures) == 1 + len(strange)
+    assert nights.found.failures[0].startswith("x: a release of no night")
+
+
+ROWS = [(1, 5, "a"), (2, 6, "b"), (3, 15, "b"), (4, 16, "c")]
+ABSENT, AGED = ROWS[1:], [(1, 50, "a"), *ROWS[1:]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "first", "made_up", "lost", "surely_lost"),
+    [
+        (ROWS, "ab", {}, 0, 0),
+        ([(1, 5, " "), *ROWS[1:]], " b", {}, 0, 0),  # a missing value
+        (ABSENT, "b", {}, 1, 0),
+        (ABSENT, "ab", {}, 1, 0),
+        (ABSENT, "aab", {}, 2, 0),
+        (ABSENT[1:], "", {}, 2, 0),
+        (AGED, "b", {}, 1, 1),
+        (AGED, "aab", {}, 2, 1),
+        (ROWS, "b", {}, 1, 1),
+        (ROWS, "aab", {}, 1, 0),
+        (ROWS, "aabb", {}, 2, 0),
+        ([(1, 5, "b"), *ROWS], "bb", {}, 0, 0),  # of the person's two rows the one that fits
+        ([*ROWS, (1, 5, "b"), (5, 5, "a")], "bba", {}, 0, 0),  # or either
+        (ROWS, "abc", {0: 1}, 0, 0),
+        (ROWS, "abb", {0: 1}, 0, 0),
+        (ROWS, "ab", {0: 1}, 1, 0),
+        (ROWS, "abcc", {0: 1}, 1, 0),
+        (ROWS, "abc", {1: 1}, 1, 0),
+        (ROWS, "abc", {None: 1}, 1, 0),
+        ([*ROWS, (1, 5, "b")], "ab", {0: 1}, 0, 0),
+    ],
+)
+def test_rows_of_a_followed_night_are_those_of_the_persons_in_their_class(
+    rows: Sequence[tuple[int, int, str]],
+    first: str,
+    made_up: Mapping[int | None, int],
+    lost: int,
+    surely_lost: int,
+) -> None:
+    """The catalogue has persons 1 and 2 in the first class, 3 and 4 in the second.
+
+    ``surely_lost``: also where a drop cannot be read, which may have had the row.
+    """
+    for has_gap in (False, True):
+        nights = Nights(PROTECTED)
+        nights.player._has_gap = has_gap
+        classes = {"[0, 9]": first, "[10, 19]": "bc"}
+        with (
+            mock.patch("mondrian_ops.catalogue.current"),
+            mock.patch(
+                "mondrian_ops.catalogue.persons.classes_in",
+                return_value={1: 0, 2: 0, 3: 1, 4: 1, **({5: 0} if len(rows) > 5 else {})},
+            ),
+        ):
+            nights.see_rows("1", rows, classes, made_up)
+        expected = surely_lost if has_gap else lost
+        assert [failure.split(" of the release")[0] for failure in nights.found.failures] == [
+            f"1: {expected} row(s)"
+        ] * bool(expected)
+
+
+def test_a_drop_is_read_below_the_home_and_never_from_what_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mondrian_ops.storage.locations._home", str(tmp_path))
+    table = pa.table({"person": [1, None], "age": [20, 30], "diagnosis": ["flu", None]})
+    for folder in ("in", ".mondrian_waiting"):
+        (tmp_path / folder).mkdir()
+        pq.write_table(table, tmp_path / folder / "drop.parquet")
     player = attack._Player(Job.from_dict(JOB), {})
-    for label, rows, shown in [
-        ("first", drop(range(1, 6), "aabbb"), "aabb"),
-        ("second", drop(range(6, 9), "aab"), published),
-    ]:
-        player._pool.append(rows)
-        player._look(label, release(shown), None)
-    player._conclude()
-    found = player._found
-    assert [each.split(";")[0] for each in found.failures] == [
-        f"second: no person of the drop has the values of {strange} row(s) of the release"
-    ] * bool(strange)
-    assert found.notes[0].startswith("at least 1 row(s) waited")
-    assert [night.below_k for night in found.nights] == [0, 0]
+    rows = player._drop("in/drop.parquet")
+    assert (rows.person != 0).tolist() == (rows.value != 0).tolist() == [True, False]
+    assert rows.places.to_pydict() == {"age": [20, 30]}
+    assert not rows.seen.any()
+    with pytest.raises(JobError, match="mondrian_waiting"):
+        player._drop(".mondrian_waiting/drop.parquet")
+
+
+def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> None:
+    rows = {"age": ["[0, 9]", "[0, 9]", "[10, 19]"], "diagnosis": ["flu", "cold", "flu"]}
+    pq.write_table(pa.table(rows), tmp_path / "part-00000.parquet")
+    made_up = {"age": ["[10, 19]", "[20, 29]"], "counterfeits": [1, 3]}
+    pq.write_table(pa.table(made_up), tmp_path / "_counterfeits.parquet")
+    read = attack._Player(Job.from_dict(JOB), {})._read(str(tmp_path))
+    assert read.published["age"].to_pylist() == ["[0, 9]", "[10, 19]"]
+    assert read.class_of.tolist() == [0, 0, 1]
+    assert len({*read.value.tolist()}) == 2
+    assert read.made_up == {1: 1, None: 3}

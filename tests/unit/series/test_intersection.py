@@ -1,0 +1,161 @@
+"""What follows the persons of a night, with releases that are in no file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mondrian_ops.catalogue.persons import Known
+from mondrian_ops.core.job import Job
+from mondrian_ops.series import intersection
+
+K, L = 4, 2
+NOBODY = NO_VALUE = 0
+
+
+def job_of(**series: Any) -> Job:
+    return Job.from_dict(
+        {
+            "input": "in/2025-01-01.parquet", "output": "out/2025-01-01", "k": K, "l": L,
+            "entity_id": "person", "quasi_identifiers": ["age"], "sensitive": ["diagnosis"],
+            "series": {"kind": "snapshots", "protect": "intersection", **series},
+        }
+    )  # fmt: skip
+
+
+def checked(
+    rows: Sequence[tuple[int, int, int]], counterfeits: int = 0, **series: Any
+) -> tuple[intersection.Outcome, pa.Table]:
+    """The first night of a series: rows of a class, a person and a value.
+
+    Returns the outcome, and the persons that were kept.
+    """
+    labels, persons, values = np.array(rows, np.int64).reshape(-1, 3).T
+    published = labels, labels, persons, values, pa.table({"age": labels})
+    known = np.unique(persons[persons != NOBODY])
+    kept: dict[str, pa.Table] = {}
+    work: Any = SimpleNamespace(
+        read_arrow=lambda _: pa.table({"hash": known, "place": known}),
+        write_arrow=kept.__setitem__,
+    )
+
+    def unknown(_connection: Any, _name: str, hashes: Any, words: int) -> Known:
+        none = np.zeros(len(hashes), np.int64)
+        common = np.zeros((len(hashes), words), np.uint64)
+        return Known(none != 0, none, none, none, common)
+
+    with (
+        mock.patch("mondrian_ops.catalogue.current"),
+        mock.patch("mondrian_ops.catalogue.persons.values", return_value=[]),
+        mock.patch("mondrian_ops.catalogue.persons.known", unknown),
+        mock.patch.object(intersection, "_as_published", return_value=published),
+    ):
+        outcome = intersection.checked(job_of(**series), "", 1, work, [], counterfeits)
+    (table,) = kept.values()
+    return outcome, table
+
+
+@pytest.mark.parametrize("values", [2, 63, 64, 65, 129])
+def test_all_values_of_a_class_are_left_however_many_there_are(values: int) -> None:
+    rows = [(0, person, -1 - person % values) for person in range(1, values + K)]
+    outcome, kept = checked(rows)
+    assert outcome.failures == []
+    assert outcome.figures == {
+        "persons": len(rows),
+        "known_before": 0,
+        "least_common": values,
+        "value_changed": 0,
+    }
+    assert len(kept) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "failures"),
+    [
+        ([], []),
+        ([(0, person, NO_VALUE) for person in (1, 2, 3, 4, 5)], ["5 person(s)", "l = 2"]),
+        ([(0, person, 7) for person in (1, 2, 3, 4)], ["4 person(s)", "l = 2"]),
+        ([(0, person, person) for person in (1, 2, 3)], ["3 person(s)", "k = 4"]),
+    ],
+)
+def test_too_few_persons_or_values_are_counted(
+    rows: Sequence[tuple[int, int, int]], failures: Sequence[str]
+) -> None:
+    outcome, _ = checked(rows)
+    assert len(outcome.failures) == bool(failures)
+    assert all(text in outcome.failures[0] for text in failures)
+    assert outcome.figures["persons"] == len(rows)
+    assert outcome.figures["least_common"] == len({*(each[2] for each in rows)} - {NO_VALUE})
+
+
+def test_counterfeits_are_counted_with_their_classes() -> None:
+    persons = [(person % 2, person, person % 4 + 1) for person in range(1, 9)]
+    for made_up, classes in (
+        ([(0, NOBODY, 1), (1, NOBODY, 1)], 2),
+        ([(1, NOBODY, 1), (1, NOBODY, 3)], 1),
+        ([], 0),
+    ):
+        outcome, kept = checked([*persons, *made_up], len(made_up), unmatched="counterfeit")
+        assert outcome.failures == []
+        assert outcome.figures["counterfeits"] == len(made_up)
+        assert outcome.figures["counterfeit_classes"] == classes
+        assert outcome.counterfeits is not None
+        assert outcome.counterfeits["age"].to_pylist() == [label for label, *_ in made_up]
+        assert len(kept) == len(persons)
+        for other in (len(made_up) - 1, len(made_up) + 1):
+            outcome, _ = checked([*persons, *made_up], other, unmatched="counterfeit")
+            (failure,) = outcome.failures
+            assert failure.startswith(f"the release has {len(made_up)} counterfeits instead of")
+
+
+@pytest.mark.parametrize(
+    ("number", "known", "changed", "failures"),
+    [
+        (1, 0, 0, []),
+        (2, 5, 0, []),
+        (2, 4, 0, ["only 4 of 10 persons were in a night before"]),
+        (2, 10, 5, []),
+        (2, 10, 6, ["6 of 10 persons have another value of diagnosis"]),
+        (2, 4, 3, ["only 4 of 10 persons", "3 of 4 persons have another value"]),
+    ],
+)
+def test_most_people_are_known_in_a_later_snapshot_and_keep_their_value(
+    number: int, known: int, changed: int, failures: Sequence[str]
+) -> None:
+    found = intersection._strangers(job_of(), number, known, changed, 10)
+    assert len(found) == len(failures)
+    assert all(text in failure for text, failure in zip(failures, found, strict=True))
+    increments = job_of(kind="increments", unmatched="wait", hold_nights=1)
+    assert len(intersection._strangers(increments, number, known, changed, 10)) == len(
+        [text for text in failures if "another value" in text]
+    )
+
+
+NUMBERS = (pa.int8(), pa.uint64(), pa.float32(), pa.decimal128(9, 2))
+
+
+@pytest.mark.parametrize(
+    ("type_", "name"),
+    [
+        *((each, "numbers") for each in NUMBERS),
+        (pa.string(), "text"),
+        (pa.large_string(), "text"),
+        (pa.dictionary(pa.int8(), pa.string()), "text"),
+        (pa.dictionary(pa.int32(), pa.int64()), "numbers"),
+        (pa.binary(), "binary"),
+        (pa.date32(), "date32[day]"),
+    ],
+)
+def test_types_tell_persons_and_values_apart(type_: pa.DataType, name: str) -> None:
+    schema = pa.schema({"person": type_, "age": pa.int8(), "diagnosis": pa.bool_()})
+    assert intersection.types_of(job_of(), schema) == {"person": name, "diagnosis": "bool"}
+    unknown = schema.set(2, pa.field("diagnosis", pa.null()))
+    assert intersection.types_of(job_of(), unknown) == {"person": name}
+    unprotected = job_of(protect="release")
+    assert intersection.types_of(unprotected, schema) == {}
