@@ -82,10 +82,10 @@ def recover(target: str, _token: str = "") -> None:
     aside = _aside(path)
     if not exists(aside):
         return
-    if exists(path):
-        remove_tree(str(aside))
-    else:
+    if _is_free(path):
         aside.rename(path)
+    else:
+        remove_tree(str(aside))
 
 
 def refuse_unwritable(target: str) -> None:
@@ -112,9 +112,14 @@ def place(staging: str, target: str, _token: str, _progress: object) -> None:
     remove_tree(staging)  # which holds the old release now, if there was one
 
 
+def _is_free(path: Path) -> bool:
+    """Whether there is nothing, or an empty directory, which a rename of another replaces."""
+    return not exists(path) or (path.is_dir() and not any(path.iterdir()))
+
+
 def _swap(staging: Path, target: Path) -> None:
     try:
-        if not target.is_dir() or not any(target.iterdir()):
+        if _is_free(target):
             staging.rename(target)
         elif not _exchange(staging, target):
             _step_aside(staging, target)

@@ -85,6 +85,17 @@ def test_a_vanished_staging_directory_leaves_the_old_release(tmp_path, way):
     assert version_of(output) == 1
 
 
+def test_an_empty_directory_in_place_of_a_release_set_aside_does_not_cost_it(tmp_path):
+    """Somebody makes it after a process was killed between two renames."""
+    output, aside = tmp_path / "out", tmp_path / ".out.mondrian_ops-previous"
+    publish(str(stage(tmp_path / "staging", 1)), str(output))
+    output.rename(aside)
+    output.mkdir()
+    check_output(str(tmp_path / "in.parquet"), str(output))
+    assert version_of(output) == 1
+    assert names(tmp_path) == ["out"]
+
+
 def test_a_failed_second_rename_puts_the_old_release_back(tmp_path, monkeypatch):
     monkeypatch.setattr(local_publication, "_exchange", lambda one, other: False)
     output = tmp_path / "out"
