@@ -49,20 +49,21 @@ class Attacker:
         return self._left.keys()
 
     def see(
-        self, values: Sequence[Iterable[int]], rows: Sequence[Row], again: Sequence[Row] = ()
+        self, values: Sequence[Iterable[int]], rows: Sequence[Row], company: Sequence[Row] = ()
     ) -> None:
         """Intersect with a release: the sensitive ``values`` of each class, and the rows in it.
 
-        ``again``: rows that were seen in an earlier release, but may be in this one instead. They
-        are company for the others.
+        ``company``: rows that are in a class with the others, and are not intersected themselves:
+        those that were seen in an earlier release, but may be in this one instead, or whose drop
+        is gone.
 
         A person whose value was excluded before has another one since: then only what follows
         counts, as the promise is about each value.
         """
-        company: list[set[int]] = [set() for _ in values]
-        for row in (*rows, *again):
+        persons: list[set[int]] = [set() for _ in values]
+        for row in (*rows, *company):
             for number in row.classes:
-                company[number].add(row.person)
+                persons[number].add(row.person)
         masks = [self._mask(each) for each in values]
         for person, value, classes in rows:
             if person == NOBODY:
@@ -80,7 +81,7 @@ class Attacker:
                 self.below_l.add(person)
             if left.bit_count() < 2:
                 self.given_away.add(person)
-            if max(len(company[number]) for number in classes) < self._k:
+            if max(len(persons[number]) for number in classes) < self._k:
                 self.below_k.add(person)
 
     def differing(self, left: Mapping[int, Iterable[int]]) -> int:

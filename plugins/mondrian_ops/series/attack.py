@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import persons as of_persons
-from mondrian_ops.core.attacker import Attacker, Row
+from mondrian_ops.core.attacker import NO_VALUE, Attacker, Row
 from mondrian_ops.core.coverage import Coverage, coverage, fitting
 from mondrian_ops.core.dataset_name import dates_in
 from mondrian_ops.core.encoding import as_array
@@ -235,23 +235,27 @@ class _Player:
     def _look(self, label: str, release: _Release, night: Noted | None) -> None:
         """Attack a release; one of a night by the classes that the catalogue has, if it has any."""
         values = release.values
-        again: list[Row] = []
         if night is not None and is_protected(self._job):
-            rows = self._by_catalogue(night, release, values)
+            rows, company = self._by_catalogue(night, release, values)
         else:
-            rows, again = self._by_coverage(label, release, values)
+            rows, company = self._by_coverage(label, release, values)
         published = len(release.class_of) - release.made_up.total()
         if night is not None and published != night.rows:
             self._found.failures.append(
                 f"{label}: the release has {published} rows of persons, but {night.rows} were "
                 "published; restore it"
             )
-        self._attacker.see(values, rows, again)
+        self._attacker.see(values, rows, company)
         counts = self._counts()
         self._found.nights.append(Night(label, published, *counts))
 
-    def _by_catalogue(self, night: Noted, release: _Release, values: list[set[int]]) -> list[Row]:
-        """The rows of persons whose class is known; what does not agree is a failure."""
+    def _by_catalogue(
+        self, night: Noted, release: _Release, values: list[set[int]]
+    ) -> tuple[list[Row], list[Row]]:
+        """The rows of persons whose class is known; what does not agree is a failure.
+
+        Apart: rows of persons whose drop is gone. They are company for the others.
+        """
         with catalogue.current().reading() as connection:
             classes = of_persons.classes_in(connection, night.id)
         if classes is None:
@@ -276,7 +280,12 @@ class _Player:
                     used.append(row)
             self._pool[at] = rows.without(used)
         self._compare_rows(night.label, release, number, found, times)
-        return list(found.values())
+        gone = [
+            Row(person, NO_VALUE, (mine,))
+            for person, mine in number.items()
+            if mine is not None and self._has_gap and not times[person]
+        ]
+        return list(found.values()), gone
 
     def _compare_rows(
         self,

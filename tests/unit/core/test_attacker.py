@@ -16,17 +16,17 @@ ROWS = st.lists(
 )
 
 
-def see(attacker, classes, *rows, again=()):
-    attacker.see(classes, [Row(*row) for row in rows], [Row(*row) for row in again])
+def see(attacker, classes, *rows, company=()):
+    attacker.see(classes, [Row(*row) for row in rows], [Row(*row) for row in company])
 
 
 @given(st.lists(st.tuples(CLASSES, ROWS, ROWS), max_size=4), st.integers(1, 4), st.integers(1, 4))
 def test_who_falls_below_is_found_as_by_sets(nights, k, l):  # noqa: E741
     attacker, left, fallen = Attacker(k, l), {}, defaultdict(set)
-    for classes, rows, again in nights:
-        see(attacker, classes, *rows, again=again)
+    for classes, rows, company in nights:
+        see(attacker, classes, *rows, company=company)
         persons = defaultdict(set)
-        for person, _, numbers in rows + again:
+        for person, _, numbers in rows + company:
             for number in numbers:
                 persons[number].add(person)
         for person, value, numbers in rows:
