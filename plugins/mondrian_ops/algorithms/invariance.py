@@ -33,8 +33,8 @@ NEW, NOT_TONIGHT = -1, -2
 _RISK = 3.0
 """The risk that a person's common values fall to fewer than l is worth so many rows' mean loss."""
 
-_PRICE = 1.0
-"""A row that is made up is worth the loss of a value of a row that is generalized to anything."""
+_PRICE = 2.0
+"""A row that is made up is worth so many rows' mean loss."""
 
 Ints = NDArray[np.int64]
 
@@ -112,6 +112,7 @@ def kept_classes(
     if np.count_nonzero(class_of == NEW) > len(class_of) // 2:
         class_of = np.empty(len(index), np.int32)
         class_of[index] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(index)))
+    mean = loss / max(1, len(tonight))
     common = history.common[tonight]
     if counterfeits:
         common &= _bits_of(history.values, common.shape[1])
@@ -125,8 +126,8 @@ def kept_classes(
         k=coded.criteria.k,
         l=l,
         most=_MOST * coded.criteria.k,
-        weight=_RISK * loss / max(1, len(tonight)),
-        price=_PRICE * max(1, coded.criteria.k / l) if counterfeits else None,
+        weight=_RISK * mean,
+        price=_PRICE * mean if counterfeits else None,
     )
     pairs = _with_counterfeits(found, made_up, values, common, coded.criteria.k, l)
     placed = np.flatnonzero(found >= 0)

@@ -7,8 +7,10 @@
  * The classes of the night before are kept as far as they can be: whoever stays with the same
  * people keeps the same values. Whoever is new, or moved, joins the class that loses least by it;
  * classes that became invalid are repaired by what loses least: a row moves, two rows are
- * exchanged, two classes are joined, or values are made up, if they may be; large classes are cut;
- * at last rows move, or are exchanged, where that loses less. */
+ * exchanged, or two classes are joined; large classes are cut. At last rows move or are exchanged,
+ * and two classes are cut anew as one, where that loses less.
+ *
+ * If rows may be made up, a class that lacks values is valid too, and loses by each such row. */
 #include <float.h>
 #include <string.h>
 
@@ -55,7 +57,8 @@ typedef struct {
   double weight, table[STEPS], price;
   int32_t *list, *list2; /* (rows,) */
   int64_t *votes;        /* (64 words,) */
-  uint64_t *known, *lacks; /* (words,): the values of tonight's rows; those that a class lacks */
+  int64_t *key;          /* (rows,) */
+  uint64_t *known, *lacks, *barred; /* (words,): the values of tonight's rows; `lacking` */
 } search;
 
 static void add_value(uint64_t *values, int64_t words, int32_t v) {
@@ -123,9 +126,8 @@ static int64_t distinct_codes(const search *s, int64_t a, const int32_t *member,
   return distinct;
 }
 
-/* The loss of some rows as one class; their bounds and values if asked for. */
-static double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
-                      uint64_t *values) {
+/* What some rows lose as one class, per row; their bounds if asked for. */
+static double spread(const search *s, const int32_t *member, int64_t size, int32_t *bounds) {
   double loss = 0.0;
   for (int64_t a = 0; a < s->attributes; a++) {
     int32_t low = INT32_MAX, high = -1;
@@ -141,16 +143,85 @@ static double measure(const search *s, const int32_t *member, int64_t size, int3
                            : 1;
     loss += width(s, a, low, high, distinct);
   }
+  return loss;
+}
+
+static int is_short(const search *s, int32_t p, const uint64_t *values) {
+  return shared(s, p, values) < s->l;
+}
+
+/* The value that most members lack who are short of values; -1 if there is none. */
+static int64_t most_lacked(const search *s, const int32_t *member, int64_t size,
+                           const uint64_t *values) {
+  int64_t W = s->words, best = -1, most = 0;
+  memset(s->votes, 0, (size_t)(64 * W) * sizeof *s->votes);
+  for (int64_t i = 0; i < size; i++) {
+    const uint64_t *mask = s->mask + (int64_t)member[i] * W;
+    if (shared(s, member[i], values) + shared(s, member[i], s->lacks) >= s->l) continue;
+    for (int64_t w = 0; w < W; w++) {
+      uint64_t more = mask[w] & s->known[w] & ~values[w] & ~s->lacks[w] & ~s->barred[w];
+      for (; more; more &= more - 1) {
+        int64_t v = 64 * w + __builtin_ctzll(more);
+        if (++s->votes[v] > most) most = s->votes[v], best = v;
+      }
+    }
+  }
+  return best;
+}
+
+/* How many rows are made up if value v is: as many as have the values of those who need it. */
+static int64_t times(const search *s, const int32_t *member, int64_t size, const uint64_t *values,
+                     int64_t v) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < size; i++) {
+    int needed = 0;
+    for (int64_t j = 0; j < size && !needed; j++)
+      needed = s->value[member[j]] == s->value[member[i]] && is_short(s, member[j], values) &&
+               has(s->mask + (int64_t)member[j] * s->words, (int32_t)v);
+    total += needed;
+  }
+  return total;
+}
+
+/* How many rows are made up so that every member has enough values; these are in `lacks`.
+ *
+ * -1 if that cannot be. A value is not made up for a member if somebody who has the member's own
+ * value cannot have it: an attacker would know whom the made-up rows are for. */
+static int64_t lacking(const search *s, const int32_t *member, int64_t size,
+                       const uint64_t *values) {
+  int64_t W = s->words, total = 0, some = 0;
+  memset(s->lacks, 0, (size_t)W * sizeof *s->lacks);
+  memset(s->barred, 0, (size_t)W * sizeof *s->barred);
+  for (int64_t i = 0; i < size; i++) {
+    if (!is_short(s, member[i], values)) continue;
+    some = 1;
+    for (int64_t j = 0; j < size; j++)
+      for (int64_t w = 0; w < W && s->value[member[j]] == s->value[member[i]]; w++)
+        s->barred[w] |= s->mask[member[i] * W + w] & ~s->mask[member[j] * W + w];
+  }
+  if (!some) return 0;
+  for (int64_t v; (v = most_lacked(s, member, size, values)) >= 0;) {
+    s->lacks[v >> 6] |= UINT64_C(1) << (v & 63);
+    total += times(s, member, size, values, v);
+  }
+  for (int64_t i = 0; i < size; i++)
+    if (shared(s, member[i], values) + shared(s, member[i], s->lacks) < s->l) return -1;
+  return total;
+}
+
+/* The loss of some rows as one class; their bounds and values if asked for. */
+static double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
+                      uint64_t *values) {
+  double loss = spread(s, member, size, bounds) * (double)size, risk = 0.0;
   if (!values) values = s->scratch;
   memset(values, 0, 3 * (size_t)s->words * sizeof *values);
-  for (int64_t i = 0; i < size; i++) {
-    int32_t v = s->value[member[i]];
-    add_value(values, s->words, v);
-  }
-  double risk = 0.0;
+  for (int64_t i = 0; i < size; i++) add_value(values, s->words, s->value[member[i]]);
   for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values);
   if (size && size < s->k) risk += (double)(s->k - size);
-  return loss * (double)size + s->weight * risk;
+  loss += s->weight * risk;
+  if (s->price == DBL_MAX) return loss;
+  int64_t made_up = lacking(s, member, size, values);
+  return loss + s->price * (double)(made_up < 0 ? size : made_up);
 }
 
 static void update(search *s, int64_t g) {
@@ -162,8 +233,9 @@ static void update(search *s, int64_t g) {
 static int valid_rows(const search *s, const int32_t *member, int64_t size,
                       const uint64_t *values) {
   if (size < s->k) return 0;
+  if (s->price < DBL_MAX) return lacking(s, member, size, values) >= 0;
   for (int64_t i = 0; i < size; i++)
-    if (shared(s, member[i], values) < s->l) return 0;
+    if (is_short(s, member[i], values)) return 0;
   return 1;
 }
 
@@ -195,9 +267,20 @@ static void take_out(search *s, int32_t p) {
   s->class_of[p] = -1;
 }
 
+/* The rows of class g and row p, in list2. */
+static void with_row(const search *s, int64_t g, int32_t p) {
+  const group *at = s->groups + g;
+  memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
+  s->list2[at->size] = p;
+}
+
 /* The loss of class g with row p in addition. */
 static double loss_with(const search *s, int64_t g, int32_t p) {
   const group *at = s->groups + g;
+  if (s->price < DBL_MAX) {
+    with_row(s, g, p);
+    return measure(s, s->list2, at->size + 1, NULL, NULL);
+  }
   const int32_t *bounds = bounds_of(s, g), *code = s->code + (int64_t)p * s->attributes;
   double loss = 0.0;
   for (int64_t a = 0; a < s->attributes; a++) {
@@ -227,7 +310,10 @@ static int supports(const search *s, int64_t g, int32_t p) {
   const uint64_t *values = values_of(s, g);
   int64_t total = shared(s, p, values);
   int32_t v = s->value[p]; /* among those of the person */
-  return total + (v >= 0 && !has(values, v)) >= s->l;
+  if (s->price == DBL_MAX) return total + (v >= 0 && !has(values, v)) >= s->l;
+  with_row(s, g, p);
+  measure(s, s->list2, s->groups[g].size + 1, NULL, s->scratch);
+  return lacking(s, s->list2, s->groups[g].size + 1, s->scratch) >= 0;
 }
 
 /* The classes near a row, other than its own. */
@@ -319,7 +405,7 @@ static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
   for (int64_t i = 0; i < at->size && count < NEAR; i++)
     count = near_row(s, at->member[i], g, found, count);
   for (int64_t i = 0; i < at->size; i++)
-    if (shared(s, at->member[i], values_of(s, g)) < s->l)
+    if (is_short(s, at->member[i], values_of(s, g)))
       count = supporting(s, at->member[i], g, 2, found, count, MANY);
   for (int64_t i = 0; i < count; i++) {
     group *other = s->groups + found[i];
@@ -360,7 +446,7 @@ static move best_move(search *s, int64_t g) {
   for (int64_t i = 0; i < at->size; i++) {
     int32_t p = at->member[i];
     const uint64_t *values = values_of(s, g), *mask = s->mask + (int64_t)p * s->words;
-    if (shared(s, p, values) >= s->l) continue;
+    if (!is_short(s, p, values)) continue;
     if (at->size > s->k) {
       s->stamped++;
       int64_t count = supporting(s, p, g, PER_SIDE, found, 0, MANY);
@@ -397,41 +483,13 @@ static int apply(search *s, int64_t g, move m) {
   return MO_DONE;
 }
 
-/* How many values a class lacks so that every member has enough; their bits in `lacks`. Takes the
- * value that most members lack, then the next. -1 if a member lacks values that nobody has. */
-static int64_t lacking(search *s, int64_t g) {
-  group *at = s->groups + g;
-  const uint64_t *values = values_of(s, g);
-  int64_t W = s->words, total = 0;
-  memset(s->lacks, 0, (size_t)W * sizeof *s->lacks);
-  for (;; total++) {
-    int64_t best = -1, most = 0, short_of = 0;
-    memset(s->votes, 0, (size_t)(64 * W) * sizeof *s->votes);
-    for (int64_t i = 0; i < at->size; i++) {
-      const uint64_t *mask = s->mask + (int64_t)at->member[i] * W;
-      int64_t left = shared(s, at->member[i], values) + shared(s, at->member[i], s->lacks);
-      if (left >= s->l) continue;
-      short_of = 1;
-      for (int64_t w = 0; w < W; w++) {
-        uint64_t more = mask[w] & s->known[w] & ~values[w] & ~s->lacks[w];
-        for (; more; more &= more - 1) {
-          int64_t v = 64 * w + __builtin_ctzll(more);
-          if (++s->votes[v] > most) most = s->votes[v], best = v;
-        }
-      }
-    }
-    if (best < 0) return short_of ? -1 : total;
-    s->lacks[best >> 6] |= UINT64_C(1) << (best & 63);
-  }
-}
-
 /* Takes out of a class who lacks values, or everybody of a class of fewer than k. */
 static int64_t leave_over(search *s, int64_t g) {
   group *at = s->groups + g;
   int64_t left = 0;
   for (int64_t i = at->size - 1; i >= 0; i--) {
     int32_t p = at->member[i];
-    if (at->size >= s->k && shared(s, p, values_of(s, g)) >= s->l) continue;
+    if (at->size >= s->k && !is_short(s, p, values_of(s, g))) continue;
     take_out(s, p);
     left++;
   }
@@ -439,23 +497,27 @@ static int64_t leave_over(search *s, int64_t g) {
   return left;
 }
 
+static int needs_nothing(const search *s, int64_t g) {
+  const group *at = s->groups + g;
+  for (int64_t i = 0; i < at->size; i++)
+    if (is_short(s, at->member[i], values_of(s, g))) return 0;
+  return at->size >= s->k;
+}
+
 /* Makes a class valid by what loses least: a move of one row, an exchange of two, the union with
- * another class; or leaves it as it is where values made up cost less than that. */
+ * another class; or leaves it as it is where it is valid by rows that are made up, and these cost
+ * less than that. */
 static int repair(search *s, int64_t g) {
-  while (s->groups[g].size && !valid(s, g)) {
+  while (s->groups[g].size && !needs_nothing(s, g)) {
     group *at = s->groups + g;
-    int is_valid;
+    int good = valid(s, g), is_valid;
     double more = 0.0;
     move m = NO_MOVE;
     int64_t with = best_union(s, g, &is_valid, &more);
-    if (at->size > s->most) with = -1;
+    if (at->size > s->most || (good && !is_valid)) with = -1;
     if (at->size >= s->k && at->size <= EXCHANGED) m = best_move(s, g);
     int moves = m.to >= 0 && (with < 0 || !is_valid || m.cost < more);
-    if (at->size >= s->k && s->price < DBL_MAX) {
-      int64_t lacks = lacking(s, g);
-      double least = moves ? m.cost : with >= 0 ? more : DBL_MAX;
-      if (lacks >= 0 && s->price * (double)lacks < least) return MO_DONE;
-    }
+    if (good && (moves ? m.cost : with >= 0 ? more : 0.0) > -LESS) return MO_DONE;
     if (moves) {
       if (apply(s, g, m)) return MO_NO_MEMORY;
     } else if (with >= 0) {
@@ -479,49 +541,101 @@ static int by_code(const void *one, const void *other) {
   return (a > b) - (a < b);
 }
 
+/* Sorts some rows by an attribute. */
+static void sort_by(const search *s, int64_t a, int32_t *member, int64_t size) {
+  for (int64_t i = 0; i < size; i++)
+    s->key[i] = (int64_t)s->code[member[i] * s->attributes + a] << 32 | member[i];
+  qsort(s->key, (size_t)size, sizeof *s->key, by_code);
+  for (int64_t i = 0; i < size; i++) member[i] = (int32_t)(s->key[i] & INT32_MAX);
+}
+
+static int may_be_class(const search *s, const int32_t *member, int64_t size) {
+  measure(s, member, size, NULL, s->scratch);
+  return valid_rows(s, member, size, s->scratch);
+}
+
+/* One or two valid classes of some rows: the first `rows` by attribute a, and the others. */
+typedef struct {
+  int64_t a, rows; /* a is -1, rows all: one class */
+  double loss;
+} cut;
+
+/* Sorts some rows so that they are one or two valid classes that lose least; its loss is `below` if
+ * none lose less than that. */
+static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
+  cut best = {-1, size, below};
+  double whole = measure(s, member, size, NULL, s->scratch);
+  if (whole < below && valid_rows(s, member, size, s->scratch)) best.loss = whole;
+  int64_t stride = size > 256 ? size / 64 : 1;
+  for (int64_t a = 0; a < s->attributes; a++) {
+    sort_by(s, a, member, size);
+    if (s->key[0] >> 32 == s->key[size - 1] >> 32) continue;
+    for (int64_t j = s->k; j + s->k <= size; j += stride) {
+      const int32_t *rest = member + j;
+      double loss = spread(s, member, j, NULL) * (double)j +
+                    spread(s, rest, size - j, NULL) * (double)(size - j);
+      if (loss >= best.loss) continue;
+      loss = measure(s, member, j, NULL, NULL) + measure(s, rest, size - j, NULL, NULL);
+      if (loss >= best.loss || !may_be_class(s, member, j) || !may_be_class(s, rest, size - j))
+        continue;
+      best = (cut){a, j, loss};
+    }
+  }
+  if (best.a >= 0) sort_by(s, best.a, member, size);
+  return best;
+}
+
 /* Cuts a class in two valid ones where that loses less, then these. */
-static int cut_class(search *s, int64_t g, int64_t *key) {
+static int cut_class(search *s, int64_t g) {
   for (;;) {
     group *at = s->groups + g;
     if (at->size < 2 * s->k || at->size > 4096) return MO_DONE;
-    double least = at->loss - LESS;
-    int64_t best_a = -1, best_j = 0;
-    for (int64_t a = 0; a < s->attributes; a++) {
-      const int32_t *bounds = bounds_of(s, g);
-      if (bounds[2 * a] == bounds[2 * a + 1]) continue;
-      for (int64_t i = 0; i < at->size; i++)
-        key[i] = (int64_t)s->code[at->member[i] * s->attributes + a] << 32 | at->member[i];
-      qsort(key, (size_t)at->size, sizeof *key, by_code);
-      for (int64_t i = 0; i < at->size; i++) s->list2[i] = (int32_t)(key[i] & INT32_MAX);
-      int64_t stride = at->size > 256 ? at->size / 64 : 1;
-      for (int64_t j = s->k; j + s->k <= at->size; j += stride) {
-        double loss = measure(s, s->list2, j, NULL, NULL) +
-                      measure(s, s->list2 + j, at->size - j, NULL, NULL);
-        if (loss >= least) continue;
-        measure(s, s->list2, j, NULL, s->scratch);
-        if (!valid_rows(s, s->list2, j, s->scratch)) continue;
-        measure(s, s->list2 + j, at->size - j, NULL, s->scratch);
-        if (!valid_rows(s, s->list2 + j, at->size - j, s->scratch)) continue;
-        least = loss;
-        best_a = a;
-        best_j = j;
-      }
-    }
-    if (best_a < 0) return MO_DONE;
-    int64_t h = open_group(s);
+    cut best = best_cut(s, at->member, at->size, at->loss - LESS);
+    int64_t h = best.a < 0 ? -1 : open_group(s), size = at->size;
     if (h < 0) return MO_DONE;
-    for (int64_t i = 0; i < at->size; i++)
-      key[i] = (int64_t)s->code[at->member[i] * s->attributes + best_a] << 32 | at->member[i];
-    qsort(key, (size_t)at->size, sizeof *key, by_code);
-    int64_t size = at->size;
-    at->size = best_j;
-    for (int64_t i = 0; i < best_j; i++) at->member[i] = (int32_t)(key[i] & INT32_MAX);
-    for (int64_t i = best_j; i < size; i++)
-      if (append(s, h, (int32_t)(key[i] & INT32_MAX))) return MO_NO_MEMORY;
+    at->size = best.rows;
+    for (int64_t i = best.rows; i < size; i++)
+      if (append(s, h, at->member[i])) return MO_NO_MEMORY;
     update(s, g);
     update(s, h);
-    if (cut_class(s, h, key)) return MO_NO_MEMORY;
+    if (cut_class(s, h)) return MO_NO_MEMORY;
   }
+}
+
+/* The rows of classes g and h, in list; how many. */
+static int64_t both(search *s, int64_t g, int64_t h) {
+  const group *one = s->groups + g, *other = s->groups + h;
+  memcpy(s->list, one->member, (size_t)one->size * sizeof *s->list);
+  memcpy(s->list + one->size, other->member, (size_t)other->size * sizeof *s->list);
+  return one->size + other->size;
+}
+
+/* Joins a class with one near it and cuts the two anew, where that loses less. */
+static int cut_anew(search *s, int64_t g) {
+  int64_t found[NEAR], count = 0, with = -1;
+  group *at = s->groups + g;
+  if (at->size == 0 || at->size > EXCHANGED) return MO_DONE;
+  s->stamped++;
+  for (int64_t i = 0; i < at->size && count < NEAR; i++)
+    count = near_row(s, at->member[i], g, found, count);
+  double gain = LESS;
+  for (int64_t c = 0; c < count; c++) {
+    group *other = s->groups + found[c];
+    if (other->size > EXCHANGED) continue;
+    double now = at->loss + other->loss;
+    cut best = best_cut(s, s->list, both(s, g, found[c]), now - gain);
+    if (best.loss < now - gain) with = found[c], gain = now - best.loss;
+  }
+  if (with < 0) return MO_DONE;
+  group *other = s->groups + with;
+  int64_t size = both(s, g, with);
+  cut best = best_cut(s, s->list, size, at->loss + other->loss - LESS);
+  at->size = other->size = 0;
+  for (int64_t i = 0; i < size; i++)
+    if (append(s, i < best.rows ? g : with, s->list[i])) return MO_NO_MEMORY;
+  update(s, g);
+  update(s, with);
+  return cut_class(s, g) || cut_class(s, with) ? MO_NO_MEMORY : MO_DONE;
 }
 
 /* Moves a row of a class, or exchanges it, where that loses less. */
@@ -592,7 +706,7 @@ static int improve_row(search *s, int32_t p) {
   return 1;
 }
 
-static int run(search *s, int64_t *key) {
+static int run(search *s) {
   for (int64_t i = 0; i < s->n; i++) { /* in the first order: neighbours one after the other */
     int32_t p = s->order[i];
     if (s->class_of[p] >= 0) continue;
@@ -606,7 +720,7 @@ static int run(search *s, int64_t *key) {
   for (int64_t g = 0; g < s->count; g++)
     if (repair(s, g)) return MO_NO_MEMORY;
   for (int64_t g = s->count - 1; g >= 0; g--)
-    if (cut_class(s, g, key)) return MO_NO_MEMORY;
+    if (cut_class(s, g)) return MO_NO_MEMORY;
   for (int pass = 0; pass < PASSES; pass++) {
     for (int64_t g = 0; g < s->count; g++)
       s->groups[g].fresh = s->groups[g].dirty, s->groups[g].dirty = 0;
@@ -618,7 +732,9 @@ static int run(search *s, int64_t *key) {
       if (improve_row(s, p) < 0) return MO_NO_MEMORY;
     }
     for (int64_t g = s->count - 1; g >= 0; g--)
-      if (cut_class(s, g, key)) return MO_NO_MEMORY;
+      if (cut_class(s, g)) return MO_NO_MEMORY;
+    for (int64_t g = s->count - 1; g >= 0; g--)
+      if ((s->groups[g].fresh || s->groups[g].dirty) && cut_anew(s, g)) return MO_NO_MEMORY;
   }
   return MO_DONE;
 }
@@ -638,10 +754,13 @@ static int open_search(search *s, int64_t classes) {
   s->votes = zeros(64 * s->words, sizeof *s->votes);
   s->known = zeros(s->words, sizeof *s->known);
   s->lacks = zeros(s->words, sizeof *s->lacks);
+  s->barred = zeros(s->words, sizeof *s->barred);
+  s->key = zeros(n, sizeof *s->key);
   s->list = zeros(n, sizeof *s->list);
   s->list2 = zeros(n, sizeof *s->list2);
   if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
-      !s->scratch || !s->votes || !s->known || !s->lacks || !s->list || !s->list2)
+      !s->scratch || !s->votes || !s->known || !s->lacks || !s->barred || !s->key || !s->list ||
+      !s->list2)
     return MO_NO_MEMORY;
   for (int64_t i = 0; i < n; i++)
     if (s->value[i] >= 0) s->known[s->value[i] >> 6] |= UINT64_C(1) << (s->value[i] & 63);
@@ -694,22 +813,20 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const
               .price = price};
   s.table[0] = 1.0;
   for (int i = 1; i < STEPS; i++) s.table[i] = s.table[i - 1] * FOURTH_ROOT;
-  int64_t *key = zeros(rows->rows, sizeof *key);
   int status = open_search(&s, classes);
-  if (!key) status = MO_NO_MEMORY;
   if (!status) {
     s.count = classes;
     for (int64_t i = 0; i < s.n && !status; i++)
       if (class_of[i] >= 0) status = append(&s, class_of[i], (int32_t)i);
     for (int64_t g = 0; g < classes; g++) update(&s, g);
-    if (!status) status = run(&s, key);
+    if (!status) status = run(&s);
     for (int64_t g = 0; g < s.count && !status; g++)
-      if (s.groups[g].size && lacking(&s, g) > 0)
+      if (lacking(&s, s.groups[g].member, s.groups[g].size, values_of(&s, g)) > 0)
         memcpy(made_up + s.groups[g].member[0] * words, s.lacks, (size_t)words * sizeof *made_up);
   }
   for (int64_t g = 0; s.groups && g < s.count; g++) free(s.groups[g].member);
-  void *memory[] = {key,      s.code,    s.higher, s.place, s.groups, s.stamp, s.bounds,
-                    s.values, s.scratch, s.list,   s.list2, s.votes,  s.known, s.lacks};
+  void *memory[] = {s.key,    s.barred,  s.code, s.higher, s.place, s.groups, s.stamp, s.bounds,
+                    s.values, s.scratch, s.list, s.list2,  s.votes, s.known,  s.lacks};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
   return status;
 }
