@@ -34,7 +34,7 @@ _RISK = 3.0
 """The risk that a person's common values fall to fewer than l is worth so many rows' mean loss."""
 
 _PRICE = 2.0
-"""A row that is made up is worth so many rows' mean loss."""
+"""The values that a person needs beside the own are worth so many rows' mean loss if made up."""
 
 Ints = NDArray[np.int64]
 
@@ -127,7 +127,7 @@ def kept_classes(
         l=l,
         most=_MOST * coded.criteria.k,
         weight=_RISK * mean,
-        price=_PRICE * mean if counterfeits else None,
+        price=_PRICE / max(1, l - 1) * mean if counterfeits else None,
     )
     pairs = _with_counterfeits(found, made_up, values, common, coded.criteria.k, l)
     placed = np.flatnonzero(found >= 0)
