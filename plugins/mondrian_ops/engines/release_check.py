@@ -126,7 +126,7 @@ class ReleaseCheck:
             "hierarchies": {name: each.to_json() for name, each in self.hierarchies.items()},
             "boundaries": self.boundaries,
         }
-        name = f"check-{hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]}"
+        name = f"check-{hashlib.sha256(json.dumps(described).encode()).hexdigest()}"
         work.write_json(f"{name}.json", described)
         return name
 
@@ -237,7 +237,7 @@ class ReleaseCheck:
         counted = [part for each in heads for part in each["parts"]]
         if [number for number, *_ in counted] != list(range(len(self.parts))):
             raise OSError("the cluster has not counted each part of the release once")
-        if len({each["bucket"] for each in buckets}) < len(buckets):
+        if len({each["bucket"] for each in buckets}) != len(buckets):
             raise OSError("the cluster has counted some classes of the release twice")
         figures, requirements = Figures(), list[Requirement]()
         if self.job.entity_id is not None:
@@ -250,21 +250,22 @@ class ReleaseCheck:
         if figures.rows != sum(part.rows for part in parts):
             raise OSError("the classes that the cluster counted have other rows than the parts")
         with_values = sum(each.get("parts_with_values", 0) for each in answers)
-        if self.job.t is not None and with_values != sum(part.rows > 0 for part in parts):
+        if self.job.t is not None and with_values != sum(bool(part.rows) for part in parts):
             raise OSError("the cluster has not counted the values of each part of the release")
+        (head,) = heads
         count = ReleaseCount(
             rows=figures.rows,
             quasi_identifiers=verification.published_columns(self.job, self.columns),
             sensitive=tuple(self.job.sensitive),
-            identifiers=heads[0]["identifiers"],
-            columns=tuple(heads[0]["columns"]),
+            identifiers=head["identifiers"],
+            columns=tuple(head["columns"]),
             published={},
             parts=tuple((name, number << ROW_BITS) for number, name, *_ in counted),
             read=lambda: iter(()),
         )
         vars(count)["figures"] = figures
         verdict = verification.concluded(
-            requirements, count, self.job, self.boundaries, heads[0]["failures"]
+            requirements, count, self.job, self.boundaries, head["failures"]
         )
         return Counted(count, parts, verdict)
 

@@ -219,8 +219,8 @@ def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> li
     if changed > _SHARE * known:
         failures.append(
             f"intersection of all nights: {changed} of {known} persons have another value of "
-            f"{job.sensitive[0]} than before; deliver the values as they were written then, or "
-            "begin another series"
+            f"{', '.join(job.sensitive)} than before; deliver the values as they were written "
+            "then, or begin another series"
         )
     return failures
 
@@ -254,8 +254,9 @@ def _as_published(
         (part,) = storage.read_release(path)
         names = list(published_columns(job, part.columns))
         table = pa.Table.from_batches(part.batches([*names, job.sensitive[0]]))
-        classes.append(_plain(table.select(names)))
-        labels.append(pa.table([pa.array(class_texts(classes[-1]))], names=["class"]))
+        of_class = _plain(table.select(names))
+        classes.append(of_class)
+        labels.append(pa.table([pa.array(class_texts(of_class))], names=["class"]))
         hashes.append(_hashes(_spelled(persons).to_pylist(), b"person"))
         values.append(value_hashes(job, table[job.sensitive[0]]))
         if storage.digest_of(path) != digest:
@@ -266,9 +267,9 @@ def _as_published(
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     numbers = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    of_class = class_hashes(texts.dictionary.to_pylist())[numbers]
+    published = class_hashes(texts.dictionary.to_pylist())[numbers]
     columns = pa.concat_tables(classes)
-    return numbers, of_class, np.concatenate(hashes), np.concatenate(values), columns
+    return numbers, published, np.concatenate(hashes), np.concatenate(values), columns
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Sequence
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +20,11 @@ from hypothesis import strategies as st
 from drawn_releases import CRITERIA, ILLS, job_of, releases
 from engines.in_process import InProcessEngine
 from hypothesis_profiles import examples
+from mondrian_ops import storage
+from mondrian_ops.core import verification
+from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.engines.executor import Message
+from mondrian_ops.engines.release_check import ReleaseCheck, counted_part
 from staged_checks import DAMAGES, StagedRelease, outcome
 
 
@@ -124,3 +134,146 @@ def test_rows_are_found_in_the_part_that_has_them(tmp_path: Path) -> None:
     verdict = release.checked_by(InProcessEngine()).verdict
     name = Path(release.paths[2]).name
     assert verdict.failures[0].endswith(f"(row 19 of {name} is in it)")
+
+
+def answered(release: StagedRelease) -> tuple[ReleaseCheck, list[dict[str, Any]]]:
+    """A check, and what a cluster answers."""
+    check = ReleaseCheck.of(release.job, release.paths, release.rows, {"s": ILLS}, None)
+    vars(check)["buckets"] = 3
+    return check, InProcessEngine().check(release.run, check)
+
+
+def staged(sizes: Sequence[int], criteria: dict[str, Any], folder: Path) -> StagedRelease:
+    """Parts of so many rows."""
+    names = ["q0", "s", "name"]
+    rows = [[["a", ILLS.leaves[at % 3], "*"] for at in range(size)] for size in sizes]
+    types = pa.schema({name: pa.string() for name in names})
+    tables = [
+        pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in part], types)
+        for part in rows
+    ]
+    parts = [(table, pa.chunked_array([["p"] * table.num_rows], pa.string())) for table in tables]
+    return StagedRelease(folder, job_of(parts, criteria, False), parts)
+
+
+@pytest.mark.parametrize("sizes", [[0, 2, 1, 0], [1, 1, 0, 3], [2, 2, 2]])
+@pytest.mark.parametrize("criteria", [{}, {"t": 0.9}])
+def test_answers_that_lack_something_or_have_it_twice_are_no_verdict(
+    tmp_path: Path, sizes: list[int], criteria: dict[str, Any]
+) -> None:
+    """Also parts without rows, of whom the sums of rows tell nothing."""
+    check, answers = answered(staged(sizes, criteria, tmp_path))
+    assert check.concluded(answers).count.rows == sum(sizes)
+    (head,) = (each for each in answers if "parts" in each)
+    others = [each for each in answers if each is not head]
+    parts = head["parts"]
+    for at in range(len(sizes)):
+        for changed in (parts[:at] + parts[at + 1 :], [*parts, parts[at]], parts[at:] + parts[:at]):
+            if changed != parts:
+                with pytest.raises(OSError, match="each part of the release once"):
+                    check.concluded([head | {"parts": changed}, *others])
+    bucket = next(each for each in others if "bucket" in each)
+    with pytest.raises(OSError, match="some classes of the release twice"):
+        check.concluded([*answers, bucket])
+    (size, number), *rest = bucket["figures"]["sizes"]
+    for other in (number - 1, number + 1):
+        figures = bucket["figures"] | {"sizes": [[size, other], *rest]}
+        wrong = [bucket | {"figures": figures} if each is bucket else each for each in answers]
+        with pytest.raises(OSError, match="have other rows than the parts"):
+            check.concluded(wrong)
+    for each in others if criteria else ():
+        for other in (-1, 1) if "parts_with_values" in each else ():
+            wrong = [*answers, {"parts_with_values": other}]
+            with pytest.raises(OSError, match="the values of each part"):
+                check.concluded(wrong)
+
+
+@pytest.mark.parametrize(("rows", "buckets"), [(0, 1), (1, 1), (10, 1), (11, 2), (30, 3), (31, 4)])
+def test_a_bucket_has_so_many_rows_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, buckets: int
+) -> None:
+    monkeypatch.setattr("mondrian_ops.engines.release_check.BUCKET_ROWS", 10)
+    release = staged([1], {}, tmp_path)
+    assert ReleaseCheck.of(release.job, release.paths, rows, {}, None).buckets == buckets
+
+
+@pytest.mark.parametrize("seconds", [-9, 9])
+def test_a_part_that_was_written_again_is_not_the_one_to_check(
+    tmp_path: Path, seconds: int
+) -> None:
+    """Whatever the clock of the machine that wrote it says."""
+    release = staged([3], {}, tmp_path)
+    check = ReleaseCheck.of(release.job, release.paths, 3, {}, None)
+    assert len(list(check.count(release.work, 0))) == 2
+    path = Path(release.paths[0])
+    written = path.stat().st_mtime + seconds
+    os.utime(path, (written, written))
+    with pytest.raises(OSError, match="written again since the check began"):
+        list(check.count(release.work, 0))
+
+
+def test_a_part_that_is_written_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    """Its persons are those of the content before; of the two digests either may be the greater."""
+    release = StagedRelease(
+        tmp_path, replace(staged([3], {}, tmp_path / "a").job, entity_id="id"), []
+    )
+    path = release.work.part_path(0)
+    for one, other in (("a", "b"), ("b", "a")):
+        contents = []
+        for value in (other, one):
+            part = pa.table({"q0": [value] * 3, "s": ["flu"] * 3, "name": ["*"] * 3})
+            pq.write_table(part, path)
+            persons = pa.chunked_array([["p", "q", "r"]])
+            release.work.write_persons(storage.digest_of(path), persons)
+            contents.append(Path(path).read_bytes())
+        counter = verification.counter_of(release.job, part.column_names)
+        assert counted_part(release.work, counter, True, path).counted.rows == 3
+        with mock.patch.object(
+            counter, "count", lambda *_, of=contents[0]: Path(path).write_bytes(of)
+        ):
+            with pytest.raises(OSError, match="written again while it was read"):
+                counted_part(release.work, counter, True, path)
+            assert counted_part(release.work, counter, False, path)
+
+
+@pytest.mark.parametrize("buckets", [1, 3, 1024])
+@pytest.mark.parametrize("t", [0.2, 0.9])
+def test_values_are_compared_with_those_of_the_whole_release(
+    tmp_path: Path, buckets: int, t: float
+) -> None:
+    """Each of two sensitive columns with its own, whichever values a bucket has, in any order."""
+    generator = np.random.default_rng(0)
+    tables = [
+        pa.table(
+            {
+                "q0": np.repeat([*"abcdefgh"], 4),
+                "s": generator.choice(ILLS.leaves, 32, p=[0.7, 0.1, 0.1, 0.1]),
+                "r": np.repeat(generator.choice(ILLS.leaves, 8), 4),
+                "name": ["*"] * 32,
+            }
+        )
+        for _ in range(3)
+    ]
+    parts = [(table, pa.chunked_array([["p"] * 32])) for table in tables]
+    job = replace(job_of(parts, {"t": t}, False), sensitive=("s", "r"))
+    release = StagedRelease(tmp_path, job, parts)
+    expected = outcome(release.checked_here)
+    assert bool(expected[0].failures) is (t < 0.5)
+    assert outcome(lambda: release.checked_by(InProcessEngine(), buckets=buckets)) == expected
+
+
+def test_a_release_without_a_quasi_identifier_is_refused_before_it_is_counted(
+    tmp_path: Path,
+) -> None:
+    release = staged([2, 2], {}, tmp_path)
+    release.write(0, release.read(0).drop_columns(["q0"]))
+    with pytest.raises(PrivacyError, match="'q0' is not a column of the release"):
+        ReleaseCheck.of(release.job, release.paths, 4, {}, None)
+
+
+def test_what_was_checked_cannot_be_changed(tmp_path: Path) -> None:
+    check, answers = answered(staged([2], {}, tmp_path))
+    for found in (check, check.concluded(answers)):
+        for field in fields(found):
+            with pytest.raises(FrozenInstanceError):
+                setattr(found, field.name, None)
