@@ -316,44 +316,31 @@ static int supports(const search *s, int64_t g, int32_t p) {
   return lacking(s, s->list2, s->groups[g].size + 1, s->scratch) >= 0;
 }
 
-/* The classes near a row, other than its own. */
-static int64_t near_row(search *s, int32_t p, int64_t own, int64_t *found, int64_t count) {
-  for (int64_t o = 0; o < s->orders; o++) {
-    const int32_t *order = s->order + o * s->n;
-    int64_t at = s->place[o * s->n + p];
-    for (int64_t step = -1; step <= 1; step += 2) {
-      int64_t some = 0, walked = 0;
-      for (int64_t i = at + step; i >= 0 && i < s->n && some < PER_SIDE && walked < 64;
-           i += step, walked++) {
-        int64_t g = s->class_of[order[i]];
-        if (g < 0 || g == own || s->groups[g].size == 0) continue;
-        if (s->stamp[g] == s->stamped) continue;
-        if (count == NEAR) return count;
-        s->stamp[g] = s->stamped;
-        found[count++] = g;
-        some++;
-      }
-    }
-  }
-  return count;
-}
+/* Which classes near a row are found: those that it may join, or all; in each order, on each side
+ * of the row, so many of so many rows that are walked; at most so many in all. */
+typedef struct {
+  int fitting;
+  int64_t per_side, walked, most;
+} reach;
 
-/* Adds the classes near a row that it may join. Walks on, in each order, until it has passed
- * `enough` of them on each side. */
-static int64_t supporting(search *s, int32_t p, int64_t own, int64_t enough, int64_t *found,
-                          int64_t count, int64_t most) {
+static const reach BESIDE = {0, PER_SIDE, 64, NEAR};
+static const reach FITTING = {1, PER_SIDE, FAR, MANY};
+static const reach NEXT_FITTING = {1, 2, FAR, MANY};
+
+/* Adds classes near a row, other than its own, to the `count` that are found. */
+static int64_t near(search *s, int32_t p, int64_t own, reach r, int64_t *found, int64_t count) {
   for (int64_t o = 0; o < s->orders; o++) {
     const int32_t *order = s->order + o * s->n;
     int64_t at = s->place[o * s->n + p];
     for (int64_t step = -1; step <= 1; step += 2) {
       int64_t some = 0, walked = 0;
-      for (int64_t i = at + step; i >= 0 && i < s->n && some < enough && walked < FAR;
+      for (int64_t i = at + step; i >= 0 && i < s->n && some < r.per_side && walked < r.walked;
            i += step, walked++) {
         int64_t g = s->class_of[order[i]];
         if (g < 0 || g == own || s->groups[g].size == 0 || s->stamp[g] == s->stamped) continue;
-        if (count == most) return count;
+        if (count == r.most) return count;
         s->stamp[g] = s->stamped;
-        if (!supports(s, g, p)) continue;
+        if (r.fitting && !supports(s, g, p)) continue;
         found[count++] = g;
         some++;
       }
@@ -365,7 +352,7 @@ static int64_t supporting(search *s, int32_t p, int64_t own, int64_t enough, int
 static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
   int64_t found[MANY], best = -1;
   s->stamped++;
-  int64_t count = supporting(s, p, own, PER_SIDE, found, 0, MANY);
+  int64_t count = near(s, p, own, FITTING, found, 0);
   for (int64_t i = 0; i < count; i++) {
     double more = loss_with(s, found[i], p) - s->groups[found[i]].loss;
     if (best < 0 || more < *cost) best = found[i], *cost = more;
@@ -403,10 +390,10 @@ static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
   *is_valid = 0;
   s->stamped++;
   for (int64_t i = 0; i < at->size && count < NEAR; i++)
-    count = near_row(s, at->member[i], g, found, count);
+    count = near(s, at->member[i], g, BESIDE, found, count);
   for (int64_t i = 0; i < at->size; i++)
     if (is_short(s, at->member[i], values_of(s, g)))
-      count = supporting(s, at->member[i], g, 2, found, count, MANY);
+      count = near(s, at->member[i], g, NEXT_FITTING, found, count);
   for (int64_t i = 0; i < count; i++) {
     group *other = s->groups + found[i];
     memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
@@ -449,7 +436,7 @@ static move best_move(search *s, int64_t g) {
     if (!is_short(s, p, values)) continue;
     if (at->size > s->k) {
       s->stamped++;
-      int64_t count = supporting(s, p, g, PER_SIDE, found, 0, MANY);
+      int64_t count = near(s, p, g, FITTING, found, 0);
       for (int64_t c = 0; c < count; c++) try_move(s, g, p, -1, found[c], &best);
     }
     for (int64_t o = 0; o < s->orders; o++) {
@@ -617,7 +604,7 @@ static int cut_anew(search *s, int64_t g) {
   if (at->size == 0 || at->size > EXCHANGED) return MO_DONE;
   s->stamped++;
   for (int64_t i = 0; i < at->size && count < NEAR; i++)
-    count = near_row(s, at->member[i], g, found, count);
+    count = near(s, at->member[i], g, BESIDE, found, count);
   double gain = LESS;
   for (int64_t c = 0; c < count; c++) {
     group *other = s->groups + found[c];
@@ -646,25 +633,25 @@ static int improve_row(search *s, int32_t p) {
   int may_leave = valid_after(s, own, p, -1, &without);
   if (at->loss - without < LESS) return 0;
   s->stamped++;
-  int64_t count = near_row(s, p, own, found, 0), tried = 0, near[TRIED];
+  int64_t count = near(s, p, own, BESIDE, found, 0), tried = 0, closest[TRIED];
   double costs[TRIED];
   for (int64_t i = 0; i < count; i++) {
     double more = loss_with(s, found[i], p) - s->groups[found[i]].loss;
     int64_t j = tried < TRIED ? tried++ : TRIED - 1;
     if (j == TRIED - 1 && tried == TRIED && i >= TRIED && more >= costs[j]) continue;
-    while (j > 0 && costs[j - 1] > more) costs[j] = costs[j - 1], near[j] = near[j - 1], j--;
+    while (j > 0 && costs[j - 1] > more) costs[j] = costs[j - 1], closest[j] = closest[j - 1], j--;
     costs[j] = more;
-    near[j] = found[i];
+    closest[j] = found[i];
   }
   double best = LESS;
   int64_t to = -1, other = -1;
   if (may_leave)
     for (int64_t i = 0; i < tried; i++) {
       double gain = at->loss - without - costs[i];
-      if (gain > best && supports(s, near[i], p)) best = gain, to = near[i];
+      if (gain > best && supports(s, closest[i], p)) best = gain, to = closest[i];
     }
   for (int64_t i = 0; i < tried; i++) {
-    group *with = s->groups + near[i];
+    group *with = s->groups + closest[i];
     if (with->size > EXCHANGED) continue;
     int64_t size = 0, at_p = 0;
     for (int64_t j = 0; j < at->size; j++) {
@@ -687,7 +674,7 @@ static int improve_row(search *s, int32_t p) {
             measure(s, s->list, at->size, NULL, s->scratch);
             good = valid_rows(s, s->list, at->size, s->scratch);
           }
-          if (good) best = gain, to = near[i], other = q;
+          if (good) best = gain, to = closest[i], other = q;
         }
       }
       s->list2[j] = q;
