@@ -224,6 +224,12 @@ static double measure(const search *s, const int32_t *member, int64_t size, int3
   return loss + s->price * (double)(made_up < 0 ? size : made_up);
 }
 
+/* The loss of some rows as one class; where it is not less than `below`, at least `below`. */
+static double loss_below(const search *s, const int32_t *member, int64_t size, double below) {
+  double loss = spread(s, member, size, NULL) * (double)size;
+  return loss < below ? measure(s, member, size, NULL, NULL) : loss;
+}
+
 static void update(search *s, int64_t g) {
   group *at = s->groups + g;
   at->loss = measure(s, at->member, at->size, bounds_of(s, g), values_of(s, g));
@@ -237,6 +243,11 @@ static int valid_rows(const search *s, const int32_t *member, int64_t size,
   for (int64_t i = 0; i < size; i++)
     if (is_short(s, member[i], values)) return 0;
   return 1;
+}
+
+static int may_be_class(const search *s, const int32_t *member, int64_t size) {
+  measure(s, member, size, NULL, s->scratch);
+  return valid_rows(s, member, size, s->scratch);
 }
 
 static int valid(const search *s, int64_t g) {
@@ -536,11 +547,6 @@ static void sort_by(const search *s, int64_t a, int32_t *member, int64_t size) {
   for (int64_t i = 0; i < size; i++) member[i] = (int32_t)(s->key[i] & INT32_MAX);
 }
 
-static int may_be_class(const search *s, const int32_t *member, int64_t size) {
-  measure(s, member, size, NULL, s->scratch);
-  return valid_rows(s, member, size, s->scratch);
-}
-
 /* One or two valid classes of some rows: the first `rows` by attribute a, and the others. */
 typedef struct {
   int64_t a, rows; /* a is -1, rows all: one class */
@@ -551,21 +557,20 @@ typedef struct {
  * none lose less than that. */
 static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
   cut best = {-1, size, below};
-  double whole = measure(s, member, size, NULL, s->scratch);
-  if (whole < below && valid_rows(s, member, size, s->scratch)) best.loss = whole;
+  double whole = loss_below(s, member, size, below);
+  if (whole < below && may_be_class(s, member, size)) best.loss = whole;
   int64_t stride = size > 256 ? size / 64 : 1;
   for (int64_t a = 0; a < s->attributes; a++) {
     sort_by(s, a, member, size);
     if (s->key[0] >> 32 == s->key[size - 1] >> 32) continue;
     for (int64_t j = s->k; j + s->k <= size; j += stride) {
       const int32_t *rest = member + j;
-      double loss = spread(s, member, j, NULL) * (double)j +
-                    spread(s, rest, size - j, NULL) * (double)(size - j);
-      if (loss >= best.loss) continue;
-      loss = measure(s, member, j, NULL, NULL) + measure(s, rest, size - j, NULL, NULL);
-      if (loss >= best.loss || !may_be_class(s, member, j) || !may_be_class(s, rest, size - j))
+      double least = best.loss - spread(s, rest, size - j, NULL) * (double)(size - j);
+      double one = loss_below(s, member, j, least);
+      double two = one < least ? loss_below(s, rest, size - j, best.loss - one) : DBL_MAX;
+      if (one + two >= best.loss || !may_be_class(s, member, j) || !may_be_class(s, rest, size - j))
         continue;
-      best = (cut){a, j, loss};
+      best = (cut){a, j, one + two};
     }
   }
   if (best.a >= 0) sort_by(s, best.a, member, size);
@@ -663,20 +668,12 @@ static int improve_row(search *s, int32_t p) {
       int32_t q = with->member[j];
       s->list2[j] = p;
       s->list[at_p] = q;
-      double one = measure(s, s->list2, with->size, NULL, NULL);
-      if (at->loss + with->loss - one > best) {
-        double two = measure(s, s->list, at->size, NULL, NULL);
-        double gain = at->loss + with->loss - one - two;
-        if (gain > best) {
-          measure(s, s->list2, with->size, NULL, s->scratch);
-          int good = valid_rows(s, s->list2, with->size, s->scratch);
-          if (good) {
-            measure(s, s->list, at->size, NULL, s->scratch);
-            good = valid_rows(s, s->list, at->size, s->scratch);
-          }
-          if (good) best = gain, to = closest[i], other = q;
-        }
-      }
+      double least = at->loss + with->loss - best;
+      double one = loss_below(s, s->list2, with->size, least);
+      double two = one < least ? loss_below(s, s->list, at->size, least - one) : 0.0;
+      if (one + two < least && may_be_class(s, s->list2, with->size) &&
+          may_be_class(s, s->list, at->size))
+        best = at->loss + with->loss - one - two, to = closest[i], other = q;
       s->list2[j] = q;
     }
     s->list[at_p] = p;
