@@ -247,22 +247,24 @@ def _as_published(
 
     labels: list[pa.Table] = []
     classes: list[pa.Table] = []
-    hashes, values = [np.zeros(0, np.int64)], [value_hashes(job, pa.array([], pa.string()))]
+    nothing = np.zeros(0, np.int64)
+    hashes, values = [nothing], [nothing]
+    (sensitive,) = job.sensitive
     for path in parts:
         digest = storage.digest_of(path)
         persons = work.read_persons(digest)
         (part,) = storage.read_release(path)
         names = list(published_columns(job, part.columns))
-        table = pa.Table.from_batches(part.batches([*names, job.sensitive[0]]))
+        table = pa.Table.from_batches(part.batches([*names, sensitive]))
         of_class = _plain(table.select(names))
         classes.append(of_class)
         labels.append(pa.table([pa.array(class_texts(of_class))], names=["class"]))
         hashes.append(_hashes(_spelled(persons).to_pylist(), b"person"))
-        values.append(value_hashes(job, table[job.sensitive[0]]))
+        values.append(value_hashes(job, table[sensitive]))
         if storage.digest_of(path) != digest:
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
-        return hashes[0], hashes[0], hashes[0], values[0], pa.table({})
+        return nothing, nothing, nothing, nothing, pa.table({})
     texts = pa.concat_tables(labels)["class"].combine_chunks().dictionary_encode()
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()

@@ -100,12 +100,13 @@ def test_intervals_that_are_no_unions_of_cells_are_found_by_either(
 ) -> None:
     boundaries = {
         "night": 3,
-        "columns": {"q0": {"values": [*range(8), 10], "closed": True}},
+        "columns": {"q0": {"values": [], "closed": True}},
     }
     release = people(20, {}, tmp_path)
     part = release.read(1)
     release.write(1, part.set_column(0, "q0", [[first, *part["q0"].to_pylist()[1:]]]))
-    for wrong, values in ((0, boundaries["columns"]["q0"]["values"]), (1, [*range(1, 8), 10])):
+    ends = [*range(8), 10]
+    for wrong, values in ((0, ends), (1, ends[1:]), (1, ends[:4] + ends[5:])):
         boundaries["columns"]["q0"]["values"] = values
         expected = outcome(lambda: release.checked_here(boundaries))
         assert outcome(lambda: release.checked_by(InProcessEngine(), boundaries)) == expected
@@ -277,3 +278,11 @@ def test_what_was_checked_cannot_be_changed(tmp_path: Path) -> None:
         for field in fields(found):
             with pytest.raises(FrozenInstanceError):
                 setattr(found, field.name, None)
+
+
+def test_values_of_two_types_are_found_wherever_their_classes_go(tmp_path: Path) -> None:
+    release = staged([1, 1, 1], {}, tmp_path)
+    release.write(1, release.read(1).set_column(0, "q0", pa.array([7])))
+    expected = outcome(release.checked_here)
+    assert expected[0] is PrivacyError
+    assert outcome(lambda: release.checked_by(InProcessEngine(), buckets=1024)) == expected

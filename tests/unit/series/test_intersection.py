@@ -159,3 +159,10 @@ def test_types_tell_persons_and_values_apart(type_: pa.DataType, name: str) -> N
     assert intersection.types_of(job_of(), unknown) == {"person": name}
     unprotected = job_of(protect="release")
     assert intersection.types_of(unprotected, schema) == {}
+
+
+def test_a_release_without_parts_has_no_rows() -> None:
+    work: Any = None
+    *arrays, columns = intersection._as_published(job_of(), work, [])
+    assert [each.tolist() for each in arrays] == [[]] * 4
+    assert columns.num_rows == 0
