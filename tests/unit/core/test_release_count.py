@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import tempfile
 from collections import Counter, defaultdict
@@ -19,6 +20,7 @@ from drawn_jobs import DIAGNOSES, DIAGNOSIS_TREE
 from mondrian_ops.core import release_classes, release_count, verification
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_count import ClassCounts, Figures
 from mondrian_ops.core.verification import (
     ReleaseCounter,
     check,
@@ -47,6 +49,7 @@ def test_the_figures_of_nothing():
     count = ReleaseCounter(["q"], ["s"]).result()
     assert (count.rows, count.classes, count.dp, count.histogram) == (0, 0, 0, [])
     assert (count.prosecutor_max, count.prosecutor_avg, count.c_avg(5)) == (1.0, 1.0, 0.0)
+    assert all_classes(count).sensitive["s"].totals.tolist() == [0]  # of the missing value
     verdict = check(count, a_job())
     assert (verdict.passed, verdict.achieved, verdict.checked) == (False, {}, ())
     assert verdict.failures == ("the release has no rows",)
@@ -133,8 +136,9 @@ def test_a_release_of_another_shape_is_no_release():
         counter_of(a_job(), ["r"])
     counter = counter_of(a_job(), ["q"])
     counter.add(a_part())
-    with pytest.raises(PrivacyError, match="differ from those of the other parts"):
-        counter.add(a_part(other=range(ROWS)))
+    for name, where in (("", ""), ("two", "two: ")):
+        with pytest.raises(PrivacyError, match=f"^{where}its columns differ from those of the"):
+            counter.add(a_part(other=range(ROWS)), name)
 
 
 def test_the_columns_of_a_count_may_stand_in_any_order():
@@ -472,3 +476,23 @@ def test_persons_are_those_of_as_many_rows_and_nobody_is_one_of_them():
     nobody = pa.array([math.nan, None, math.nan, 1.0], from_pandas=False)
     counter.add(a_part(), persons=pa.chunked_array([nobody]))
     assert all_classes(counter.result()).persons.tolist() == [2]
+
+
+@pytest.mark.parametrize("has_persons", [False, True])
+def test_figures_are_added_up_in_json_as_they_are_here(has_persons):
+    """Of three times some classes; in some of them a person has several rows."""
+    here, there = Figures(), Figures()
+    for sizes, persons in (([3, 3, 5], [2, 3, 5]), ([], []), ([1, 3, 9], [1, 3, 5])):
+        none = np.zeros(len(sizes), np.int64)
+        counts = ClassCounts(np.array(sizes, np.int64), none, {}, none + persons)
+        if not has_persons:
+            counts = dataclasses.replace(counts, persons=None)
+        here.add(counts)
+        figures = Figures()
+        figures.add(counts)
+        there.add_json(json.loads(json.dumps(figures.to_json())))
+    assert there.to_json() == here.to_json()
+    assert here.to_json() == {
+        "sizes": [(1, 1), (3, 3), (5, 1), (9, 1)],
+        "persons": [(1, 1, 1), (2, 1, 3), (3, 2, 6), (5, 2, 14)] if has_persons else None,
+    }

@@ -25,7 +25,7 @@ JOB = {
     "series": {"hold_nights": 2},
 }  # fmt: skip
 SNAPSHOTS = JOB | {"series": {"kind": "snapshots"}}
-PROTECTED = JOB | {"series": {"kind": "snapshots", "protect": "intersection"}}
+PROTECTED = JOB | {"series": {"kind": "snapshots", "protect": "intersection"}, "k": 2}
 
 EVERYBODY = ("[20, 24]", "[20, 29]")
 
@@ -218,6 +218,24 @@ ROWS = [(1, 5, "a"), (2, 6, "b"), (3, 15, "b"), (4, 16, "c")]
 ABSENT, AGED = ROWS[1:], [(1, 50, "a"), *ROWS[1:]]
 
 
+def followed(
+    rows: Sequence[tuple[int, int, str]],
+    first: str,
+    made_up: Mapping[int | None, int],
+    has_gap: bool,
+) -> Nights:
+    """A night whose persons are followed, after one whose drop is gone if it ``has_gap``."""
+    nights = Nights(PROTECTED)
+    nights.player._has_gap = has_gap
+    class_of = {1: 0, 2: 0, 3: 1, 4: 1, **({5: 0} if len(rows) > 5 else {})}
+    with (
+        mock.patch("mondrian_ops.catalogue.current"),
+        mock.patch("mondrian_ops.catalogue.persons.classes_in", return_value=class_of),
+    ):
+        nights.see_rows("1", rows, {"[0, 9]": first, "[10, 19]": "bc"}, made_up)
+    return nights
+
+
 @pytest.mark.parametrize(
     ("rows", "first", "made_up", "lost", "surely_lost"),
     [
@@ -255,21 +273,22 @@ def test_rows_of_a_followed_night_are_those_of_the_persons_in_their_class(
     ``surely_lost``: also where a drop cannot be read, which may have had the row.
     """
     for has_gap in (False, True):
-        nights = Nights(PROTECTED)
-        nights.player._has_gap = has_gap
-        classes = {"[0, 9]": first, "[10, 19]": "bc"}
-        with (
-            mock.patch("mondrian_ops.catalogue.current"),
-            mock.patch(
-                "mondrian_ops.catalogue.persons.classes_in",
-                return_value={1: 0, 2: 0, 3: 1, 4: 1, **({5: 0} if len(rows) > 5 else {})},
-            ),
-        ):
-            nights.see_rows("1", rows, classes, made_up)
+        nights = followed(rows, first, made_up, has_gap)
         expected = surely_lost if has_gap else lost
         assert [failure.split(" of the release")[0] for failure in nights.found.failures] == [
             f"1: {expected} row(s)"
         ] * bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "has_gap", "below_k"),
+    [(ROWS, False, 0), (ABSENT, True, 0), (ABSENT, False, 1), (AGED, True, 1), (AGED, False, 1)],
+)
+def test_only_people_whose_drop_is_gone_are_company_without_a_row(
+    rows: Sequence[tuple[int, int, str]], has_gap: bool, below_k: int
+) -> None:
+    (night,) = followed(rows, "ab", {}, has_gap).found.nights
+    assert night.below_k == below_k
 
 
 def test_a_drop_is_read_below_the_home_and_never_from_what_waits(
