@@ -385,8 +385,7 @@ class ReleaseCounter:
         )
 
     def _read(self) -> Iterator[ClassCounts]:
-        """The classes of all parts so far, a partition at a time."""
-        self._group_pending()
+        """The classes of all parts, which :meth:`result` has grouped, a partition at a time."""
         if self._spilled is None or not self._spilled.runs:
             yield self._counts(self._merged)
             return

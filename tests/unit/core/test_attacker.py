@@ -12,7 +12,7 @@ from mondrian_ops.core.attacker import Attacker, Row
 VALUES = st.sampled_from([0, -7, 5, 6, 1 << 62])
 CLASSES = st.lists(st.sets(VALUES), min_size=3, max_size=3)
 ROWS = st.lists(
-    st.tuples(st.integers(0, 6), VALUES, st.lists(st.integers(0, 2), min_size=1, unique=True))
+    st.tuples(st.integers(-2, 4), VALUES, st.lists(st.integers(0, 2), min_size=1, unique=True))
 )
 
 

@@ -20,7 +20,8 @@ def tonight_of(rows):
     class_of, person, value = np.array(rows, np.int64).reshape(-1, 3).T
     real = person != NOBODY
     made_up = np.stack([class_of, value], axis=1)[~real]
-    return Tonight(class_of[real], person[real], value[real], made_up)
+    theirs = class_of[real], person[real], value[real]
+    return Tonight(*theirs, made_up) if len(made_up) else Tonight(*theirs)
 
 
 def of_persons(rows):

@@ -70,6 +70,28 @@ def test_memory_changes_neither_verdict_nor_figures(data, parts, criteria, has_p
         assert figures(divided, job) == expected  # once more from the file
 
 
+@pytest.mark.parametrize("sizes", [(1, 5), (5, 1), (1, 1, 5, 1), (2, 5, 2, 6, 1), (1, 5, 5, 1, 1)])
+@pytest.mark.parametrize("coded", [0, release_runs._CODED])
+def test_parts_that_fit_in_memory_and_others_are_counted_in_any_order(sizes, coded, monkeypatch):
+    """Each part has other values than those before, and some of theirs."""
+    monkeypatch.setattr(release_runs, "_CODED", coded)
+    tables = [
+        pa.table(
+            {
+                "q0": [f"{(at + part) % 6}" for at in range(size)],
+                "s": [f"{part}", *["flu"] * (size - 1)],
+            }
+        )
+        for part, size in enumerate(sizes)
+    ]
+    parts = [(table, None) for table in tables]
+    job = job_of(parts, {}, False)
+    with tempfile.TemporaryFile() as spill:
+        divided = counted(job, parts, spill, 4)
+        assert classes_of(divided) == classes_of(counted(job, parts))
+        assert spill.tell()
+
+
 def in_parts(parts: int, classes: int, spill: Any) -> tuple[int, int]:
     """The most that counting takes of memory: numpy's, and what Arrow holds between the steps.
 
