@@ -291,6 +291,12 @@ def test_only_people_whose_drop_is_gone_are_company_without_a_row(
     assert night.below_k == below_k
 
 
+def test_a_series_of_which_no_night_could_be_looked_at_does_not_pass() -> None:
+    nights = Nights(JOB)
+    nights.player._conclude()
+    assert nights.found.failures == ["no night could be looked at"]
+
+
 def test_a_drop_is_read_below_the_home_and_never_from_what_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
