@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.catalogue.persons import Known
@@ -166,3 +168,21 @@ def test_a_release_without_parts_has_no_rows() -> None:
     *arrays, columns = intersection._as_published(job_of(), work, [])
     assert [each.tolist() for each in arrays] == [[]] * 4
     assert columns.num_rows == 0
+
+
+@pytest.mark.parametrize("values", ["ab", "ba"])
+def test_a_part_that_is_written_while_it_is_read_is_read_again(tmp_path: Path, values: str) -> None:
+    """Of the digests of the two contents either may be the greater."""
+    before, after = (
+        pa.table({"age": [each], "diagnosis": [each], "person": [1]}) for each in values
+    )
+    part = tmp_path / "part-0.parquet"
+    pq.write_table(before, part)
+
+    def persons(_: str) -> pa.Array:
+        pq.write_table(after, part)
+        return pa.array([1])
+
+    work: Any = SimpleNamespace(read_persons=persons)
+    with pytest.raises(OSError, match="written again while it was read"):
+        intersection._as_published(job_of(), work, [str(part)])
