@@ -186,3 +186,19 @@ def test_a_part_that_is_written_while_it_is_read_is_read_again(tmp_path: Path, v
     work: Any = SimpleNamespace(read_persons=persons)
     with pytest.raises(OSError, match="written again while it was read"):
         intersection._as_published(job_of(), work, [str(part)])
+
+
+@pytest.mark.parametrize(
+    ("values", "stored", "codes", "all_stored"),
+    [
+        ([7, 0, -3, 5, 7, 1], [5, -3], [3, -1, 1, 0, 3, 2], [5, -3, 1, 7]),
+        ([9, 9], [], [0, 0], [9]),
+        ([0, 0], [], [-1, -1], []),
+        ([], [4], [], [4]),
+    ],
+)
+def test_values_keep_their_codes_and_new_ones_get_the_next(
+    values: Sequence[int], stored: list[int], codes: Sequence[int], all_stored: Sequence[int]
+) -> None:
+    found, now = intersection._coded(np.array(values, np.int64), stored)
+    assert (found.tolist(), now) == (codes, all_stored)
