@@ -185,8 +185,8 @@ static int64_t times(const search *s, const int32_t *member, int64_t size, const
 
 /* How many rows are made up so that every member has enough values; these are in `lacks`.
  *
- * -1 if that cannot be. A value is not made up for a member if somebody who has the member's own
- * value cannot have it: an attacker would know whom the made-up rows are for. */
+ * -1 if that cannot be. A value is not made up for a member who has none, nor if somebody who has
+ * the member's own value cannot have it: an attacker would know whom the made-up rows are for. */
 static int64_t lacking(const search *s, const int32_t *member, int64_t size,
                        const uint64_t *values) {
   int64_t W = s->words, total = 0, some = 0;
@@ -194,6 +194,7 @@ static int64_t lacking(const search *s, const int32_t *member, int64_t size,
   memset(s->barred, 0, (size_t)W * sizeof *s->barred);
   for (int64_t i = 0; i < size; i++) {
     if (!is_short(s, member[i], values)) continue;
+    if (s->value[member[i]] < 0) return -1;
     some = 1;
     for (int64_t j = 0; j < size; j++)
       for (int64_t w = 0; w < W && s->value[member[j]] == s->value[member[i]]; w++)
