@@ -282,14 +282,11 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def _coded(of_value: Ints, stored: list[int]) -> tuple[Ints, list[int]]:
     """A code for each row's value, -1 for a missing one; and the hashes of all values by code."""
-    new = set(np.unique(of_value).tolist()) - {*stored, _NO_VALUE}
-    stored = [*stored, *sorted(new)]
-    order = np.argsort(np.array(stored, np.int64))
-    if not stored:
-        return np.full(len(of_value), -1, np.int64), stored
-    at = np.searchsorted(np.array(stored, np.int64)[order], of_value)
-    codes = order[np.minimum(at, len(stored) - 1)]
-    return np.where(of_value == _NO_VALUE, -1, codes), stored
+    distinct, place = np.unique(of_value, return_inverse=True)
+    values = distinct.tolist()
+    stored = [*stored, *sorted({*values} - {*stored, _NO_VALUE})]
+    code_of = {value: code for code, value in enumerate(stored)} | {_NO_VALUE: -1}
+    return np.array([code_of[value] for value in values], np.int64)[place], stored
 
 
 _NO_VALUE = _NOBODY = 0
