@@ -126,6 +126,7 @@ class _Player:
         (self._sensitive,) = job.sensitive
         self._least = int(job.l or 2)
         self._attacker = Attacker(job.k, self._least)
+        self._waits = job.series is not None and job.series.kind == "increments"
         self._pool: list[_Rows] = []
         self._has_gap = False
         self._open = 0  # rows of the pool that were counted in a release, but are in none yet
@@ -146,9 +147,9 @@ class _Player:
 
     def _see_night(self, night: Noted) -> None:
         with self._skipped(night.label):
-            if not self._waiting():
-                self._open = 0
-            self._pool = [*self._waiting(), self._drop(night.input)]
+            if not self._waits:  # the night has rows of its own drop only
+                self._pool, self._open, self._has_gap = [], 0, False
+            self._pool = [*self._pool, self._drop(night.input)]
             if night.state != HELD:
                 self._see_release(night)
 
@@ -185,10 +186,6 @@ class _Player:
         except (MondrianOpsError, OSError) as error:
             self._has_gap = True
             self._found.unseen.append(f"{label}: {error}")
-
-    def _waiting(self) -> list[_Rows]:
-        """The rows of earlier drops that may still be published."""
-        return self._pool if self._job.series and self._job.series.kind == "increments" else []
 
     def _drop(self, location: str) -> _Rows:
         """The rows of a drop."""
@@ -254,7 +251,8 @@ class _Player:
     ) -> tuple[list[Row], list[Row]]:
         """The rows of persons whose class is known; what does not agree is a failure.
 
-        Apart: rows of persons whose drop is gone. They are company for the others.
+        Apart: rows of persons whose drop is gone, for as many rows of the class as are nobody
+        else's. They are company for the others.
         """
         with catalogue.current().reading() as connection:
             classes = of_persons.classes_in(connection, night.id)
@@ -280,11 +278,15 @@ class _Player:
                     used.append(row)
             self._pool[at] = rows.without(used)
         self._compare_rows(night.label, release, number, found, times)
-        gone = [
-            Row(person, NO_VALUE, (mine,))
-            for person, mine in number.items()
-            if mine is not None and self._has_gap and not times[person]
-        ]
+        if not self._has_gap:
+            return list(found.values()), []
+        unclaimed: Counter[int | None] = Counter(release.class_of.tolist())
+        unclaimed -= release.made_up + Counter(row.classes[0] for row in found.values())
+        gone = []
+        for person, mine in number.items():
+            if mine is not None and unclaimed[mine] and not times[person]:
+                unclaimed[mine] -= 1
+                gone.append(Row(person, NO_VALUE, (mine,)))
         return list(found.values()), gone
 
     def _compare_rows(

@@ -25,7 +25,7 @@ JOB = {
     "series": {"hold_nights": 2},
 }  # fmt: skip
 SNAPSHOTS = JOB | {"series": {"kind": "snapshots"}}
-PROTECTED = JOB | {"series": {"kind": "snapshots", "protect": "intersection"}, "k": 2}
+PROTECTED = JOB | {"series": {"hold_nights": 2, "protect": "intersection"}, "k": 2}
 
 EVERYBODY = ("[20, 24]", "[20, 29]")
 
@@ -281,14 +281,37 @@ def test_rows_of_a_followed_night_are_those_of_the_persons_in_their_class(
 
 
 @pytest.mark.parametrize(
-    ("rows", "has_gap", "below_k"),
-    [(ROWS, False, 0), (ABSENT, True, 0), (ABSENT, False, 1), (AGED, True, 1), (AGED, False, 1)],
+    ("rows", "first", "made_up", "has_gap", "below_k"),
+    [
+        (ROWS, "ab", {}, False, 0),
+        (ABSENT, "ab", {}, True, 0),
+        (ABSENT, "ab", {}, False, 1),
+        (ABSENT, "b", {}, True, 1),  # the other person is in no row of the class
+        (ABSENT, "ab", {0: 1}, True, 1),
+        (AGED, "ab", {}, True, 1),
+        (AGED, "ab", {}, False, 1),
+    ],
 )
-def test_only_people_whose_drop_is_gone_are_company_without_a_row(
-    rows: Sequence[tuple[int, int, str]], has_gap: bool, below_k: int
+def test_people_whose_drop_is_gone_are_company_as_far_as_rows_are_left_for_them(
+    rows: Sequence[tuple[int, int, str]],
+    first: str,
+    made_up: Mapping[int | None, int],
+    has_gap: bool,
+    below_k: int,
 ) -> None:
-    (night,) = followed(rows, "ab", {}, has_gap).found.nights
+    (night,) = followed(rows, first, made_up, has_gap).found.nights
     assert night.below_k == below_k
+
+
+@pytest.mark.parametrize(("job", "strange"), [(JOB, {}), (SNAPSHOTS, {"2": 1})])
+def test_a_drop_that_is_gone_explains_rows_of_later_nights_only_where_rows_wait(
+    job: Mapping[str, Any], strange: Mapping[str, int]
+) -> None:
+    nights = Nights(job)
+    with nights.player._skipped("1"):
+        raise OSError
+    nights.see("2", "ab", "abb")
+    assert nights.strange == strange
 
 
 def test_a_series_of_which_no_night_could_be_looked_at_does_not_pass() -> None:
