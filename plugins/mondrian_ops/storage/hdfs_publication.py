@@ -8,6 +8,7 @@ puts the old release back.
 from __future__ import annotations
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage import manifest
 from mondrian_ops.storage.files import file_info, hdfs_client, list_directory, remove_tree
 from mondrian_ops.storage.locations import filesystem, joined, name_of, parent_of, shown
 
@@ -15,13 +16,16 @@ __all__ = ["place", "recover", "refuse_unwritable"]
 
 
 def recover(target: str, _token: str = "") -> None:
-    """Put back a release that an unfinished publication moved aside."""
+    """Put back a release that an unfinished publication moved aside.
+
+    It is removed if another one took its place, and stays where something else is there.
+    """
     aside = _aside(target)
     if file_info(aside) is None:
         return
     if _is_free(target):
         _rename(aside, target)
-    else:
+    elif file_info(joined(target, manifest.NAME)) is not None:
         remove_tree(aside)
 
 

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage import manifest
 from mondrian_ops.storage.files import exists, remove_tree, sync
 
 __all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
@@ -77,14 +78,17 @@ def _lock(directory: int, target: str) -> None:
 
 
 def recover(target: str, _token: str = "") -> None:
-    """Put back a release that an unfinished publication moved aside."""
+    """Put back a release that an unfinished publication moved aside.
+
+    It is removed if another one took its place, and stays where something else is there.
+    """
     path = Path(target)
     aside = _aside(path)
     if not exists(aside):
         return
     if _is_free(path):
         aside.rename(path)
-    else:
+    elif exists(path / manifest.NAME):
         remove_tree(str(aside))
 
 

@@ -96,6 +96,35 @@ def test_an_empty_directory_in_place_of_a_release_set_aside_does_not_cost_it(tmp
     assert names(tmp_path) == ["out"]
 
 
+@pytest.mark.parametrize("name", ["note.txt", ".nfs0001"])
+def test_a_foreign_file_in_place_of_a_release_set_aside_does_not_cost_it(tmp_path, name):
+    """The output is refused; the old release is back when the file is gone."""
+    output, aside = tmp_path / "out", tmp_path / ".out.mondrian_ops-previous"
+    publish(str(stage(tmp_path / "staging", 1)), str(output))
+    output.rename(aside)
+    output.mkdir()
+    (output / name).touch()
+    with pytest.raises(StorageError, match="holds something that is not a release"):
+        publish(str(stage(tmp_path / "staging", 2)), str(output))
+    assert version_of(aside) == 1
+    (output / name).unlink()
+    check_output(str(tmp_path / "in.parquet"), str(output))
+    assert version_of(output) == 1
+    assert not aside.exists()
+
+
+def test_a_release_set_aside_is_removed_when_another_took_its_place(tmp_path):
+    output, aside = tmp_path / "out", tmp_path / ".out.mondrian_ops-previous"
+    publish(str(stage(tmp_path / "staging", 1)), str(output))
+    output.rename(aside)
+    stage(tmp_path / "staging", 2)
+    publish(str(tmp_path / "staging"), str(tmp_path / "new"))
+    (tmp_path / "new").rename(output)
+    check_output(str(tmp_path / "in.parquet"), str(output))
+    assert version_of(output) == 2
+    assert names(tmp_path) == ["out"]
+
+
 def test_a_failed_second_rename_puts_the_old_release_back(tmp_path, monkeypatch):
     monkeypatch.setattr(local_publication, "_exchange", lambda one, other: False)
     output = tmp_path / "out"
