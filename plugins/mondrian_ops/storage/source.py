@@ -147,12 +147,10 @@ class Source:
     def unchanged(self) -> Iterator[None]:
         """Raise InputError, as :meth:`refuse_change` does, if the source changes meanwhile.
 
-        A change also explains an error that what was read leads to.
+        If the source changed, that is raised in place of any other error.
         """
         try:
             yield
-        except JobError:
-            raise
         except Exception:
             self.refuse_change()
             raise

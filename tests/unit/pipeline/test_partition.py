@@ -15,7 +15,7 @@ import pytest
 from listings import asked_by_phase
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms.tds import TwoPhase
-from mondrian_ops.core.errors import InputError, StorageError
+from mondrian_ops.core.errors import InputError, JobError, StorageError
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
 from mondrian_ops.storage import WorkDir
@@ -192,16 +192,16 @@ def test_only_the_partition_task_lists_the_source(drop, retrieval):
 
 
 @pytest.mark.parametrize("fragments", [1, 4])
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_file_that_comes_while_the_source_is_read_is_refused(drop, tmp_path, fragments, fails):
+@pytest.mark.parametrize("error", [None, KeyError("a value"), JobError("too few quantiles")])
+def test_a_file_that_comes_while_the_source_is_read_is_refused(drop, tmp_path, fragments, error):
     """Whether there is a second pass or not, and also if it explains an error."""
 
     class Engine(LocalEngine):
         def draft(self, run, rows_seen):
             super().draft(run, rows_seen)
             pq.write_table(pa.table({"x": [1], "y": [1], "s": [1]}), tmp_path / "in" / "12.parquet")
-            if fails:
-                raise KeyError("what was read does not fit together")
+            if error:
+                raise error
 
     job = drop(partitioning={"fragments": fragments, "sample": 1.0})
     with pytest.raises(InputError, match=r"12\.parquet: changed while it was read"):
