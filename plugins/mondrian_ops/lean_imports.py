@@ -33,6 +33,7 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"
 _PYARROW_THREADS = 2  # with each more it keeps more memory, and reads further ahead
 _M_ARENA_MAX = -8  # malloc.h of glibc
+_TUNABLE = "glibc.malloc.arena_max="
 
 
 def import_lean() -> None:
@@ -60,7 +61,8 @@ def import_lean() -> None:
 
 
 def _share_heap() -> None:
-    if "MALLOC_ARENA_MAX" not in os.environ and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+    is_set = "MALLOC_ARENA_MAX" in os.environ or _TUNABLE in os.environ.get("GLIBC_TUNABLES", "")
+    if not is_set and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_M_ARENA_MAX, 1)
 
 

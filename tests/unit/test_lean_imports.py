@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
+
+from mondrian_ops import lean_imports
 
 LEFT_OUT = """
 import sys
@@ -128,3 +131,28 @@ print(pa.default_memory_pool().backend_name)
     )
     expected = setting.get(name, "system")
     assert (done.returncode, done.stdout.split()) == (0, [expected]), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "calls"),
+    [
+        ({}, [(-8, 1)]),  # M_ARENA_MAX
+        ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, [(-8, 1)]),
+        ({"GLIBC_TUNABLES": "glibc.malloc.check=0:glibc.malloc.arena_max=4"}, []),
+        ({"MALLOC_ARENA_MAX": "4"}, []),
+    ],
+)
+def test_threads_share_the_c_librarys_heap_unless_the_environment_says_otherwise(
+    setting: dict[str, str], calls: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in setting.items():
+        monkeypatch.setenv(name, value)
+    libc = mock.Mock()
+    monkeypatch.setattr("ctypes.CDLL", lambda _: libc)
+    for name in ("_import_with", "limit_pyarrow"):  # nothing more of this process is changed
+        monkeypatch.setattr(lean_imports, name, mock.Mock())
+    monkeypatch.setitem(sys.modules, "pandas", mock.Mock())
+    lean_imports.import_lean()
+    assert libc.mallopt.call_args_list == [mock.call(*each) for each in calls]
