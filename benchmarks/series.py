@@ -98,7 +98,7 @@ def _many_nights(context: Context) -> Iterator[Table]:
     title = f"{context.nights} nights of {context.people:,} people"
     for k, values in KL:
         alone: list[Night] = []
-        for name, job in _contenders(_job(PEOPLE, "diagnosis", k=k, l=values)):
+        for name, job in _contenders(_job(PEOPLE, "diagnosis", k=k, l=values)).items():
             drops = _snapshots(context.people, context.nights)
             nights = list(_released(context, f"{name}-{k}", job, drops))
             alone = alone or nights
@@ -148,14 +148,14 @@ def _by_night(name: str, series: list[Night], alone: list[Night]) -> list[tuple[
     return rows
 
 
-def _contenders(job: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _contenders(job: dict[str, Any]) -> dict[str, dict[str, Any]]:
     series = {"kind": "snapshots", "protect": "intersection", "unmatched": "suppress"}
     makes_up = {**job, "unlisted": "drop", "series": {**series, "unmatched": "counterfeit"}}
-    return [
-        ("independently", job),
-        ("as a series", {**job, "series": series}),
-        ("with counterfeits", makes_up),
-    ]
+    return {
+        "independently": job,
+        "as a series": {**job, "series": series},
+        "with counterfeits": makes_up,
+    }
 
 
 def _small_nights(context: Context) -> Table:
@@ -189,7 +189,7 @@ def _small_nights(context: Context) -> Table:
 
 def _year(context: Context) -> Table:
     nights = min(YEAR, 7 * context.nights)
-    job = _contenders(_job(PEOPLE, "diagnosis", k=5, l=2))[1][1]
+    job = _contenders(_job(PEOPLE, "diagnosis", k=5, l=2))["as a series"]
     rows = []
     taken: list[float] = []
     drops = _snapshots(context.people, nights)
@@ -213,7 +213,7 @@ def _adult(context: Context, path: Path) -> Table:
     rows = []
     nights = min(context.nights, ADULT_NIGHTS)
     for values in ADULT_L:
-        for name, job in _contenders(_job(ADULT, "occupation", k=values, l=values)):
+        for name, job in _contenders(_job(ADULT, "occupation", k=values, l=values)).items():
             found = list(_released(context, f"adult-{name}-{values}", job, _dynamic(path, nights)))
             left_out = sum(night.left_out for night in found)
             made_up = sum(night.counterfeits for night in found)

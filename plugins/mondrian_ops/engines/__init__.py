@@ -82,8 +82,8 @@ class StepwiseEngine(Engine):
         """Profile the source in one pass, decide on a sample of its rows, and save the draft.
 
         Where columns are recoded as a whole, the run has the frequencies of their combinations
-        afterwards. Unless the engine is ``remote``, whoever calls sees to it that the source stays
-        unchanged until the last pass is over.
+        afterwards. Unless the engine is ``remote``, the caller checks for a change of the source
+        after the last pass.
         """
 
     @abstractmethod

@@ -105,8 +105,8 @@ class Source:
             split: read only this part of the source.
             files: read only these of the source's files. Of files that are named so, or by
                 ``split``, each is asked whether it changed.
-            lists: list the whole source for that in the end, if no files are named; of several
-                readings :meth:`unchanged` does so once.
+            lists: list the source after the last batch, to notice a change. False where the
+                caller uses :meth:`unchanged`.
             dictionaries: text may come as dictionaries from files that store it so: several times
                 as fast for a caller that looks at each value once.
 
