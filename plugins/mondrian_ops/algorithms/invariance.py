@@ -33,10 +33,13 @@ NEW, NOT_TONIGHT = -1, -2
 _RISK = 3.0
 """The risk that a person's common values fall to fewer than l is worth so many rows' mean loss."""
 
-_PRICE = 2.0
-"""The values that a person needs beside the own are worth so many rows' mean loss if made up."""
+_PRICE = 1.0
+"""To make up the l - 1 values that a person needs costs as much as so many rows lose on average."""
 
 Ints = NDArray[np.int64]
+
+_LEAST = 1e-6
+"""Rows that lose nothing are worth that much, so that made-up rows are never free."""
 
 _MOST = 16
 """A class of so many times k rows is joined with no other one to have enough values."""
@@ -98,10 +101,10 @@ def kept_classes(
 ) -> Kept:
     """Classes of at least k rows, each with at least ``l`` common values of every member.
 
-    With ``counterfeits`` a class may lack values whose company would lose too much: rows with them
-    are to be made up, as Xiao and Tao do. Only values are made up that some row has; where their
-    number would tell which rows these are, those who need them are unmatched. Each row is another
-    person. The rows as a whole must satisfy the criteria of ``coded``.
+    With ``counterfeits`` a class may lack a value whose company would lose more than rows that are
+    made up, as Xiao and Tao do. Only values are made up that some row has, and only where nobody
+    can tell which rows these are (see `native.invariance`). Each row is another person. The rows as
+    a whole must satisfy the criteria of ``coded``.
     """
     tonight = np.flatnonzero(history.class_of != NOT_TONIGHT).astype(np.int32)
     rows = coded.taken(tonight)
@@ -112,15 +115,11 @@ def kept_classes(
     if np.count_nonzero(class_of == NEW) > len(class_of) // 2:
         class_of = np.empty(len(index), np.int32)
         class_of[index] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(index)))
-    mean = loss / max(1, len(tonight))
-    common = history.common[tonight]
-    if counterfeits:
-        common &= _bits_of(history.values, common.shape[1])
-    values = history.values[tonight]
-    found, made_up = kernel.kept_classes(
+    mean = max(_LEAST, loss / max(1, len(tonight)))
+    found, made_up, times = kernel.kept_classes(
         rows.rows,
-        values,
-        common,
+        history.values[tonight],
+        history.common[tonight],
         _numbered(class_of),
         np.stack([index, *_orders(rows.rows.codes)]),
         k=coded.criteria.k,
@@ -129,94 +128,19 @@ def kept_classes(
         weight=_RISK * mean,
         price=_PRICE / max(1, l - 1) * mean if counterfeits else None,
     )
-    pairs = _with_counterfeits(found, made_up, values, common, coded.criteria.k, l)
     placed = np.flatnonzero(found >= 0)
     placed = placed[np.argsort(found[placed], kind="stable")]
     unmatched = np.ones(coded.count, np.bool_)
     unmatched[tonight[placed]] = False
     numbers, starts = np.unique(found[placed], return_index=True)
-    pairs[:, 0] = np.searchsorted(numbers, pairs[:, 0])
+    pairs = np.stack([np.searchsorted(numbers, found), made_up], axis=1).repeat(times, axis=0)
     return Kept(Classes(tonight[placed], starts), unmatched, pairs)
-
-
-def _with_counterfeits(
-    class_of: NDArray[np.int32],
-    made_up: NDArray[np.uint64],
-    values: NDArray[np.int32],
-    common: NDArray[np.uint64],
-    k: int,
-    l: int,  # noqa: E741
-) -> Ints:
-    """(n, 2) a class and a value of each row that is made up, of the values that classes lack.
-
-    Takes the rows out of ``class_of`` whose class cannot have what it lacks.
-    """
-    at = np.flatnonzero(made_up.any(axis=1))
-    lacks = np.unpackbits(made_up[at].astype("<u8").view(np.uint8), axis=1, bitorder="little")
-    order = np.argsort(class_of, kind="stable")
-    numbers = class_of[at]
-    starts, ends = np.searchsorted(class_of[order], [numbers, numbers + 1])
-    pairs = [np.zeros((0, 2), np.int64)]
-    for i, number in enumerate(numbers.tolist()):
-        rows = order[starts[i] : ends[i]]
-        stays, times = _times(values[rows], common[rows], np.flatnonzero(lacks[i]), k, l)
-        pairs += [np.array([[number, value]] * count) for value, count in times.items()]
-        class_of[rows[~stays]] = -1
-    return np.concatenate(pairs)
-
-
-def _times(
-    values: NDArray[np.int32],
-    common: NDArray[np.uint64],
-    lacks: Ints,
-    k: int,
-    l: int,  # noqa: E741
-) -> tuple[NDArray[np.bool_], dict[int, int]]:
-    """(rows,) who stays in a class that ``lacks`` values, and how often each of them is made up.
-
-    Let others be the values of those who need the value. If everybody who has one of the others
-    also has the value in common, it is made up as often as there are rows of the others. So the
-    others may be the ones that are made up, and their people may have the value instead: nobody
-    can rule that out who knows what each person had in common, and how many rows are made up.
-    Where it is not so, those who need the value do not stay.
-    """
-    stays = np.ones(len(values), np.bool_)
-    may_have = _has(common, lacks)
-    while np.count_nonzero(stays) >= k:
-        found = _has(common, np.unique(values[stays & (values >= 0)])).sum(axis=1)
-        is_short = stays & (found < l)
-        leaves = is_short & (found + may_have.sum(axis=1) < l)
-        times = {}
-        for value, may in zip(lacks.tolist(), may_have.T, strict=True):
-            needs = is_short & may
-            others = stays & (values >= 0) & np.isin(values, values[needs])
-            if others.any() and may[others].all():
-                times[value] = int(np.count_nonzero(others))
-            else:
-                leaves |= needs
-        if not leaves.any():
-            return stays, times
-        stays &= ~leaves
-    return np.zeros(len(values), np.bool_), {}
-
-
-def _has(common: NDArray[np.uint64], values: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """(rows, values) which of some values each row has in common."""
-    shifts = (values % 64).astype(np.uint64)
-    return (common[:, values // 64] >> shifts & np.uint64(1)).astype(np.bool_)
 
 
 def _numbered(class_of: NDArray[np.int32]) -> NDArray[np.int32]:
     """The classes, numbered from 0 without gaps; NEW stays."""
     distinct, numbers = np.unique(class_of, return_inverse=True)
     return (numbers - int(distinct[:1].tolist() == [NEW])).astype(np.int32)
-
-
-def _bits_of(values: NDArray[np.int32], words: int) -> NDArray[np.uint64]:
-    """(words,) the bits of the values that occur."""
-    bits = np.zeros(64 * words, np.bool_)
-    bits[values[values >= 0]] = True
-    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def _orders(codes: NDArray[np.unsignedinteger]) -> list[NDArray[np.int32]]:

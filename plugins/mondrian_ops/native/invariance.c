@@ -56,9 +56,9 @@ typedef struct {
   uint64_t *scratch;     /* (words,) */
   double weight, table[STEPS], price;
   int32_t *list, *list2; /* (rows,) */
-  int64_t *votes;        /* (64 words,) */
+  int64_t *often;        /* (64 words,): how many rows have a value tonight */
   int64_t *key;          /* (rows,) */
-  uint64_t *known, *lacks, *barred; /* (words,): the values of tonight's rows; `lacking` */
+  uint64_t *may;         /* (words,): for `lacking` */
 } search;
 
 static void add_value(uint64_t *values, int64_t words, int32_t v) {
@@ -150,64 +150,39 @@ static int is_short(const search *s, int32_t p, const uint64_t *values) {
   return shared(s, p, values) < s->l;
 }
 
-/* The value that most members lack who are short of values; -1 if there is none. */
-static int64_t most_lacked(const search *s, const int32_t *member, int64_t size,
-                           const uint64_t *values) {
-  int64_t W = s->words, best = -1, most = 0;
-  memset(s->votes, 0, (size_t)(64 * W) * sizeof *s->votes);
+/* How many rows are made up so that every member has enough values, and which value they have.
+ *
+ * -1 if that cannot be. The members who are short of values must all have the same own value and
+ * lack one value. The made-up rows are as many as the rows of the own value, and nobody could tell
+ * the two values apart: whoever has the own value may have the other, and were the own value the
+ * one that is made up, the same people would be short, and nobody else. */
+static int64_t lacking(const search *s, const int32_t *member, int64_t size, const uint64_t *values,
+                       int32_t *made_up) {
+  int64_t W = s->words, most = 0, count = 0;
+  int32_t own = -1;
+  *made_up = -1;
+  for (int64_t i = 0; i < size; i++) {
+    int64_t left = shared(s, member[i], values);
+    int32_t v = s->value[member[i]];
+    if (left >= s->l) continue;
+    if (v < 0 || left < s->l - 1 || (own >= 0 && v != own)) return -1;
+    own = v;
+  }
+  if (own < 0) return 0;
+  for (int64_t w = 0; w < W; w++) s->may[w] = ~values[w];
   for (int64_t i = 0; i < size; i++) {
     const uint64_t *mask = s->mask + (int64_t)member[i] * W;
-    if (shared(s, member[i], values) + shared(s, member[i], s->lacks) >= s->l) continue;
-    for (int64_t w = 0; w < W; w++) {
-      uint64_t more = mask[w] & s->known[w] & ~values[w] & ~s->lacks[w] & ~s->barred[w];
-      for (; more; more &= more - 1) {
-        int64_t v = 64 * w + __builtin_ctzll(more);
-        if (++s->votes[v] > most) most = s->votes[v], best = v;
-      }
+    int has_own = s->value[member[i]] == own;
+    count += has_own;
+    if (has_own || (has(mask, own) && shared(s, member[i], values) <= s->l))
+      for (int64_t w = 0; w < W; w++) s->may[w] &= mask[w];
+  }
+  for (int64_t w = 0; w < W; w++)
+    for (uint64_t may = s->may[w]; may; may &= may - 1) {
+      int64_t v = 64 * w + __builtin_ctzll(may);
+      if (s->often[v] > most) most = s->often[v], *made_up = (int32_t)v;
     }
-  }
-  return best;
-}
-
-/* How many rows are made up if value v is: as many as have the values of those who need it. */
-static int64_t times(const search *s, const int32_t *member, int64_t size, const uint64_t *values,
-                     int64_t v) {
-  int64_t total = 0;
-  for (int64_t i = 0; i < size; i++) {
-    int needed = 0;
-    for (int64_t j = 0; j < size && !needed; j++)
-      needed = s->value[member[j]] == s->value[member[i]] && is_short(s, member[j], values) &&
-               has(s->mask + (int64_t)member[j] * s->words, (int32_t)v);
-    total += needed;
-  }
-  return total;
-}
-
-/* How many rows are made up so that every member has enough values; these are in `lacks`.
- *
- * -1 if that cannot be. A value is not made up for a member who has none, nor if somebody who has
- * the member's own value cannot have it: an attacker would know whom the made-up rows are for. */
-static int64_t lacking(const search *s, const int32_t *member, int64_t size,
-                       const uint64_t *values) {
-  int64_t W = s->words, total = 0, some = 0;
-  memset(s->lacks, 0, (size_t)W * sizeof *s->lacks);
-  memset(s->barred, 0, (size_t)W * sizeof *s->barred);
-  for (int64_t i = 0; i < size; i++) {
-    if (!is_short(s, member[i], values)) continue;
-    if (s->value[member[i]] < 0) return -1;
-    some = 1;
-    for (int64_t j = 0; j < size; j++)
-      for (int64_t w = 0; w < W && s->value[member[j]] == s->value[member[i]]; w++)
-        s->barred[w] |= s->mask[member[i] * W + w] & ~s->mask[member[j] * W + w];
-  }
-  if (!some) return 0;
-  for (int64_t v; (v = most_lacked(s, member, size, values)) >= 0;) {
-    s->lacks[v >> 6] |= UINT64_C(1) << (v & 63);
-    total += times(s, member, size, values, v);
-  }
-  for (int64_t i = 0; i < size; i++)
-    if (shared(s, member[i], values) + shared(s, member[i], s->lacks) < s->l) return -1;
-  return total;
+  return *made_up < 0 ? -1 : count;
 }
 
 /* The loss of some rows as one class; their bounds and values if asked for. */
@@ -221,14 +196,15 @@ static double measure(const search *s, const int32_t *member, int64_t size, int3
   if (size && size < s->k) risk += (double)(s->k - size);
   loss += s->weight * risk;
   if (s->price == DBL_MAX) return loss;
-  int64_t made_up = lacking(s, member, size, values);
+  int32_t value;
+  int64_t made_up = lacking(s, member, size, values, &value);
   return loss + s->price * (double)(made_up < 0 ? size : made_up);
 }
 
-/* The loss of some rows as one class; where it is not less than `below`, at least `below`. */
+/* The loss of some rows as one class; DBL_MAX where that is plainly not less than `below`. */
 static double loss_below(const search *s, const int32_t *member, int64_t size, double below) {
   double loss = spread(s, member, size, NULL) * (double)size;
-  return loss < below ? measure(s, member, size, NULL, NULL) : loss;
+  return loss < below ? measure(s, member, size, NULL, NULL) : DBL_MAX;
 }
 
 static void update(search *s, int64_t g) {
@@ -240,7 +216,8 @@ static void update(search *s, int64_t g) {
 static int valid_rows(const search *s, const int32_t *member, int64_t size,
                       const uint64_t *values) {
   if (size < s->k) return 0;
-  if (s->price < DBL_MAX) return lacking(s, member, size, values) >= 0;
+  int32_t value;
+  if (s->price < DBL_MAX) return lacking(s, member, size, values, &value) >= 0;
   for (int64_t i = 0; i < size; i++)
     if (is_short(s, member[i], values)) return 0;
   return 1;
@@ -325,7 +302,7 @@ static int supports(const search *s, int64_t g, int32_t p) {
   if (s->price == DBL_MAX) return total + (v >= 0 && !has(values, v)) >= s->l;
   with_row(s, g, p);
   measure(s, s->list2, s->groups[g].size + 1, NULL, s->scratch);
-  return lacking(s, s->list2, s->groups[g].size + 1, s->scratch) >= 0;
+  return lacking(s, s->list2, s->groups[g].size + 1, s->scratch, &v) >= 0;
 }
 
 /* Which classes near a row are found: those that it may join, or all; in each order, on each side
@@ -736,19 +713,16 @@ static int open_search(search *s, int64_t classes) {
   s->bounds = zeros(s->room * s->attributes * 2, sizeof *s->bounds);
   s->values = zeros(s->room * s->words * 3, sizeof *s->values);
   s->scratch = zeros(3 * s->words, sizeof *s->scratch);
-  s->votes = zeros(64 * s->words, sizeof *s->votes);
-  s->known = zeros(s->words, sizeof *s->known);
-  s->lacks = zeros(s->words, sizeof *s->lacks);
-  s->barred = zeros(s->words, sizeof *s->barred);
+  s->often = zeros(64 * s->words, sizeof *s->often);
+  s->may = zeros(s->words, sizeof *s->may);
   s->key = zeros(n, sizeof *s->key);
   s->list = zeros(n, sizeof *s->list);
   s->list2 = zeros(n, sizeof *s->list2);
   if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
-      !s->scratch || !s->votes || !s->known || !s->lacks || !s->barred || !s->key || !s->list ||
-      !s->list2)
+      !s->scratch || !s->often || !s->may || !s->key || !s->list || !s->list2)
     return MO_NO_MEMORY;
   for (int64_t i = 0; i < n; i++)
-    if (s->value[i] >= 0) s->known[s->value[i] >> 6] |= UINT64_C(1) << (s->value[i] & 63);
+    if (s->value[i] >= 0) s->often[s->value[i]]++;
   for (int64_t a = 0; a < s->attributes; a++) {
     for (int64_t i = 0; i < n; i++) {
       int64_t at = a * n + i;
@@ -777,11 +751,13 @@ static int open_search(search *s, int64_t classes) {
  * person's classes had so far; order (orders, rows): orders in which neighbours lose little as one
  * class; weight: the loss that the risk of a row is worth; most: rows of the largest class that is
  * joined with others to become valid; price: the loss that a value made up is worth, DBL_MAX if
- * none may be. made_up (rows, words), on entry 0: at one row of each class that needs some. */
+ * none may be. made_up, times (rows,), on entry 0: at one row of each class that needs some, the
+ * value that is made up and in how many rows. */
 MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const uint64_t *mask,
                                 int64_t words, int64_t k, int64_t l, int64_t most,
                                 const int32_t *order, int64_t orders, int64_t classes,
-                                int32_t *class_of, double weight, double price, uint64_t *made_up) {
+                                int32_t *class_of, double weight, double price, int32_t *made_up,
+                                int32_t *times) {
   search s = {.rows = rows,
               .n = rows->rows,
               .attributes = rows->attributes,
@@ -805,13 +781,18 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const
       if (class_of[i] >= 0) status = append(&s, class_of[i], (int32_t)i);
     for (int64_t g = 0; g < classes; g++) update(&s, g);
     if (!status) status = run(&s);
-    for (int64_t g = 0; g < s.count && !status; g++)
-      if (lacking(&s, s.groups[g].member, s.groups[g].size, values_of(&s, g)) > 0)
-        memcpy(made_up + s.groups[g].member[0] * words, s.lacks, (size_t)words * sizeof *made_up);
+    for (int64_t g = 0; g < s.count && !status && price < DBL_MAX; g++) {
+      const group *at = s.groups + g;
+      int32_t value;
+      int64_t count = lacking(&s, at->member, at->size, values_of(&s, g), &value);
+      if (count <= 0) continue;
+      made_up[at->member[0]] = value;
+      times[at->member[0]] = (int32_t)count;
+    }
   }
   for (int64_t g = 0; s.groups && g < s.count; g++) free(s.groups[g].member);
-  void *memory[] = {s.key,    s.barred,  s.code, s.higher, s.place, s.groups, s.stamp, s.bounds,
-                    s.values, s.scratch, s.list, s.list2,  s.votes, s.known,  s.lacks};
+  void *memory[] = {s.key,    s.may,    s.code,    s.higher, s.place, s.groups, s.stamp,
+                    s.bounds, s.values, s.scratch, s.list,   s.list2, s.often};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
   return status;
 }

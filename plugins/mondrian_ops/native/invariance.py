@@ -17,7 +17,7 @@ _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _kept_classes = function(
     "mo_invariant_classes",
     *(ctypes.POINTER(RowsStruct), _POINTER, _POINTER, _INT, _INT, _INT, _INT),
-    *(_POINTER, _INT, _INT, _POINTER, ctypes.c_double, ctypes.c_double, _POINTER),
+    *(_POINTER, _INT, _INT, _POINTER, ctypes.c_double, ctypes.c_double, _POINTER, _POINTER),
 )
 
 
@@ -33,12 +33,13 @@ def kept_classes(
     most: int,
     weight: float,
     price: float | None,
-) -> tuple[NDArray[np.int32], Words]:
-    """The class of each row, (rows,) int32, -1 for a row that no class may take; values made up.
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """The class of each row, -1 for a row that no class may take; what is made up, and how often.
 
-    A class has ``k`` rows and, of the ``common`` values of each member, at least ``l``. Numbers of
-    classes have gaps. The second array, (rows, words), has at one row of a class the bits of the
-    values that nobody in it has, and that it needs; none anywhere unless there is a ``price``.
+    Three arrays (rows,) int32. A class has ``k`` rows and, of the ``common`` values of each member,
+    at least ``l``. Numbers of classes have gaps. At one row of a class that lacks a value for some
+    members the second array has this value, and the third how many rows with it are made up; 0 at
+    all other rows, and everywhere without a ``price``.
 
     Args:
         rows: their codes and tables; the sensitive columns are not used.
@@ -48,12 +49,12 @@ def kept_classes(
         orders: (orders, rows) orders of the rows in which neighbours lose little as one class.
         most: rows of the largest class that is joined with others so that it has enough values.
         weight: the loss (rows times attributes) that the risk of one row is worth.
-        price: the loss that a value made up is worth; None: no value may be made up.
+        price: the loss that a made-up row is worth; None: no row may be made up.
     """
     count = rows.codes.shape[1]
     words = common.shape[1]
     of = np.array(class_of, np.int32)
-    made_up = np.zeros((count, words), np.uint64)
+    made_up, times = np.zeros((2, count), np.int32)
     check_below(values + 1, 64 * words + 1, "values")
     check_below(of + 1, count + 1, "class_of")
     if k < 1 or l < 1 or not np.isfinite(weight):
@@ -76,5 +77,6 @@ def kept_classes(
         weight,
         np.finfo(np.float64).max if price is None else price,
         made_up.ctypes.data,
+        times.ctypes.data,
     )
-    return of, made_up
+    return of, made_up, times
