@@ -783,10 +783,10 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const
     if (!status) status = run(&s);
     for (int64_t g = 0; g < s.count && !status && price < DBL_MAX; g++) {
       const group *at = s.groups + g;
-      int32_t value;
-      int64_t count = lacking(&s, at->member, at->size, values_of(&s, g), &value);
+      int32_t lacked;
+      int64_t count = lacking(&s, at->member, at->size, values_of(&s, g), &lacked);
       if (count <= 0) continue;
-      made_up[at->member[0]] = value;
+      made_up[at->member[0]] = lacked;
       times[at->member[0]] = (int32_t)count;
     }
   }
