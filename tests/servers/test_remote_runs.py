@@ -81,7 +81,7 @@ def test_only_the_partition_task_lists_the_source(store, source):
         store.put(f"in/{path.name}", path.read_bytes())
     asked = asked_by_phase(job(store.url("in"), store.url("out"), retrieval="pushdown"))
     partition, tasks, wrap_up = asked
-    assert len(partition.listed) == 3  # to find the files, and after each of two passes
+    assert len(partition.listed) == 2  # to find the files, and after both passes
     assert all(len(task.files) <= 2 for task in tasks)
     assert not any(each.listed for each in (*tasks, wrap_up))
     assert not wrap_up.files
