@@ -36,10 +36,10 @@ _RISK = 3.0
 _PRICE = 1.0
 """To make up the l - 1 values that a person needs costs as much as so many rows lose on average."""
 
-Ints = NDArray[np.int64]
-
 _LEAST = 1e-6
-"""Rows that lose nothing are worth that much, so that made-up rows are never free."""
+"""A row loses that much on average at least, so that made-up rows are never free."""
+
+Ints = NDArray[np.int64]
 
 _MOST = 16
 """A class of so many times k rows is joined with no other one to have enough values."""
@@ -101,10 +101,10 @@ def kept_classes(
 ) -> Kept:
     """Classes of at least k rows, each with at least ``l`` common values of every member.
 
-    With ``counterfeits`` a class may lack a value whose company would lose more than rows that are
-    made up, as Xiao and Tao do. Only values are made up that some row has, and only where nobody
-    can tell which rows these are (see `native.invariance`). Each row is another person. The rows as
-    a whole must satisfy the criteria of ``coded``.
+    With ``counterfeits`` a class may lack a value, if people who have it would lose more than rows
+    that are made up. Only values are made up that some row has tonight, and only where nobody can
+    tell which rows these are: `lacking` in native/invariance.c has the rule. Each row is another
+    person. The rows as a whole must satisfy the criteria of ``coded``.
     """
     tonight = np.flatnonzero(history.class_of != NOT_TONIGHT).astype(np.int32)
     rows = coded.taken(tonight)

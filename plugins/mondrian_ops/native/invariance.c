@@ -185,13 +185,18 @@ static int64_t lacking(const search *s, const int32_t *member, int64_t size, con
   return *made_up < 0 ? -1 : count;
 }
 
+/* The values of some rows. */
+static void gather(const search *s, const int32_t *member, int64_t size, uint64_t *values) {
+  memset(values, 0, 3 * (size_t)s->words * sizeof *values);
+  for (int64_t i = 0; i < size; i++) add_value(values, s->words, s->value[member[i]]);
+}
+
 /* The loss of some rows as one class; their bounds and values if asked for. */
 static double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
                       uint64_t *values) {
   double loss = spread(s, member, size, bounds) * (double)size, risk = 0.0;
   if (!values) values = s->scratch;
-  memset(values, 0, 3 * (size_t)s->words * sizeof *values);
-  for (int64_t i = 0; i < size; i++) add_value(values, s->words, s->value[member[i]]);
+  gather(s, member, size, values);
   for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values);
   if (size && size < s->k) risk += (double)(s->k - size);
   loss += s->weight * risk;
@@ -224,7 +229,7 @@ static int valid_rows(const search *s, const int32_t *member, int64_t size,
 }
 
 static int may_be_class(const search *s, const int32_t *member, int64_t size) {
-  measure(s, member, size, NULL, s->scratch);
+  gather(s, member, size, s->scratch);
   return valid_rows(s, member, size, s->scratch);
 }
 
@@ -301,12 +306,13 @@ static int supports(const search *s, int64_t g, int32_t p) {
   int32_t v = s->value[p]; /* among those of the person */
   if (s->price == DBL_MAX) return total + (v >= 0 && !has(values, v)) >= s->l;
   with_row(s, g, p);
-  measure(s, s->list2, s->groups[g].size + 1, NULL, s->scratch);
+  gather(s, s->list2, s->groups[g].size + 1, s->scratch);
   return lacking(s, s->list2, s->groups[g].size + 1, s->scratch, &v) >= 0;
 }
 
-/* Which classes near a row are found: those that it may join, or all; in each order, on each side
- * of the row, so many of so many rows that are walked; at most so many in all. */
+/* Which classes near a row are found: if `fitting`, only those that it may join. In each order, on
+ * each side of the row, `walked` rows are looked at, until they had `per_side` such classes; in all
+ * orders together no more than `most` are found. */
 typedef struct {
   int fitting;
   int64_t per_side, walked, most;

@@ -1,7 +1,7 @@
 """Rows that are made up, so that a class has the sensitive values that it lacks.
 
 Xiao and Tao (m-invariance, SIGMOD 2007, section 3.2) publish beside a release how many of them each
-class has. Analysts subtract these. `algorithms.invariance` says what that number tells an attacker.
+class has. Analysts subtract these. docs/privacy.md says what that number tells an attacker.
 """
 
 from __future__ import annotations

@@ -473,7 +473,7 @@ def concurrently(
 
 
 def answers(work: Callable[[T], R], items: Iterable[T]) -> Generator[R]:
-    """As :func:`concurrently`, one result after the other; whoever closes it cancels the rest."""
+    """As :func:`concurrently`, one result after the other. Closing it cancels the rest."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         yield from pool.map(work, items)
 
