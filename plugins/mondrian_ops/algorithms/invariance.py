@@ -116,7 +116,7 @@ def kept_classes(
         class_of = np.empty(len(index), np.int32)
         class_of[index] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(index)))
     mean = max(_LEAST, loss / max(1, len(tonight)))
-    found, made_up, times = kernel.kept_classes(
+    found, made_up = kernel.kept_classes(
         rows.rows,
         history.values[tonight],
         history.common[tonight],
@@ -133,7 +133,8 @@ def kept_classes(
     unmatched = np.ones(coded.count, np.bool_)
     unmatched[tonight[placed]] = False
     numbers, starts = np.unique(found[placed], return_index=True)
-    pairs = np.stack([np.searchsorted(numbers, found), made_up], axis=1).repeat(times, axis=0)
+    of_row, which = np.nonzero(made_up >= 0)
+    pairs = np.stack([np.searchsorted(numbers, found[of_row]), made_up[of_row, which]], axis=1)
     return Kept(Classes(tonight[placed], starts), unmatched, pairs)
 
 

@@ -14,7 +14,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "signatures.h"
 
 enum {
   NEAR = 24,     /* classes near a row that are tried */
@@ -40,25 +40,24 @@ typedef struct {
 
 typedef struct {
   const mo_rows *rows;
-  int64_t n, attributes, words, k, l, most, orders;
+  people who;
+  int64_t n, attributes, k, most, orders;
   int32_t *code;         /* (rows, attributes) */
   int64_t *higher;       /* (codes,) MO_TREE: the next code with a greater step */
-  const int32_t *value;  /* (rows,) */
-  const uint64_t *mask;  /* (rows, words) */
   const int32_t *order;  /* (orders, rows) */
   int32_t *place;        /* (orders, rows): where a row is in an order */
   int32_t *class_of;     /* (rows,): -1: none */
   group *groups;
-  int64_t count, room;
+  int64_t count, most_groups;
   int64_t *stamp, stamped; /* (groups,) */
   int32_t *bounds;       /* (groups, attributes, 2) */
   uint64_t *values;      /* (groups, words) */
   uint64_t *scratch;     /* (words,) */
   double weight, table[STEPS], price;
   int32_t *list, *list2; /* (rows,) */
-  int64_t *often;        /* (64 words,): how many rows have a value tonight */
   int64_t *key;          /* (rows,) */
-  uint64_t *may;         /* (words,): for `lacking` */
+  uint64_t *tonight;     /* (words,): values that some row has */
+  uint64_t *room;        /* (COUNTERFEIT_ROOM, words) */
 } search;
 
 static void add_value(uint64_t *values, int64_t words, int32_t v) {
@@ -69,32 +68,24 @@ static void add_value(uint64_t *values, int64_t words, int32_t v) {
   at[0] |= bit;
 }
 
-static int has(const uint64_t *set, int32_t v) { return v >= 0 && set[v >> 6] >> (v & 63) & 1; }
-
 static int32_t *bounds_of(const search *s, int64_t g) { return s->bounds + g * s->attributes * 2; }
-static uint64_t *values_of(const search *s, int64_t g) { return s->values + g * 3 * s->words; }
-
-static int64_t shared(const search *s, int32_t p, const uint64_t *values) {
-  const uint64_t *mask = s->mask + (int64_t)p * s->words;
-  int64_t total = 0;
-  for (int64_t w = 0; w < s->words; w++) total += __builtin_popcountll(mask[w] & values[w]);
-  return total;
-}
+static uint64_t *values_of(const search *s, int64_t g) { return s->values + g * 3 * s->who.words; }
 
 static double risk_of(const search *s, int32_t p, const uint64_t *values) {
-  const uint64_t *mask = s->mask + (int64_t)p * s->words;
-  int64_t W = s->words, one = 0, two = 0, three = 0;
+  const uint64_t *signature = signature_of(&s->who, p);
+  int64_t W = s->who.words, one = 0, two = 0, three = 0;
   for (int64_t w = 0; w < W; w++) {
-    one += __builtin_popcountll(mask[w] & values[w]);
-    two += __builtin_popcountll(mask[w] & values[W + w]);
-    three += __builtin_popcountll(mask[w] & values[2 * W + w]);
+    one += __builtin_popcountll(signature[w] & values[w]);
+    two += __builtin_popcountll(signature[w] & values[W + w]);
+    three += __builtin_popcountll(signature[w] & values[2 * W + w]);
   }
-  if (one < s->l) return (double)(s->l - one);
-  int32_t v = s->value[p];
+  if (one < s->who.l) return (double)(s->who.l - one);
+  int32_t v = s->who.value[p];
   one -= v >= 0;
   two -= has(values + W, v);
   three -= has(values + 2 * W, v);
-  double e = 0.5 * (double)one + 0.25 * (double)two + 0.125 * (double)three - (double)(s->l - 2);
+  double e =
+      0.5 * (double)one + 0.25 * (double)two + 0.125 * (double)three - (double)(s->who.l - 2);
   return e <= 0.0 ? 1.0 : s->table[e * 8.0 < STEPS ? (int)(e * 8.0) : STEPS - 1];
 }
 
@@ -147,69 +138,59 @@ static double spread(const search *s, const int32_t *member, int64_t size, int32
 }
 
 static int is_short(const search *s, int32_t p, const uint64_t *values) {
-  return shared(s, p, values) < s->l;
+  return shared(&s->who, p, values) < s->who.l;
 }
 
-/* How many rows are made up so that every member has enough values, and which value they have.
- *
- * -1 if that cannot be. The members who are short of values must all have the same own value and
- * lack one value. The made-up rows are as many as the rows of the own value, and nobody could tell
- * the two values apart: whoever has the own value may have the other, and were the own value the
- * one that is made up, the same people would be short, and nobody else. */
-static int64_t lacking(const search *s, const int32_t *member, int64_t size, const uint64_t *values,
-                       int32_t *made_up) {
-  int64_t W = s->words, most = 0, count = 0;
-  int32_t own = -1;
-  *made_up = -1;
-  for (int64_t i = 0; i < size; i++) {
-    int64_t left = shared(s, member[i], values);
-    int32_t v = s->value[member[i]];
-    if (left >= s->l) continue;
-    if (v < 0 || left < s->l - 1 || (own >= 0 && v != own)) return -1;
-    own = v;
-  }
-  if (own < 0) return 0;
-  for (int64_t w = 0; w < W; w++) s->may[w] = ~values[w];
-  for (int64_t i = 0; i < size; i++) {
-    const uint64_t *mask = s->mask + (int64_t)member[i] * W;
-    int has_own = s->value[member[i]] == own;
-    count += has_own;
-    if (has_own || (has(mask, own) && shared(s, member[i], values) <= s->l))
-      for (int64_t w = 0; w < W; w++) s->may[w] &= mask[w];
-  }
-  for (int64_t w = 0; w < W; w++)
-    for (uint64_t may = s->may[w]; may; may &= may - 1) {
-      int64_t v = 64 * w + __builtin_ctzll(may);
-      if (s->often[v] > most) most = s->often[v], *made_up = (int32_t)v;
-    }
-  return *made_up < 0 ? -1 : count;
+/* How many rows are made up so that every member has enough values, -1 if that cannot be. */
+static int64_t lacking(const search *s, const int32_t *member, int64_t size,
+                       const uint64_t *values) {
+  int32_t made_up[MADE_UP];
+  if (s->price < DBL_MAX)
+    return choose_counterfeits(&s->who, member, size, values, s->tonight, NULL, s->room, made_up);
+  for (int64_t i = 0; i < size; i++)
+    if (is_short(s, member[i], values)) return -1;
+  return 0;
 }
 
 /* The values of some rows. */
 static void gather(const search *s, const int32_t *member, int64_t size, uint64_t *values) {
-  memset(values, 0, 3 * (size_t)s->words * sizeof *values);
-  for (int64_t i = 0; i < size; i++) add_value(values, s->words, s->value[member[i]]);
+  memset(values, 0, 3 * (size_t)s->who.words * sizeof *values);
+  for (int64_t i = 0; i < size; i++) add_value(values, s->who.words, s->who.value[member[i]]);
+}
+
+/* What the risk of some rows as one class is worth. */
+static double worth_of_risk(const search *s, const int32_t *member, int64_t size,
+                            const uint64_t *values) {
+  double risk = 0.0;
+  for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values);
+  if (size && size < s->k) risk += (double)(s->k - size);
+  return s->weight * risk;
 }
 
 /* The loss of some rows as one class; their bounds and values if asked for. */
 static double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
                       uint64_t *values) {
-  double loss = spread(s, member, size, bounds) * (double)size, risk = 0.0;
+  double loss = spread(s, member, size, bounds) * (double)size;
   if (!values) values = s->scratch;
   gather(s, member, size, values);
-  for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values);
-  if (size && size < s->k) risk += (double)(s->k - size);
-  loss += s->weight * risk;
+  loss += worth_of_risk(s, member, size, values);
   if (s->price == DBL_MAX) return loss;
-  int32_t value;
-  int64_t made_up = lacking(s, member, size, values, &value);
+  int64_t made_up = lacking(s, member, size, values);
   return loss + s->price * (double)(made_up < 0 ? size : made_up);
 }
 
-/* The loss of some rows as one class; DBL_MAX where that is plainly not less than `below`. */
+/* The loss of some rows as one class; DBL_MAX if they may be none, or if it is not below. */
 static double loss_below(const search *s, const int32_t *member, int64_t size, double below) {
+  if (size < s->k) return DBL_MAX;
   double loss = spread(s, member, size, NULL) * (double)size;
-  return loss < below ? measure(s, member, size, NULL, NULL) : DBL_MAX;
+  if (loss >= below) return DBL_MAX;
+  gather(s, member, size, s->scratch);
+  loss += worth_of_risk(s, member, size, s->scratch);
+  if (loss >= below) return DBL_MAX;
+  int64_t made_up = lacking(s, member, size, s->scratch);
+  if (made_up < 0) return DBL_MAX;
+  if (made_up) loss += s->price * (double)made_up;
+  return loss < below ? loss : DBL_MAX;
 }
 
 static void update(search *s, int64_t g) {
@@ -220,17 +201,7 @@ static void update(search *s, int64_t g) {
 
 static int valid_rows(const search *s, const int32_t *member, int64_t size,
                       const uint64_t *values) {
-  if (size < s->k) return 0;
-  int32_t value;
-  if (s->price < DBL_MAX) return lacking(s, member, size, values, &value) >= 0;
-  for (int64_t i = 0; i < size; i++)
-    if (is_short(s, member[i], values)) return 0;
-  return 1;
-}
-
-static int may_be_class(const search *s, const int32_t *member, int64_t size) {
-  gather(s, member, size, s->scratch);
-  return valid_rows(s, member, size, s->scratch);
+  return size >= s->k && lacking(s, member, size, values) >= 0;
 }
 
 static int valid(const search *s, int64_t g) {
@@ -268,13 +239,9 @@ static void with_row(const search *s, int64_t g, int32_t p) {
   s->list2[at->size] = p;
 }
 
-/* The loss of class g with row p in addition. */
+/* The loss of class g with row p in addition, without that of rows that are made up. */
 static double loss_with(const search *s, int64_t g, int32_t p) {
   const group *at = s->groups + g;
-  if (s->price < DBL_MAX) {
-    with_row(s, g, p);
-    return measure(s, s->list2, at->size + 1, NULL, NULL);
-  }
   const int32_t *bounds = bounds_of(s, g), *code = s->code + (int64_t)p * s->attributes;
   double loss = 0.0;
   for (int64_t a = 0; a < s->attributes; a++) {
@@ -290,10 +257,10 @@ static double loss_with(const search *s, int64_t g, int32_t p) {
     }
     loss += width(s, a, low, high, distinct);
   }
-  int32_t v = s->value[p];
+  int32_t v = s->who.value[p];
   uint64_t *values = s->scratch;
-  memcpy(values, values_of(s, g), 3 * (size_t)s->words * sizeof *values);
-  add_value(values, s->words, v);
+  memcpy(values, values_of(s, g), 3 * (size_t)s->who.words * sizeof *values);
+  add_value(values, s->who.words, v);
   double risk = risk_of(s, p, values);
   for (int64_t i = 0; i < at->size; i++) risk += risk_of(s, at->member[i], values);
   if (at->size + 1 < s->k) risk += (double)(s->k - at->size - 1);
@@ -302,12 +269,12 @@ static double loss_with(const search *s, int64_t g, int32_t p) {
 
 static int supports(const search *s, int64_t g, int32_t p) {
   const uint64_t *values = values_of(s, g);
-  int64_t total = shared(s, p, values);
-  int32_t v = s->value[p]; /* among those of the person */
-  if (s->price == DBL_MAX) return total + (v >= 0 && !has(values, v)) >= s->l;
+  int64_t total = shared(&s->who, p, values);
+  int32_t v = s->who.value[p]; /* among those of the person */
+  if (s->price == DBL_MAX) return total + (v >= 0 && !has(values, v)) >= s->who.l;
   with_row(s, g, p);
   gather(s, s->list2, s->groups[g].size + 1, s->scratch);
-  return lacking(s, s->list2, s->groups[g].size + 1, s->scratch, &v) >= 0;
+  return lacking(s, s->list2, s->groups[g].size + 1, s->scratch) >= 0;
 }
 
 /* Which classes near a row are found: if `fitting`, only those that it may join. In each order, on
@@ -349,7 +316,9 @@ static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
   s->stamped++;
   int64_t count = near(s, p, own, FITTING, found, 0);
   for (int64_t i = 0; i < count; i++) {
-    double more = loss_with(s, found[i], p) - s->groups[found[i]].loss;
+    with_row(s, found[i], p);
+    double more = measure(s, s->list2, s->groups[found[i]].size + 1, NULL, NULL);
+    more -= s->groups[found[i]].loss;
     if (best < 0 || more < *cost) best = found[i], *cost = more;
   }
   return best;
@@ -427,7 +396,7 @@ static move best_move(search *s, int64_t g) {
   int64_t found[MANY];
   for (int64_t i = 0; i < at->size; i++) {
     int32_t p = at->member[i];
-    const uint64_t *values = values_of(s, g), *mask = s->mask + (int64_t)p * s->words;
+    const uint64_t *values = values_of(s, g), *signature = signature_of(&s->who, p);
     if (!is_short(s, p, values)) continue;
     if (at->size > s->k) {
       s->stamped++;
@@ -441,9 +410,9 @@ static move best_move(search *s, int64_t g) {
         int64_t some = 0, walked = 0;
         for (int64_t j = from + step; j >= 0 && j < s->n && some < TAKEN && walked < FAR;
              j += step, walked++) {
-          int32_t q = order[j], v = s->value[q];
+          int32_t q = order[j], v = s->who.value[q];
           int64_t h = s->class_of[q];
-          if (v < 0 || h < 0 || h == g || !has(mask, v) || has(values, v)) continue;
+          if (v < 0 || h < 0 || h == g || !has(signature, v) || has(values, v)) continue;
           some++;
           if (s->groups[h].size > EXCHANGED) continue;
           if (s->groups[h].size > s->k) try_move(s, g, -1, q, h, &best);
@@ -512,7 +481,7 @@ static int repair(search *s, int64_t g) {
 }
 
 static int64_t open_group(search *s) {
-  if (s->count == s->room) return -1;
+  if (s->count == s->most_groups) return -1;
   int64_t g = s->count++;
   s->groups[g] = (group){0};
   return g;
@@ -542,7 +511,7 @@ typedef struct {
 static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
   cut best = {-1, size, below};
   double whole = loss_below(s, member, size, below);
-  if (whole < below && may_be_class(s, member, size)) best.loss = whole;
+  if (whole < below) best.loss = whole;
   int64_t stride = size > 256 ? size / 64 : 1;
   for (int64_t a = 0; a < s->attributes; a++) {
     sort_by(s, a, member, size);
@@ -552,8 +521,7 @@ static cut best_cut(const search *s, int32_t *member, int64_t size, double below
       double least = best.loss - spread(s, rest, size - j, NULL) * (double)(size - j);
       double one = loss_below(s, member, j, least);
       double two = one < least ? loss_below(s, rest, size - j, best.loss - one) : DBL_MAX;
-      if (one + two >= best.loss || !may_be_class(s, member, j) || !may_be_class(s, rest, size - j))
-        continue;
+      if (two == DBL_MAX) continue;
       best = (cut){a, j, one + two};
     }
   }
@@ -636,8 +604,12 @@ static int improve_row(search *s, int32_t p) {
   int64_t to = -1, other = -1;
   if (may_leave)
     for (int64_t i = 0; i < tried; i++) {
-      double gain = at->loss - without - costs[i];
-      if (gain > best && supports(s, closest[i], p)) best = gain, to = closest[i];
+      const group *with = s->groups + closest[i];
+      if (at->loss - without - costs[i] <= best) continue;
+      with_row(s, closest[i], p);
+      double least = at->loss + with->loss - without - best;
+      double loss = loss_below(s, s->list2, with->size + 1, least);
+      if (loss < least) best = at->loss + with->loss - without - loss, to = closest[i];
     }
   for (int64_t i = 0; i < tried; i++) {
     group *with = s->groups + closest[i];
@@ -654,10 +626,8 @@ static int improve_row(search *s, int32_t p) {
       s->list[at_p] = q;
       double least = at->loss + with->loss - best;
       double one = loss_below(s, s->list2, with->size, least);
-      double two = one < least ? loss_below(s, s->list, at->size, least - one) : 0.0;
-      if (one + two < least && may_be_class(s, s->list2, with->size) &&
-          may_be_class(s, s->list, at->size))
-        best = at->loss + with->loss - one - two, to = closest[i], other = q;
+      double two = one < least ? loss_below(s, s->list, at->size, least - one) : DBL_MAX;
+      if (two < DBL_MAX) best = at->loss + with->loss - one - two, to = closest[i], other = q;
       s->list2[j] = q;
     }
     s->list[at_p] = p;
@@ -710,25 +680,25 @@ static int run(search *s) {
 static int open_search(search *s, int64_t classes) {
   const mo_rows *rows = s->rows;
   int64_t n = s->n, codes = rows->first[rows->attributes];
-  s->room = classes + n / s->k + n + 1;
+  s->most_groups = classes + n / s->k + n + 1;
   s->code = zeros(n * s->attributes, sizeof *s->code);
   s->higher = zeros(codes, sizeof *s->higher);
   s->place = zeros(n * s->orders, sizeof *s->place);
-  s->groups = zeros(s->room, sizeof *s->groups);
-  s->stamp = zeros(s->room, sizeof *s->stamp);
-  s->bounds = zeros(s->room * s->attributes * 2, sizeof *s->bounds);
-  s->values = zeros(s->room * s->words * 3, sizeof *s->values);
-  s->scratch = zeros(3 * s->words, sizeof *s->scratch);
-  s->often = zeros(64 * s->words, sizeof *s->often);
-  s->may = zeros(s->words, sizeof *s->may);
+  s->groups = zeros(s->most_groups, sizeof *s->groups);
+  s->stamp = zeros(s->most_groups, sizeof *s->stamp);
+  s->bounds = zeros(s->most_groups * s->attributes * 2, sizeof *s->bounds);
+  s->values = zeros(s->most_groups * s->who.words * 3, sizeof *s->values);
+  s->scratch = zeros(3 * s->who.words, sizeof *s->scratch);
+  s->tonight = zeros(s->who.words, sizeof *s->tonight);
+  s->room = zeros(COUNTERFEIT_ROOM * s->who.words, sizeof *s->room);
   s->key = zeros(n, sizeof *s->key);
   s->list = zeros(n, sizeof *s->list);
   s->list2 = zeros(n, sizeof *s->list2);
   if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
-      !s->scratch || !s->often || !s->may || !s->key || !s->list || !s->list2)
+      !s->scratch || !s->tonight || !s->room || !s->key || !s->list || !s->list2)
     return MO_NO_MEMORY;
   for (int64_t i = 0; i < n; i++)
-    if (s->value[i] >= 0) s->often[s->value[i]]++;
+    if (s->who.value[i] >= 0) put(s->tonight, s->who.value[i]);
   for (int64_t a = 0; a < s->attributes; a++) {
     for (int64_t i = 0; i < n; i++) {
       int64_t at = a * n + i;
@@ -753,27 +723,25 @@ static int open_search(search *s, int64_t classes) {
 /* Sets class_of (rows,), on entry the classes of the night before from 0 to classes - 1, or -1; on
  * return the classes of tonight, with gaps, or -1 for rows that no class may take.
  *
- * value (rows,): the sensitive values, -1 where a row has none; mask (rows, words): those that a
- * person's classes had so far; order (orders, rows): orders in which neighbours lose little as one
- * class; weight: the loss that the risk of a row is worth; most: rows of the largest class that is
- * joined with others to become valid; price: the loss that a value made up is worth, DBL_MAX if
- * none may be. made_up, times (rows,), on entry 0: at one row of each class that needs some, the
- * value that is made up and in how many rows. */
-MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const uint64_t *mask,
-                                int64_t words, int64_t k, int64_t l, int64_t most,
-                                const int32_t *order, int64_t orders, int64_t classes,
-                                int32_t *class_of, double weight, double price, int32_t *made_up,
-                                int32_t *times) {
+ * value (rows,): the sensitive values, -1 where a row has none; signature (rows, words): those that
+ * a person's classes had so far; order (orders, rows): orders in which neighbours lose little as
+ * one class; weight: the loss that the risk of a row is worth; most: rows of the largest class that
+ * is joined with others to become valid; price: the loss that a made-up row is worth, DBL_MAX if
+ * none may be; random (rows,): numbers that decide which values are made up. made_up (rows,
+ * MADE_UP), on entry -1: at one row of each class that needs some, the values of the rows that are
+ * made up. */
+MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value,
+                                const uint64_t *signature, int64_t words, int64_t k, int64_t l,
+                                int64_t most, const int32_t *order, int64_t orders, int64_t classes,
+                                int32_t *class_of, double weight, double price,
+                                const uint32_t *random, int32_t *made_up) {
   search s = {.rows = rows,
               .n = rows->rows,
               .attributes = rows->attributes,
-              .words = words,
               .k = k,
-              .l = l,
               .most = most,
               .orders = orders,
-              .value = value,
-              .mask = mask,
+              .who = {words, l, value, signature},
               .order = order,
               .class_of = class_of,
               .weight = weight,
@@ -789,16 +757,16 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value, const
     if (!status) status = run(&s);
     for (int64_t g = 0; g < s.count && !status && price < DBL_MAX; g++) {
       const group *at = s.groups + g;
-      int32_t lacked;
-      int64_t count = lacking(&s, at->member, at->size, values_of(&s, g), &lacked);
-      if (count <= 0) continue;
-      made_up[at->member[0]] = lacked;
-      times[at->member[0]] = (int32_t)count;
+      if (at->size == 0) continue;
+      int32_t found[MADE_UP];
+      int64_t count = choose_counterfeits(&s.who, at->member, at->size, values_of(&s, g), s.tonight,
+                                          random, s.room, found);
+      for (int64_t j = 0; j < count; j++) made_up[at->member[0] * MADE_UP + j] = found[j];
     }
   }
   for (int64_t g = 0; s.groups && g < s.count; g++) free(s.groups[g].member);
-  void *memory[] = {s.key,    s.may,    s.code,    s.higher, s.place, s.groups, s.stamp,
-                    s.bounds, s.values, s.scratch, s.list,   s.list2, s.often};
+  void *memory[] = {s.key,   s.tonight, s.room,   s.code,    s.higher, s.place, s.groups,
+                    s.stamp, s.bounds,  s.values, s.scratch, s.list,   s.list2};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
   return status;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from mondrian_ops.native.library import function
 from mondrian_ops.native.mondrian import Rows, RowsStruct, rows_struct
 
 __all__ = ["kept_classes"]
+
+_MADE_UP = 2
+"""Rows that are made up for a class, at most."""
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _kept_classes = function(
@@ -33,13 +37,14 @@ def kept_classes(
     most: int,
     weight: float,
     price: float | None,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """The class of each row, -1 for a row that no class may take; what is made up, and how often.
+    random: NDArray[np.uint32] | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The class of each row, -1 for a row that no class may take; and which rows are made up.
 
-    Three arrays (rows,) int32. A class has ``k`` rows and, of the ``common`` values of each member,
-    at least ``l``. Numbers of classes have gaps. At one row of a class that lacks a value for some
-    members the second array has this value, and the third how many rows with it are made up; 0 at
-    all other rows, and everywhere without a ``price``.
+    (rows,) and (rows, 2) int32. A class has ``k`` rows and, of the ``common`` values of each
+    member, at least ``l``, with those of its made-up rows. Numbers of classes have gaps. At one row
+    of a class that needs made-up rows the second array has the values of these, at most two; -1
+    stands for none.
 
     Args:
         rows: their codes and tables; the sensitive columns are not used.
@@ -50,11 +55,15 @@ def kept_classes(
         most: rows of the largest class that is joined with others so that it has enough values.
         weight: the loss (rows times attributes) that the risk of one row is worth.
         price: the loss that a made-up row is worth; None: no row may be made up.
+        random: (rows,) random numbers, which decide what is made up; by default they come from the
+            operating system and are stored nowhere. Who knew them could tell what is made up.
     """
     count = rows.codes.shape[1]
     words = common.shape[1]
     of = np.array(class_of, np.int32)
-    made_up, times = np.zeros((2, count), np.int32)
+    made_up = np.full((count, _MADE_UP), -1, np.int32)
+    if random is None:
+        random = np.frombuffer(os.urandom(4 * count), np.uint32)
     check_below(values + 1, 64 * words + 1, "values")
     check_below(of + 1, count + 1, "class_of")
     if k < 1 or l < 1 or not np.isfinite(weight):
@@ -76,7 +85,7 @@ def kept_classes(
         of.ctypes.data,
         weight,
         np.finfo(np.float64).max if price is None else price,
+        address(random, np.uint32, count, what="random"),
         made_up.ctypes.data,
-        times.ctypes.data,
     )
-    return of, made_up, times
+    return of, made_up

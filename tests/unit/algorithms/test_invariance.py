@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -120,72 +122,58 @@ def possible(common, counts):
     return (common[:, None] >> values & 1).astype(bool) & (counts > 0) & ~taken
 
 
-def worlds(common, shown, made_up):
-    """What :func:`possible` finds for each choice of the values that may be made up."""
-    for chosen in np.arange(1 << len(shown))[:, None] >> np.arange(len(shown)) & 1:
-        if chosen @ shown == made_up and not (chosen & (shown == 0)).any():
-            found = possible(common, np.where(chosen, 0, shown))
-            if found is not None:
-                yield chosen, found
-
-
-def rows_made_up(own, has, value, l):  # noqa: E741
-    """How many rows of a value are made up for a class, 0 for none: the rule of the docs."""
-    real = np.bincount(own, minlength=has.shape[1]) > 0
-    found = has @ real
-    needs = found < l
-    (first, *others) = {*own[needs].tolist()} or {None}
-    if others or first is None or (found[needs] < l - 1).any():
-        return 0
-    same = own == first
-    depends = (has[:, first] > 0) & (found <= l)  # needs it if it were made up instead
-    return np.count_nonzero(same) * has[same | depends, value].all()
-
-
-def ruled_worlds(has, shown, made_up, l):  # noqa: E741
-    """What each may have, for each value that may be made up, by all that the rule would do so."""
-    for value in np.flatnonzero(shown == made_up):
-        real = np.where(np.arange(len(shown)) == value, 0, shown)
-        ways = [()]
-        for signature in has:
-            ways = [
-                (*way, each)
-                for way in ways
-                for each in np.flatnonzero(signature * real)
-                if way.count(each) < real[each]
-            ]
-        ways = [w for w in ways if rows_made_up(np.array(w), has, value, l) == made_up]
-        if ways:
-            yield value, [set(column) for column in zip(*ways, strict=True)]
+def ways(common, shown, made_up, l):  # noqa: E741
+    """Each choice of the values that are made up, by the rule of the docs: (rows, values) who may
+    have which value then.
+    """
+    has = common[:, None] >> np.arange(len(shown)) & 1
+    needs = (has @ (shown > 0) == l) @ has > 0
+    for chosen in combinations(np.flatnonzero((shown == 1) & needs).tolist(), made_up):
+        real = shown.copy()
+        real[list(chosen)] = 0
+        found = possible(common, real)
+        if found is not None:
+            yield chosen, found
 
 
 def attacks(own, common, kept, of, l):  # noqa: E741
-    """The number of classes with counterfeits, of whose needy each may have several values.
+    """The people of each class with counterfeits, how often each value is shown, and `ways`.
 
-    The attacker has all releases before, the class, the number of its counterfeits, and the rule
-    for that number.
+    The attacker has all releases before, the class, the number of its counterfeits, and the rule.
     """
     values = int(max(own.max(), kept.counterfeits[:, 1].max(initial=0))) + 1
     common = (common[:, 0] & np.uint64((1 << values) - 1)).astype(int)
-    numbers = np.unique(kept.counterfeits[:, 0])
-    for number in numbers:
+    for number in np.unique(kept.counterfeits[:, 0]):
         made_up = kept.counterfeits[kept.counterfeits[:, 0] == number, 1]
-        real = np.bincount(own[of == number], minlength=values)
-        signatures = common[of == number]
+        here = np.flatnonzero(of == number)
+        real = np.bincount(own[here], minlength=values)
         shown = real + np.bincount(made_up, minlength=values)
-        chosen, found = zip(*worlds(signatures, shown, len(made_up)), strict=True)
-        assert not np.all(chosen, axis=0).any()  # no value is made up for certain
-        has = signatures[:, None] >> np.arange(values) & 1
-        needs = has @ (real > 0) < l
-        assert np.any(found, axis=0)[needs].sum(axis=1).min() >= 2
+        has = common[here, None] >> np.arange(values) & 1
         assert (has @ (shown > 0)).min() >= l
-        assert len(made_up) == rows_made_up(own[of == number], has, made_up[0], l)
-        if len(signatures) <= 7:
-            chosen, may_be = zip(*ruled_worlds(has, shown, len(made_up), l), strict=True)
-            assert len(chosen) > 1
-            for person in np.flatnonzero(needs):
-                assert len(set.union(*(world[person] for world in may_be))) > 1
-    return len(numbers)
+        assert not real[made_up].any()
+        found = [*ways(common[here], shown, len(made_up), l)]
+        chosen, may_be = zip(*found, strict=True)
+        assert tuple(sorted(made_up)) in chosen
+        assert not set.intersection(*map(set, chosen))  # no value is made up for certain
+        maybe = np.isin(np.arange(values), np.unique(chosen))
+        needs = (has & maybe).astype(bool) & (has @ (shown > 0) < l + len(made_up))[:, None]
+        may_have = np.any(may_be, axis=0)
+        assert may_have[needs].all()
+        others = [of_way.sum(axis=1, keepdims=True) > of_way for of_way in may_be]
+        assert np.any(others, axis=0)[needs].all()
+        assert may_have[has @ (real > 0) < l].sum(axis=1).min() >= 2
+        yield here, shown, found
+
+
+def given_out(signatures, counts):
+    """A value for each of these people, so many of each; None where there is no way."""
+    if not len(signatures):
+        return ()
+    for value in np.flatnonzero(counts * (signatures[0] >> np.arange(len(counts)) & 1)):
+        others = given_out(signatures[1:], counts - (np.arange(len(counts)) == value))
+        if others is not None:
+            return (value, *others)
+    return None
 
 
 def test_who_knows_everybodys_signature_cannot_tell_what_is_made_up():
@@ -197,33 +185,62 @@ def test_who_knows_everybodys_signature_cannot_tell_what_is_made_up():
         value = np.concatenate([np.arange(values), often])
         options = {"k": int(rng.integers(2, 6)), "l": l, "share": 0.6, "moves": 0.1}
         for own, common, kept, of, _ in nights_of(rng, value, made_up=True, **options):
-            attacked += attacks(own, common, kept, of, l)
+            attacked += len([*attacks(own, common, kept, of, l)])
     assert attacked > 0
+
+
+def released(own, common, l, k):  # noqa: E741
+    """The attacks on the only class that can be made of these people; who of them is in none."""
+    people = len(own)
+    others = np.tile(np.arange(6), k)  # far away, so that any value may be made up
+    far = np.arange(people + len(others)) >= people
+    own = np.append(own, others)
+    common = np.append(common, np.full((len(others), 1), ~np.uint64(0)), axis=0)
+    coded = coded_of(np.where(far, 19, 1) * np.ones((3, 1), int), own, k=k, l=l)
+    kept = kept_classes(coded, history_of(own, common), l, counterfeits=True)
+    of = classes_of(kept, len(own))
+    assert np.bincount(of[of >= 0]).min(initial=k) >= k
+    return [*attacks(own, common, kept, of, l)], kept.unmatched[~far]
+
+
+def people_of_one_class(rng):
+    l, values, people = (int(rng.integers(*ends)) for ends in ((2, 4), (4, 7), (4, 13)))  # noqa: E741
+    own = rng.choice(values, people, p=rng.dirichlet(np.full(values, 0.5)))
+    common = rng.random((3, values)) < 0.5  # few signatures, as people stay together
+    common = common[rng.integers(0, 3, people)]
+    common[np.arange(people), own] = True
+    return own, (common @ (1 << np.arange(values))).astype(np.uint64)[:, None], l
 
 
 def test_nobody_who_knows_any_signatures_can_tell_what_is_made_up_in_a_class():
     attacked, left_out = 0, 0
     for seed in range(400):
-        rng = np.random.default_rng(seed)
-        l, values, people = (int(rng.integers(*ends)) for ends in ((2, 4), (4, 7), (4, 13)))  # noqa: E741
-        own = rng.choice(values, people, p=rng.dirichlet(np.full(values, 0.5)))
-        common = rng.random((3, values)) < 0.5  # few signatures, as people stay together
-        common = common[rng.integers(0, 3, people)]
-        common[np.arange(people), own] = True
-        common = (common @ (1 << np.arange(values))).astype(np.uint64)[:, None]
-        k = people // 2 + 1  # so there can be one class only of these people
-        others = np.tile(np.arange(values), k)  # far away, so that any value may be made up
-        far = np.arange(people + len(others)) >= people
-        own = np.append(own, others)
-        common = np.append(common, np.full((len(others), 1), ~np.uint64(0)), axis=0)
-        coded = coded_of(np.where(far, 19, 1) * np.ones((3, 1), int), own, k=k, l=l)
-        kept = kept_classes(coded, history_of(own, common), l, counterfeits=True)
-        of = classes_of(kept, len(own))
-        assert np.bincount(of[of >= 0]).min(initial=k) >= k
-        attacked += attacks(own, common, kept, of, l)
-        left_out += kept.unmatched[~far].any()
+        own, common, l = people_of_one_class(np.random.default_rng(seed))  # noqa: E741
+        found, unmatched = released(own, common, l, k=len(own) // 2 + 1)
+        attacked += len(found)
+        left_out += unmatched.any()
     assert attacked > 20
     assert left_out > 0
+
+
+def test_the_same_may_be_shown_where_people_have_other_values():
+    tried = 0
+    for seed in range(300):
+        own, common, l = people_of_one_class(np.random.default_rng(seed))  # noqa: E741
+        for here, shown, found in released(own, common, l, k=len(own))[0]:
+            for chosen, _ in found if here.max() < len(own) else ():
+                real = shown - np.isin(np.arange(len(shown)), chosen)
+                others = np.array(given_out(common[here, 0].astype(int), real))
+                for _ in range(200):
+                    again = released(others, common, l, k=len(own))[0]
+                    if not again or again[0][0].max() >= len(own):
+                        break  # others are in the class, by all values there are: not promised
+                    if again[0][1].tolist() == shown.tolist():
+                        tried += 1
+                        break
+                else:
+                    pytest.fail(f"{shown} is never shown of {others}")
+    assert tried > 40
 
 
 def test_whoever_was_in_no_class_of_enough_values_is_left_over():
@@ -236,16 +253,16 @@ def test_whoever_was_in_no_class_of_enough_values_is_left_over():
 
 
 def test_who_would_lose_much_by_company_gets_rows_that_are_made_up():
-    values, codes = np.repeat(np.arange(4), 10), np.ones((3, 40), int)
-    codes[0, values == 3] = 19
-    values[-1] = 2
-    common = np.full((40, 1), ~np.uint64(0))
-    common[values == 3] = 1 << 3 | 1 << 1
+    values, codes = np.tile(np.arange(3), 13), np.ones((3, 39), int)
+    codes[0, :10] = 19
+    values[0] = 3
+    common = np.full((39, 1), ~np.uint64(0))
+    common[0] = 1 << 3 | 1 << 4
+    values[-1] = 4
     coded = coded_of(codes, values, k=10, l=2)
     history = history_of(values, common)
-    pairs = kept_classes(coded, history, 2, counterfeits=True).counterfeits
-    assert len({*pairs[:, 0]}) == 1
-    assert pairs[:, 1].tolist() == [1] * 9  # as many as it has rows of those who need it
+    kept = kept_classes(coded, history, 2, counterfeits=True)
+    assert kept.counterfeits.tolist() == [[classes_of(kept, 39)[0], 4]]
     assert not len(kept_classes(coded, history, 2).counterfeits)
 
 
@@ -263,7 +280,9 @@ def test_people_stay_with_those_of_the_night_before():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 4, 300)
     coded = coded_of(rng.integers(1, 20, (3, 300)), values, k=5, l=2)
-    first = classes_of(kept_classes(coded, history_of(values), 2), 300)
+    first = np.full(300, NEW)
+    for _ in range(2):
+        first = classes_of(kept_classes(coded, history_of(values, class_of=first), 2), 300)
     again = classes_of(kept_classes(coded, history_of(values, class_of=first), 2), 300)
     same = (first[:, None] == first) & (again[:, None] == again)
     assert same.sum() > 0.9 * (first[:, None] == first).sum()
