@@ -104,7 +104,8 @@ def kept_classes(
     With ``counterfeits`` a class may lack one or two values, if people who have them would lose
     more than rows that are made up. Only values are made up that some row has tonight, and only
     where nobody can tell which rows these are: native/counterfeits.c has the rule. Chance decides
-    which of several values it is. Each row is another person. The rows as a whole must satisfy the criteria of ``coded``.
+    which of several values it is. Each row is another person. The rows as a whole must satisfy the
+    criteria of ``coded``.
     """
     tonight = np.flatnonzero(history.class_of != NOT_TONIGHT).astype(np.int32)
     rows = coded.taken(tonight)
