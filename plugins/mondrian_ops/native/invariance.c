@@ -14,7 +14,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "signatures.h"
+#include "counterfeits.h"
 
 enum {
   NEAR = 24,     /* classes near a row that are tried */
@@ -51,12 +51,12 @@ typedef struct {
   int64_t count, most_groups;
   int64_t *stamp, stamped; /* (groups,) */
   int32_t *bounds;       /* (groups, attributes, 2) */
-  uint64_t *values;      /* (groups, words) */
-  uint64_t *scratch;     /* (words,) */
+  uint64_t *values;      /* (groups, 3, words), as `tonight` of the rows of a group */
+  uint64_t *scratch;     /* (3, words) */
   double weight, table[STEPS], price;
   int32_t *list, *list2; /* (rows,) */
   int64_t *key;          /* (rows,) */
-  uint64_t *tonight;     /* (words,): values that some row has */
+  uint64_t *tonight;     /* (3, words): values of one row, two, three rows or more */
   uint64_t *room;        /* (COUNTERFEIT_ROOM, words) */
 } search;
 
@@ -689,7 +689,7 @@ static int open_search(search *s, int64_t classes) {
   s->bounds = zeros(s->most_groups * s->attributes * 2, sizeof *s->bounds);
   s->values = zeros(s->most_groups * s->who.words * 3, sizeof *s->values);
   s->scratch = zeros(3 * s->who.words, sizeof *s->scratch);
-  s->tonight = zeros(s->who.words, sizeof *s->tonight);
+  s->tonight = zeros(3 * s->who.words, sizeof *s->tonight);
   s->room = zeros(COUNTERFEIT_ROOM * s->who.words, sizeof *s->room);
   s->key = zeros(n, sizeof *s->key);
   s->list = zeros(n, sizeof *s->list);
@@ -697,8 +697,7 @@ static int open_search(search *s, int64_t classes) {
   if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
       !s->scratch || !s->tonight || !s->room || !s->key || !s->list || !s->list2)
     return MO_NO_MEMORY;
-  for (int64_t i = 0; i < n; i++)
-    if (s->who.value[i] >= 0) put(s->tonight, s->who.value[i]);
+  for (int64_t i = 0; i < n; i++) add_value(s->tonight, s->who.words, s->who.value[i]);
   for (int64_t a = 0; a < s->attributes; a++) {
     for (int64_t i = 0; i < n; i++) {
       int64_t at = a * n + i;
@@ -727,7 +726,7 @@ static int open_search(search *s, int64_t classes) {
  * a person's classes had so far; order (orders, rows): orders in which neighbours lose little as
  * one class; weight: the loss that the risk of a row is worth; most: rows of the largest class that
  * is joined with others to become valid; price: the loss that a made-up row is worth, DBL_MAX if
- * none may be; random (rows,): numbers that decide which values are made up. made_up (rows,
+ * none may be; random (rows, MADE_UP): numbers that decide which values are made up. made_up (rows,
  * MADE_UP), on entry -1: at one row of each class that needs some, the values of the rows that are
  * made up. */
 MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value,

@@ -15,7 +15,7 @@ from mondrian_ops.native.mondrian import Rows, RowsStruct, rows_struct
 __all__ = ["kept_classes"]
 
 _MADE_UP = 2
-"""Rows that are made up for a class, at most."""
+"""Rows that are made up for a class, at most; as in counterfeits.h."""
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _kept_classes = function(
@@ -55,19 +55,21 @@ def kept_classes(
         most: rows of the largest class that is joined with others so that it has enough values.
         weight: the loss (rows times attributes) that the risk of one row is worth.
         price: the loss that a made-up row is worth; None: no row may be made up.
-        random: (rows,) random numbers, which decide what is made up; by default they come from the
-            operating system and are stored nowhere. Who knew them could tell what is made up.
+        random: (rows, 2) random numbers, which decide what is made up; by default they come from
+            the operating system and are stored nowhere. Who knew them could tell what is made up.
     """
     count = rows.codes.shape[1]
     words = common.shape[1]
     of = np.array(class_of, np.int32)
     made_up = np.full((count, _MADE_UP), -1, np.int32)
     if random is None:
-        random = np.frombuffer(os.urandom(4 * count), np.uint32)
+        random = np.frombuffer(os.urandom(4 * made_up.size), np.uint32).reshape(made_up.shape)
     check_below(values + 1, 64 * words + 1, "values")
     check_below(of + 1, count + 1, "class_of")
     if k < 1 or l < 1 or not np.isfinite(weight):
         raise ValueError(f"k, l, weight: at least 1, and finite, expected, got {k}, {l}, {weight}")
+    if price is not None and not 0 <= price < np.inf:
+        raise ValueError(f"price: 0 or more, and finite, expected, got {price}")
     for order in orders:
         if not np.array_equal(np.sort(order), np.arange(count)):
             raise ValueError("orders: each must be a permutation of the rows")
@@ -85,7 +87,7 @@ def kept_classes(
         of.ctypes.data,
         weight,
         np.finfo(np.float64).max if price is None else price,
-        address(random, np.uint32, count, what="random"),
+        address(random, np.uint32, *made_up.shape, what="random"),
         made_up.ctypes.data,
     )
     return of, made_up

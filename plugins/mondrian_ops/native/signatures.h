@@ -34,18 +34,4 @@ static inline int64_t shared(const people *who, int32_t p, const uint64_t *value
   return total;
 }
 
-enum { MADE_UP = 2 }; /* rows that are made up for a class, at most */
-
-/* Chooses the rows that are made up for a class; counterfeits.c has the rule.
- *
- * values (2, words): those of one row of the class or more, of two or more; may (words,): the
- * values that may be made up; random (rows,): decides which of the values that would do are taken,
- * NULL for the first ones; room (COUNTERFEIT_ROOM, words): anything. Sets made_up (MADE_UP,) and
- * returns how many rows there are, 0 if nobody needs any; -1 if none can help. */
-int64_t choose_counterfeits(const people *who, const int32_t *member, int64_t size,
-                            const uint64_t *values, const uint64_t *may, const uint32_t *random,
-                            uint64_t *room, int32_t *made_up);
-
-enum { COUNTERFEIT_ROOM = 4 + MADE_UP };
-
 #endif

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,33 @@ def test_values_are_made_up_where_they_cost_little():
                 assert len(({1, 2, 70} | ({0} & {value})) & (real | {*made})) >= 2
             rows += len(made)
     assert rows > 4
+
+
+def test_chance_may_make_up_any_two_values():
+    values = np.append([0, 1], np.tile(np.arange(6), 4)).astype(np.int32)
+    class_of = np.append([0, 0], 1 + np.arange(24) // 6).astype(np.int32)
+    found = set()
+    for _ in range(200):
+        made_up = kept_classes(
+            rows_of(class_of + 10 * (class_of > 0) + np.ones((3, 1), int)),
+            values,
+            np.full((26, 1), 63, np.uint64),
+            class_of,
+            np.arange(26, dtype=np.int32)[None],
+            k=2,
+            l=4,
+            most=8,
+            weight=0.01,
+            price=0.01,
+        )[1]
+        found.add(tuple(sorted(made_up[made_up >= 0].tolist())))
+    assert found == {*combinations(range(2, 6), 2)}
+
+
+def test_no_price_is_below_zero_or_without_end():
+    for price in (-1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="price: 0 or more"):
+            kept(price=price)
 
 
 def test_no_rows_have_no_classes():
