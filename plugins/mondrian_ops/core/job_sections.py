@@ -70,7 +70,7 @@ class Partitioning(Options):
     seed: int = option(
         0,
         text="The seed of the sample. The same input, job and seed give the same classes; the "
-        "order of the rows is random each time.",
+        "order of the rows, and the values of rows that are made up, are random each time.",
         minimum=0,
         form=PARTITIONING,
     )
