@@ -30,8 +30,9 @@ __all__ = ["NEW", "NOT_TONIGHT", "History", "Kept", "kept_classes"]
 NEW, NOT_TONIGHT = -1, -2
 """In place of a class: who had none in the night before; whose row must not be published."""
 
-_RISK = 3.0
-"""The risk that a person's common values fall to fewer than l is worth so many rows' mean loss."""
+_RISK, _RISK_MADE_UP = 3.0, 2.0
+"""The risk that a person's common values fall to fewer than l is worth so many rows' mean loss; the
+second if rows may be made up then."""
 
 _PRICE = 1.0
 """To make up the l - 1 values that a person needs costs as much as so many rows lose on average."""
@@ -126,7 +127,7 @@ def kept_classes(
         k=coded.criteria.k,
         l=l,
         most=_MOST * coded.criteria.k,
-        weight=_RISK * mean,
+        weight=(_RISK_MADE_UP if counterfeits else _RISK) * mean,
         price=_PRICE / max(1, l - 1) * mean if counterfeits else None,
     )
     placed = np.flatnonzero(found >= 0)

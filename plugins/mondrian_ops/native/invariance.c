@@ -25,6 +25,7 @@ enum {
   TAKEN = 3,     /* rows tried, on each side in an order, that bring a value that lacks */
   STEPS = 64,    /* of the table of risks */
   EXCHANGED = 64,/* rows of the largest class that exchanges rows */
+  REACH = 3,     /* rows on each side of a cut that are exchanged */
   PASSES = 3,    /* over the rows of changed classes */
 };
 
@@ -500,16 +501,38 @@ static void sort_by(const search *s, int64_t a, int32_t *member, int64_t size) {
   for (int64_t i = 0; i < size; i++) member[i] = (int32_t)(s->key[i] & INT32_MAX);
 }
 
-/* One or two valid classes of some rows: the first `rows` by attribute a, and the others. */
+/* One or two valid classes of some rows: the first `rows` by attribute a, and the others, with two
+ * rows near the cut exchanged. */
 typedef struct {
   int64_t a, rows; /* a is -1, rows all: one class */
+  int64_t one, other; /* places of the rows that are exchanged; the same: none are */
   double loss;
 } cut;
+
+static void exchange(int32_t *member, int64_t one, int64_t other) {
+  int32_t p = member[one];
+  member[one] = member[other];
+  member[other] = p;
+}
+
+/* Cuts some rows after the first j, with two rows exchanged, if that loses less than `best`. */
+static int try_cut(const search *s, int32_t *member, int64_t size, cut at, cut *best) {
+  exchange(member, at.one, at.other);
+  int32_t *rest = member + at.rows;
+  int64_t others = size - at.rows;
+  double least = best->loss - spread(s, rest, others, NULL) * (double)others;
+  double left = loss_below(s, member, at.rows, least);
+  at.loss = left < least ? left + loss_below(s, rest, others, best->loss - left) : DBL_MAX;
+  exchange(member, at.one, at.other);
+  if (at.loss >= best->loss) return 0;
+  *best = at;
+  return 1;
+}
 
 /* Sorts some rows so that they are one or two valid classes that lose least; its loss is `below` if
  * none lose less than that. */
 static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
-  cut best = {-1, size, below};
+  cut best = {-1, size, 0, 0, below};
   double whole = loss_below(s, member, size, below);
   if (whole < below) best.loss = whole;
   int64_t stride = size > 256 ? size / 64 : 1;
@@ -517,15 +540,18 @@ static cut best_cut(const search *s, int32_t *member, int64_t size, double below
     sort_by(s, a, member, size);
     if (s->key[0] >> 32 == s->key[size - 1] >> 32) continue;
     for (int64_t j = s->k; j + s->k <= size; j += stride) {
-      const int32_t *rest = member + j;
-      double least = best.loss - spread(s, rest, size - j, NULL) * (double)(size - j);
-      double one = loss_below(s, member, j, least);
-      double two = one < least ? loss_below(s, rest, size - j, best.loss - one) : DBL_MAX;
-      if (two == DBL_MAX) continue;
-      best = (cut){a, j, one + two};
+      double loss = spread(s, member, j, NULL) * (double)j;
+      loss += spread(s, member + j, size - j, NULL) * (double)(size - j);
+      if (loss >= best.loss || try_cut(s, member, size, (cut){a, j, 0, 0, 0.0}, &best)) continue;
+      for (int64_t one = j - 1; one >= 0 && one >= j - REACH; one--)
+        for (int64_t other = j; other < size && other < j + REACH; other++)
+          try_cut(s, member, size, (cut){a, j, one, other, 0.0}, &best);
     }
   }
-  if (best.a >= 0) sort_by(s, best.a, member, size);
+  if (best.a >= 0) {
+    sort_by(s, best.a, member, size);
+    exchange(member, best.one, best.other);
+  }
   return best;
 }
 
