@@ -2,20 +2,20 @@
  *
  * A class is shown with the values of its people and of its made-up rows. Somebody may know the
  * signature of everybody in the class, how many rows are made up, and this rule. For them there are
- * several ways to give each person another row as shown, with a value of the person's signature.
- * The rows that nobody gets are the made-up ones then, if each of them could be one: no other row
- * of the class has its value, a row of another class has it, and without it somebody would have
- * fewer than l values. Rows are made up only if
+ * several ways to give each person who has a value another row as shown, with a value of the
+ * person's signature. The rows that nobody gets are the made-up ones then, if each of them could be
+ * one: no other row of the class has its value, another row of the night has it, and without it
+ * somebody would have fewer than l values. Rows are made up only if
  *
  * - each of them could be one, and
  * - no value is made up in all of these ways, and
- * - who may have fewer than l values without the made-up rows, and could have a value that is made
- *   up in some way, has it in some way, and another value in another way.
+ * - each person who has a value, and may have fewer than l without the made-up rows, has each value
+ *   of its signature that is made up in some way in another way. A person may have fewer than l who
+ *   has fewer than l and one for each made-up row as shown.
  *
  * So nobody can tell which rows are made up, or which value such a person has. In each of the ways
  * the rule says the same. Chance decides which of several values is made up: if it were always the
- * first one that would do, who knows the order could exclude some ways. Who has no value keeps
- * none.
+ * first one that would do, who knows the order could exclude some ways. Large classes get no rows.
  *
  * A way is a matching of people and rows. All of them follow from the true one by paths: a person
  * takes a row that is left over, the next person takes the row which that one had, and so on
@@ -68,7 +68,7 @@ static int find_could_be(const class_shown *c) {
   for (int64_t w = 0; w < W; w++) c->could_be[w] &= c->shown[w] & ~c->twice[w];
   for (int64_t j = 0; j < c->count; j++)
     if (!has(c->could_be, c->made_up[j])) return 0; /* everybody has enough without it */
-  for (int64_t w = 0; w < W; w++) c->could_be[w] &= c->tonight[W + w]; /* one is elsewhere */
+  for (int64_t w = 0; w < W; w++) c->could_be[w] &= c->tonight[W + w]; /* another is elsewhere */
   for (int64_t j = 0; j < c->count; j++) put(c->could_be, c->made_up[j]);
   return 1;
 }
@@ -134,7 +134,7 @@ static int32_t take_at(uint64_t *set, int64_t place) {
 }
 
 /* Takes away from some values, which nobody in the class has, those that are in the signatures of
- * the same people as a value is; how many remain. */
+ * the same people as a value that would not do, and so would not do either; how many remain. */
 static int64_t take_alike(const class_shown *c, uint64_t *set, int32_t v) {
   int64_t others = 0;
   for (int64_t w = 0; w < c->who->words; w++) {

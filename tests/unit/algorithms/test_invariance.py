@@ -125,7 +125,7 @@ def possible(common, counts):
 
 def ways(common, has_value, shown, elsewhere, made_up, l):  # noqa: E741
     """Each choice of the values that are made up, by the rule of the docs: (rows, values) who may
-    have which value then. ``elsewhere``: how many rows of other classes have each value.
+    have which value then. ``elsewhere``: how many other rows of the night have each value.
     """
     has = common[:, None] >> np.arange(len(shown)) & 1
     needs = (has @ (shown > 0) == l) @ has > 0
@@ -195,10 +195,10 @@ def test_who_knows_everybodys_signature_cannot_tell_what_is_made_up():
     assert attacked >= 10
 
 
-def released(own, common, l, k):  # noqa: E741
+def released(own, common, elsewhere, l, k):  # noqa: E741
     """The classes when all others are far away; and the attacks on it."""
     people = len(own)
-    others = np.tile(np.arange(6), k)  # so that any value may be made up
+    others = np.append(np.tile(np.arange(6, 10), k), np.repeat(np.arange(6), elsewhere))
     far = np.arange(people + len(others)) >= people
     own = np.append(own, others)
     common = np.append(common, np.full((len(others), 1), ~np.uint64(0)), axis=0)
@@ -217,14 +217,15 @@ def people_of_one_class(rng):
     common[np.arange(people), own] = True
     own[rng.random(people) < 0.05] = -1
     own[0] = max(own[0], 0)
-    return own, (common @ (1 << np.arange(values))).astype(np.uint64)[:, None], l
+    elsewhere = rng.choice(3, 6, p=[0.1, 0.3, 0.6])
+    return own, (common @ (1 << np.arange(values))).astype(np.uint64)[:, None], elsewhere, l
 
 
 def test_nobody_who_knows_any_signatures_can_tell_what_is_made_up_in_a_class():
     attacked, left_out = 0, 0
     for seed in range(400):
-        own, common, l = people_of_one_class(np.random.default_rng(seed))  # noqa: E741
-        of, found = released(own, common, l, k=len(own) // 2 + 1)
+        own, *known = people_of_one_class(np.random.default_rng(seed))
+        of, found = released(own, *known, k=len(own) // 2 + 1)
         attacked += len(found)
         left_out += (of[: len(own)] < 0).any()
     assert attacked > 50
@@ -234,17 +235,17 @@ def test_nobody_who_knows_any_signatures_can_tell_what_is_made_up_in_a_class():
 def test_the_same_may_be_shown_where_people_have_other_values():
     tried = 0
     for seed in range(300):
-        own, common, l = people_of_one_class(np.random.default_rng(seed))  # noqa: E741
+        own, *known = people_of_one_class(np.random.default_rng(seed))
         people = np.arange(len(own))
-        for here, shown, chosen in released(own, common, l, k=len(own))[1]:
+        for here, shown, chosen in released(own, *known, k=len(own))[1]:
             if not np.array_equal(here, people):
                 continue
             for made_up in chosen:
                 real = shown - np.isin(np.arange(len(shown)), made_up)
                 others = own.copy()
-                others[own >= 0] = given_out(common[own >= 0, 0].astype(int), real)
+                others[own >= 0] = given_out(known[0][own >= 0, 0].astype(int), real)
                 for _ in range(200):
-                    of, again = released(others, common, l, k=len(own))
+                    of, again = released(others, *known, k=len(own))
                     if (of[people[-1] + 1 :] == of[0]).any():
                         break  # people from far away came: who comes may depend on all values
                     if again and again[0][1].tolist() == shown.tolist():

@@ -81,25 +81,53 @@ def test_values_are_made_up_where_they_cost_little():
     assert rows > 4
 
 
+def made_up_for(people, elsewhere, l):  # noqa: E741
+    """What is made up for a class of these people only, (value, values left) each; all others are
+    far away.
+    """
+    others = [*range(10, 10 + l), *np.repeat(np.arange(len(elsewhere)), elsewhere)]
+    others += [10] * max(0, len(people) - len(others))
+    far = np.repeat([False, True], [len(people), len(others)])
+    common = [sum(1 << value for value in left) for _, left in people]
+    of, made_up = kept_classes(
+        rows_of(np.where(far, 19, 1) * np.ones((3, 1), int)),
+        np.array([own for own, _ in people] + others, np.int32),
+        np.array(common + [(1 << 20) - 1] * len(others), np.uint64)[:, None],
+        far.astype(np.int32),
+        np.arange(len(far), dtype=np.int32)[None],
+        k=len(people),
+        l=l,
+        most=8,
+        weight=0.01,
+        price=0.01,
+    )
+    if not np.array_equal(of == of[0], ~far):
+        return ()
+    return tuple(sorted(made_up[made_up >= 0].tolist()))
+
+
 def test_chance_may_make_up_any_two_values():
-    values = np.append([0, 1], np.tile(np.arange(6), 4)).astype(np.int32)
-    class_of = np.append([0, 0], 1 + np.arange(24) // 6).astype(np.int32)
-    found = set()
-    for _ in range(200):
-        made_up = kept_classes(
-            rows_of(class_of + 10 * (class_of > 0) + np.ones((3, 1), int)),
-            values,
-            np.full((26, 1), 63, np.uint64),
-            class_of,
-            np.arange(26, dtype=np.int32)[None],
-            k=2,
-            l=4,
-            most=8,
-            weight=0.01,
-            price=0.01,
-        )[1]
-        found.add(tuple(sorted(made_up[made_up >= 0].tolist())))
+    people = [(0, range(6)), (1, range(6))]
+    found = {made_up_for(people, [2] * 6, l=4) for _ in range(200)}
     assert found == {*combinations(range(2, 6), 2)}
+
+
+@pytest.mark.parametrize(
+    ("people", "elsewhere", "made_up"),
+    [
+        ([(0, {0, 1}), (0, {0, 2})], (2, 2, 2), ()),  # the rows with 0 are never made up
+        ([(0, {0, 1}), (2, {0, 1, 2})], (1, 1, 1), (1,)),
+        ([(0, {0, 1}), (2, {0, 1, 2})], (0, 1, 1), ()),  # there is no other 0, so it is real
+        ([(0, {0, 1}), (2, {1, 2})], (2, 1, 2), (1,)),
+        ([(0, {0, 2}), (3, {3, 4}), (1, {1, 4})], (1, 0, 2, 1, 1), ()),
+        ([(3, {2, 3}), (2, {1, 2}), (0, {0, 2})], (0, 1, 0, 2), (1,)),
+        ([(-1, {1, 2}), (1, {1, 2})], (0, 2, 2), (2,)),  # who has no value needs two of others
+        ([(-1, {1, 2}), (1, {1, 3, 4})], (0, 2, 2), ()),  # 2 would be made up for certain
+        ([(0, {0, 1, 2}), (-1, {0, 2})], (2, 1, 2), (2,)),  # 1 would not do
+    ],
+)
+def test_a_value_is_made_up_where_nobody_can_tell(people, elsewhere, made_up):
+    assert {made_up_for(people, elsewhere, l=2) for _ in range(20)} == {made_up}
 
 
 def test_no_price_is_below_zero_or_without_end():
