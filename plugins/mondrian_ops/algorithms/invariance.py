@@ -40,10 +40,10 @@ _PRICE = 1.0
 _LEAST = 1e-6
 """A row loses that much on average at least, so that made-up rows are never free."""
 
-Ints = NDArray[np.int64]
-
 _MOST = 16
 """A class of so many times k rows is joined with no other one to have enough values."""
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -515,7 +515,7 @@ static void exchange(int32_t *member, int64_t one, int64_t other) {
   member[other] = p;
 }
 
-/* Cuts some rows after the first j, with two rows exchanged, if that loses less than `best`. */
+/* Takes a cut as `best` if it makes two valid classes that lose less; whether it was taken. */
 static int try_cut(const search *s, int32_t *member, int64_t size, cut at, cut *best) {
   exchange(member, at.one, at.other);
   int32_t *rest = member + at.rows;
