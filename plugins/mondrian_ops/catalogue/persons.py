@@ -1,4 +1,8 @@
-"""The persons of a series whose nights are released together, read and written in bulk."""
+"""The persons of a series whose nights are released together, read and written in bulk.
+
+Most people of a night were in the night before. So the persons of the last release are one Arrow
+stream, beside that night, and only those who are in an earlier release only have a row each.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +22,20 @@ from mondrian_ops.catalogue.tables import (
     sensitive_value,
     series,
 )
+from mondrian_ops.core.errors import StorageError
 
 __all__ = [
     "Known",
     "classes_in",
+    "file_away",
     "known",
     "left",
     "make_current",
     "note",
     "packed",
-    "parts",
-    "remove_earlier",
-    "stage",
     "to_table",
     "values",
+    "who_left",
     "withdraw",
 ]
 
@@ -43,12 +47,12 @@ Ints = NDArray[np.int64]
 class Known(NamedTuple):
     """What is known of some persons, one entry each.
 
-    ``is_known`` (persons,) bool; without it the others mean nothing: ``night``, ``class_of`` and
-    ``place`` (persons,) int64, ``common`` (persons, words) uint64, as in the table ``person``.
+    ``is_known`` (persons,) bool; ``class_of`` (persons,) int64, the class in the last release, -1
+    for who is not in it; ``place`` (persons,) int64, a keyed hash of the quasi-identifiers there;
+    ``common`` (persons, words) uint64, as in the table ``person``; 0 for who is not known.
     """
 
     is_known: NDArray[np.bool_]
-    night: Ints
     class_of: Ints
     place: Ints
     common: NDArray[np.uint64]
@@ -63,55 +67,54 @@ def values(connection: sa.Connection, name: str) -> list[int]:
 def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Known:
     """What is known of the persons with these ``hashes`` (persons,), in ``words`` of values."""
     distinct, rows = np.unique(hashes, return_inverse=True)
-    of_series = _current(
-        name, person.c.hash, person.c.night, person.c.class_of, person.c.place, person.c.common
-    )
-    is_known, common = np.zeros(len(distinct), np.bool_), np.zeros((len(distinct), words), "<u8")
-    numbers = np.zeros((3, len(distinct)), np.int64)
-    for part in _parts(np.arange(len(distinct))):
-        wanted = person.c.hash.in_(distinct[part].tolist())
-        found = connection.execute(of_series.where(wanted)).all()
-        if not found:
-            continue
-        keys, *three, bits = zip(*found, strict=True)
-        at = np.searchsorted(distinct, np.array(keys, np.int64))
+    count = len(distinct)
+    is_known, class_of, place = np.zeros(count, np.bool_), np.full(count, -1), np.zeros(count, int)
+    common = np.zeros((count, words), "<u8")
+    series_id = _id(connection, name)
+    last = _last(connection, series_id)
+    if last is not None:
+        keys = last["hash"].to_numpy()
+        _, at, of = np.intersect1d(distinct, keys, assume_unique=True, return_indices=True)
         is_known[at] = True
-        numbers[:, at] = three
-        padded = b"".join(bytes(each).ljust(8 * words, b"\0") for each in bits)
-        common[at] = np.frombuffer(padded, "<u8").reshape(-1, words)
-    night, class_of, place = numbers[:, rows]
-    return Known(is_known[rows], night, class_of, place, common[rows].astype(np.uint64))
+        class_of[at], place[at] = (last[each].to_numpy()[of] for each in ("class_of", "place"))
+        common[at] = _words(last["common"].to_pylist(), words)[of]
+    earlier = sa.select(person.c.hash, person.c.common).where(person.c.series == series_id)
+    for part in _parts(distinct[~is_known].tolist()):
+        found = connection.execute(earlier.where(person.c.hash.in_(part))).all()
+        at = np.searchsorted(distinct, np.array([key for key, _ in found], np.int64))
+        is_known[at] = True
+        common[at] = _words([bits for _, bits in found], words)
+    return Known(is_known[rows], class_of[rows], place[rows], common[rows].astype(np.uint64))
+
+
+def _words(bits: Sequence[bytes], words: int) -> NDArray[np.uint64]:
+    """Values of persons as (persons, words) uint64."""
+    padded = b"".join(bytes(each).ljust(8 * words, b"\0") for each in bits)
+    return np.frombuffer(padded, "<u8").reshape(-1, words)
 
 
 def left(connection: sa.Connection, name: str) -> dict[int, list[int]]:
     """The hashes of the sensitive values left for each person of a series, by the person's hash."""
+    series_id = _id(connection, name)
+    earlier = sa.select(person.c.hash, person.c.common).where(person.c.series == series_id)
+    bits_of = {key: bytes(bits) for key, bits in connection.execute(earlier)}
+    last = _last(connection, series_id)
+    if last is not None:
+        bits_of |= zip(last["hash"].to_pylist(), last["common"].to_pylist(), strict=True)
     hashes = values(connection, name)
-    found = _current(name, person.c.hash, person.c.common)
-    by_bits: dict[bytes, list[int]] = {}
-    persons = {}
-    for key, common in connection.execute(found):
-        bits = bytes(common)
-        if bits not in by_bits:
-            number = int.from_bytes(bits, "little")
-            by_bits[bits] = [value for i, value in enumerate(hashes) if number >> i & 1]
-        persons[key] = by_bits[bits]
-    return persons
-
-
-def _current(name: str, *columns: sa.Column[Any]) -> sa.Select[Any]:
-    """Rows of the persons of a series; of several rows of a person the last one counts."""
-    of_night = sa.and_(night.c.series == person.c.series, night.c.number == person.c.night)
-    found = sa.select(*columns).select_from(person.join(series).join(night, of_night))
-    return found.where(series.c.name == name, night.c.state != PENDING).order_by(person.c.night)
+    numbers = {bits: int.from_bytes(bits, "little") for bits in {*bits_of.values()}}
+    by_bits = {
+        bits: [value for code, value in enumerate(hashes) if number >> code & 1]
+        for bits, number in numbers.items()
+    }
+    return {key: by_bits[bits] for key, bits in bits_of.items()}
 
 
 def classes_in(connection: sa.Connection, night_id: int) -> dict[int, int] | None:
     """The class of each person in the release of a night, both as hashes; None if not kept."""
-    found = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
-    content = connection.execute(found).scalar()
-    if content is None:
+    table = _noted(connection, night_id)
+    if table is None:
         return None
-    table = pa.ipc.open_stream(content).read_all()
     return dict(zip(table["hash"].to_pylist(), table["published"].to_pylist(), strict=True))
 
 
@@ -143,42 +146,39 @@ def note(connection: sa.Connection, night_id: int, persons: pa.Table) -> None:
 
 def withdraw(connection: sa.Connection, nights: sa.Select[Any]) -> None:
     """Forget the persons of nights that do not become current."""
-    of_nights = sa.select(night.c.series, night.c.number).where(night.c.id.in_(nights))
-    for series_id, number in connection.execute(of_nights).all():
-        mine = person.c.series == series_id, person.c.night == number
-        connection.execute(person.delete().where(*mine))
     connection.execute(night_persons.delete().where(night_persons.c.night.in_(nights)))
 
 
-def parts(connection: sa.Connection, night_id: int) -> list[pa.Table]:
-    """The persons of a night, if it has any noted, in parts to :func:`stage` while it is pending.
-
-    Those of a night that is current have only what :func:`remove_earlier` needs.
-    """
-    persons = _noted(connection, night_id)
-    if persons is None:
+def who_left(connection: sa.Connection, series_id: int, night_id: int) -> list[pa.Table]:
+    """The persons of the last release who are not in a pending night, in parts."""
+    tonight = _noted(connection, night_id)
+    last = None if tonight is None else _last(connection, series_id)
+    if tonight is None or last is None:
         return []
-    persons = persons.drop_columns(["published"]).sort_by("hash")
-    return [persons.slice(start, _AT_ONCE) for start in range(0, persons.num_rows, _AT_ONCE)]
+    stay = np.isin(last["hash"].to_numpy(), tonight["hash"].to_numpy())
+    gone = last.select(["hash", "common"]).filter(pa.array(~stay))
+    return [gone.slice(start, _AT_ONCE) for start in range(0, gone.num_rows, _AT_ONCE)]
 
 
-def stage(connection: sa.Connection, series_id: int, number: int, part: pa.Table) -> None:
-    """Write a part of the persons of a pending night, as often as it takes.
+def file_away(connection: sa.Connection, series_id: int, part: pa.Table) -> None:
+    """Write what is left for a part of :func:`who_left`, as often as it takes.
 
-    They count once the night is not pending any more. So others need not wait for all of them.
+    As long as they are in the last release, that one counts. So others need not wait for all parts.
     """
-    connection.execute(person.delete().where(*_among(series_id, part), person.c.night == number))
-    same = {"series": series_id, "night": number}
-    connection.execute(person.insert(), [{**row, **same} for row in part.to_pylist()])
+    mine = person.c.series == series_id, person.c.hash.in_(part["hash"].to_pylist())
+    connection.execute(person.delete().where(*mine))
+    rows = [{**row, "series": series_id} for row in part.to_pylist()]
+    connection.execute(person.insert(), rows)
 
 
 def make_current(connection: sa.Connection, series_id: int, night_id: int) -> None:
-    """Keep with a night who was in which class, for a later check of all nights; once is enough.
+    """Have a pending night be the last release of its series, if its persons are noted.
 
-    Its values become those of the series. The persons are all staged.
+    Those of the release before who are not in it must be filed away. Who was in which class stays
+    with each night, for a later check of all. New values become those of the series.
     """
     persons = _noted(connection, night_id)
-    if persons is None or "common" not in persons.column_names:
+    if persons is None:
         return
     count = sa.select(sa.func.count()).where(sensitive_value.c.series == series_id)
     first = int(connection.execute(count.select_from(sensitive_value)).scalar() or 0)
@@ -188,32 +188,45 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int) -> No
             {"series": series_id, "code": first + i, "hash": each} for i, each in enumerate(added)
         ]
         connection.execute(sensitive_value.insert(), rows)
-    kept = packed(persons.select(["hash", "published"]).sort_by("published"))
-    of_night = night_persons.update().where(night_persons.c.night == night_id)
-    connection.execute(of_night.values(content=kept))
+    last = _last(connection, series_id)
+    if last is not None:
+        kept = packed(last.select(["hash", "published"]).sort_by("published"))
+        of_last = night_persons.c.night == _last_night(connection, series_id)
+        connection.execute(night_persons.update().where(of_last).values(content=kept))
 
 
-def remove_earlier(connection: sa.Connection, series_id: int, number: int, part: pa.Table) -> None:
-    """Remove the earlier rows of the persons in a part of a night that is not pending."""
-    among = _among(series_id, part)
-    of_night = sa.select(person.c.hash).where(*among, person.c.night == number)
-    earlier = person.c.night < number, person.c.hash.in_(of_night)
-    connection.execute(person.delete().where(*among, *earlier))
+def _id(connection: sa.Connection, name: str) -> int | None:
+    """The id of a series; None if there is none."""
+    return connection.execute(sa.select(series.c.id).where(series.c.name == name)).scalar()
+
+
+def _last(connection: sa.Connection, series_id: int | None) -> pa.Table | None:
+    """The persons of the last release of a series, as :func:`to_table`; None if there is none.
+
+    Raises StorageError where the catalogue has lost them.
+    """
+    last = _last_night(connection, series_id)
+    persons = None if last is None else _noted(connection, last)
+    if last is not None and (persons is None or "common" not in persons.column_names):
+        raise StorageError(
+            "catalogue: it has lost the persons of the last release of the series; restore a "
+            "backup of it, or begin another series"
+        )
+    return persons
+
+
+def _last_night(connection: sa.Connection, series_id: int | None) -> int | None:
+    """The last night of a series that has a release, and is not pending."""
+    nights = sa.select(night.c.id).where(night.c.series == series_id, night.c.state != PENDING)
+    released = nights.where(night.c.rows_published > 0)
+    return connection.execute(released.order_by(night.c.number.desc())).scalar()
 
 
 def _noted(connection: sa.Connection, night_id: int) -> pa.Table | None:
     """The persons of a night; None if it has none noted."""
     noted = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
     content = connection.execute(noted).scalar()
-    if content is None:
-        return None
-    return pa.ipc.open_stream(content).read_all()
-
-
-def _among(series_id: int, part: pa.Table) -> Sequence[sa.ColumnElement[bool]]:
-    """The rows of a series between the first and the last person of a part."""
-    first, last = part["hash"][0].as_py(), part["hash"][-1].as_py()
-    return person.c.series == series_id, person.c.hash.between(first, last)
+    return None if content is None else pa.ipc.open_stream(content).read_all()
 
 
 def packed(table: pa.Table) -> bytes:
@@ -226,6 +239,6 @@ def packed(table: pa.Table) -> bytes:
     return content
 
 
-def _parts(order: Ints) -> Iterator[Ints]:
-    for start in range(0, len(order), _AT_ONCE):
-        yield order[start : start + _AT_ONCE]
+def _parts(persons: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(persons), _AT_ONCE):
+        yield persons[start : start + _AT_ONCE]

@@ -215,17 +215,13 @@ person = Table(
     metadata,
     Column("series", sa.Integer, ForeignKey("series.id"), primary_key=True),
     Column("hash", sa.BigInteger, primary_key=True, autoincrement=False),
-    Column("night", sa.Integer, primary_key=True, autoincrement=False),
-    Column("class_of", sa.Integer, nullable=False),
-    Column("place", sa.BigInteger, nullable=False),
     Column("common", sa.LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
 )
-"""A person of a series (``protect: intersection``), by a keyed hash.
+"""A person of a series (``protect: intersection``), by a keyed hash, who is in an earlier release.
 
-``night``: the number of a night that published the person. Rows of a pending night do not count
-yet; of the others the last one counts. ``class_of``: the number of the class in it; ``place``: a
-keyed hash of the quasi-identifiers; ``common``: the sensitive values that all classes of the person
-had, as bits, eight bytes of them at least.
+``common``: the sensitive values that all classes of the person had, as bits, eight bytes of them at
+least. For who is in the last release, the row of that night in ``night_persons`` counts instead.
 """
 
 sensitive_value = Table(
@@ -243,7 +239,9 @@ night_persons = Table(
     Column("night", sa.Integer, ForeignKey("night.id"), primary_key=True),
     Column("content", sa.LargeBinary, nullable=False),
 )
-"""The persons of a pending night, which become current with it, as an Arrow stream.
+"""The persons of a night as an Arrow stream, by keyed hashes (`catalogue.persons.to_table`).
 
-Of a published night: who was in which class, both as keyed hashes, in the order of the classes.
+A pending night, and the last one that is not, have for each person the class, its number, the
+quasi-identifiers and the common values. The nights before have who was in which class, in the order
+of the classes.
 """

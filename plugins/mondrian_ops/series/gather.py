@@ -79,7 +79,7 @@ def _gathered(
     if intersection.is_protected(job):
         table = pq.read_table(path, memory_map=False)
         with new_file(path) as sink:
-            pq.write_table(intersection.signed(job, name, state.last, table, work), sink)
+            pq.write_table(intersection.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit)
     return Gathered(night, storage.open_source(path, may_be_empty=True))

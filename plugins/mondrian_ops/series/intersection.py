@@ -89,7 +89,7 @@ def _type_name(type_: pa.DataType) -> str:
     return str(type_)
 
 
-def signed(job: Job, name: str, last: int, pool: pa.Table, work: storage.WorkDir) -> pa.Table:
+def signed(job: Job, name: str, pool: pa.Table, work: storage.WorkDir) -> pa.Table:
     """The rows of a night, with what is known of their persons in the column SIGNATURE.
 
     Raises InputError where a row has no person.
@@ -108,8 +108,7 @@ def signed(job: Job, name: str, last: int, pool: pa.Table, work: storage.WorkDir
     own[rows, codes[rows] // _BITS] = np.uint64(1) << (codes[rows] % _BITS).astype(np.uint64)
     is_new = ~known.is_known | ((codes >= 0) & ~(known.common & own).any(axis=1))
     common = np.where(is_new[:, None], ~np.uint64(0), known.common)
-    stays = known.is_known & (known.night == last) & (known.place == place)
-    class_of = np.where(stays, known.class_of, NEW)
+    class_of = np.where(known.place == place, known.class_of, NEW)
     _, first = np.unique(hashes, return_index=True)
     again = np.ones(len(hashes), np.bool_)
     again[first] = False
@@ -227,11 +226,11 @@ def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> li
 
 def _notes(job: Job, known: Known, number: int) -> list[str]:
     """A note where increments look like snapshots."""
-    share = float(np.mean(known.is_known & (known.night == number - 1))) if number > 1 else 0.0
+    share = float(np.mean(known.class_of >= 0)) if number > 1 else 0.0
     if job.series is None or job.series.kind != "increments" or share <= _SHARE:
         return []
     return [
-        f"series.kind is increments, but {share:.0%} of the people were in the night before; if a "
+        f"series.kind is increments, but {share:.0%} of the people were in the last release; if a "
         "drop holds all people as they are now, begin a series of kind: snapshots"
     ]
 

@@ -159,7 +159,7 @@ def conclude(token: str) -> bool:
 
     The retry of one that was killed meanwhile does what is left.
 
-    Its persons are written before, and the rows that they replace are removed after, each part in a
+    Those of its people who are in the last release only are filed away before, each part in a
     transaction of its own, so that others, who take turns with it, need not wait for all of them.
 
     False where the catalogue has no such night: a stale attempt took it back, or a backup of the
@@ -168,27 +168,25 @@ def conclude(token: str) -> bool:
     opened = catalogue.current()
     with opened.reading() as connection:
         found = _night(connection, token)
-        parts = [] if found is None else of_persons.parts(connection, found.id)
+        is_pending = found is not None and found.state == PENDING
+        parts = of_persons.who_left(connection, found.series, found.id) if is_pending else []
     for part in _in_turns(opened, parts):
         with opened.writing() as connection:
             found = _night(connection, token)
             if found is None or found.state != PENDING:
                 break
-            of_persons.stage(connection, found.series, found.number, part)
+            of_persons.file_away(connection, found.series, part)
     with opened.writing() as connection:
         found = _night(connection, token)
         if found is None:
             return False
         if found.state == PENDING:
+            of_persons.make_current(connection, found.series, found.id)
             connection.execute(night.update().where(night.c.id == found.id).values(state=PUBLISHED))
             if found.boundaries is not None:
                 done = series.update().where(series.c.id == found.series)
                 connection.execute(done.values(refit=False))
-            of_persons.make_current(connection, found.series, found.id)
             _make_current(connection, found.series, found.id)
-    for part in _in_turns(opened, parts):
-        with opened.writing() as connection:
-            of_persons.remove_earlier(connection, found.series, found.number, part)
     return True
 
 

@@ -9,10 +9,11 @@ import sqlalchemy as sa
 from mondrian_ops import catalogue
 from mondrian_ops.catalogue import persons
 from mondrian_ops.catalogue.tables import night, night_persons, person, series
+from mondrian_ops.core.errors import StorageError
 
 NIGHT = {
     "state": "pending", "label": "", "input": "", "output": "", "work": "", "time": "",
-    "rows_in": 0, "rows_published": 0, "rows_suppressed": 0, "rows_waiting": 0,
+    "rows_in": 1, "rows_published": 1, "rows_suppressed": 0, "rows_waiting": 0,
 }  # fmt: skip
 
 
@@ -21,7 +22,7 @@ def town():
     with catalogue.current().writing() as connection:
         for name in ("town", "other"):
             connection.execute(series.insert().values(name=name, terms="{}"))
-        for number in (1, 2):
+        for number in (1, 2, 3, 4):
             of = {"id": number, "series": 1, "number": number, "token": str(number)}
             connection.execute(night.insert().values(**NIGHT, **of))
 
@@ -37,25 +38,18 @@ def note(number, hashes, common, values=()):
         persons.note(connection, number, table)
 
 
-def stage(number):
+def file_away(number):
     with catalogue.current().writing() as connection:
-        for part in persons.parts(connection, number):
-            persons.stage(connection, 1, number, part)
+        for part in persons.who_left(connection, 1, number):
+            persons.file_away(connection, 1, part)
 
 
 def make_current(number):
-    stage(number)
-    conclude(number)
-
-
-def conclude(number):
+    file_away(number)
     with catalogue.current().writing() as connection:
-        parts = persons.parts(connection, number)
+        persons.make_current(connection, 1, number)
         of_number = night.update().where(night.c.number == number)
         connection.execute(of_number.values(state="published"))
-        persons.make_current(connection, 1, number)
-        for part in parts:
-            persons.remove_earlier(connection, 1, number, part)
 
 
 def known(hashes, words=1, name="town"):
@@ -83,12 +77,17 @@ def noted():
         return connection.execute(sa.select(sa.func.count()).select_from(night_persons)).scalar()
 
 
+def filed():
+    """The persons that have a row, and what is left for them."""
+    with catalogue.current().reading() as connection:
+        rows = connection.execute(person.select().where(person.c.series == 1)).all()
+    return {row.hash: int.from_bytes(row.common, "little") for row in rows}
+
+
 @pytest.mark.usefixtures("town")
-def test_persons_become_current_with_their_night(monkeypatch):
-    monkeypatch.setattr(persons, "_AT_ONCE", 2)
+def test_persons_become_current_with_their_night():
     note(1, [7, -5, 1 << 62], [1, 3, (1 << 64) - 1], [11, -12])
-    stage(1)
-    stage(1)  # as often as it takes
+    file_away(1)
     assert not known([7]).is_known.any()
     assert left() == {}
     make_current(1)
@@ -96,24 +95,42 @@ def test_persons_become_current_with_their_night(monkeypatch):
     assert left() == {7: [11], -5: [11, -12], 1 << 62: [11, -12]}
     found = known([-5, 8, 1 << 62, 7, -5], words=2)
     assert found.is_known.tolist() == [True, False, True, True, True]
-    assert found.night.tolist() == [1, 0, 1, 1, 1]
-    assert found.class_of.tolist() == [1, 0, 2, 0, 1]
+    assert found.class_of.tolist() == [1, -1, 2, 0, 1]
     assert found.place.tolist() == [10, 0, 20, 0, 10]
     assert found.common.tolist() == [[3, 0], [0, 0], [(1 << 64) - 1, 0], [1, 0], [3, 0]]
     assert values() == [11, -12]
 
 
 @pytest.mark.usefixtures("town")
-def test_a_later_night_replaces_those_who_are_in_it():
-    note(1, [1, 2], [1, 2], [5])
+def test_who_is_not_in_a_later_night_keeps_what_was_left(monkeypatch):
+    monkeypatch.setattr(persons, "_AT_ONCE", 2)
+    note(1, [1, 2, 4, 5, 6], [1, 2, 3, 1, 2], [5])
     make_current(1)
     note(2, [2, 3], [[2, 1], [4, 0]], [6, 7])
+    file_away(2)
+    file_away(2)  # as often as it takes
+    assert filed() == {1: 1, 4: 3, 5: 1, 6: 2}
+    assert known([1, 2]).class_of.tolist() == [0, 1]
     make_current(2)
-    conclude(2)  # once is enough
-    found = known([1, 2, 3], words=2)
-    assert found.night.tolist() == [1, 2, 2]
-    assert found.common.tolist() == [[1, 0], [2, 1], [4, 0]]
+    found = known([1, 2, 3, 6, 7], words=2)
+    assert found.is_known.tolist() == [True, True, True, True, False]
+    assert found.class_of.tolist() == [-1, 0, 1, -1, -1]
+    assert found.common.tolist() == [[1, 0], [2, 1], [4, 0], [2, 0], [0, 0]]
     assert values() == [5, 6, 7]
+    assert left() == {1: [5], 2: [6], 3: [7], 4: [5, 6], 5: [5], 6: [6]}
+
+
+@pytest.mark.usefixtures("town")
+def test_who_comes_back_and_leaves_again_keeps_what_was_left_last():
+    for number, hashes, common in ((1, [1, 2], [7, 7]), (2, [2], [7]), (3, [1, 2], [3, 5])):
+        note(number, hashes, common, [5, 6, 7] if number == 1 else [])
+        make_current(number)
+    assert left() == {1: [5, 6], 2: [5, 7]}
+    note(4, [2], [5])
+    make_current(4)
+    assert filed() == {1: 3}
+    assert known([1]).common.tolist() == [[3]]
+    assert left() == {1: [5, 6], 2: [5, 7]}
 
 
 @pytest.mark.usefixtures("town")
@@ -128,22 +145,55 @@ def test_who_was_in_which_class_stays_with_each_night_in_the_order_of_the_classe
 
 @pytest.mark.usefixtures("town")
 def test_another_series_knows_nobody():
-    note(1, [1], [1], [5])
-    assert left("other") == {}
+    note(1, [1, 2], [1, 1], [5])
     make_current(1)
-    assert not known([1], name="other").is_known.any()
+    note(2, [1], [1])
+    make_current(2)
+    assert left("other") == left("none") == {}
+    assert not known([1, 2], name="other").is_known.any()
     assert values("other") == []
 
 
 @pytest.mark.usefixtures("town")
-def test_a_night_that_is_withdrawn_leaves_nobody():
-    for number in (1, 2):
-        note(number, [number], [1], [5])
-        stage(number)
-    with catalogue.current().writing() as connection:
-        persons.withdraw(connection, sa.select(night.c.id).where(night.c.number == 1))
-        left = connection.execute(sa.select(night_persons.c.night)).scalars().all()
-    assert left == [2]
+def test_a_night_that_is_withdrawn_changes_nothing():
+    note(1, [1, 2], [1, 3], [5, 6])
     make_current(1)
-    with catalogue.current().reading() as connection:
-        assert connection.execute(sa.select(person.c.night)).scalars().all() == [2]
+    before = left()
+    note(2, [1], [1])
+    file_away(2)
+    with catalogue.current().writing() as connection:
+        persons.withdraw(connection, sa.select(night.c.id).where(night.c.number == 2))
+    assert noted() == 1
+    assert left() == before
+    note(2, [1, 2], [1, 1])  # another attempt, which has everybody
+    make_current(2)
+    assert left() == {1: [5], 2: [5]}
+    assert known([1, 2]).common.tolist() == [[1], [1]]
+
+
+@pytest.mark.usefixtures("town")
+def test_persons_of_the_last_release_that_are_lost_are_told():
+    """Otherwise everybody in it would count as new, and be given away."""
+    note(1, [1, 2], [1, 3], [5, 6])
+    make_current(1)
+    note(2, [1, 2], [1, 3])
+    make_current(2)
+    with catalogue.current().writing() as connection:
+        connection.execute(night_persons.delete().where(night_persons.c.night == 2))
+    for ask in (left, lambda: known([1])):
+        with pytest.raises(StorageError, match="lost the persons of the last release"):
+            ask()
+
+
+@pytest.mark.usefixtures("town")
+def test_a_night_without_a_release_leaves_everybody_in_the_classes_of_the_last_one():
+    note(1, [1, 2], [1, 3], [5, 6])
+    make_current(1)
+    with catalogue.current().writing() as connection:
+        of_second = night.update().where(night.c.number == 2)
+        connection.execute(of_second.values(state="held", rows_published=0))
+    assert known([1, 2]).class_of.tolist() == [0, 1]
+    note(3, [1], [1])
+    make_current(3)
+    assert filed() == {2: 3}
+    assert left() == {1: [5], 2: [5, 6]}

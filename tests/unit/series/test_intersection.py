@@ -50,7 +50,7 @@ def checked(
     def unknown(_connection: Any, _name: str, hashes: Any, words: int) -> Known:
         none = np.zeros(len(hashes), np.int64)
         common = np.zeros((len(hashes), words), np.uint64)
-        return Known(none != 0, none, none, none, common)
+        return Known(none != 0, none - 1, none, common)
 
     with (
         mock.patch("mondrian_ops.catalogue.current"),

@@ -147,12 +147,10 @@ def upgrade() -> None:
         "person",
         sa.Column("series", sa.Integer(), nullable=False),
         sa.Column("hash", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("night", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("class_of", sa.Integer(), nullable=False),
-        sa.Column("place", sa.BigInteger(), nullable=False),
         sa.Column("common", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["series"], ["series.id"], name=op.f("fk_person_series")),
-        sa.PrimaryKeyConstraint("series", "hash", "night", name=op.f("pk_person")),
+        sa.PrimaryKeyConstraint("series", "hash", name=op.f("pk_person")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "sensitive_value",
