@@ -213,10 +213,10 @@ class _Player:
             name: [as_array(table[name]) for table in tables] for name in (*names, self._sensitive)
         }
         table = pa.table({name: pa.concat_arrays(each) for name, each in columns.items()})
-        texts = pa.array(class_texts(table.select(list(names)))).dictionary_encode()
+        texts = class_texts(table.select(list(names))).dictionary_encode()
         class_of = texts.indices.to_numpy().astype(np.int64)
         _, first = np.unique(class_of, return_index=True)
-        hashes = class_hashes(texts.dictionary.to_pylist()).tolist()
+        hashes = class_hashes(texts.dictionary).tolist()
         of_class = table.select(list(names)).take(pa.array(first))
         beside = by_class(output) or Counter()
         number = {text: at for at, text in enumerate(texts.dictionary.to_pylist())}

@@ -52,7 +52,7 @@ def by_class(release: str) -> Counter[str] | None:
         return None
     except (pa.ArrowInvalid, KeyError) as error:
         raise StorageError(f"{storage.shown(path)}: cannot be read; restore it") from error
-    texts = class_texts(table.drop_columns([_COUNT]))
+    texts = class_texts(table.drop_columns([_COUNT])).to_pylist()
     return Counter(dict(zip(texts, counts, strict=True)))
 
 
@@ -103,4 +103,4 @@ def _texts_of(job: Job, release: str) -> Iterable[str]:
 
     for file in storage.read_release(release):
         names = published_columns(job, file.columns)
-        yield from class_texts(pa.Table.from_batches(file.batches(names)))
+        yield from class_texts(pa.Table.from_batches(file.batches(names))).to_pylist()

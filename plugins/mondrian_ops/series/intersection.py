@@ -10,12 +10,13 @@ with the night.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops import catalogue, storage
@@ -244,7 +245,7 @@ def _as_published(
     """
     from mondrian_ops.core.verification import published_columns
 
-    labels: list[pa.Table] = []
+    labels: list[pa.Array] = []
     classes: list[pa.Table] = []
     nothing = np.zeros(0, np.int64)
     hashes, values = [nothing], [nothing]
@@ -257,18 +258,16 @@ def _as_published(
         table = pa.Table.from_batches(part.batches([*names, sensitive]))
         of_class = _plain(table.select(names))
         classes.append(of_class)
-        labels.append(pa.table([pa.array(class_texts(of_class))], names=["class"]))
-        hashes.append(_hashes(_spelled(persons).to_pylist(), b"person"))
+        labels.append(class_texts(of_class))
+        hashes.append(_hashes(_spelled(persons), b"person"))
         values.append(value_hashes(job, table[sensitive]))
         if storage.digest_of(path) != digest:
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
         return nothing, nothing, nothing, nothing, pa.table({})
-    texts = pa.concat_tables(labels)["class"].combine_chunks().dictionary_encode()
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-    numbers = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    published = class_hashes(texts.dictionary.to_pylist())[numbers]
+    texts = pa.concat_arrays(labels)
+    numbers = texts.dictionary_encode().indices.to_numpy().astype(np.int64)
+    published = class_hashes(texts)
     columns = pa.concat_tables(classes)
     return numbers, published, np.concatenate(hashes), np.concatenate(values), columns
 
@@ -297,7 +296,7 @@ def value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
     texts = _spelled(column)
     if job.missing_sensitive == "value":
         texts = texts.fill_null(_MISSING)
-    return _hashes(texts.to_pylist(), b"value")
+    return _hashes(texts, b"value")
 
 
 def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array, may_lack: bool = False) -> Ints:
@@ -308,7 +307,7 @@ def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array, may_lack: bool =
             f"column {job.entity_id!r}: {texts.null_count} rows have no value, so their persons "
             "cannot be followed through the nights; fill them in, or leave these rows out"
         )
-    return _hashes(texts.to_pylist(), b"person")
+    return _hashes(texts, b"person")
 
 
 def _spelled(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -321,31 +320,31 @@ def _spelled(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return one_spelling(texts)
 
 
-def class_texts(published: pa.Table) -> list[str]:
+def class_texts(published: pa.Table) -> pa.Array:
     """One text per row of a release, of the columns that define its class, in any order."""
     return _joined(published.select(sorted(published.column_names)))
 
 
-def class_hashes(texts: Iterable[str | None]) -> Ints:
+def class_hashes(texts: pa.Array) -> Ints:
     """A keyed hash of each of some :func:`class_texts`."""
     return _hashes(texts, b"class")
 
 
-def _joined(table: pa.Table) -> list[str]:
+def _joined(table: pa.Table) -> pa.Array:
     """One text per row of all columns."""
-    texts = [text_of(as_array(column)).fill_null(_MISSING).to_pylist() for column in table.columns]
-    return [_BETWEEN.join(row) for row in zip(*texts, strict=True)]
+    texts = [text_of(as_array(each)).fill_null(_MISSING) for each in table.columns]
+    large = [each.cast(pa.large_string()) for each in texts]
+    return pc.binary_join_element_wise(*large, pa.scalar(_BETWEEN, pa.large_string()))
 
 
-def _hashes(texts: Iterable[str | None], kind: bytes) -> Ints:
-    """Keyed hashes, (texts,) int64; 0 for None and for nothing else."""
+def _hashes(texts: pa.Array, kind: bytes) -> Ints:
+    """Keyed hashes, (texts,) int64; 0 for a missing text and for nothing else."""
     key = catalogue.current().key
-    known: dict[str | None, bytes] = {None: b"\0" * 8}
-    found = []
-    for text in texts:
-        digest = known.get(text)
-        if digest is None:
-            made = hashlib.blake2b(str(text).encode(), key=key, digest_size=8, person=kind)
-            digest = known[text] = made.digest()
-        found.append(digest)
-    return np.frombuffer(b"".join(found), "<i8").astype(np.int64)
+    encoded = texts.dictionary_encode()
+    made = [
+        hashlib.blake2b(text.encode(), key=key, digest_size=8, person=kind).digest()
+        for text in encoded.dictionary.to_pylist()
+    ]
+    of_text = np.frombuffer(b"".join([*made, bytes(8)]), "<i8").astype(np.int64)
+    hashes: Ints = of_text[encoded.indices.fill_null(len(made)).to_numpy()]
+    return hashes
