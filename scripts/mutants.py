@@ -311,6 +311,8 @@ def table(counts: Mapping[str, Counts]) -> str:
 
 def main(wanted: list[str]) -> int:
     """Run the mutants of the modules ``wanted`` (the ends of their names), or of all."""
+    if unknown := {*wanted} - {name.split(".")[-1] for name in DECIDING}:
+        sys.exit(f"no module that decides ends with {', '.join(sorted(unknown))}")
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "plugins"), str(ROOT / "tests/support")]
     # Without shrinking, which takes long.
