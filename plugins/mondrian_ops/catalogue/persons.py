@@ -74,7 +74,7 @@ def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Kno
     last = _last(connection, series_id)
     if last is not None:
         keys = last["hash"].to_numpy()
-        _, at, of = np.intersect1d(distinct, keys, assume_unique=True, return_indices=True)
+        _, at, of = np.intersect1d(distinct, keys, return_indices=True)
         is_known[at] = True
         class_of[at], place[at] = (last[each].to_numpy()[of] for each in ("class_of", "place"))
         common[at] = _words(last["common"].to_pylist(), words)[of]
@@ -181,7 +181,7 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int) -> No
     if persons is None:
         return
     count = sa.select(sa.func.count()).where(sensitive_value.c.series == series_id)
-    first = int(connection.execute(count.select_from(sensitive_value)).scalar() or 0)
+    first = int(connection.execute(count.select_from(sensitive_value)).scalar_one())
     added = [int(each) for each in persons.schema.metadata[b"values"].decode().split(",") if each]
     if added:
         rows = [

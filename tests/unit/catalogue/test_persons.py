@@ -22,9 +22,13 @@ def town():
     with catalogue.current().writing() as connection:
         for name in ("town", "other"):
             connection.execute(series.insert().values(name=name, terms="{}"))
-        for number in (1, 2, 3, 4):
-            of = {"id": number, "series": 1, "number": number, "token": str(number)}
+        for number in (1, 2, 3, 4, 5, 6):  # of town, the last two of other
+            of = {"id": number, "series": series_of(number), "number": number, "token": str(number)}
             connection.execute(night.insert().values(**NIGHT, **of))
+
+
+def series_of(number):
+    return 1 if number < 5 else 2
 
 
 def note(number, hashes, common, values=()):
@@ -40,14 +44,14 @@ def note(number, hashes, common, values=()):
 
 def file_away(number):
     with catalogue.current().writing() as connection:
-        for part in persons.who_left(connection, 1, number):
-            persons.file_away(connection, 1, part)
+        for part in persons.who_left(connection, series_of(number), number):
+            persons.file_away(connection, series_of(number), part)
 
 
 def make_current(number):
     file_away(number)
     with catalogue.current().writing() as connection:
-        persons.make_current(connection, 1, number)
+        persons.make_current(connection, series_of(number), number)
         of_number = night.update().where(night.c.number == number)
         connection.execute(of_number.values(state="published"))
 
@@ -77,10 +81,10 @@ def noted():
         return connection.execute(sa.select(sa.func.count()).select_from(night_persons)).scalar()
 
 
-def filed():
-    """The persons that have a row, and what is left for them."""
+def filed(series_id=1):
+    """The persons of a series that have a row, and what is left for them."""
     with catalogue.current().reading() as connection:
-        rows = connection.execute(person.select().where(person.c.series == 1)).all()
+        rows = connection.execute(person.select().where(person.c.series == series_id)).all()
     return {row.hash: int.from_bytes(row.common, "little") for row in rows}
 
 
@@ -144,14 +148,24 @@ def test_who_was_in_which_class_stays_with_each_night_in_the_order_of_the_classe
 
 
 @pytest.mark.usefixtures("town")
-def test_another_series_knows_nobody():
-    note(1, [1, 2], [1, 1], [5])
-    make_current(1)
-    note(2, [1], [1])
-    make_current(2)
+def test_two_series_know_nothing_of_each_other():
+    for number, hashes, common in ((1, [1, 2], [1, 1]), (2, [1], [1])):
+        note(number, hashes, common, [5] if number == 1 else [])
+        make_current(number)
     assert left("other") == left("none") == {}
     assert not known([1, 2], name="other").is_known.any()
     assert values("other") == []
+    for number, hashes, common in ((5, [2, 3], [3, 2]), (6, [3], [2])):
+        note(number, hashes, common, [7, 8] if number == 5 else [])
+        make_current(number)
+    assert (left(), left("other")) == ({1: [5], 2: [5]}, {2: [7, 8], 3: [8]})
+    assert (values(), values("other")) == ([5], [7, 8])
+    assert (filed(), filed(2)) == ({2: 1}, {2: 3})
+    for number, who in ((3, 2), (4, 1)):
+        note(number, [who], [1])
+        make_current(number)
+    assert (filed(), filed(2)) == ({1: 1, 2: 1}, {2: 3})
+    assert left("none") == {}
 
 
 @pytest.mark.usefixtures("town")
