@@ -11,190 +11,23 @@
  * and two classes are cut anew as one, where that loses less.
  *
  * If rows may be made up, a class that lacks values is valid too, and loses by each such row. */
+#include "invariance.h"
+
 #include <float.h>
 #include <string.h>
 
-#include "counterfeits.h"
-
 enum {
-  NEAR = 24,     /* classes near a row that are tried */
-  PER_SIDE = 4,  /* of these, how many on each side of the row in an order */
-  TRIED = 6,     /* of these, how many exchange rows with it: those that taking it costs least */
+  TRIED = 6,     /* of the classes near a row, how many exchange rows with it: those that taking
+                    it costs least */
   FAR = 1024,    /* rows walked from a row, in an order, to find a class that it may join */
   MANY = 96,     /* classes that are tried for a row that lacks values */
   TAKEN = 3,     /* rows tried, on each side in an order, that bring a value that lacks */
-  STEPS = 64,    /* of the table of risks */
-  EXCHANGED = 64,/* rows of the largest class that exchanges rows */
-  REACH = 3,     /* rows on each side of a cut that are exchanged */
   PASSES = 3,    /* over the rows of changed classes */
 };
 
 static const double FOURTH_ROOT = 0.8408964152537145; /* of one half */
-static const double LESS = 1e-9; /* losses are sums of rounded numbers */
 
-typedef struct {
-  int32_t *member;
-  int64_t size, room;
-  double loss;
-  uint8_t dirty, fresh;
-} group;
-
-typedef struct {
-  const mo_rows *rows;
-  people who;
-  int64_t n, attributes, k, most, orders;
-  int32_t *code;         /* (rows, attributes) */
-  int64_t *higher;       /* (codes,) MO_TREE: the next code with a greater step */
-  const int32_t *order;  /* (orders, rows) */
-  int32_t *place;        /* (orders, rows): where a row is in an order */
-  int32_t *class_of;     /* (rows,): -1: none */
-  group *groups;
-  int64_t count, most_groups;
-  int64_t *stamp, stamped; /* (groups,) */
-  int32_t *bounds;       /* (groups, attributes, 2) */
-  uint64_t *values;      /* (groups, 3, words), as `tonight` of the rows of a group */
-  uint64_t *scratch;     /* (3, words) */
-  double weight, table[STEPS], price;
-  int32_t *list, *list2; /* (rows,) */
-  int64_t *key;          /* (rows,) */
-  uint64_t *tonight;     /* (3, words): values of one row, two, three rows or more */
-  uint64_t *room;        /* (COUNTERFEIT_ROOM, words) */
-} search;
-
-static void add_value(uint64_t *values, int64_t words, int32_t v) {
-  if (v < 0) return;
-  uint64_t bit = UINT64_C(1) << (v & 63), *at = values + (v >> 6);
-  at[2 * words] |= at[words] & bit;
-  at[words] |= at[0] & bit;
-  at[0] |= bit;
-}
-
-static int32_t *bounds_of(const search *s, int64_t g) { return s->bounds + g * s->attributes * 2; }
-static uint64_t *values_of(const search *s, int64_t g) { return s->values + g * 3 * s->who.words; }
-
-static double risk_of(const search *s, int32_t p, const uint64_t *values) {
-  const uint64_t *signature = signature_of(&s->who, p);
-  int64_t W = s->who.words, one = 0, two = 0, three = 0;
-  for (int64_t w = 0; w < W; w++) {
-    one += __builtin_popcountll(signature[w] & values[w]);
-    two += __builtin_popcountll(signature[w] & values[W + w]);
-    three += __builtin_popcountll(signature[w] & values[2 * W + w]);
-  }
-  if (one < s->who.l) return (double)(s->who.l - one);
-  int32_t v = s->who.value[p];
-  one -= v >= 0;
-  two -= has(values + W, v);
-  three -= has(values + 2 * W, v);
-  double e =
-      0.5 * (double)one + 0.25 * (double)two + 0.125 * (double)three - (double)(s->who.l - 2);
-  return e <= 0.0 ? 1.0 : s->table[e * 8.0 < STEPS ? (int)(e * 8.0) : STEPS - 1];
-}
-
-static double width(const search *s, int64_t a, int64_t low, int64_t high, int64_t distinct) {
-  const mo_rows *rows = s->rows;
-  int64_t first = rows->first[a];
-  if (low == high) {
-    if (low == 0 || rows->kind[a] != MO_INTERVAL) return 0.0;
-    return (rows->high[first + high] - rows->low[first + low]) / rows->span[a];
-  }
-  if (low == 0) return 1.0;
-  if (rows->kind[a] == MO_INTERVAL)
-    return (rows->high[first + high] - rows->low[first + low]) / rows->span[a];
-  if (rows->kind[a] == MO_SET) return (double)(distinct - 1) / rows->domain[a];
-  const int64_t *higher = s->higher + first;
-  while (higher[low] < high) low = higher[low];
-  return rows->step[first + low];
-}
-
-/* How many different codes of an attribute some rows have, one replaced by another. */
-static int64_t distinct_codes(const search *s, int64_t a, const int32_t *member, int64_t size) {
-  int64_t distinct = 0;
-  for (int64_t i = 0; i < size; i++) {
-    int32_t v = s->code[member[i] * s->attributes + a];
-    int64_t j = 0;
-    while (j < i && s->code[member[j] * s->attributes + a] != v) j++;
-    distinct += j == i;
-  }
-  return distinct;
-}
-
-/* What some rows lose as one class, per row; their bounds if asked for. */
-static double spread(const search *s, const int32_t *member, int64_t size, int32_t *bounds) {
-  double loss = 0.0;
-  for (int64_t a = 0; a < s->attributes; a++) {
-    int32_t low = INT32_MAX, high = -1;
-    for (int64_t i = 0; i < size; i++) {
-      int32_t v = s->code[member[i] * s->attributes + a];
-      low = v < low ? v : low;
-      high = v > high ? v : high;
-    }
-    if (bounds) bounds[2 * a] = low, bounds[2 * a + 1] = high;
-    if (size == 0) continue;
-    int64_t distinct = s->rows->kind[a] == MO_SET && low < high && low > 0
-                           ? distinct_codes(s, a, member, size)
-                           : 1;
-    loss += width(s, a, low, high, distinct);
-  }
-  return loss;
-}
-
-static int is_short(const search *s, int32_t p, const uint64_t *values) {
-  return shared(&s->who, p, values) < s->who.l;
-}
-
-/* How many rows are made up so that every member has enough values, -1 if that cannot be. */
-static int64_t lacking(const search *s, const int32_t *member, int64_t size,
-                       const uint64_t *values) {
-  int32_t made_up[MADE_UP];
-  if (s->price < DBL_MAX)
-    return choose_counterfeits(&s->who, member, size, values, s->tonight, NULL, s->room, made_up);
-  for (int64_t i = 0; i < size; i++)
-    if (is_short(s, member[i], values)) return -1;
-  return 0;
-}
-
-/* The values of some rows. */
-static void gather(const search *s, const int32_t *member, int64_t size, uint64_t *values) {
-  memset(values, 0, 3 * (size_t)s->who.words * sizeof *values);
-  for (int64_t i = 0; i < size; i++) add_value(values, s->who.words, s->who.value[member[i]]);
-}
-
-/* What the risk of some rows as one class is worth. */
-static double worth_of_risk(const search *s, const int32_t *member, int64_t size,
-                            const uint64_t *values) {
-  double risk = 0.0;
-  for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values);
-  if (size && size < s->k) risk += (double)(s->k - size);
-  return s->weight * risk;
-}
-
-/* The loss of some rows as one class; their bounds and values if asked for. */
-static double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
-                      uint64_t *values) {
-  double loss = spread(s, member, size, bounds) * (double)size;
-  if (!values) values = s->scratch;
-  gather(s, member, size, values);
-  loss += worth_of_risk(s, member, size, values);
-  if (s->price == DBL_MAX) return loss;
-  int64_t made_up = lacking(s, member, size, values);
-  return loss + s->price * (double)(made_up < 0 ? size : made_up);
-}
-
-/* The loss of some rows as one class; DBL_MAX if they may be none, or if it is not below. */
-static double loss_below(const search *s, const int32_t *member, int64_t size, double below) {
-  if (size < s->k) return DBL_MAX;
-  double loss = spread(s, member, size, NULL) * (double)size;
-  if (loss >= below) return DBL_MAX;
-  gather(s, member, size, s->scratch);
-  loss += worth_of_risk(s, member, size, s->scratch);
-  if (loss >= below) return DBL_MAX;
-  int64_t made_up = lacking(s, member, size, s->scratch);
-  if (made_up < 0) return DBL_MAX;
-  if (made_up) loss += s->price * (double)made_up;
-  return loss < below ? loss : DBL_MAX;
-}
-
-static void update(search *s, int64_t g) {
+void update(search *s, int64_t g) {
   group *at = s->groups + g;
   at->loss = measure(s, at->member, at->size, bounds_of(s, g), values_of(s, g));
   at->dirty = 1;
@@ -209,7 +42,7 @@ static int valid(const search *s, int64_t g) {
   return valid_rows(s, s->groups[g].member, s->groups[g].size, values_of(s, g));
 }
 
-static int append(search *s, int64_t g, int32_t p) {
+int append(search *s, int64_t g, int32_t p) {
   group *at = s->groups + g;
   if (at->size == at->room) {
     int64_t room = at->room ? 2 * at->room : 2 * s->k;
@@ -238,34 +71,6 @@ static void with_row(const search *s, int64_t g, int32_t p) {
   const group *at = s->groups + g;
   memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
   s->list2[at->size] = p;
-}
-
-/* The loss of class g with row p in addition, without that of rows that are made up. */
-static double loss_with(const search *s, int64_t g, int32_t p) {
-  const group *at = s->groups + g;
-  const int32_t *bounds = bounds_of(s, g), *code = s->code + (int64_t)p * s->attributes;
-  double loss = 0.0;
-  for (int64_t a = 0; a < s->attributes; a++) {
-    int64_t low = bounds[2 * a], high = bounds[2 * a + 1], v = code[a];
-    low = v < low ? v : low;
-    high = v > high ? v : high;
-    int64_t distinct = 1;
-    if (s->rows->kind[a] == MO_SET && low < high && low > 0) {
-      distinct = distinct_codes(s, a, at->member, at->size);
-      int64_t i = 0;
-      while (i < at->size && s->code[at->member[i] * s->attributes + a] != v) i++;
-      distinct += i == at->size;
-    }
-    loss += width(s, a, low, high, distinct);
-  }
-  int32_t v = s->who.value[p];
-  uint64_t *values = s->scratch;
-  memcpy(values, values_of(s, g), 3 * (size_t)s->who.words * sizeof *values);
-  add_value(values, s->who.words, v);
-  double risk = risk_of(s, p, values);
-  for (int64_t i = 0; i < at->size; i++) risk += risk_of(s, at->member[i], values);
-  if (at->size + 1 < s->k) risk += (double)(s->k - at->size - 1);
-  return loss * (double)(at->size + 1) + s->weight * risk;
 }
 
 static int supports(const search *s, int64_t g, int32_t p) {
@@ -312,6 +117,15 @@ static int64_t near(search *s, int32_t p, int64_t own, reach r, int64_t *found, 
   return count;
 }
 
+int64_t classes_beside(search *s, int64_t g, int64_t *found) {
+  const group *at = s->groups + g;
+  int64_t count = 0;
+  s->stamped++;
+  for (int64_t i = 0; i < at->size && count < NEAR; i++)
+    count = near(s, at->member[i], g, BESIDE, found, count);
+  return count;
+}
+
 static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
   int64_t found[MANY], best = -1;
   s->stamped++;
@@ -349,13 +163,10 @@ static int join(search *s, int64_t g, int64_t h) {
 
 /* The class near g whose union with g loses least; unions that are valid come first. */
 static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
-  int64_t found[MANY], count = 0, best = -1;
+  int64_t found[MANY], count = classes_beside(s, g, found), best = -1;
   group *at = s->groups + g;
   double least = 0.0;
   *is_valid = 0;
-  s->stamped++;
-  for (int64_t i = 0; i < at->size && count < NEAR; i++)
-    count = near(s, at->member[i], g, BESIDE, found, count);
   for (int64_t i = 0; i < at->size; i++)
     if (is_short(s, at->member[i], values_of(s, g)))
       count = near(s, at->member[i], g, NEXT_FITTING, found, count);
@@ -481,131 +292,11 @@ static int repair(search *s, int64_t g) {
   return MO_DONE;
 }
 
-static int64_t open_group(search *s) {
+int64_t open_group(search *s) {
   if (s->count == s->most_groups) return -1;
   int64_t g = s->count++;
   s->groups[g] = (group){0};
   return g;
-}
-
-static int by_code(const void *one, const void *other) {
-  int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
-  return (a > b) - (a < b);
-}
-
-/* Sorts some rows by an attribute. */
-static void sort_by(const search *s, int64_t a, int32_t *member, int64_t size) {
-  for (int64_t i = 0; i < size; i++)
-    s->key[i] = (int64_t)s->code[member[i] * s->attributes + a] << 32 | member[i];
-  qsort(s->key, (size_t)size, sizeof *s->key, by_code);
-  for (int64_t i = 0; i < size; i++) member[i] = (int32_t)(s->key[i] & INT32_MAX);
-}
-
-/* One or two valid classes of some rows: the first `rows` by attribute a, and the others, with two
- * rows near the cut exchanged. */
-typedef struct {
-  int64_t a, rows; /* a is -1, rows all: one class */
-  int64_t one, other; /* places of the rows that are exchanged; the same: none are */
-  double loss;
-} cut;
-
-static void exchange(int32_t *member, int64_t one, int64_t other) {
-  int32_t p = member[one];
-  member[one] = member[other];
-  member[other] = p;
-}
-
-/* Takes a cut as `best` if it makes two valid classes that lose less; whether it was taken. */
-static int try_cut(const search *s, int32_t *member, int64_t size, cut at, cut *best) {
-  exchange(member, at.one, at.other);
-  int32_t *rest = member + at.rows;
-  int64_t others = size - at.rows;
-  double least = best->loss - spread(s, rest, others, NULL) * (double)others;
-  double left = loss_below(s, member, at.rows, least);
-  at.loss = left < least ? left + loss_below(s, rest, others, best->loss - left) : DBL_MAX;
-  exchange(member, at.one, at.other);
-  if (at.loss >= best->loss) return 0;
-  *best = at;
-  return 1;
-}
-
-/* Sorts some rows so that they are one or two valid classes that lose least; its loss is `below` if
- * none lose less than that. */
-static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
-  cut best = {-1, size, 0, 0, below};
-  double whole = loss_below(s, member, size, below);
-  if (whole < below) best.loss = whole;
-  int64_t stride = size > 256 ? size / 64 : 1;
-  for (int64_t a = 0; a < s->attributes; a++) {
-    sort_by(s, a, member, size);
-    if (s->key[0] >> 32 == s->key[size - 1] >> 32) continue;
-    for (int64_t j = s->k; j + s->k <= size; j += stride) {
-      double loss = spread(s, member, j, NULL) * (double)j;
-      loss += spread(s, member + j, size - j, NULL) * (double)(size - j);
-      if (loss >= best.loss || try_cut(s, member, size, (cut){a, j, 0, 0, 0.0}, &best)) continue;
-      for (int64_t one = j - 1; one >= 0 && one >= j - REACH; one--)
-        for (int64_t other = j; other < size && other < j + REACH; other++)
-          try_cut(s, member, size, (cut){a, j, one, other, 0.0}, &best);
-    }
-  }
-  if (best.a >= 0) {
-    sort_by(s, best.a, member, size);
-    exchange(member, best.one, best.other);
-  }
-  return best;
-}
-
-/* Cuts a class in two valid ones where that loses less, then these. */
-static int cut_class(search *s, int64_t g) {
-  for (;;) {
-    group *at = s->groups + g;
-    if (at->size < 2 * s->k || at->size > 4096) return MO_DONE;
-    cut best = best_cut(s, at->member, at->size, at->loss - LESS);
-    int64_t h = best.a < 0 ? -1 : open_group(s), size = at->size;
-    if (h < 0) return MO_DONE;
-    at->size = best.rows;
-    for (int64_t i = best.rows; i < size; i++)
-      if (append(s, h, at->member[i])) return MO_NO_MEMORY;
-    update(s, g);
-    update(s, h);
-    if (cut_class(s, h)) return MO_NO_MEMORY;
-  }
-}
-
-/* The rows of classes g and h, in list; how many. */
-static int64_t both(search *s, int64_t g, int64_t h) {
-  const group *one = s->groups + g, *other = s->groups + h;
-  memcpy(s->list, one->member, (size_t)one->size * sizeof *s->list);
-  memcpy(s->list + one->size, other->member, (size_t)other->size * sizeof *s->list);
-  return one->size + other->size;
-}
-
-/* Joins a class with one near it and cuts the two anew, where that loses less. */
-static int cut_anew(search *s, int64_t g) {
-  int64_t found[NEAR], count = 0, with = -1;
-  group *at = s->groups + g;
-  if (at->size == 0 || at->size > EXCHANGED) return MO_DONE;
-  s->stamped++;
-  for (int64_t i = 0; i < at->size && count < NEAR; i++)
-    count = near(s, at->member[i], g, BESIDE, found, count);
-  double gain = LESS;
-  for (int64_t c = 0; c < count; c++) {
-    group *other = s->groups + found[c];
-    if (other->size > EXCHANGED) continue;
-    double now = at->loss + other->loss;
-    cut best = best_cut(s, s->list, both(s, g, found[c]), now - gain);
-    if (best.loss < now - gain) with = found[c], gain = now - best.loss;
-  }
-  if (with < 0) return MO_DONE;
-  group *other = s->groups + with;
-  int64_t size = both(s, g, with);
-  cut best = best_cut(s, s->list, size, at->loss + other->loss - LESS);
-  at->size = other->size = 0;
-  for (int64_t i = 0; i < size; i++)
-    if (append(s, i < best.rows ? g : with, s->list[i])) return MO_NO_MEMORY;
-  update(s, g);
-  update(s, with);
-  return cut_class(s, g) || cut_class(s, with) ? MO_NO_MEMORY : MO_DONE;
 }
 
 /* Moves a row of a class, or exchanges it, where that loses less. */
