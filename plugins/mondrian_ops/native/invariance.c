@@ -29,17 +29,14 @@ static const double FOURTH_ROOT = 0.8408964152537145; /* of one half */
 
 void update(search *s, int64_t g) {
   group *at = s->groups + g;
-  at->loss = measure(s, at->member, at->size, bounds_of(s, g), values_of(s, g));
+  bound(s, at->member, at->size, bounds_of(s, g));
+  part now = part_of(s, bounds_of(s, g), at->member, at->size);
+  now.values = values_of(s, g);
+  gather(s, &now);
+  at->valid = add_rest(s, &now) >= 0 && at->size >= s->k;
+  at->lacks = now.lack > 0;
+  at->loss = now.loss;
   at->dirty = 1;
-}
-
-static int valid_rows(const search *s, const int32_t *member, int64_t size,
-                      const uint64_t *values) {
-  return size >= s->k && lacking(s, member, size, values) >= 0;
-}
-
-static int valid(const search *s, int64_t g) {
-  return valid_rows(s, s->groups[g].member, s->groups[g].size, values_of(s, g));
 }
 
 int append(search *s, int64_t g, int32_t p) {
@@ -66,11 +63,15 @@ static void take_out(search *s, int32_t p) {
   s->class_of[p] = -1;
 }
 
-/* The rows of class g and row p, in list2. */
-static void with_row(const search *s, int64_t g, int32_t p) {
+/* Class g and row p, which is put in front or at the end. */
+static part with_row(const search *s, int64_t g, int32_t p, int in_front) {
   const group *at = s->groups + g;
-  memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
-  s->list2[at->size] = p;
+  memcpy(s->list2 + in_front, at->member, (size_t)at->size * sizeof *s->list2);
+  s->list2[in_front ? 0 : at->size] = p;
+  memcpy(s->scratch, values_of(s, g), 3 * (size_t)s->who.words * sizeof *s->scratch);
+  add_value(s->scratch, s->who.words, s->who.value[p]);
+  unite(s, bounds_of(s, g), bounds_of_row(s, p), s->edge);
+  return part_of(s, s->edge, s->list2, at->size + 1);
 }
 
 static int supports(const search *s, int64_t g, int32_t p) {
@@ -78,9 +79,8 @@ static int supports(const search *s, int64_t g, int32_t p) {
   int64_t total = shared(&s->who, p, values);
   int32_t v = s->who.value[p]; /* among those of the person */
   if (s->price == DBL_MAX) return total + (v >= 0 && !has(values, v)) >= s->who.l;
-  with_row(s, g, p);
-  gather(s, s->list2, s->groups[g].size + 1, s->scratch);
-  return lacking(s, s->list2, s->groups[g].size + 1, s->scratch) >= 0;
+  part with = with_row(s, g, p, 0);
+  return add_rest(s, &with) >= 0;
 }
 
 /* Which classes near a row are found: if `fitting`, only those that it may join. In each order, on
@@ -105,7 +105,7 @@ static int64_t near(search *s, int32_t p, int64_t own, reach r, int64_t *found, 
       for (int64_t i = at + step; i >= 0 && i < s->n && some < r.per_side && walked < r.walked;
            i += step, walked++) {
         int64_t g = s->class_of[order[i]];
-        if (g < 0 || g == own || s->groups[g].size == 0 || s->stamp[g] == s->stamped) continue;
+        if (g < 0 || g == own || s->stamp[g] == s->stamped) continue;
         if (count == r.most) return count;
         s->stamp[g] = s->stamped;
         if (r.fitting && !supports(s, g, p)) continue;
@@ -131,23 +131,24 @@ static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
   s->stamped++;
   int64_t count = near(s, p, own, FITTING, found, 0);
   for (int64_t i = 0; i < count; i++) {
-    with_row(s, found[i], p);
-    double more = measure(s, s->list2, s->groups[found[i]].size + 1, NULL, NULL);
-    more -= s->groups[found[i]].loss;
-    if (best < 0 || more < *cost) best = found[i], *cost = more;
+    part with = with_row(s, found[i], p, 0);
+    double now = s->groups[found[i]].loss;
+    if (best >= 0 && with.loss - now >= *cost) continue;
+    add_rest(s, &with);
+    if (best < 0 || with.loss - now < *cost) best = found[i], *cost = with.loss - now;
   }
   return best;
 }
 
-/* The rows of class g without row p (or -1) and with row q (or -1): whether valid; their loss. */
-static int valid_after(search *s, int64_t g, int32_t p, int32_t q, double *loss) {
-  group *at = s->groups + g;
+/* Class g without row p (or -1) and with row q (or -1), in a list. */
+static part after(const search *s, int64_t g, int32_t p, int32_t q, int32_t *list) {
+  const group *at = s->groups + g;
   int64_t size = 0;
   for (int64_t i = 0; i < at->size; i++)
-    if (at->member[i] != p) s->list2[size++] = at->member[i];
-  if (q >= 0) s->list2[size++] = q;
-  *loss = measure(s, s->list2, size, NULL, s->scratch);
-  return valid_rows(s, s->list2, size, s->scratch);
+    if (at->member[i] != p) list[size++] = at->member[i];
+  if (q >= 0) list[size++] = q;
+  bound(s, list, size, s->edge);
+  return part_of(s, s->edge, list, size);
 }
 
 /* Joins class h to class g. */
@@ -161,6 +162,15 @@ static int join(search *s, int64_t g, int64_t h) {
   return MO_DONE;
 }
 
+/* Classes g and h as one. */
+static part union_of(const search *s, int64_t g, int64_t h) {
+  const group *at = s->groups + g, *other = s->groups + h;
+  memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
+  memcpy(s->list2 + at->size, other->member, (size_t)other->size * sizeof *s->list2);
+  unite(s, bounds_of(s, g), bounds_of(s, h), s->edge);
+  return part_of(s, s->edge, s->list2, at->size + other->size);
+}
+
 /* The class near g whose union with g loses least; unions that are valid come first. */
 static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
   int64_t found[MANY], count = classes_beside(s, g, found), best = -1;
@@ -171,12 +181,12 @@ static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
     if (is_short(s, at->member[i], values_of(s, g)))
       count = near(s, at->member[i], g, NEXT_FITTING, found, count);
   for (int64_t i = 0; i < count; i++) {
-    group *other = s->groups + found[i];
-    memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
-    memcpy(s->list2 + at->size, other->member, (size_t)other->size * sizeof *s->list2);
-    int64_t size = at->size + other->size;
-    double more = measure(s, s->list2, size, NULL, s->scratch) - other->loss;
-    int good = valid_rows(s, s->list2, size, s->scratch);
+    const group *other = s->groups + found[i];
+    part both = union_of(s, g, found[i]);
+    if (*is_valid && both.loss - other->loss >= least) continue;
+    gather(s, &both);
+    int good = add_rest(s, &both) >= 0 && both.size >= s->k;
+    double more = both.loss - other->loss;
     if (best < 0 || good > *is_valid || (good == *is_valid && more < least))
       best = found[i], least = more, *is_valid = good;
   }
@@ -194,10 +204,13 @@ typedef struct {
 static const move NO_MOVE = {-1, -1, -1, 0.0};
 
 static void try_move(search *s, int64_t g, int32_t p, int32_t q, int64_t h, move *best) {
-  double one, two;
-  if (!valid_after(s, h, q, p, &two)) return;
-  if (!valid_after(s, g, p, q, &one)) return;
-  double cost = one + two - s->groups[g].loss - s->groups[h].loss;
+  double now = s->groups[g].loss, other = s->groups[h].loss;
+  double below = best->to < 0 ? DBL_MAX : best->cost + now + other + LESS;
+  part two = after(s, h, q, p, s->list2);
+  if (two.size < s->k || two.loss >= below) return;
+  part one = after(s, g, p, q, s->list);
+  if (!two_below(s, &two, &one, 0.0, below)) return;
+  double cost = one.loss + two.loss - now - other;
   if (best->to < 0 || cost < best->cost) *best = (move){p, q, h, cost};
 }
 
@@ -260,20 +273,13 @@ static int64_t leave_over(search *s, int64_t g) {
   return left;
 }
 
-static int needs_nothing(const search *s, int64_t g) {
-  const group *at = s->groups + g;
-  for (int64_t i = 0; i < at->size; i++)
-    if (is_short(s, at->member[i], values_of(s, g))) return 0;
-  return at->size >= s->k;
-}
-
 /* Makes a class valid by what loses least: a move of one row, an exchange of two, the union with
  * another class; or leaves it as it is where it is valid by rows that are made up, and these cost
  * less than that. */
 static int repair(search *s, int64_t g) {
-  while (s->groups[g].size && !needs_nothing(s, g)) {
+  while (s->groups[g].size && (s->groups[g].lacks || s->groups[g].size < s->k)) {
     group *at = s->groups + g;
-    int good = valid(s, g), is_valid;
+    int good = at->valid, is_valid;
     double more = 0.0;
     move m = NO_MOVE;
     int64_t with = best_union(s, g, &is_valid, &more);
@@ -299,65 +305,116 @@ int64_t open_group(search *s) {
   return g;
 }
 
-/* Moves a row of a class, or exchanges it, where that loses less. */
-static int improve_row(search *s, int32_t p) {
-  int64_t own = s->class_of[p], found[NEAR];
-  group *at = s->groups + own;
-  double without;
-  int may_leave = valid_after(s, own, p, -1, &without);
-  if (at->loss - without < LESS) return 0;
+/* The classes near a row that lose least by it, at most TRIED, and their costs, without those of
+ * rows that are made up; how many. */
+static int64_t closest_classes(search *s, int32_t p, int64_t *closest, double *costs) {
+  int64_t found[NEAR], tried = 0;
   s->stamped++;
-  int64_t count = near(s, p, own, BESIDE, found, 0), tried = 0, closest[TRIED];
-  double costs[TRIED];
+  int64_t count = near(s, p, s->class_of[p], BESIDE, found, 0);
   for (int64_t i = 0; i < count; i++) {
-    double more = loss_with(s, found[i], p) - s->groups[found[i]].loss;
+    part with = with_row(s, found[i], p, 1);
+    double now = s->groups[found[i]].loss;
+    if (tried == TRIED && with.loss - now >= costs[TRIED - 1]) continue;
+    add_risk(s, &with);
+    double more = with.loss - now;
+    if (tried == TRIED && more >= costs[TRIED - 1]) continue;
     int64_t j = tried < TRIED ? tried++ : TRIED - 1;
-    if (j == TRIED - 1 && tried == TRIED && i >= TRIED && more >= costs[j]) continue;
-    while (j > 0 && costs[j - 1] > more) costs[j] = costs[j - 1], closest[j] = closest[j - 1], j--;
+    for (; j > 0 && costs[j - 1] > more; j--) costs[j] = costs[j - 1], closest[j] = closest[j - 1];
     costs[j] = more;
     closest[j] = found[i];
   }
-  double best = LESS;
-  int64_t to = -1, other = -1;
-  if (may_leave)
-    for (int64_t i = 0; i < tried; i++) {
-      const group *with = s->groups + closest[i];
-      if (at->loss - without - costs[i] <= best) continue;
-      with_row(s, closest[i], p);
-      double least = at->loss + with->loss - without - best;
-      double loss = loss_below(s, s->list2, with->size + 1, least);
-      if (loss < least) best = at->loss + with->loss - without - loss, to = closest[i];
-    }
-  for (int64_t i = 0; i < tried; i++) {
-    group *with = s->groups + closest[i];
-    if (with->size > EXCHANGED) continue;
-    int64_t size = 0, at_p = 0;
-    for (int64_t j = 0; j < at->size; j++) {
-      if (at->member[j] == p) at_p = j;
-      s->list[size++] = at->member[j];
-    }
-    memcpy(s->list2, with->member, (size_t)with->size * sizeof *s->list2);
-    for (int64_t j = 0; j < with->size; j++) {
-      int32_t q = with->member[j];
-      s->list2[j] = p;
-      s->list[at_p] = q;
-      double least = at->loss + with->loss - best;
-      double one = loss_below(s, s->list2, with->size, least);
-      double two = one < least ? loss_below(s, s->list, at->size, least - one) : DBL_MAX;
-      if (two < DBL_MAX) best = at->loss + with->loss - one - two, to = closest[i], other = q;
-      s->list2[j] = q;
-    }
-    s->list[at_p] = p;
+  return tried;
+}
+
+/* What the risk of two classes loses at least, however their rows are divided into two. */
+static double least_risk(const search *s, int64_t g, int64_t h) {
+  const uint64_t *one = values_of(s, g), *two = values_of(s, h);
+  int64_t W = s->who.words;
+  for (int64_t w = 0; w < W; w++) {
+    uint64_t both = one[w] & two[w], more = (one[w] & two[W + w]) | (one[W + w] & two[w]);
+    s->scratch[w] = one[w] | two[w];
+    s->scratch[W + w] = one[W + w] | two[W + w] | both;
+    s->scratch[2 * W + w] = one[2 * W + w] | two[2 * W + w] | more;
   }
-  if (to < 0) return 0;
+  part here = {s->groups[g].member, s->groups[g].size, s->scratch, 0.0, 0};
+  part there = {s->groups[h].member, s->groups[h].size, s->scratch, 0.0, 0};
+  add_risk(s, &here);
+  add_risk(s, &there);
+  return here.loss + there.loss;
+}
+
+/* An exchange of row p with row q of class `to`, or its move there if q is -1. */
+typedef struct {
+  int64_t to;
+  int32_t q;
+  double gain;
+} improvement;
+
+/* Finds the row of class h whose exchange with row p of class g loses least. s->list has the rows
+ * of g, p at place at_p; `rest` the bounds of the others. */
+static void exchange_with(const search *s, int64_t g, const int32_t *rest, int64_t at_p, int64_t h,
+                          improvement *best) {
+  const group *at = s->groups + g, *with = s->groups + h;
+  int64_t E = s->entries;
+  int32_t p = s->list[at_p], *bounds = s->edge;
+  double risk = least_risk(s, g, h);
+  bound_sides(s, with->member, with->size);
+  memcpy(s->list2, with->member, (size_t)with->size * sizeof *s->list2);
+  for (int64_t j = 0; j < with->size; j++) {
+    int32_t q = with->member[j];
+    double least = at->loss + with->loss - best->gain;
+    s->list2[j] = p;
+    s->list[at_p] = q;
+    unite(s, s->below + j * E, s->above + (j + 1) * E, bounds);
+    unite(s, bounds, bounds_of_row(s, p), bounds);
+    part one = part_of(s, bounds, s->list2, with->size);
+    if (one.loss < least) {
+      unite(s, rest, bounds_of_row(s, q), bounds);
+      part two = part_of(s, bounds, s->list, at->size);
+      if (two_below(s, &one, &two, risk, least))
+        *best = (improvement){h, q, at->loss + with->loss - one.loss - two.loss};
+    }
+    s->list2[j] = q;
+  }
+  s->list[at_p] = p;
+}
+
+/* Moves a row of a class, or exchanges it, where that loses less. */
+static int improve_row(search *s, int32_t p) {
+  int64_t own = s->class_of[p], closest[TRIED], at_p = 0;
+  const group *at = s->groups + own;
+  double costs[TRIED];
+  int32_t *rest_bounds = s->edge + s->entries;
+  part rest = after(s, own, p, -1, s->list2);
+  memcpy(rest_bounds, s->edge, (size_t)s->entries * sizeof *rest_bounds);
+  gather(s, &rest);
+  int may_leave = add_rest(s, &rest) >= 0 && rest.size >= s->k;
+  double without = rest.loss;
+  if (at->loss - without < LESS) return 0;
+  improvement best = {-1, -1, LESS};
+  int64_t tried = closest_classes(s, p, closest, costs);
+  for (int64_t i = 0; i < tried && may_leave; i++) {
+    const group *with = s->groups + closest[i];
+    if (at->loss - without - costs[i] <= best.gain) continue;
+    double least = at->loss + with->loss - without - best.gain;
+    part more = with_row(s, closest[i], p, 0);
+    if (one_below(s, &more, least))
+      best = (improvement){closest[i], -1, at->loss + with->loss - without - more.loss};
+  }
+  memcpy(s->list, at->member, (size_t)at->size * sizeof *s->list);
+  while (s->list[at_p] != p) at_p++;
+  for (int64_t i = 0; i < tried; i++)
+    if (s->groups[closest[i]].size <= EXCHANGED)
+      exchange_with(s, own, rest_bounds, at_p, closest[i], &best);
+  if (best.to < 0) return 0;
   take_out(s, p);
-  if (other >= 0) {
-    take_out(s, (int32_t)other);
-    if (append(s, own, (int32_t)other)) return MO_NO_MEMORY;
+  if (best.q >= 0) {
+    take_out(s, best.q);
+    if (append(s, own, best.q)) return MO_NO_MEMORY;
   }
-  if (append(s, to, p)) return MO_NO_MEMORY;
+  if (append(s, best.to, p)) return MO_NO_MEMORY;
   update(s, own);
-  update(s, to);
+  update(s, best.to);
   return 1;
 }
 
@@ -398,30 +455,37 @@ static int open_search(search *s, int64_t classes) {
   const mo_rows *rows = s->rows;
   int64_t n = s->n, codes = rows->first[rows->attributes];
   s->most_groups = classes + n / s->k + n + 1;
-  s->code = zeros(n * s->attributes, sizeof *s->code);
+  s->entries = (2 * s->attributes + LANES - 1) / LANES * LANES;
+  s->code = zeros(n * s->entries, sizeof *s->code);
   s->higher = zeros(codes, sizeof *s->higher);
   s->place = zeros(n * s->orders, sizeof *s->place);
   s->groups = zeros(s->most_groups, sizeof *s->groups);
   s->stamp = zeros(s->most_groups, sizeof *s->stamp);
-  s->bounds = zeros(s->most_groups * s->attributes * 2, sizeof *s->bounds);
+  s->bounds = zeros(s->most_groups * s->entries, sizeof *s->bounds);
   s->values = zeros(s->most_groups * s->who.words * 3, sizeof *s->values);
-  s->scratch = zeros(3 * s->who.words, sizeof *s->scratch);
+  s->scratch = zeros(6 * s->who.words, sizeof *s->scratch);
+  int64_t most = (n < CUT ? n : CUT) + 1;
+  s->below = zeros(most * s->entries, sizeof *s->below);
+  s->above = zeros(most * s->entries, sizeof *s->above);
+  s->edge = zeros((EDGES + 2) * s->entries, sizeof *s->edge);
   s->tonight = zeros(3 * s->who.words, sizeof *s->tonight);
   s->room = zeros(COUNTERFEIT_ROOM * s->who.words, sizeof *s->room);
   s->key = zeros(n, sizeof *s->key);
   s->list = zeros(n, sizeof *s->list);
   s->list2 = zeros(n, sizeof *s->list2);
   if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
-      !s->scratch || !s->tonight || !s->room || !s->key || !s->list || !s->list2)
+      !s->scratch || !s->tonight || !s->room || !s->key || !s->below || !s->above || !s->edge ||
+      !s->list || !s->list2)
     return MO_NO_MEMORY;
   for (int64_t i = 0; i < n; i++) add_value(s->tonight, s->who.words, s->who.value[i]);
   for (int64_t a = 0; a < s->attributes; a++) {
     for (int64_t i = 0; i < n; i++) {
       int64_t at = a * n + i;
-      s->code[i * s->attributes + a] = rows->code_bytes == 1 ? ((const uint8_t *)rows->codes)[at]
-                                       : rows->code_bytes == 2
-                                           ? ((const uint16_t *)rows->codes)[at]
-                                           : (int32_t)((const uint32_t *)rows->codes)[at];
+      int32_t code = rows->code_bytes == 1   ? ((const uint8_t *)rows->codes)[at]
+                     : rows->code_bytes == 2 ? ((const uint16_t *)rows->codes)[at]
+                                             : (int32_t)((const uint32_t *)rows->codes)[at];
+      s->code[i * s->entries + 2 * a] = -code;
+      s->code[i * s->entries + 2 * a + 1] = code;
     }
     int64_t first = rows->first[a], size = rows->first[a + 1] - first;
     for (int64_t c = size - 1; c >= 0; c--) {
@@ -481,8 +545,8 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value,
     }
   }
   for (int64_t g = 0; s.groups && g < s.count; g++) free(s.groups[g].member);
-  void *memory[] = {s.key,   s.tonight, s.room,   s.code,    s.higher, s.place, s.groups,
-                    s.stamp, s.bounds,  s.values, s.scratch, s.list,   s.list2};
+  void *memory[] = {s.below, s.above,  s.edge,  s.key,    s.tonight, s.room,    s.code, s.higher,
+                    s.place, s.groups, s.stamp, s.bounds, s.values,  s.scratch, s.list, s.list2};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
   return status;
 }

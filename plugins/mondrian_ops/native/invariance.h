@@ -2,6 +2,8 @@
 #ifndef MONDRIAN_OPS_INVARIANCE_H
 #define MONDRIAN_OPS_INVARIANCE_H
 
+#include <string.h>
+
 #include "counterfeits.h"
 
 enum {
@@ -9,6 +11,9 @@ enum {
   PER_SIDE = 4,  /* of these, how many on each side of the row in an order */
   STEPS = 64,    /* of the table of risks */
   EXCHANGED = 64,/* rows of the largest class that exchanges rows */
+  EDGES = 6,     /* rows near a cut */
+  LANES = 4,     /* entries of bounds that are compared at once */
+  CUT = 4096,    /* rows of the largest class that is cut */
 };
 
 static const double LESS = 1e-9; /* losses are sums of rounded numbers */
@@ -17,14 +22,16 @@ typedef struct {
   int32_t *member;
   int64_t size, room;
   double loss;
-  uint8_t dirty, fresh;
+  uint8_t dirty, fresh, valid, lacks; /* lacks: some member has too few values */
 } group;
 
 typedef struct {
   const mo_rows *rows;
   people who;
   int64_t n, attributes, k, most, orders;
-  int32_t *code;         /* (rows, attributes) */
+  int64_t entries;       /* of bounds: of each attribute the greatest -code and the greatest code;
+                            in whole LANES */
+  int32_t *code;         /* (rows, entries): the bounds of a row */
   int64_t *higher;       /* (codes,) MO_TREE: the next code with a greater step */
   const int32_t *order;  /* (orders, rows) */
   int32_t *place;        /* (orders, rows): where a row is in an order */
@@ -32,9 +39,12 @@ typedef struct {
   group *groups;
   int64_t count, most_groups;
   int64_t *stamp, stamped; /* (groups,) */
-  int32_t *bounds;       /* (groups, attributes, 2) */
+  int32_t *bounds;       /* (groups, entries) */
   uint64_t *values;      /* (groups, 3, words), as `tonight` of the rows of a group */
-  uint64_t *scratch;     /* (3, words) */
+  uint64_t *scratch;     /* (2, 3, words): the same of rows that are tried as one class, or two */
+  int32_t *below;        /* (CUT + 1, entries): bounds of so many first rows of a list */
+  int32_t *above;        /* (CUT + 1, entries): bounds of all others */
+  int32_t *edge;         /* (EDGES, entries): bounds of rows near a cut */
   double weight, table[STEPS], price;
   int32_t *list, *list2; /* (rows,) */
   int64_t *key;          /* (rows,) */
@@ -50,9 +60,7 @@ static inline void add_value(uint64_t *values, int64_t words, int32_t v) {
   at[0] |= bit;
 }
 
-static inline int32_t *bounds_of(const search *s, int64_t g) {
-  return s->bounds + g * s->attributes * 2;
-}
+static inline int32_t *bounds_of(const search *s, int64_t g) { return s->bounds + g * s->entries; }
 static inline uint64_t *values_of(const search *s, int64_t g) {
   return s->values + g * 3 * s->who.words;
 }
@@ -61,26 +69,67 @@ static inline int is_short(const search *s, int32_t p, const uint64_t *values) {
   return shared(&s->who, p, values) < s->who.l;
 }
 
+static inline const int32_t *bounds_of_row(const search *s, int32_t p) {
+  return s->code + p * s->entries;
+}
+
+static inline int32_t code_of(const search *s, int32_t p, int64_t a) {
+  return bounds_of_row(s, p)[2 * a + 1];
+}
+
+/* The bounds of two sets of rows together. */
+static inline void unite(const search *s, const int32_t *one, const int32_t *other,
+                         int32_t *bounds) {
+  for (int64_t i = 0; i < s->entries; i += LANES) {
+    int32_t greatest[LANES];
+    for (int64_t j = 0; j < LANES; j++)
+      greatest[j] = one[i + j] > other[i + j] ? one[i + j] : other[i + j];
+    memcpy(bounds + i, greatest, sizeof greatest);
+  }
+}
+
+static inline void no_bounds(const search *s, int32_t *bounds) {
+  for (int64_t i = 0; i < s->entries; i++) bounds[i] = -INT32_MAX;
+}
+
+static inline void bound(const search *s, const int32_t *member, int64_t size, int32_t *bounds) {
+  no_bounds(s, bounds);
+  for (int64_t i = 0; i < size; i++) unite(s, bounds, bounds_of_row(s, member[i]), bounds);
+}
+
 /* invariance_loss.c: what rows lose. */
 
-/* How many rows are made up so that every member has enough values, -1 if that cannot be. */
-int64_t lacking(const search *s, const int32_t *member, int64_t size, const uint64_t *values);
+/* Some rows that are tried as one class. */
+typedef struct {
+  const int32_t *member;
+  int64_t size;
+  uint64_t *values; /* (3, words) */
+  double loss;      /* by generalization, then by all */
+  int64_t lack;     /* the values that the member lacks who lacks most */
+} part;
 
-/* The values of some rows. */
-void gather(const search *s, const int32_t *member, int64_t size, uint64_t *values);
+/* Some rows within bounds, and what they lose by generalization. */
+part part_of(const search *s, const int32_t *bounds, const int32_t *member, int64_t size);
 
-/* What some rows lose as one class, per row; their bounds if asked for. */
-double spread(const search *s, const int32_t *member, int64_t size, int32_t *bounds);
+/* Sets s->below and s->above for some rows. */
+void bound_sides(const search *s, const int32_t *member, int64_t size);
 
-/* The loss of some rows as one class; their bounds and values if asked for. */
-double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
-               uint64_t *values);
+/* Finds the values of some rows. */
+void gather(const search *s, const part *of);
 
-/* The loss of some rows as one class; DBL_MAX if they may be none, or if it is not below. */
-double loss_below(const search *s, const int32_t *member, int64_t size, double below);
+/* Adds what the risk of some rows loses, by their values; finds what they lack. */
+void add_risk(const search *s, part *of);
 
-/* The loss of class g with row p in addition, without that of rows that are made up. */
-double loss_with(const search *s, int64_t g, int32_t p);
+/* Adds what some rows lose besides by generalization, by their values; how many rows are made up so
+ * that every member has enough values, -1 if that cannot be. */
+int64_t add_rest(const search *s, part *of);
+
+/* Whether some rows, by their values, are a valid class that loses less than that; its loss. */
+int one_below(const search *s, part *of, double below);
+
+/* Whether some rows are two valid classes that lose less than that together; their losses. Risks
+ * lose least_risk or more. */
+int two_below(const search *s, part *one, part *two, double least_risk, double below);
 
 /* invariance.c: the classes, and those near a row. */
 

@@ -1,11 +1,9 @@
 /* Classes of a night that are cut where that loses less, alone or joined with one near it. */
 #include "invariance.h"
 
-#include <float.h>
-#include <string.h>
-
 enum {
-  REACH = 3, /* rows on each side of a cut that are exchanged */
+  REACH = EDGES / 2, /* rows on each side of a cut that are exchanged */
+  FEW = 32,  /* rows that are sorted one by one */
 };
 
 static int by_code(const void *one, const void *other) {
@@ -15,9 +13,12 @@ static int by_code(const void *one, const void *other) {
 
 /* Sorts some rows by an attribute. */
 static void sort_by(const search *s, int64_t a, int32_t *member, int64_t size) {
-  for (int64_t i = 0; i < size; i++)
-    s->key[i] = (int64_t)s->code[member[i] * s->attributes + a] << 32 | member[i];
-  qsort(s->key, (size_t)size, sizeof *s->key, by_code);
+  for (int64_t i = 0; i < size; i++) {
+    int64_t key = (int64_t)code_of(s, member[i], a) << 32 | member[i], j = i;
+    for (; size <= FEW && j > 0 && s->key[j - 1] > key; j--) s->key[j] = s->key[j - 1];
+    s->key[j] = key;
+  }
+  if (size > FEW) qsort(s->key, (size_t)size, sizeof *s->key, by_code);
   for (int64_t i = 0; i < size; i++) member[i] = (int32_t)(s->key[i] & INT32_MAX);
 }
 
@@ -35,37 +36,67 @@ static void exchange(int32_t *member, int64_t one, int64_t other) {
   member[other] = p;
 }
 
-/* Takes a cut as `best` if it makes two valid classes that lose less; whether it was taken. */
-static int try_cut(const search *s, int32_t *member, int64_t size, cut at, cut *best) {
-  exchange(member, at.one, at.other);
-  int32_t *rest = member + at.rows;
-  int64_t others = size - at.rows;
-  double least = best->loss - spread(s, rest, others, NULL) * (double)others;
-  double left = loss_below(s, member, at.rows, least);
-  at.loss = left < least ? left + loss_below(s, rest, others, best->loss - left) : DBL_MAX;
-  exchange(member, at.one, at.other);
+/* Takes a cut as `best` if its two classes are valid and lose less. */
+static int take(const search *s, part one, part two, double risk, cut at, cut *best) {
+  if (!two_below(s, &one, &two, risk, best->loss)) return 0;
+  at.loss = one.loss + two.loss;
   if (at.loss >= best->loss) return 0;
   *best = at;
   return 1;
+}
+
+/* Tries a cut with two rows near it exchanged. */
+static void exchange_rows(const search *s, int32_t *member, int64_t size, double risk, cut at,
+                          cut *best) {
+  int64_t j = at.rows, first = j > REACH ? j - REACH : 0, E = s->entries;
+  int64_t last = j + REACH < size ? j + REACH : size;
+  for (int64_t i = first; i < last; i++) { /* the bounds of its class without it */
+    const int32_t *others = i < j ? s->below + first * E : s->above + last * E;
+    int32_t *edge = s->edge + (i - first) * E;
+    for (int64_t o = i < j ? first : j; o < (i < j ? j : last); o++)
+      if (o != i) unite(s, others, bounds_of_row(s, member[o]), edge), others = edge;
+    if (others != edge) memcpy(edge, others, (size_t)E * sizeof *edge);
+  }
+  for (at.one = j - 1; at.one >= first; at.one--)
+    for (at.other = j; at.other < last; at.other++) {
+      int32_t *left = s->edge + EDGES * E, *right = left + E;
+      exchange(member, at.one, at.other);
+      unite(s, s->edge + (at.one - first) * E, bounds_of_row(s, member[at.one]), left);
+      unite(s, s->edge + (at.other - first) * E, bounds_of_row(s, member[at.other]), right);
+      part one = part_of(s, left, member, j), two = part_of(s, right, member + j, size - j);
+      take(s, one, two, risk, at, best);
+      exchange(member, at.one, at.other);
+    }
+}
+
+/* What the risk of some rows loses at least, however they are cut. */
+static double least_risk(const search *s, const int32_t *member, int64_t size) {
+  part whole = {member, size, s->scratch, 0.0, 0};
+  gather(s, &whole);
+  add_risk(s, &whole);
+  return whole.loss;
 }
 
 /* Sorts some rows so that they are one or two valid classes that lose least; its loss is `below` if
  * none lose less than that. */
 static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
   cut best = {-1, size, 0, 0, below};
-  double whole = loss_below(s, member, size, below);
-  if (whole < below) best.loss = whole;
-  int64_t stride = size > 256 ? size / 64 : 1;
+  bound(s, member, size, s->edge);
+  part whole = part_of(s, s->edge, member, size);
+  if (one_below(s, &whole, below)) best.loss = whole.loss;
+  double risk = -1.0; /* not known */
+  int64_t stride = size > 256 ? size / 64 : 1, E = s->entries;
   for (int64_t a = 0; a < s->attributes; a++) {
     sort_by(s, a, member, size);
     if (s->key[0] >> 32 == s->key[size - 1] >> 32) continue;
+    bound_sides(s, member, size);
     for (int64_t j = s->k; j + s->k <= size; j += stride) {
-      double loss = spread(s, member, j, NULL) * (double)j;
-      loss += spread(s, member + j, size - j, NULL) * (double)(size - j);
-      if (loss >= best.loss || try_cut(s, member, size, (cut){a, j, 0, 0, 0.0}, &best)) continue;
-      for (int64_t one = j - 1; one >= 0 && one >= j - REACH; one--)
-        for (int64_t other = j; other < size && other < j + REACH; other++)
-          try_cut(s, member, size, (cut){a, j, one, other, 0.0}, &best);
+      part one = part_of(s, s->below + j * E, member, j);
+      part two = part_of(s, s->above + j * E, member + j, size - j);
+      if (one.loss + two.loss >= best.loss) continue;
+      if (risk < 0.0) risk = least_risk(s, member, size);
+      cut at = {a, j, 0, 0, 0.0};
+      if (!take(s, one, two, risk, at, &best)) exchange_rows(s, member, size, risk, at, &best);
     }
   }
   if (best.a >= 0) {
@@ -78,7 +109,7 @@ static cut best_cut(const search *s, int32_t *member, int64_t size, double below
 int cut_class(search *s, int64_t g) {
   for (;;) {
     group *at = s->groups + g;
-    if (at->size < 2 * s->k || at->size > 4096) return MO_DONE;
+    if (at->size < 2 * s->k || at->size > CUT) return MO_DONE;
     cut best = best_cut(s, at->member, at->size, at->loss - LESS);
     int64_t h = best.a < 0 ? -1 : open_group(s), size = at->size;
     if (h < 0) return MO_DONE;

@@ -1,145 +1,143 @@
-/* What some rows lose as a class of a night: by what they are generalized to, by the risk that
- * their common values become too few, and by rows that are made up. */
+/* What some rows lose as a class of a night: by generalization, by the risk that values that their
+ * people have in common become too few, and by rows that are made up. */
 #include "invariance.h"
 
 #include <float.h>
-#include <string.h>
-
-static double risk_of(const search *s, int32_t p, const uint64_t *values) {
-  const uint64_t *signature = signature_of(&s->who, p);
-  int64_t W = s->who.words, one = 0, two = 0, three = 0;
-  for (int64_t w = 0; w < W; w++) {
-    one += __builtin_popcountll(signature[w] & values[w]);
-    two += __builtin_popcountll(signature[w] & values[W + w]);
-    three += __builtin_popcountll(signature[w] & values[2 * W + w]);
-  }
-  if (one < s->who.l) return (double)(s->who.l - one);
-  int32_t v = s->who.value[p];
-  one -= v >= 0;
-  two -= has(values + W, v);
-  three -= has(values + 2 * W, v);
-  double e =
-      0.5 * (double)one + 0.25 * (double)two + 0.125 * (double)three - (double)(s->who.l - 2);
-  return e <= 0.0 ? 1.0 : s->table[e * 8.0 < STEPS ? (int)(e * 8.0) : STEPS - 1];
-}
 
 static double width(const search *s, int64_t a, int64_t low, int64_t high, int64_t distinct) {
   const mo_rows *rows = s->rows;
   int64_t first = rows->first[a];
-  if (low == high) {
-    if (low == 0 || rows->kind[a] != MO_INTERVAL) return 0.0;
+  if (rows->kind[a] == MO_INTERVAL) {
+    if (low == 0) return high == 0 ? 0.0 : 1.0;
     return (rows->high[first + high] - rows->low[first + low]) / rows->span[a];
   }
+  if (low == high) return 0.0;
   if (low == 0) return 1.0;
-  if (rows->kind[a] == MO_INTERVAL)
-    return (rows->high[first + high] - rows->low[first + low]) / rows->span[a];
   if (rows->kind[a] == MO_SET) return (double)(distinct - 1) / rows->domain[a];
   const int64_t *higher = s->higher + first;
   while (higher[low] < high) low = higher[low];
   return rows->step[first + low];
 }
 
-/* How many different codes of an attribute some rows have, one replaced by another. */
+/* How many different codes of an attribute some rows have. */
 static int64_t distinct_codes(const search *s, int64_t a, const int32_t *member, int64_t size) {
   int64_t distinct = 0;
   for (int64_t i = 0; i < size; i++) {
-    int32_t v = s->code[member[i] * s->attributes + a];
+    int32_t v = code_of(s, member[i], a);
     int64_t j = 0;
-    while (j < i && s->code[member[j] * s->attributes + a] != v) j++;
+    while (j < i && code_of(s, member[j], a) != v) j++;
     distinct += j == i;
   }
   return distinct;
 }
 
-double spread(const search *s, const int32_t *member, int64_t size, int32_t *bounds) {
+part part_of(const search *s, const int32_t *bounds, const int32_t *member, int64_t size) {
   double loss = 0.0;
-  for (int64_t a = 0; a < s->attributes; a++) {
-    int32_t low = INT32_MAX, high = -1;
-    for (int64_t i = 0; i < size; i++) {
-      int32_t v = s->code[member[i] * s->attributes + a];
-      low = v < low ? v : low;
-      high = v > high ? v : high;
-    }
-    if (bounds) bounds[2 * a] = low, bounds[2 * a + 1] = high;
-    if (size == 0) continue;
-    int64_t distinct = s->rows->kind[a] == MO_SET && low < high && low > 0
-                           ? distinct_codes(s, a, member, size)
-                           : 1;
-    loss += width(s, a, low, high, distinct);
+  for (int64_t a = 0; a < s->attributes && size > 0; a++) {
+    int64_t low = -bounds[2 * a], high = bounds[2 * a + 1];
+    int counted = s->rows->kind[a] == MO_SET && low < high && low > 0;
+    loss += width(s, a, low, high, counted ? distinct_codes(s, a, member, size) : 1);
   }
-  return loss;
+  return (part){member, size, s->scratch, loss * (double)size, 0};
 }
 
-int64_t lacking(const search *s, const int32_t *member, int64_t size, const uint64_t *values) {
-  int32_t made_up[MADE_UP];
-  if (s->price < DBL_MAX)
-    return choose_counterfeits(&s->who, member, size, values, s->tonight, NULL, s->room, made_up);
+void bound_sides(const search *s, const int32_t *member, int64_t size) {
+  int64_t E = s->entries;
+  no_bounds(s, s->below);
   for (int64_t i = 0; i < size; i++)
-    if (is_short(s, member[i], values)) return -1;
-  return 0;
+    unite(s, s->below + i * E, bounds_of_row(s, member[i]), s->below + (i + 1) * E);
+  no_bounds(s, s->above + size * E);
+  for (int64_t i = size - 1; i >= 0; i--)
+    unite(s, s->above + (i + 1) * E, bounds_of_row(s, member[i]), s->above + i * E);
 }
 
-void gather(const search *s, const int32_t *member, int64_t size, uint64_t *values) {
-  memset(values, 0, 3 * (size_t)s->who.words * sizeof *values);
-  for (int64_t i = 0; i < size; i++) add_value(values, s->who.words, s->who.value[member[i]]);
+void gather(const search *s, const part *of) {
+  int64_t W = s->who.words;
+  memset(of->values, 0, 3 * (size_t)W * sizeof *of->values);
+  for (int64_t i = 0; i < of->size; i++) add_value(of->values, W, s->who.value[of->member[i]]);
 }
 
-/* What the risk of some rows as one class is worth. */
-static double worth_of_risk(const search *s, const int32_t *member, int64_t size,
-                            const uint64_t *values) {
-  double risk = 0.0;
-  for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values);
-  if (size && size < s->k) risk += (double)(s->k - size);
-  return s->weight * risk;
-}
-
-double measure(const search *s, const int32_t *member, int64_t size, int32_t *bounds,
-               uint64_t *values) {
-  double loss = spread(s, member, size, bounds) * (double)size;
-  if (!values) values = s->scratch;
-  gather(s, member, size, values);
-  loss += worth_of_risk(s, member, size, values);
-  if (s->price == DBL_MAX) return loss;
-  int64_t made_up = lacking(s, member, size, values);
-  return loss + s->price * (double)(made_up < 0 ? size : made_up);
-}
-
-double loss_below(const search *s, const int32_t *member, int64_t size, double below) {
-  if (size < s->k) return DBL_MAX;
-  double loss = spread(s, member, size, NULL) * (double)size;
-  if (loss >= below) return DBL_MAX;
-  gather(s, member, size, s->scratch);
-  loss += worth_of_risk(s, member, size, s->scratch);
-  if (loss >= below) return DBL_MAX;
-  int64_t made_up = lacking(s, member, size, s->scratch);
-  if (made_up < 0) return DBL_MAX;
-  if (made_up) loss += s->price * (double)made_up;
-  return loss < below ? loss : DBL_MAX;
-}
-
-double loss_with(const search *s, int64_t g, int32_t p) {
-  const group *at = s->groups + g;
-  const int32_t *bounds = bounds_of(s, g), *code = s->code + (int64_t)p * s->attributes;
-  double loss = 0.0;
-  for (int64_t a = 0; a < s->attributes; a++) {
-    int64_t low = bounds[2 * a], high = bounds[2 * a + 1], v = code[a];
-    low = v < low ? v : low;
-    high = v > high ? v : high;
-    int64_t distinct = 1;
-    if (s->rows->kind[a] == MO_SET && low < high && low > 0) {
-      distinct = distinct_codes(s, a, at->member, at->size);
-      int64_t i = 0;
-      while (i < at->size && s->code[at->member[i] * s->attributes + a] != v) i++;
-      distinct += i == at->size;
-    }
-    loss += width(s, a, low, high, distinct);
+/* The risk of a row in a class of these values; raises `lack` to what it lacks. */
+ALWAYS_INLINE double risk_of(const search *s, int32_t p, const uint64_t *values, int64_t W,
+                             int64_t *lack) {
+  const uint64_t *signature = s->who.signature + p * W;
+  int64_t v = s->who.value[p], one = 0, two = 0, three = 0; /* values of other rows */
+  for (int64_t w = 0; w < W; w++) {
+    uint64_t others = signature[w] & ~(v >> 6 == w ? UINT64_C(1) << (v & 63) : 0);
+    one += __builtin_popcountll(others & values[w]);
+    two += __builtin_popcountll(others & values[W + w]);
+    three += __builtin_popcountll(others & values[2 * W + w]);
   }
-  int32_t v = s->who.value[p];
-  uint64_t *values = s->scratch;
-  memcpy(values, values_of(s, g), 3 * (size_t)s->who.words * sizeof *values);
-  add_value(values, s->who.words, v);
-  double risk = risk_of(s, p, values);
-  for (int64_t i = 0; i < at->size; i++) risk += risk_of(s, at->member[i], values);
-  if (at->size + 1 < s->k) risk += (double)(s->k - at->size - 1);
-  return loss * (double)(at->size + 1) + s->weight * risk;
+  int64_t lacks = s->who.l - one - (v >= 0);
+  if (lacks > 0) {
+    if (lacks > *lack) *lack = lacks;
+    return (double)lacks;
+  }
+  int64_t step = 4 * one + 2 * two + three - 8 * (s->who.l - 2);
+  return s->table[step < 0 ? 0 : step < STEPS ? step : STEPS - 1];
+}
+
+ALWAYS_INLINE double sum_of_risks(const search *s, const int32_t *member, int64_t size,
+                                  const uint64_t *values, int64_t W, int64_t *lack) {
+  double risk = 0.0;
+  for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values, W, lack);
+  return risk;
+}
+
+void add_risk(const search *s, part *of) {
+  int64_t W = s->who.words;
+  of->lack = 0;
+  double risk = W == 1 ? sum_of_risks(s, of->member, of->size, of->values, 1, &of->lack)
+                       : sum_of_risks(s, of->member, of->size, of->values, W, &of->lack);
+  if (of->size && of->size < s->k) risk += (double)(s->k - of->size);
+  of->loss += s->weight * risk;
+}
+
+static int64_t made_up_for(const search *s, const part *of) {
+  int32_t made_up[MADE_UP];
+  if (of->lack == 0) return 0;
+  if (of->lack > MADE_UP || s->price == DBL_MAX) return -1;
+  return choose_counterfeits(&s->who, of->member, of->size, of->values, s->tonight, NULL, s->room,
+                             made_up);
+}
+
+int64_t add_rest(const search *s, part *of) {
+  add_risk(s, of);
+  int64_t made_up = made_up_for(s, of);
+  if (s->price < DBL_MAX) of->loss += s->price * (double)(made_up < 0 ? of->size : made_up);
+  return made_up;
+}
+
+/* Whether a loss is not below another one, even if both are rounded. */
+static int no_less(double loss, double other) { return loss >= other + LESS; }
+
+/* Adds what rows that are made up for some rows lose, if any are; 0 if that cannot be, or if the
+ * loss, and that of others, would not be below. */
+static int add_made_up(const search *s, part *of, double others, double below) {
+  if (of->lack == 0) return 1;
+  if (no_less(of->loss + s->price * (double)of->lack + others, below)) return 0;
+  int64_t made_up = made_up_for(s, of);
+  of->loss += s->price * (double)made_up;
+  return made_up >= 0;
+}
+
+int one_below(const search *s, part *of, double below) {
+  if (of->size < s->k || no_less(of->loss, below)) return 0;
+  gather(s, of);
+  add_risk(s, of);
+  return add_made_up(s, of, 0.0, below) && of->loss < below;
+}
+
+int two_below(const search *s, part *one, part *two, double risk, double below) {
+  if (one->size < s->k || two->size < s->k) return 0;
+  if (no_less(one->loss + two->loss + risk, below)) return 0;
+  two->values = s->scratch + 3 * s->who.words;
+  gather(s, one);
+  add_risk(s, one);
+  if (no_less(one->loss + two->loss, below)) return 0;
+  gather(s, two);
+  add_risk(s, two);
+  if (no_less(one->loss + two->loss, below)) return 0;
+  return add_made_up(s, one, two->loss, below) && add_made_up(s, two, one->loss, below) &&
+         one->loss < below && two->loss < below - one->loss;
 }

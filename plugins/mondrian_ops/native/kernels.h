@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #define MO_API __attribute__((visibility("default")))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* MO_OUT_OF_BOUNDS: a code or a node is outside of its table; no memory outside was read or
  * written. */

@@ -7,8 +7,6 @@
 
 #include "cutting.h"
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 ALWAYS_INLINE int64_t read_code(const unsigned char *record, int32_t offset, int bytes) {
   if (bytes == 1) return record[offset];
   if (bytes == 2) {
