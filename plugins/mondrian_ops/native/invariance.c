@@ -63,7 +63,7 @@ static void take_out(search *s, int32_t p) {
   s->class_of[p] = -1;
 }
 
-/* Class g and row p, which is put in front or at the end. */
+/* Class g and row p, which is put in front or at the end, with their values. */
 static part with_row(const search *s, int64_t g, int32_t p, int in_front) {
   const group *at = s->groups + g;
   memcpy(s->list2 + in_front, at->member, (size_t)at->size * sizeof *s->list2);
@@ -140,7 +140,7 @@ static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
   return best;
 }
 
-/* Class g without row p (or -1) and with row q (or -1), in a list. */
+/* Class g without row p (or -1) and with row q (or -1), in a list; s->edge has its bounds. */
 static part after(const search *s, int64_t g, int32_t p, int32_t q, int32_t *list) {
   const group *at = s->groups + g;
   int64_t size = 0;
@@ -162,21 +162,35 @@ static int join(search *s, int64_t g, int64_t h) {
   return MO_DONE;
 }
 
-/* Classes g and h as one. */
+/* Finds the values of the rows of two classes together. */
+static void unite_values(const search *s, int64_t g, int64_t h, uint64_t *values) {
+  const uint64_t *one = values_of(s, g), *two = values_of(s, h);
+  int64_t W = s->who.words;
+  for (int64_t w = 0; w < W; w++) {
+    uint64_t both = one[w] & two[w], more = (one[w] & two[W + w]) | (one[W + w] & two[w]);
+    values[w] = one[w] | two[w];
+    values[W + w] = one[W + w] | two[W + w] | both;
+    values[2 * W + w] = one[2 * W + w] | two[2 * W + w] | more;
+  }
+}
+
+/* Classes g and h as one, with their values. */
 static part union_of(const search *s, int64_t g, int64_t h) {
   const group *at = s->groups + g, *other = s->groups + h;
   memcpy(s->list2, at->member, (size_t)at->size * sizeof *s->list2);
   memcpy(s->list2 + at->size, other->member, (size_t)other->size * sizeof *s->list2);
   unite(s, bounds_of(s, g), bounds_of(s, h), s->edge);
+  unite_values(s, g, h, s->scratch);
   return part_of(s, s->edge, s->list2, at->size + other->size);
 }
 
-/* The class near g whose union with g loses least; unions that are valid come first. */
+/* The class near g whose union with g loses least; unions that are valid come first. If g is valid,
+ * only a valid union that loses less than both. */
 static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
   int64_t found[MANY], count = classes_beside(s, g, found), best = -1;
   group *at = s->groups + g;
-  double least = 0.0;
-  *is_valid = 0;
+  double least = at->valid ? at->loss : DBL_MAX;
+  *is_valid = at->valid;
   for (int64_t i = 0; i < at->size; i++)
     if (is_short(s, at->member[i], values_of(s, g)))
       count = near(s, at->member[i], g, NEXT_FITTING, found, count);
@@ -184,10 +198,9 @@ static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
     const group *other = s->groups + found[i];
     part both = union_of(s, g, found[i]);
     if (*is_valid && both.loss - other->loss >= least) continue;
-    gather(s, &both);
     int good = add_rest(s, &both) >= 0 && both.size >= s->k;
     double more = both.loss - other->loss;
-    if (best < 0 || good > *is_valid || (good == *is_valid && more < least))
+    if (good > *is_valid || (good == *is_valid && more < least))
       best = found[i], least = more, *is_valid = good;
   }
   *cost = least - at->loss;
@@ -201,22 +214,21 @@ typedef struct {
   double cost;
 } move;
 
-static const move NO_MOVE = {-1, -1, -1, 0.0};
-
 static void try_move(search *s, int64_t g, int32_t p, int32_t q, int64_t h, move *best) {
   double now = s->groups[g].loss, other = s->groups[h].loss;
-  double below = best->to < 0 ? DBL_MAX : best->cost + now + other + LESS;
+  double below = best->cost + now + other + LESS;
   part two = after(s, h, q, p, s->list2);
   if (two.size < s->k || two.loss >= below) return;
   part one = after(s, g, p, q, s->list);
   if (!two_below(s, &two, &one, 0.0, below)) return;
   double cost = one.loss + two.loss - now - other;
-  if (best->to < 0 || cost < best->cost) *best = (move){p, q, h, cost};
+  if (cost < best->cost) *best = (move){p, q, h, cost};
 }
 
-/* The cheapest move of one row, or exchange of two, that makes class g valid. */
-static move best_move(search *s, int64_t g) {
-  move best = NO_MOVE;
+/* The cheapest move of one row, or exchange of two, that makes class g valid and costs less than
+ * that. */
+static move best_move(search *s, int64_t g, double below) {
+  move best = {-1, -1, -1, below};
   group *at = s->groups + g;
   int64_t found[MANY];
   for (int64_t i = 0; i < at->size; i++) {
@@ -281,11 +293,12 @@ static int repair(search *s, int64_t g) {
     group *at = s->groups + g;
     int good = at->valid, is_valid;
     double more = 0.0;
-    move m = NO_MOVE;
+    move m = {-1, -1, -1, good ? 0.0 : DBL_MAX};
     int64_t with = best_union(s, g, &is_valid, &more);
     if (at->size > s->most || (good && !is_valid)) with = -1;
-    if (at->size >= s->k && at->size <= EXCHANGED) m = best_move(s, g);
-    int moves = m.to >= 0 && (with < 0 || !is_valid || m.cost < more);
+    if (with >= 0 && is_valid) m.cost = more;
+    if (at->size >= s->k && at->size <= EXCHANGED) m = best_move(s, g, m.cost);
+    int moves = m.to >= 0;
     if (good && (moves ? m.cost : with >= 0 ? more : 0.0) > -LESS) return MO_DONE;
     if (moves) {
       if (apply(s, g, m)) return MO_NO_MEMORY;
@@ -326,16 +339,9 @@ static int64_t closest_classes(search *s, int32_t p, int64_t *closest, double *c
   return tried;
 }
 
-/* What the risk of two classes loses at least, however their rows are divided into two. */
-static double least_risk(const search *s, int64_t g, int64_t h) {
-  const uint64_t *one = values_of(s, g), *two = values_of(s, h);
-  int64_t W = s->who.words;
-  for (int64_t w = 0; w < W; w++) {
-    uint64_t both = one[w] & two[w], more = (one[w] & two[W + w]) | (one[W + w] & two[w]);
-    s->scratch[w] = one[w] | two[w];
-    s->scratch[W + w] = one[W + w] | two[W + w] | both;
-    s->scratch[2 * W + w] = one[2 * W + w] | two[2 * W + w] | more;
-  }
+/* What the risk of two classes as one loses; no less is lost however their rows are divided. */
+static double joint_risk(const search *s, int64_t g, int64_t h) {
+  unite_values(s, g, h, s->scratch);
   part here = {s->groups[g].member, s->groups[g].size, s->scratch, 0.0, 0};
   part there = {s->groups[h].member, s->groups[h].size, s->scratch, 0.0, 0};
   add_risk(s, &here);
@@ -357,7 +363,7 @@ static void exchange_with(const search *s, int64_t g, const int32_t *rest, int64
   const group *at = s->groups + g, *with = s->groups + h;
   int64_t E = s->entries;
   int32_t p = s->list[at_p], *bounds = s->edge;
-  double risk = least_risk(s, g, h);
+  double risk = joint_risk(s, g, h);
   bound_sides(s, with->member, with->size);
   memcpy(s->list2, with->member, (size_t)with->size * sizeof *s->list2);
   for (int64_t j = 0; j < with->size; j++) {

@@ -44,7 +44,7 @@ typedef struct {
   uint64_t *scratch;     /* (2, 3, words): the same of rows that are tried as one class, or two */
   int32_t *below;        /* (CUT + 1, entries): bounds of so many first rows of a list */
   int32_t *above;        /* (CUT + 1, entries): bounds of all others */
-  int32_t *edge;         /* (EDGES, entries): bounds of rows near a cut */
+  int32_t *edge;         /* (EDGES + 2, entries): of rows near a cut, or else of what is tried */
   double weight, table[STEPS], price;
   int32_t *list, *list2; /* (rows,) */
   int64_t *key;          /* (rows,) */
@@ -124,12 +124,12 @@ void add_risk(const search *s, part *of);
  * that every member has enough values, -1 if that cannot be. */
 int64_t add_rest(const search *s, part *of);
 
-/* Whether some rows, by their values, are a valid class that loses less than that; its loss. */
+/* Whether some rows are a valid class that loses less than that; its loss. */
 int one_below(const search *s, part *of, double below);
 
-/* Whether some rows are two valid classes that lose less than that together; their losses. Risks
- * lose least_risk or more. */
-int two_below(const search *s, part *one, part *two, double least_risk, double below);
+/* Whether some rows are two valid classes that lose less than that together; their losses. Their
+ * risks lose `risk` or more. */
+int two_below(const search *s, part *one, part *two, double risk, double below);
 
 /* invariance.c: the classes, and those near a row. */
 

@@ -69,7 +69,7 @@ static void exchange_rows(const search *s, int32_t *member, int64_t size, double
     }
 }
 
-/* What the risk of some rows loses at least, however they are cut. */
+/* What the risk of some rows as one class loses; no less is lost however they are cut. */
 static double least_risk(const search *s, const int32_t *member, int64_t size) {
   part whole = {member, size, s->scratch, 0.0, 0};
   gather(s, &whole);
