@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
@@ -155,8 +156,8 @@ def who_left(connection: sa.Connection, series_id: int, night_id: int) -> list[p
     last = None if tonight is None else _last(connection, series_id)
     if tonight is None or last is None:
         return []
-    stay = np.isin(last["hash"].to_numpy(), tonight["hash"].to_numpy())
-    gone = last.select(["hash", "common"]).filter(pa.array(~stay))
+    stay = pc.is_in(last["hash"], tonight["hash"])
+    gone = last.select(["hash", "common"]).filter(pc.invert(stay))
     return [gone.slice(start, _AT_ONCE) for start in range(0, gone.num_rows, _AT_ONCE)]
 
 
@@ -171,15 +172,27 @@ def file_away(connection: sa.Connection, series_id: int, part: pa.Table) -> None
     connection.execute(person.insert(), rows)
 
 
+def _is_filed(connection: sa.Connection, series_id: int, part: pa.Table) -> bool:
+    """Whether all persons of a part of :func:`who_left` are filed away, with what is left."""
+    hashes, common = part["hash"].to_pylist(), part["common"].to_pylist()
+    mine = person.c.series == series_id, person.c.hash.in_(hashes)
+    found = connection.execute(sa.select(person.c.hash, person.c.common).where(*mine))
+    filed = {key: bytes(bits) for key, bits in found}
+    return filed == dict(zip(hashes, common, strict=True))
+
+
 def make_current(connection: sa.Connection, series_id: int, night_id: int) -> None:
     """Have a pending night be the last release of its series, if its persons are noted.
 
-    Those of the release before who are not in it must be filed away. Who was in which class stays
-    with each night, for a later check of all. New values become those of the series.
+    Those of the release before who are not in it are filed away, unless they are. Who was in which
+    class stays with each night, for a later check of all. New values become those of the series.
     """
     persons = _noted(connection, night_id)
     if persons is None:
         return
+    for part in who_left(connection, series_id, night_id):
+        if not _is_filed(connection, series_id, part):
+            file_away(connection, series_id, part)
     count = sa.select(sa.func.count()).where(sensitive_value.c.series == series_id)
     first = int(connection.execute(count.select_from(sensitive_value)).scalar_one())
     added = [int(each) for each in persons.schema.metadata[b"values"].decode().split(",") if each]

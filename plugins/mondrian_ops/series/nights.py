@@ -159,8 +159,9 @@ def conclude(token: str) -> bool:
 
     The retry of one that was killed meanwhile does what is left.
 
-    Those of its people who are in the last release only are filed away before, each part in a
+    The people of the last release who are not in it are filed away before, each part in a
     transaction of its own, so that others, who take turns with it, need not wait for all of them.
+    The last transaction files away whom these have not, or whose rows were lost meanwhile.
 
     False where the catalogue has no such night: a stale attempt took it back, or a backup of the
     time before was restored.
