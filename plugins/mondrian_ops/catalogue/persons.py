@@ -1,7 +1,7 @@
 """The persons of a series whose nights are released together, read and written in bulk.
 
-Most people of a night were in the night before. So the persons of the last release are one Arrow
-stream, beside that night, and only those who are in an earlier release only have a row each.
+Most people of a night were in the night before. So the persons of the last release are an Arrow
+stream beside that night, and only those who are in an earlier release only have a row each.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 _AT_ONCE = 10_000
+_PIECE = 1_000_000  # persons: some 30 MB; PostgreSQL takes no value of more than 250 MB
 
 Ints = NDArray[np.int64]
 
@@ -78,7 +79,7 @@ def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Kno
         _, at, of = np.intersect1d(distinct, keys, return_indices=True)
         is_known[at] = True
         class_of[at], place[at] = (last[each].to_numpy()[of] for each in ("class_of", "place"))
-        common[at] = _words(last["common"].to_pylist(), words)[of]
+        common[at] = _words(last["common"].take(of).to_pylist(), words)
     earlier = sa.select(person.c.hash, person.c.common).where(person.c.series == series_id)
     for part in _parts(distinct[~is_known].tolist()):
         found = connection.execute(earlier.where(person.c.hash.in_(part))).all()
@@ -89,8 +90,13 @@ def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Kno
 
 
 def _words(bits: Sequence[bytes], words: int) -> NDArray[np.uint64]:
-    """Values of persons as (persons, words) uint64."""
+    """Values of persons as (persons, words) uint64; raises StorageError for more than that."""
     padded = b"".join(bytes(each).ljust(8 * words, b"\0") for each in bits)
+    if len(padded) != 8 * words * len(bits):
+        raise StorageError(
+            "catalogue: persons have more common values than the series has; restore a backup of "
+            "it, or begin another series"
+        )
     return np.frombuffer(padded, "<u8").reshape(-1, words)
 
 
@@ -141,8 +147,12 @@ def to_table(
 
 
 def note(connection: sa.Connection, night_id: int, persons: pa.Table) -> None:
-    """Keep the persons of a night that is pending."""
-    connection.execute(night_persons.insert().values(night=night_id, content=packed(persons)))
+    """Keep the persons of a night, in place of those that were noted before."""
+    connection.execute(night_persons.delete().where(night_persons.c.night == night_id))
+    for first in range(0, max(1, persons.num_rows), _PIECE):
+        content = packed(persons.slice(first, _PIECE))
+        piece = {"night": night_id, "first": first, "content": content}
+        connection.execute(night_persons.insert().values(piece))
 
 
 def withdraw(connection: sa.Connection, nights: sa.Select[Any]) -> None:
@@ -201,11 +211,9 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int) -> No
             {"series": series_id, "code": first + i, "hash": each} for i, each in enumerate(added)
         ]
         connection.execute(sensitive_value.insert(), rows)
-    last = _last(connection, series_id)
-    if last is not None:
-        kept = packed(last.select(["hash", "published"]).sort_by("published"))
-        of_last = night_persons.c.night == _last_night(connection, series_id)
-        connection.execute(night_persons.update().where(of_last).values(content=kept))
+    last, last_night = _last(connection, series_id), _last_night(connection, series_id)
+    if last is not None and last_night is not None:
+        note(connection, last_night, last.select(["hash", "published"]).sort_by("published"))
 
 
 def _id(connection: sa.Connection, name: str) -> int | None:
@@ -232,14 +240,15 @@ def _last_night(connection: sa.Connection, series_id: int | None) -> int | None:
     """The last night of a series that has a release, and is not pending."""
     nights = sa.select(night.c.id).where(night.c.series == series_id, night.c.state != PENDING)
     released = nights.where(night.c.rows_published > 0)
-    return connection.execute(released.order_by(night.c.number.desc())).scalar()
+    return connection.execute(released.order_by(night.c.number.desc()).limit(1)).scalar()
 
 
 def _noted(connection: sa.Connection, night_id: int) -> pa.Table | None:
     """The persons of a night; None if it has none noted."""
     noted = sa.select(night_persons.c.content).where(night_persons.c.night == night_id)
-    content = connection.execute(noted).scalar()
-    return None if content is None else pa.ipc.open_stream(content).read_all()
+    pieces = connection.execute(noted.order_by(night_persons.c.first)).scalars().all()
+    tables = [pa.ipc.open_stream(each).read_all() for each in pieces]
+    return pa.concat_tables(tables) if tables else None
 
 
 def packed(table: pa.Table) -> bytes:
@@ -252,6 +261,6 @@ def packed(table: pa.Table) -> bytes:
     return content
 
 
-def _parts(persons: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(persons), _AT_ONCE):
-        yield persons[start : start + _AT_ONCE]
+def _parts(hashes: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(hashes), _AT_ONCE):
+        yield hashes[start : start + _AT_ONCE]

@@ -237,11 +237,13 @@ night_persons = Table(
     "night_persons",
     metadata,
     Column("night", sa.Integer, ForeignKey("night.id"), primary_key=True),
+    Column("first", sa.Integer, primary_key=True, autoincrement=False),
     Column("content", sa.LargeBinary, nullable=False),
 )
-"""The persons of a night as an Arrow stream, by keyed hashes (`catalogue.persons.to_table`).
+"""The persons of a night as Arrow streams, from the ``first`` person of each on.
 
-A pending night, and the last one that is not, have for each person the class, its number, the
-quasi-identifiers and the common values. The nights before have who was in which class, in the order
-of the classes.
+A pending night, and the last one that has a release, have for each person, by a keyed hash: the
+number of the class (``class_of``) and a hash of it (``published``), a hash of the
+quasi-identifiers (``place``), and the ``common`` values, as in ``person``. The nights before have
+``hash`` and ``published`` only, in the order of the classes.
 """

@@ -166,6 +166,11 @@ def checked(
     ]
     is_known, changed = int(known.is_known.sum()), int(followed.changed.sum())
     failures += _strangers(job, number, is_known, changed, len(hashes))
+    if twice := len(hashes) - len(np.unique(hashes)):
+        failures.append(
+            f"intersection of all nights: the release has {twice} row(s) of persons who have "
+            "another one in it; run again from the partition task"
+        )
     if len(made_up) != counterfeits:
         failures.append(
             f"the release has {len(made_up)} counterfeits instead of {counterfeits}; "

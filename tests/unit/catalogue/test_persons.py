@@ -200,6 +200,47 @@ def test_persons_of_the_last_release_that_are_lost_are_told():
 
 
 @pytest.mark.usefixtures("town")
+def test_persons_of_a_release_that_are_not_the_last_one_s_are_told():
+    """Those of the release before are cut down to who was in which class."""
+    note(1, [1, 2], [1, 3], [5, 6])
+    make_current(1)
+    note(2, [1, 2], [1, 3])
+    make_current(2)
+    with catalogue.current().reading() as connection:
+        names = persons._noted(connection, 1).column_names
+    assert names == ["hash", "published"]
+    with catalogue.current().writing() as connection:
+        persons.note(connection, 2, persons._noted(connection, 1))
+    for ask in (left, lambda: known([1])):
+        with pytest.raises(StorageError, match="lost the persons of the last release"):
+            ask()
+
+
+@pytest.mark.usefixtures("town")
+def test_a_night_is_noted_in_pieces(monkeypatch):
+    """No database takes a value of any size."""
+    monkeypatch.setattr(persons, "_PIECE", 2)
+    note(1, [5, 4, 3, 2, 1], [1, 3, 1, 3, 1], [5, 6])
+    note(1, [5, 4, 3], [1, 3, 2], [5, 6])  # in place of all of them
+    assert noted() == 2
+    make_current(1)
+    assert values() == [5, 6]
+    assert left() == {5: [5], 4: [5, 6], 3: [6]}
+    note(2, [3], [2])
+    make_current(2)
+    assert noted() == 3
+    assert classes_in(1) == {3: 98, 4: 99, 5: 100}
+
+
+@pytest.mark.usefixtures("town")
+def test_more_common_values_than_the_series_has_are_told():
+    note(1, [1, 2], [[1, 1], [1, 1]], [5])
+    make_current(1)
+    with pytest.raises(StorageError, match="more common values than the series has"):
+        known([1], words=1)
+
+
+@pytest.mark.usefixtures("town")
 def test_a_night_without_a_release_leaves_everybody_in_the_classes_of_the_last_one():
     note(1, [1, 2], [1, 3], [5, 6])
     make_current(1)

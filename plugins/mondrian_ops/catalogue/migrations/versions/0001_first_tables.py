@@ -163,9 +163,10 @@ def upgrade() -> None:
     op.create_table(
         "night_persons",
         sa.Column("night", sa.Integer(), nullable=False),
+        sa.Column("first", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["night"], ["night.id"], name=op.f("fk_night_persons_night")),
-        sa.PrimaryKeyConstraint("night", name=op.f("pk_night_persons")),
+        sa.PrimaryKeyConstraint("night", "first", name=op.f("pk_night_persons")),
     )
     op.create_table(
         "waiting",
