@@ -36,6 +36,7 @@ void update(search *s, int64_t g) {
   at->valid = add_rest(s, &now) >= 0 && at->size >= s->k;
   at->lacks = now.lack > 0;
   at->loss = now.loss;
+  at->changed = ++s->clock;
   at->dirty = 1;
 }
 
@@ -477,11 +478,12 @@ static int open_search(search *s, int64_t classes) {
   s->tonight = zeros(3 * s->who.words, sizeof *s->tonight);
   s->room = zeros(COUNTERFEIT_ROOM * s->who.words, sizeof *s->room);
   s->key = zeros(n, sizeof *s->key);
+  s->pairs = zeros(n, sizeof *s->pairs);
   s->list = zeros(n, sizeof *s->list);
   s->list2 = zeros(n, sizeof *s->list2);
   if (!s->code || !s->higher || !s->place || !s->groups || !s->stamp || !s->bounds || !s->values ||
       !s->scratch || !s->tonight || !s->room || !s->key || !s->below || !s->above || !s->edge ||
-      !s->list || !s->list2)
+      !s->list || !s->list2 || !s->pairs)
     return MO_NO_MEMORY;
   for (int64_t i = 0; i < n; i++) add_value(s->tonight, s->who.words, s->who.value[i]);
   for (int64_t a = 0; a < s->attributes; a++) {
@@ -551,8 +553,9 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value,
     }
   }
   for (int64_t g = 0; s.groups && g < s.count; g++) free(s.groups[g].member);
-  void *memory[] = {s.below, s.above,  s.edge,  s.key,    s.tonight, s.room,    s.code, s.higher,
-                    s.place, s.groups, s.stamp, s.bounds, s.values,  s.scratch, s.list, s.list2};
+  void *memory[] = {s.below,  s.above,   s.edge,  s.key,    s.tonight, s.room,
+                    s.code,   s.higher,  s.place, s.groups, s.stamp,   s.bounds,
+                    s.values, s.scratch, s.list,  s.list2,  s.pairs};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
   return status;
 }

@@ -22,8 +22,15 @@ typedef struct {
   int32_t *member;
   int64_t size, room;
   double loss;
+  int64_t changed; /* when, by s->clock */
   uint8_t dirty, fresh, valid, lacks; /* lacks: some member has too few values */
 } group;
+
+/* Two classes that were tried as one: `when`, and that no cut of them gained more. */
+typedef struct {
+  int64_t one, other, when;
+  double gain;
+} pair;
 
 typedef struct {
   const mo_rows *rows;
@@ -37,7 +44,8 @@ typedef struct {
   int32_t *place;        /* (orders, rows): where a row is in an order */
   int32_t *class_of;     /* (rows,): -1: none */
   group *groups;
-  int64_t count, most_groups;
+  int64_t count, most_groups, clock;
+  pair *pairs;           /* (rows,): some pairs, the last ones tried */
   int64_t *stamp, stamped; /* (groups,) */
   int32_t *bounds;       /* (groups, entries) */
   uint64_t *values;      /* (groups, 3, words), as `tonight` of the rows of a group */

@@ -1,6 +1,8 @@
 /* Classes of a night that are cut where that loses less, alone or joined with one near it. */
 #include "invariance.h"
 
+#include <float.h>
+
 enum {
   REACH = EDGES / 2, /* rows on each side of a cut that are exchanged */
   FEW = 32,  /* rows that are sorted one by one */
@@ -130,6 +132,16 @@ static int64_t both(search *s, int64_t g, int64_t h) {
   return one->size + other->size;
 }
 
+/* Where it is remembered what cuts of two classes gain; nothing if either has changed since. */
+static pair *pair_of(const search *s, int64_t g, int64_t h) {
+  int64_t one = g < h ? g : h, other = g < h ? h : g;
+  pair *at = s->pairs + ((uint64_t)one * 31 + (uint64_t)other) % (uint64_t)s->n;
+  if (at->one != one || at->other != other || at->when < s->groups[g].changed ||
+      at->when < s->groups[h].changed)
+    *at = (pair){one, other, s->clock, DBL_MAX};
+  return at;
+}
+
 int cut_anew(search *s, int64_t g) {
   int64_t found[NEAR], with = -1;
   group *at = s->groups + g;
@@ -138,10 +150,12 @@ int cut_anew(search *s, int64_t g) {
   double gain = LESS;
   for (int64_t c = 0; c < count; c++) {
     group *other = s->groups + found[c];
-    if (other->size > EXCHANGED) continue;
+    pair *tried = pair_of(s, g, found[c]);
+    if (other->size > EXCHANGED || tried->gain <= gain) continue;
     double now = at->loss + other->loss;
     cut best = best_cut(s, s->list, both(s, g, found[c]), now - gain);
     if (best.loss < now - gain) with = found[c], gain = now - best.loss;
+    tried->gain = gain;
   }
   if (with < 0) return MO_DONE;
   group *other = s->groups + with;
