@@ -40,7 +40,7 @@ __all__ = [
     "withdraw",
 ]
 
-_AT_ONCE = 10_000
+_AT_ONCE = 20_000
 _PIECE = 1_000_000  # persons: some 30 MB; PostgreSQL takes no value of more than 250 MB
 
 Ints = NDArray[np.int64]
@@ -161,13 +161,13 @@ def withdraw(connection: sa.Connection, nights: sa.Select[Any]) -> None:
 
 
 def who_left(connection: sa.Connection, series_id: int, night_id: int) -> list[pa.Table]:
-    """The persons of the last release who are not in a pending night, in parts."""
+    """The persons of the last release who are not in a pending night, in parts, sorted."""
     tonight = _noted(connection, night_id)
     last = None if tonight is None else _last(connection, series_id)
     if tonight is None or last is None:
         return []
     stay = pc.is_in(last["hash"], tonight["hash"])
-    gone = last.select(["hash", "common"]).filter(pc.invert(stay))
+    gone = last.select(["hash", "common"]).filter(pc.invert(stay)).sort_by("hash")
     return [gone.slice(start, _AT_ONCE) for start in range(0, gone.num_rows, _AT_ONCE)]
 
 
