@@ -270,9 +270,9 @@ def _as_published(
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
         return nothing, nothing, nothing, nothing, pa.table({})
-    texts = pa.concat_arrays(labels)
-    numbers = texts.dictionary_encode().indices.to_numpy().astype(np.int64)
-    published = class_hashes(texts)
+    texts = pa.concat_arrays(labels).dictionary_encode()
+    numbers = texts.indices.to_numpy().astype(np.int64)
+    published = class_hashes(texts.dictionary)[numbers]
     columns = pa.concat_tables(classes)
     return numbers, published, np.concatenate(hashes), np.concatenate(values), columns
 
