@@ -77,26 +77,32 @@ ALWAYS_INLINE double risk_of(const search *s, int32_t p, const uint64_t *values,
   return s->table[step < 0 ? 0 : step < STEPS ? step : STEPS - 1];
 }
 
-ALWAYS_INLINE double sum_of_risks(const search *s, const int32_t *member, int64_t size,
-                                  const uint64_t *values, int64_t W, int64_t *lack) {
+ALWAYS_INLINE double sum_of_risks(const search *s, part *of, int64_t W, int64_t most) {
   double risk = 0.0;
-  for (int64_t i = 0; i < size; i++) risk += risk_of(s, member[i], values, W, lack);
+  for (int64_t i = 0; i < of->size && of->lack <= most; i++)
+    risk += risk_of(s, of->member[i], of->values, W, &of->lack);
   return risk;
 }
 
-void add_risk(const search *s, part *of) {
+/* As add_risk, but ends at a member who lacks more values than `most`; whether none does. */
+static int add_risk_within(const search *s, part *of, int64_t most) {
   int64_t W = s->who.words;
   of->lack = 0;
-  double risk = W == 1 ? sum_of_risks(s, of->member, of->size, of->values, 1, &of->lack)
-                       : sum_of_risks(s, of->member, of->size, of->values, W, &of->lack);
+  double risk = W == 1 ? sum_of_risks(s, of, 1, most) : sum_of_risks(s, of, W, most);
   if (of->size && of->size < s->k) risk += (double)(s->k - of->size);
   of->loss += s->weight * risk;
+  return of->lack <= most;
 }
+
+void add_risk(const search *s, part *of) { add_risk_within(s, of, s->who.l); }
+
+/* How many values may be made up at most. */
+static int64_t most_made_up(const search *s) { return s->price == DBL_MAX ? 0 : MADE_UP; }
 
 static int64_t made_up_for(const search *s, const part *of) {
   int32_t made_up[MADE_UP];
   if (of->lack == 0) return 0;
-  if (of->lack > MADE_UP || s->price == DBL_MAX) return -1;
+  if (of->lack > most_made_up(s)) return -1;
   return choose_counterfeits(&s->who, of->member, of->size, of->values, s->tonight, NULL, s->room,
                              made_up);
 }
@@ -124,8 +130,8 @@ static int add_made_up(const search *s, part *of, double others, double below) {
 int one_below(const search *s, part *of, double below) {
   if (of->size < s->k || no_less(of->loss, below)) return 0;
   gather(s, of);
-  add_risk(s, of);
-  return add_made_up(s, of, 0.0, below) && of->loss < below;
+  return add_risk_within(s, of, most_made_up(s)) && add_made_up(s, of, 0.0, below) &&
+         of->loss < below;
 }
 
 int two_below(const search *s, part *one, part *two, double risk, double below) {
@@ -133,11 +139,9 @@ int two_below(const search *s, part *one, part *two, double risk, double below) 
   if (no_less(one->loss + two->loss + risk, below)) return 0;
   two->values = s->scratch + 3 * s->who.words;
   gather(s, one);
-  add_risk(s, one);
-  if (no_less(one->loss + two->loss, below)) return 0;
+  if (!add_risk_within(s, one, most_made_up(s)) || no_less(one->loss + two->loss, below)) return 0;
   gather(s, two);
-  add_risk(s, two);
-  if (no_less(one->loss + two->loss, below)) return 0;
+  if (!add_risk_within(s, two, most_made_up(s)) || no_less(one->loss + two->loss, below)) return 0;
   return add_made_up(s, one, two->loss, below) && add_made_up(s, two, one->loss, below) &&
          one->loss < below && two->loss < below - one->loss;
 }
