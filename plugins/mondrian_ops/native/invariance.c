@@ -17,7 +17,9 @@
 #include <string.h>
 
 enum {
-  TRIED = 6,     /* of the classes near a row, how many exchange rows with it: those that taking
+  NEAR = 24,     /* classes near a row that are tried */
+  PER_SIDE = 4,  /* of these, how many on each side of the row in an order */
+  TRIED = 4,     /* of the classes near a row, how many exchange rows with it: those that taking
                     it costs least */
   FAR = 1024,    /* rows walked from a row, in an order, to find a class that it may join */
   MANY = 96,     /* classes that are tried for a row that lacks values */
@@ -26,6 +28,9 @@ enum {
 };
 
 static const double FOURTH_ROOT = 0.8408964152537145; /* of one half */
+static const double SPARED = 0.8; /* a row is tried in other classes only if its class loses less
+                                     without it, by `least` and this part of its rows' mean loss */
+static const double WORTH = 0.1;  /* this part of `weight` is the least gain: see `least` */
 
 void update(search *s, int64_t g) {
   group *at = s->groups + g;
@@ -118,12 +123,14 @@ static int64_t near(search *s, int32_t p, int64_t own, reach r, int64_t *found, 
   return count;
 }
 
-int64_t classes_beside(search *s, int64_t g, int64_t *found) {
+int64_t classes_beside(search *s, int64_t g, int64_t most, int64_t *found) {
   const group *at = s->groups + g;
+  reach beside = BESIDE;
   int64_t count = 0;
+  beside.most = most;
   s->stamped++;
-  for (int64_t i = 0; i < at->size && count < NEAR; i++)
-    count = near(s, at->member[i], g, BESIDE, found, count);
+  for (int64_t i = 0; i < at->size && count < most; i++)
+    count = near(s, at->member[i], g, beside, found, count);
   return count;
 }
 
@@ -188,7 +195,7 @@ static part union_of(const search *s, int64_t g, int64_t h) {
 /* The class near g whose union with g loses least; unions that are valid come first. If g is valid,
  * only a valid union that loses less than both. */
 static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
-  int64_t found[MANY], count = classes_beside(s, g, found), best = -1;
+  int64_t found[MANY], count = classes_beside(s, g, NEAR, found), best = -1;
   group *at = s->groups + g;
   double least = at->valid ? at->loss : DBL_MAX;
   *is_valid = at->valid;
@@ -397,8 +404,8 @@ static int improve_row(search *s, int32_t p) {
   gather(s, &rest);
   int may_leave = add_rest(s, &rest) >= 0 && rest.size >= s->k;
   double without = rest.loss;
-  if (at->loss - without < LESS) return 0;
-  improvement best = {-1, -1, LESS};
+  if (at->loss - without < s->least + SPARED * at->loss / (double)at->size) return 0;
+  improvement best = {-1, -1, s->least};
   int64_t tried = closest_classes(s, p, closest, costs);
   for (int64_t i = 0; i < tried && may_leave; i++) {
     const group *with = s->groups + closest[i];
@@ -533,7 +540,8 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value,
               .order = order,
               .class_of = class_of,
               .weight = weight,
-              .price = price};
+              .price = price,
+              .least = WORTH * weight > LESS ? WORTH * weight : LESS};
   s.table[0] = 1.0;
   for (int i = 1; i < STEPS; i++) s.table[i] = s.table[i - 1] * FOURTH_ROOT;
   int status = open_search(&s, classes);

@@ -7,8 +7,6 @@
 #include "counterfeits.h"
 
 enum {
-  NEAR = 24,     /* classes near a row that are tried */
-  PER_SIDE = 4,  /* of these, how many on each side of the row in an order */
   STEPS = 64,    /* of the table of risks */
   EXCHANGED = 64,/* rows of the largest class that exchanges rows */
   EDGES = 6,     /* rows near a cut */
@@ -54,6 +52,7 @@ typedef struct {
   int32_t *above;        /* (CUT + 1, entries): bounds of all others */
   int32_t *edge;         /* (EDGES + 2, entries): of rows near a cut, or else of what is tried */
   double weight, table[STEPS], price;
+  double least;          /* the least gain for which rows move, or two classes are cut anew */
   int32_t *list, *list2; /* (rows,) */
   int64_t *key;          /* (rows,) */
   uint64_t *tonight;     /* (3, words): values of one row, two, three rows or more */
@@ -147,8 +146,8 @@ int append(search *s, int64_t g, int32_t p);
 /* Opens a class; -1 if there is no room. */
 int64_t open_group(search *s);
 
-/* Finds at most NEAR classes near the rows of class g; how many. */
-int64_t classes_beside(search *s, int64_t g, int64_t *found);
+/* Finds at most `most` classes near the rows of class g; how many. */
+int64_t classes_beside(search *s, int64_t g, int64_t most, int64_t *found);
 
 /* invariance_cuts.c: cuts where they lose less. */
 

@@ -6,6 +6,7 @@
 enum {
   REACH = EDGES / 2, /* rows on each side of a cut that are exchanged */
   FEW = 32,  /* rows that are sorted one by one */
+  JOINED = 8, /* of the classes near one, how many are tried with it as one */
 };
 
 static int by_code(const void *one, const void *other) {
@@ -79,14 +80,14 @@ static double least_risk(const search *s, const int32_t *member, int64_t size) {
   return whole.loss;
 }
 
-/* Sorts some rows so that they are one or two valid classes that lose least; its loss is `below` if
- * none lose less than that. */
+/* Finds the one or two valid classes of some rows that lose least, and puts the rows into another
+ * order; its loss is `below` if none lose less than that. */
 static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
   cut best = {-1, size, 0, 0, below};
   bound(s, member, size, s->edge);
   part whole = part_of(s, s->edge, member, size);
   if (one_below(s, &whole, below)) best.loss = whole.loss;
-  double risk = -1.0; /* not known */
+  double risk = least_risk(s, member, size);
   int64_t stride = size > 256 ? size / 64 : 1, E = s->entries;
   for (int64_t a = 0; a < s->attributes; a++) {
     sort_by(s, a, member, size);
@@ -95,17 +96,19 @@ static cut best_cut(const search *s, int32_t *member, int64_t size, double below
     for (int64_t j = s->k; j + s->k <= size; j += stride) {
       part one = part_of(s, s->below + j * E, member, j);
       part two = part_of(s, s->above + j * E, member + j, size - j);
-      if (one.loss + two.loss >= best.loss) continue;
-      if (risk < 0.0) risk = least_risk(s, member, size);
+      if (one.loss + two.loss + risk >= best.loss) continue;
       cut at = {a, j, 0, 0, 0.0};
       if (!take(s, one, two, risk, at, &best)) exchange_rows(s, member, size, risk, at, &best);
     }
   }
-  if (best.a >= 0) {
-    sort_by(s, best.a, member, size);
-    exchange(member, best.one, best.other);
-  }
   return best;
+}
+
+/* Puts the rows of the first class of a cut before those of the other. */
+static void divide(const search *s, int32_t *member, int64_t size, cut at) {
+  if (at.a < 0) return;
+  sort_by(s, at.a, member, size);
+  exchange(member, at.one, at.other);
 }
 
 int cut_class(search *s, int64_t g) {
@@ -115,6 +118,7 @@ int cut_class(search *s, int64_t g) {
     cut best = best_cut(s, at->member, at->size, at->loss - LESS);
     int64_t h = best.a < 0 ? -1 : open_group(s), size = at->size;
     if (h < 0) return MO_DONE;
+    divide(s, at->member, size, best);
     at->size = best.rows;
     for (int64_t i = best.rows; i < size; i++)
       if (append(s, h, at->member[i])) return MO_NO_MEMORY;
@@ -143,24 +147,25 @@ static pair *pair_of(const search *s, int64_t g, int64_t h) {
 }
 
 int cut_anew(search *s, int64_t g) {
-  int64_t found[NEAR], with = -1;
+  int64_t found[JOINED], with = -1;
   group *at = s->groups + g;
   if (at->size == 0 || at->size > EXCHANGED) return MO_DONE;
-  int64_t count = classes_beside(s, g, found);
-  double gain = LESS;
+  int64_t count = classes_beside(s, g, JOINED, found);
+  double gain = s->least;
+  cut best = {0};
   for (int64_t c = 0; c < count; c++) {
     group *other = s->groups + found[c];
     pair *tried = pair_of(s, g, found[c]);
     if (other->size > EXCHANGED || tried->gain <= gain) continue;
     double now = at->loss + other->loss;
-    cut best = best_cut(s, s->list, both(s, g, found[c]), now - gain);
-    if (best.loss < now - gain) with = found[c], gain = now - best.loss;
+    cut joint = best_cut(s, s->list, both(s, g, found[c]), now - gain);
+    if (joint.loss < now - gain) with = found[c], gain = now - joint.loss, best = joint;
     tried->gain = gain;
   }
   if (with < 0) return MO_DONE;
   group *other = s->groups + with;
   int64_t size = both(s, g, with);
-  cut best = best_cut(s, s->list, size, at->loss + other->loss - LESS);
+  divide(s, s->list, size, best);
   at->size = other->size = 0;
   for (int64_t i = 0; i < size; i++)
     if (append(s, i < best.rows ? g : with, s->list[i])) return MO_NO_MEMORY;

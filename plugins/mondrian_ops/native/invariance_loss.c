@@ -84,7 +84,8 @@ ALWAYS_INLINE double sum_of_risks(const search *s, part *of, int64_t W, int64_t 
   return risk;
 }
 
-/* As add_risk, but ends at a member who lacks more values than `most`; whether none does. */
+/* As add_risk, but ends at a member who lacks more values than `most`, and returns 0: then the loss
+ * is of no use. */
 static int add_risk_within(const search *s, part *of, int64_t most) {
   int64_t W = s->who.words;
   of->lack = 0;
@@ -94,9 +95,11 @@ static int add_risk_within(const search *s, part *of, int64_t most) {
   return of->lack <= most;
 }
 
-void add_risk(const search *s, part *of) { add_risk_within(s, of, s->who.l); }
+void add_risk(const search *s, part *of) {
+  add_risk_within(s, of, s->who.l); /* nobody lacks more than l values */
+}
 
-/* How many values may be made up at most. */
+/* How many rows may be made up for a class. */
 static int64_t most_made_up(const search *s) { return s->price == DBL_MAX ? 0 : MADE_UP; }
 
 static int64_t made_up_for(const search *s, const part *of) {
