@@ -32,6 +32,7 @@ _FIRST = date(2025, 1, 1)
 _TRIES = 8
 _ANEW = "run again from the partition task"
 _ALREADY = "is in the series already"
+_STRANGERS = "persons were in a night before"
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,7 @@ class RandomNights:
 
         It has before if the run that was given up had published it; or it comes after others.
         """
+        self._come_too_early(number)
         for _ in range(_TRIES):
             run = self._run(number)
             try:
@@ -204,6 +206,30 @@ class RandomNights:
                 self._over(number)
                 return False
         raise AssertionError(f"night {number} does not end")
+
+    def _come_too_early(self, number: int) -> None:
+        """A drop whose people are mostly in late drops is refused, until these are over."""
+        while self._are_strangers(number):
+            run = self._run(number)
+            self._phase(run, "partition", None)
+            for _ in run.values[0]:
+                self._phase(run, "anonymize_fragment", None)
+            _assert_failed(self._phase(run, "wrap_up", None), _STRANGERS)
+            self._clean_up(run)
+            self.struck["came too early"] += 1
+            earliest = min(self._late)
+            self._late.remove(earliest)
+            self._see_to(earliest)
+
+    def _are_strangers(self, number: int) -> bool:
+        """Whether most people of a drop are in no release of a series that follows them."""
+        series = self._job["series"]
+        follows = series.get("kind") == "snapshots" and "protect" in series
+        if not follows or not self._passed:
+            return False
+        came = [self._persons[row] for row in self._landed[str(_FIRST + timedelta(days=number))]]
+        known = {self._persons[row] for row in self.seen().published}
+        return bool(known) and 2 * len(known.intersection(came)) < len(came)
 
     def _over(self, number: int) -> None:
         if self._chance(0.2):
