@@ -253,7 +253,7 @@ def _summary(nights: list[Night], values: int) -> tuple[str, ...]:
         _share(last == 1),
         _share(nights[-1].subtracted),
         f"{len(last):,}",
-        f"{np.mean([night.loss for night in nights]):.2%}",
+        f"{np.mean([night.loss for night in nights]):.3%}",
         seconds(float(np.median([night.seconds for night in nights]))),
     )
 
