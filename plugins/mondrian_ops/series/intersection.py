@@ -218,8 +218,9 @@ def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> li
     if comes_again and known < _SHARE * rows:
         failures.append(
             f"intersection of all nights: only {known} of {rows} persons were in a night before; "
-            f"deliver {job.entity_id} as it was delivered then, or begin another series; a drop "
-            "with new rows only belongs to one of kind: increments"
+            f"deliver {job.entity_id} as it was delivered then, release late drops before this "
+            "one, or begin another series; a drop with new rows only belongs to one of kind: "
+            "increments"
         )
     if changed > _SHARE * known:
         failures.append(
