@@ -209,9 +209,10 @@ def _year(context: Context) -> Table:
         ("night", "people so far", "people below l values", "loss", "catalogue", "time of a night",
          "against night 10", f"≤ {times(required.LAST_NIGHT)}"),
         rows,
-        note="As above, k = 5, l = 2, as a series. The catalogue is an SQLite file and holds all "
-        "state of the series: of each person what is left, and of each night who was in which "
-        "class, for `verify --series`. Time: median of the last five nights.",
+        note=f"Snapshots as in the {context.nights} nights above, k = 5, l = 2, as a series. The "
+        "catalogue is an SQLite file and holds all state of the series: of each person what is "
+        "left, and of each night who was in which class, for `verify --series`. Time: median of "
+        "the last five nights.",
     )  # fmt: skip
 
 

@@ -82,6 +82,10 @@ class _OverError(Exception):
     """The night of a run is in the series already."""
 
 
+class _TooEarlyError(Exception):
+    """Most people of a drop came with late drops, which are not released yet."""
+
+
 class RandomNights:
     """Nights of one series in ``place``; every choice is drawn with ``seed``.
 
@@ -188,7 +192,6 @@ class RandomNights:
 
         It has before if the run that was given up had published it; or it comes after others.
         """
-        self._come_too_early(number)
         for _ in range(_TRIES):
             run = self._run(number)
             try:
@@ -205,31 +208,22 @@ class RandomNights:
                 self._clean_up(run)
                 self._over(number)
                 return False
+            except _TooEarlyError:
+                self._clean_up(run)
+                self.struck["came too early"] += 1
+                earliest = min(self._late)
+                self._late.remove(earliest)
+                self._see_to(earliest)
         raise AssertionError(f"night {number} does not end")
 
-    def _come_too_early(self, number: int) -> None:
-        """A drop whose people are mostly in late drops is refused, until these are over."""
-        while self._are_strangers(number):
-            run = self._run(number)
-            self._phase(run, "partition", None)
-            for _ in run.values[0]:
-                self._phase(run, "anonymize_fragment", None)
-            _assert_failed(self._phase(run, "wrap_up", None), _STRANGERS)
-            self._clean_up(run)
-            self.struck["came too early"] += 1
-            earliest = min(self._late)
-            self._late.remove(earliest)
-            self._see_to(earliest)
-
     def _are_strangers(self, number: int) -> bool:
-        """Whether most people of a drop are in no release of a series that follows them."""
-        series = self._job["series"]
-        follows = series.get("kind") == "snapshots" and "protect" in series
-        if not follows or not self._passed:
-            return False
-        came = [self._persons[row] for row in self._landed[str(_FIRST + timedelta(days=number))]]
+        """Whether fewer than three in five people of a drop were released before.
+
+        A release is refused below one half of its own rows; rows that are left out are none.
+        """
+        came = {self._persons[row] for row in self._landed[str(_FIRST + timedelta(days=number))]}
         known = {self._persons[row] for row in self.seen().published}
-        return bool(known) and 2 * len(known.intersection(came)) < len(came)
+        return 5 * len(known & came) < 3 * len(came)
 
     def _over(self, number: int) -> None:
         if self._chance(0.2):
@@ -245,7 +239,9 @@ class RandomNights:
             return
         if self._see_to(self._late.pop()):
             self.struck["overtaken"] += 1
-            _assert_failed(self._phase(run, "wrap_up", None), _ANEW)
+            ended = self._phase(run, "wrap_up", None)
+            too_early = _STRANGERS in ended.error and self._are_strangers(run.night)
+            _assert_failed(ended, _STRANGERS if too_early else _ANEW)
         self._clean_up(run)
 
     def _through(
@@ -275,6 +271,8 @@ class RandomNights:
                 return True
             if run.night in self._given_up and _ALREADY in ended.error:
                 raise _OverError  # the run that was given up had published it
+            if _STRANGERS in ended.error and self._late and self._are_strangers(run.night):
+                raise _TooEarlyError
             assert ended.how == "killed", (ended.how, ended.error)
             self.struck[f"{phase} killed"] += 1
             if phase != "clean_up" and self._chance(0.4):

@@ -28,8 +28,8 @@ enum {
 };
 
 static const double FOURTH_ROOT = 0.8408964152537145; /* of one half */
-static const double SPARED = 0.8; /* a row is tried in other classes only if its class loses less
-                                     without it, by `least` and this part of its rows' mean loss */
+static const double SPARED = 0.8; /* a row is moved or exchanged only if its class loses less
+                                     without it, by s->least and this part of its rows' mean loss */
 static const double WORTH = 0.1;  /* this part of `weight` is the least gain: see `least` */
 
 void update(search *s, int64_t g) {
@@ -393,7 +393,7 @@ static void exchange_with(const search *s, int64_t g, const int32_t *rest, int64
   s->list[at_p] = p;
 }
 
-/* Moves a row of a class, or exchanges it, where that loses less. */
+/* Moves a row of a class, or exchanges it, where that loses less by s->least. */
 static int improve_row(search *s, int32_t p) {
   int64_t own = s->class_of[p], closest[TRIED], at_p = 0;
   const group *at = s->groups + own;

@@ -154,7 +154,7 @@ int64_t classes_beside(search *s, int64_t g, int64_t most, int64_t *found);
 /* Cuts a class in two valid ones where that loses less, then these. */
 int cut_class(search *s, int64_t g);
 
-/* Joins a class with one near it and cuts the two anew, where that loses less. */
+/* Joins a class with one near it and cuts the two anew, where that loses less by s->least. */
 int cut_anew(search *s, int64_t g);
 
 #endif

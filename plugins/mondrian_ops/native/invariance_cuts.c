@@ -80,8 +80,8 @@ static double least_risk(const search *s, const int32_t *member, int64_t size) {
   return whole.loss;
 }
 
-/* Finds the one or two valid classes of some rows that lose least, and puts the rows into another
- * order; its loss is `below` if none lose less than that. */
+/* Finds the cut of some rows into one or two valid classes that loses least; the loss of the cut is
+ * `below` if none loses less. Changes the order of the rows. */
 static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
   cut best = {-1, size, 0, 0, below};
   bound(s, member, size, s->edge);
