@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from servers.processes import Process, answers, free_port
+from servers.processes import Process, free_port
 
 __all__ = ["copy_database", "new_database", "postgres_server"]
 
@@ -42,7 +42,7 @@ def postgres_server(folder: Path) -> Iterator[str]:
             [_program("postgres"), "-D", str(data), *options], folder / "postgres.log", user=user
         )
         try:
-            server.wait_for(lambda: answers(port))
+            server.wait_for(lambda: _accepts(port))
             yield f"postgresql+psycopg2://airflow@127.0.0.1:{port}/postgres"
         finally:
             server.stop()
@@ -68,6 +68,12 @@ def copy_database(url: str, other: str, folder: Path) -> None:
     subprocess.run([_program("pg_dump"), "--format=custom", "--file", dump, source], check=True)
     restore = [_program("pg_restore"), "--exit-on-error", "--dbname", target, dump]
     subprocess.run(restore, check=True)
+
+
+def _accepts(port: int) -> bool:
+    """Whether a server lets somebody in: its port is open before, while the database starts."""
+    asked = [_program("pg_isready"), "--quiet", "--host", "127.0.0.1", "--port", str(port)]
+    return subprocess.run(asked, check=False).returncode == 0
 
 
 def _initialize(data: Path, log: Path, user: str | None) -> None:
