@@ -109,21 +109,22 @@ def kept_classes(
     criteria of ``coded``.
     """
     tonight = np.flatnonzero(history.class_of != NOT_TONIGHT).astype(np.int32)
-    rows = coded.taken(tonight)
+    unordered = coded.taken(tonight)
     policy = CutPolicy("widest gain").kernel()
-    index, starts = native.classes(rows.rows, rows.criteria, policy, cores)
-    loss = native.loss(rows.rows, rows.criteria, policy, index, starts)
+    index, starts = native.classes(unordered.rows, unordered.criteria, policy, cores)
+    loss = native.loss(unordered.rows, unordered.criteria, policy, index, starts)
+    mean = max(_LEAST, loss / max(1, len(tonight)))
+    tonight = tonight[index]  # so that neighbours are side by side in memory, too
+    rows = coded.taken(tonight)
     class_of = history.class_of[tonight]
     if np.count_nonzero(class_of == NEW) > len(class_of) // 2:
-        class_of = np.empty(len(index), np.int32)
-        class_of[index] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(index)))
-    mean = max(_LEAST, loss / max(1, len(tonight)))
+        class_of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(index)))
     found, made_up = kernel.kept_classes(
         rows.rows,
         history.values[tonight],
         history.common[tonight],
         _numbered(class_of),
-        np.stack([index, *_orders(rows.rows.codes)]),
+        np.stack([np.arange(len(tonight), dtype=np.int32), *_orders(rows.rows.codes)]),
         k=coded.criteria.k,
         l=l,
         most=_MOST * coded.criteria.k,

@@ -17,10 +17,7 @@
 #include <string.h>
 
 enum {
-  NEAR = 24,     /* classes near a row that are tried */
-  PER_SIDE = 4,  /* of these, how many on each side of the row in an order */
-  TRIED = 4,     /* of the classes near a row, how many exchange rows with it: those that taking
-                    it costs least */
+  PER_SIDE = 4, /* classes near a row that are found on each side of it, in an order */
   FAR = 1024,    /* rows walked from a row, in an order, to find a class that it may join */
   MANY = 96,     /* classes that are tried for a row that lacks values */
   TAKEN = 3,     /* rows tried, on each side in an order, that bring a value that lacks */
@@ -123,14 +120,12 @@ static int64_t near(search *s, int32_t p, int64_t own, reach r, int64_t *found, 
   return count;
 }
 
-int64_t classes_beside(search *s, int64_t g, int64_t most, int64_t *found) {
+int64_t classes_beside(search *s, int64_t g, int64_t *found) {
   const group *at = s->groups + g;
-  reach beside = BESIDE;
   int64_t count = 0;
-  beside.most = most;
   s->stamped++;
-  for (int64_t i = 0; i < at->size && count < most; i++)
-    count = near(s, at->member[i], g, beside, found, count);
+  for (int64_t i = 0; i < at->size && count < NEAR; i++)
+    count = near(s, at->member[i], g, BESIDE, found, count);
   return count;
 }
 
@@ -195,7 +190,7 @@ static part union_of(const search *s, int64_t g, int64_t h) {
 /* The class near g whose union with g loses least; unions that are valid come first. If g is valid,
  * only a valid union that loses less than both. */
 static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
-  int64_t found[MANY], count = classes_beside(s, g, NEAR, found), best = -1;
+  int64_t found[MANY], count = classes_beside(s, g, found), best = -1;
   group *at = s->groups + g;
   double least = at->valid ? at->loss : DBL_MAX;
   *is_valid = at->valid;
@@ -326,25 +321,20 @@ int64_t open_group(search *s) {
   return g;
 }
 
-/* The classes near a row that lose least by it, at most TRIED, and their costs, without those of
- * rows that are made up; how many. */
-static int64_t closest_classes(search *s, int32_t p, int64_t *closest, double *costs) {
-  int64_t found[NEAR], tried = 0;
+/* The classes near a row that lose least by it, without what rows that are made up lose. */
+static closest closest_to_row(search *s, int32_t p) {
+  int64_t found[NEAR];
+  closest beside = {0};
   s->stamped++;
   int64_t count = near(s, p, s->class_of[p], BESIDE, found, 0);
   for (int64_t i = 0; i < count; i++) {
     part with = with_row(s, found[i], p, 1);
     double now = s->groups[found[i]].loss;
-    if (tried == TRIED && with.loss - now >= costs[TRIED - 1]) continue;
+    if (!is_close(&beside, with.loss - now)) continue;
     add_risk(s, &with);
-    double more = with.loss - now;
-    if (tried == TRIED && more >= costs[TRIED - 1]) continue;
-    int64_t j = tried < TRIED ? tried++ : TRIED - 1;
-    for (; j > 0 && costs[j - 1] > more; j--) costs[j] = costs[j - 1], closest[j] = closest[j - 1];
-    costs[j] = more;
-    closest[j] = found[i];
+    if (is_close(&beside, with.loss - now)) put_close(&beside, found[i], with.loss - now);
   }
-  return tried;
+  return beside;
 }
 
 /* What the risk of two classes as one loses; no less is lost however their rows are divided. */
@@ -364,62 +354,69 @@ typedef struct {
   double gain;
 } improvement;
 
-/* Finds the row of class h whose exchange with row p of class g loses least. s->list has the rows
- * of g, p at place at_p; `rest` the bounds of the others. */
-static void exchange_with(const search *s, int64_t g, const int32_t *rest, int64_t at_p, int64_t h,
-                          improvement *best) {
-  const group *at = s->groups + g, *with = s->groups + h;
+/* A row that another one may replace: its class, and its place in s->list, which has the rows of
+ * the class; the bounds of the other rows, and what they lose by generalization, at least, with any
+ * row in its place. */
+typedef struct {
+  int64_t own, at;
+  const int32_t *rest;
+  double rest_loss;
+} leaver;
+
+/* Finds the row of class h whose exchange with a row loses least. */
+static void exchange_with(const search *s, leaver of, int64_t h, improvement *best) {
+  const group *at = s->groups + of.own, *with = s->groups + h;
   int64_t E = s->entries;
-  int32_t p = s->list[at_p], *bounds = s->edge;
-  double risk = joint_risk(s, g, h);
+  int32_t p = s->list[of.at], *bounds = s->edge;
+  double risk = joint_risk(s, of.own, h);
   bound_sides(s, with->member, with->size);
   memcpy(s->list2, with->member, (size_t)with->size * sizeof *s->list2);
   for (int64_t j = 0; j < with->size; j++) {
     int32_t q = with->member[j];
-    double least = at->loss + with->loss - best->gain;
+    double below = at->loss + with->loss - best->gain;
     s->list2[j] = p;
-    s->list[at_p] = q;
+    s->list[of.at] = q;
     unite(s, s->below + j * E, s->above + (j + 1) * E, bounds);
     unite(s, bounds, bounds_of_row(s, p), bounds);
     part one = part_of(s, bounds, s->list2, with->size);
-    if (one.loss < least) {
-      unite(s, rest, bounds_of_row(s, q), bounds);
+    if (!no_less(one.loss + of.rest_loss + risk, below)) {
+      unite(s, of.rest, bounds_of_row(s, q), bounds);
       part two = part_of(s, bounds, s->list, at->size);
-      if (two_below(s, &one, &two, risk, least))
+      if (two_below(s, &one, &two, risk, below))
         *best = (improvement){h, q, at->loss + with->loss - one.loss - two.loss};
     }
     s->list2[j] = q;
   }
-  s->list[at_p] = p;
+  s->list[of.at] = p;
 }
 
 /* Moves a row of a class, or exchanges it, where that loses less by s->least. */
 static int improve_row(search *s, int32_t p) {
-  int64_t own = s->class_of[p], closest[TRIED], at_p = 0;
+  int64_t own = s->class_of[p];
   const group *at = s->groups + own;
-  double costs[TRIED];
-  int32_t *rest_bounds = s->edge + s->entries;
+  int32_t *rest_bounds = s->edge + s->entries; /* the bounds of what is tried come before it */
   part rest = after(s, own, p, -1, s->list2);
   memcpy(rest_bounds, s->edge, (size_t)s->entries * sizeof *rest_bounds);
+  double rest_loss = rest.size ? rest.loss / (double)rest.size * (double)at->size : 0.0;
+  leaver of = {own, 0, rest_bounds, rest_loss};
   gather(s, &rest);
   int may_leave = add_rest(s, &rest) >= 0 && rest.size >= s->k;
   double without = rest.loss;
   if (at->loss - without < s->least + SPARED * at->loss / (double)at->size) return 0;
   improvement best = {-1, -1, s->least};
-  int64_t tried = closest_classes(s, p, closest, costs);
-  for (int64_t i = 0; i < tried && may_leave; i++) {
-    const group *with = s->groups + closest[i];
-    if (at->loss - without - costs[i] <= best.gain) continue;
-    double least = at->loss + with->loss - without - best.gain;
-    part more = with_row(s, closest[i], p, 0);
-    if (one_below(s, &more, least))
-      best = (improvement){closest[i], -1, at->loss + with->loss - without - more.loss};
+  closest beside = closest_to_row(s, p);
+  for (int64_t i = 0; i < beside.count && may_leave; i++) {
+    const group *with = s->groups + beside.g[i];
+    if (at->loss - without - beside.cost[i] <= best.gain) break;
+    double below = at->loss + with->loss - without - best.gain;
+    part more = with_row(s, beside.g[i], p, 0);
+    if (one_below(s, &more, below))
+      best = (improvement){beside.g[i], -1, at->loss + with->loss - without - more.loss};
   }
   memcpy(s->list, at->member, (size_t)at->size * sizeof *s->list);
-  while (s->list[at_p] != p) at_p++;
-  for (int64_t i = 0; i < tried; i++)
-    if (s->groups[closest[i]].size <= EXCHANGED)
-      exchange_with(s, own, rest_bounds, at_p, closest[i], &best);
+  while (s->list[of.at] != p) of.at++;
+  for (int64_t i = 0; i < beside.count; i++)
+    if (s->groups[beside.g[i]].size <= EXCHANGED) exchange_with(s, of, beside.g[i], &best);
   if (best.to < 0) return 0;
   take_out(s, p);
   if (best.q >= 0) {

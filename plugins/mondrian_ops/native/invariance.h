@@ -9,12 +9,17 @@
 enum {
   STEPS = 64,    /* of the table of risks */
   EXCHANGED = 64,/* rows of the largest class that exchanges rows */
+  NEAR = 24,  /* classes near a row or a class that are looked at */
+  TRIED = 4,  /* of these, the ones that cost least are tried */
   EDGES = 6,     /* rows near a cut */
   LANES = 4,     /* entries of bounds that are compared at once */
   CUT = 4096,    /* rows of the largest class that is cut */
 };
 
 static const double LESS = 1e-9; /* losses are sums of rounded numbers */
+
+/* Whether a loss is not below another one, even if both are rounded. */
+static inline int no_less(double loss, double other) { return loss >= other + LESS; }
 
 typedef struct {
   int32_t *member;
@@ -134,6 +139,9 @@ int64_t add_rest(const search *s, part *of);
 /* Whether some rows are a valid class that loses less than that; its loss. */
 int one_below(const search *s, part *of, double below);
 
+/* As one_below. Also sets `risk` to what the rows' risk loses, even if the answer is no. */
+int whole_below(const search *s, part *of, double below, double *risk);
+
 /* Whether some rows are two valid classes that lose less than that together; their losses. Their
  * risks lose `risk` or more. */
 int two_below(const search *s, part *one, part *two, double risk, double below);
@@ -146,8 +154,28 @@ int append(search *s, int64_t g, int32_t p);
 /* Opens a class; -1 if there is no room. */
 int64_t open_group(search *s);
 
-/* Finds at most `most` classes near the rows of class g; how many. */
-int64_t classes_beside(search *s, int64_t g, int64_t most, int64_t *found);
+/* Finds at most NEAR classes near the rows of class g; how many. */
+int64_t classes_beside(search *s, int64_t g, int64_t *found);
+
+/* The classes that cost least of those that were looked at, the cheapest first. */
+typedef struct {
+  int64_t count, g[TRIED];
+  double cost[TRIED];
+} closest;
+
+/* Whether a class of this cost belongs among them. */
+static inline int is_close(const closest *beside, double cost) {
+  return beside->count < TRIED || cost < beside->cost[TRIED - 1];
+}
+
+/* Puts a class among them; the dearest one leaves if there are TRIED. */
+static inline void put_close(closest *beside, int64_t g, double cost) {
+  int64_t j = beside->count < TRIED ? beside->count++ : TRIED - 1;
+  for (; j > 0 && beside->cost[j - 1] > cost; j--)
+    beside->cost[j] = beside->cost[j - 1], beside->g[j] = beside->g[j - 1];
+  beside->cost[j] = cost;
+  beside->g[j] = g;
+}
 
 /* invariance_cuts.c: cuts where they lose less. */
 

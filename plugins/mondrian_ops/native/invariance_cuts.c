@@ -6,7 +6,6 @@
 enum {
   REACH = EDGES / 2, /* rows on each side of a cut that are exchanged */
   FEW = 32,  /* rows that are sorted one by one */
-  JOINED = 8, /* of the classes near one, how many are tried with it as one */
 };
 
 static int by_code(const void *one, const void *other) {
@@ -72,22 +71,14 @@ static void exchange_rows(const search *s, int32_t *member, int64_t size, double
     }
 }
 
-/* What the risk of some rows as one class loses; no less is lost however they are cut. */
-static double least_risk(const search *s, const int32_t *member, int64_t size) {
-  part whole = {member, size, s->scratch, 0.0, 0};
-  gather(s, &whole);
-  add_risk(s, &whole);
-  return whole.loss;
-}
-
 /* Finds the cut of some rows into one or two valid classes that loses least; the loss of the cut is
  * `below` if none loses less. Changes the order of the rows. */
 static cut best_cut(const search *s, int32_t *member, int64_t size, double below) {
   cut best = {-1, size, 0, 0, below};
   bound(s, member, size, s->edge);
   part whole = part_of(s, s->edge, member, size);
-  if (one_below(s, &whole, below)) best.loss = whole.loss;
-  double risk = least_risk(s, member, size);
+  double risk; /* what their risk loses, however the rows are cut, is no less */
+  if (whole_below(s, &whole, below, &risk)) best.loss = whole.loss;
   int64_t stride = size > 256 ? size / 64 : 1, E = s->entries;
   for (int64_t a = 0; a < s->attributes; a++) {
     sort_by(s, a, member, size);
@@ -146,20 +137,37 @@ static pair *pair_of(const search *s, int64_t g, int64_t h) {
   return at;
 }
 
+/* The classes near g whose rows would lose least more, on average, if they were one class with g's;
+ * the risk counts only as it is now, so that a class at risk is tried sooner. */
+static closest closest_to_class(search *s, int64_t g) {
+  int64_t found[NEAR], count = classes_beside(s, g, found);
+  closest beside = {0};
+  for (int64_t i = 0; i < count; i++) {
+    const group *other = s->groups + found[i];
+    if (other->size > EXCHANGED) continue;
+    int64_t size = both(s, g, found[i]);
+    unite(s, bounds_of(s, g), bounds_of(s, found[i]), s->edge);
+    double loss = part_of(s, s->edge, s->list, size).loss / (double)size;
+    double more = loss - other->loss / (double)other->size;
+    if (is_close(&beside, more)) put_close(&beside, found[i], more);
+  }
+  return beside;
+}
+
 int cut_anew(search *s, int64_t g) {
-  int64_t found[JOINED], with = -1;
+  int64_t with = -1;
   group *at = s->groups + g;
   if (at->size == 0 || at->size > EXCHANGED) return MO_DONE;
-  int64_t count = classes_beside(s, g, JOINED, found);
+  closest beside = closest_to_class(s, g);
   double gain = s->least;
   cut best = {0};
-  for (int64_t c = 0; c < count; c++) {
-    group *other = s->groups + found[c];
-    pair *tried = pair_of(s, g, found[c]);
-    if (other->size > EXCHANGED || tried->gain <= gain) continue;
-    double now = at->loss + other->loss;
-    cut joint = best_cut(s, s->list, both(s, g, found[c]), now - gain);
-    if (joint.loss < now - gain) with = found[c], gain = now - joint.loss, best = joint;
+  for (int64_t i = 0; i < beside.count; i++) {
+    int64_t h = beside.g[i];
+    pair *tried = pair_of(s, g, h);
+    if (tried->gain <= gain) continue;
+    double now = at->loss + s->groups[h].loss;
+    cut joint = best_cut(s, s->list, both(s, g, h), now - gain);
+    if (joint.loss < now - gain) with = h, gain = now - joint.loss, best = joint;
     tried->gain = gain;
   }
   if (with < 0) return MO_DONE;

@@ -53,8 +53,20 @@ void bound_sides(const search *s, const int32_t *member, int64_t size) {
 
 void gather(const search *s, const part *of) {
   int64_t W = s->who.words;
-  memset(of->values, 0, 3 * (size_t)W * sizeof *of->values);
-  for (int64_t i = 0; i < of->size; i++) add_value(of->values, W, s->who.value[of->member[i]]);
+  if (W > 1) {
+    memset(of->values, 0, 3 * (size_t)W * sizeof *of->values);
+    for (int64_t i = 0; i < of->size; i++) add_value(of->values, W, s->who.value[of->member[i]]);
+    return;
+  }
+  uint64_t one = 0, two = 0, three = 0; /* as add_value, in registers */
+  for (int64_t i = 0; i < of->size; i++) {
+    int32_t v = s->who.value[of->member[i]];
+    uint64_t bit = (uint64_t)(v >= 0) << (v & 63);
+    three |= two & bit;
+    two |= one & bit;
+    one |= bit;
+  }
+  of->values[0] = one, of->values[1] = two, of->values[2] = three;
 }
 
 /* The risk of a row in a class of these values; raises `lack` to what it lacks. */
@@ -117,9 +129,6 @@ int64_t add_rest(const search *s, part *of) {
   return made_up;
 }
 
-/* Whether a loss is not below another one, even if both are rounded. */
-static int no_less(double loss, double other) { return loss >= other + LESS; }
-
 /* Adds what rows that are made up for some rows lose, if any are; 0 if that cannot be, or if the
  * loss, and that of others, would not be below. */
 static int add_made_up(const search *s, part *of, double others, double below) {
@@ -134,6 +143,17 @@ int one_below(const search *s, part *of, double below) {
   if (of->size < s->k || no_less(of->loss, below)) return 0;
   gather(s, of);
   return add_risk_within(s, of, most_made_up(s)) && add_made_up(s, of, 0.0, below) &&
+         of->loss < below;
+}
+
+int whole_below(const search *s, part *of, double below, double *risk) {
+  double loss = of->loss;
+  gather(s, of);
+  of->loss = 0.0;
+  add_risk(s, of);
+  *risk = of->loss;
+  of->loss += loss;
+  return of->size >= s->k && of->lack <= most_made_up(s) && add_made_up(s, of, 0.0, below) &&
          of->loss < below;
 }
 
