@@ -190,20 +190,21 @@ def _small_nights(context: Context) -> Table:
 def _year(context: Context) -> Table:
     nights = max(10, min(YEAR, 7 * context.nights))
     job = _contenders(_job(PEOPLE, "diagnosis", k=5, l=2))["as a series"]
-    rows: list[tuple[str, ...]] = []
-    taken: list[float] = []
-    tenth = 0.0
-    drops = _snapshots(context.people, nights)
-    for number, night in enumerate(_released(context, "year", job, drops), 1):
-        taken.append(night.seconds)
-        if number not in {10, 50, 100, 200, 300, nights}:
-            continue
-        recent = float(np.median(taken[-5:]))
-        tenth = tenth or recent
-        met = verdict(recent <= required.LAST_NIGHT * tenth)
-        rows.append((str(number), f"{len(night.left):,}", _share(night.left < 2),
-                     f"{night.loss:.3%}", mib(night.catalogue / 2**20), seconds(recent),
-                     times(recent / tenth), met))  # fmt: skip
+    shown: dict[str, tuple[Night, float]] = {}
+    for name, last in (("", nights), (" of a second series", 10)):
+        taken: list[float] = []
+        drops = _snapshots(context.people, last)
+        for number, night in enumerate(_released(context, f"year{name}", job, drops), 1):
+            taken.append(night.seconds)
+            if number in {10, 50, 100, 200, 300, nights}:
+                shown[f"{number}{name}"] = night, float(np.median(taken[-5:]))
+    _, tenth = shown["10 of a second series"]
+    rows = [
+        (number, f"{len(night.left):,}", _share(night.left < 2), f"{night.loss:.3%}",
+         mib(night.catalogue / 2**20), seconds(recent), times(recent / tenth),
+         verdict(recent <= required.LAST_NIGHT * tenth))
+        for number, (night, recent) in shown.items()
+    ]  # fmt: skip
     return Table(
         f"The catalogue after {nights} nights of {context.people:,} people",
         ("night", "people so far", "people below l values", "loss", "catalogue", "time of a night",
@@ -212,7 +213,9 @@ def _year(context: Context) -> Table:
         note=f"Snapshots as in the {context.nights} nights above, k = 5, l = 2, as a series. The "
         "catalogue is an SQLite file and holds all state of the series: of each person what is "
         "left, and of each night who was in which class, for `verify --series`. Time: median of "
-        "the last five nights.",
+        f"the last five nights. Ten nights are released once more, as a second series, right after "
+        f"night {nights}; all nights are compared to the tenth of these, because the machine was "
+        "as fast then.",
     )  # fmt: skip
 
 
