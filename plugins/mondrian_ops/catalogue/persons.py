@@ -135,8 +135,13 @@ def to_table(
 ) -> pa.Table:
     """The persons of a night, with the values that the series had not before (as metadata).
 
-    ``published``: a hash of what is published of the person's class.
+    ``published``: a hash of what is published of the person's class. They are sorted by it, and by
+    their own hash: in the order of the release the catalogue would tell whose row is whose.
     """
+    order = np.lexsort([hashes, published])
+    hashes, class_of, published, place, common = (
+        each[order] for each in (hashes, class_of, published, place, common)
+    )
     words = np.ascontiguousarray(common.astype("<u8"))
     packed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(8 * words.shape[1]), len(words), [None, pa.py_buffer(words)]
@@ -213,7 +218,7 @@ def make_current(connection: sa.Connection, series_id: int, night_id: int) -> No
         connection.execute(sensitive_value.insert(), rows)
     last, last_night = _last(connection, series_id), _last_night(connection, series_id)
     if last is not None and last_night is not None:
-        note(connection, last_night, last.select(["hash", "published"]).sort_by("published"))
+        note(connection, last_night, last.select(["hash", "published"]))
 
 
 def _id(connection: sa.Connection, name: str) -> int | None:

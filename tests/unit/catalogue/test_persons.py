@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import sqlalchemy as sa
@@ -145,6 +147,19 @@ def test_who_was_in_which_class_stays_with_each_night_in_the_order_of_the_classe
         make_current(number)
     assert classes_in(1) == classes_in(2) == {8: 100, 5: 99, 9: 98}
     assert list(classes_in(1)) == [9, 5, 8]
+
+
+def test_the_order_of_the_release_is_not_kept():
+    """With it, whoever has the catalogue but not its key would find whose row is whose."""
+    published = np.array([3, 1, 3, 1, 2])
+    hashes = np.array([5, 9, 4, 8, 7])
+    common = np.arange(1, 6, dtype=np.uint64).reshape(5, 1)
+    kept = {
+        persons.packed(persons.to_table(*(each[order] for each in columns), []))
+        for order in map(list, itertools.permutations(range(5)))
+        for columns in [(hashes, published, published, 10 * hashes, common)]
+    }
+    assert len(kept) == 1
 
 
 @pytest.mark.usefixtures("town")
