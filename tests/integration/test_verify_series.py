@@ -252,7 +252,8 @@ def test_what_is_asked_is_what_the_job_says(protected: Town) -> None:
     ]
     verdict = pipeline.verify_series(replace(job, l=12), output)
     assert "with fewer than l = 12 values of diagnosis" in verdict["failures"][0]
-    assert pipeline.verify_series(replace(job, l=None), output)["passed"]
+    with pytest.raises(JobError, match="l: not set, but 2 in the nights before"):
+        pipeline.verify_series(replace(job, l=None), output)
 
 
 def test_rows_that_wait_in_a_night_that_covers_them_count_as_published(tmp_path: Path) -> None:

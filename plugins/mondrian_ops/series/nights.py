@@ -37,7 +37,7 @@ from mondrian_ops.series.naming import (
     place_of,
     series_name,
 )
-from mondrian_ops.series.terms import keep_types, refuse_other_terms, terms_of
+from mondrian_ops.series.terms import keep_terms, refuse_other_terms
 
 __all__ = [
     "Outcome",
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 def check_new(job: Job) -> None:
     """Raise StorageError if the job's night is in its series already, before any row is read.
 
-    Raises JobError if the nights before had another of :func:`terms_of`, or the output has no date.
+    Raises JobError if the nights before had other terms, or the output has no date.
     """
     name = series_name(job)
     with catalogue.current().reading() as connection:
@@ -141,8 +141,8 @@ def intend(
             "rows_waiting": outcome.waits,
             **outcome.figures,
         }
-        series_id = _series_id(connection, of.series, job)
-        keep_types(connection, series_id, types or {})
+        series_id = _series_id(connection, of.series)
+        keep_terms(connection, series_id, job, types or {})
         night_id = _key(connection.execute(night.insert().values(series=series_id, **added)))
         for each in outcome.waiting:
             row = {"series": series_id, "night": night_id, **each._asdict()}
@@ -302,12 +302,11 @@ def _refuse_imbalance(connection: sa.Connection, series_id: int, waits: int) -> 
         )
 
 
-def _series_id(connection: sa.Connection, name: str, job: Job) -> int:
+def _series_id(connection: sa.Connection, name: str) -> int:
     found = connection.execute(sa.select(series.c.id).where(series.c.name == name)).scalar()
     if found is not None:
         return int(found)
-    terms = json.dumps(terms_of(job))
-    return _key(connection.execute(series.insert().values(name=name, terms=terms)))
+    return _key(connection.execute(series.insert().values(name=name, terms="{}")))
 
 
 def _key(inserted: sa.CursorResult[Any]) -> int:

@@ -12,20 +12,22 @@ from typing import Any
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue
-from mondrian_ops.catalogue.tables import night, series
+from mondrian_ops.catalogue.tables import PENDING, night, series
 from mondrian_ops.core.errors import InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series_options import Series
 
-__all__ = ["keep_types", "refuse_other_terms", "refuse_other_types", "terms_of"]
+__all__ = ["keep_terms", "refuse_other_terms", "refuse_other_types", "terms_of"]
 
 _TYPES = "types"
+_AT_LEAST = ("k", "l")
 
 
 def terms_of(job: Job) -> dict[str, Any]:
     """The options that all nights of a series must share, since its promise is about all of them.
 
-    What tells persons and their values apart counts only where persons are followed.
+    A later night may have a greater ``k`` or ``l`` than the first one. These, and what tells
+    persons and their values apart, count only where persons are followed.
     """
     options = job.series or Series()
     terms: dict[str, Any] = {"series.kind": options.kind, "series.protect": options.protect}
@@ -36,22 +38,25 @@ def terms_of(job: Job) -> dict[str, Any]:
         "entity_id": job.entity_id,
         "sensitive": ", ".join(job.sensitive),
         "missing_sensitive": job.missing_sensitive,
+        "k": job.k,
+        "l": job.l,
     }
 
 
 def refuse_other_terms(connection: sa.Connection, name: str, job: Job) -> None:
     """Raise JobError where a term of the job is not that of the nights before."""
-    noted = connection.execute(sa.select(series.c.terms).where(series.c.name == name)).scalar()
-    if noted is None:
+    before, has_night = _noted(connection, series.c.name == name)
+    if not has_night:
         return
-    before: dict[str, Any] = json.loads(noted)
     for option, value in terms_of(job).items():
-        if before.get(option) != value:
-            raise JobError(
-                f"{option}: {_in_words(value)}, but {_in_words(before.get(option))} in the nights "
-                "before, whose promise would end; change it back, or begin another series with "
-                "another output"
-            )
+        promised = before.get(option)
+        if value == promised or (option in _AT_LEAST and (value or 0) > (promised or 0)):
+            continue
+        remedy = "ask for no less" if option in _AT_LEAST else "change it back"
+        raise JobError(
+            f"{option}: {_in_words(value)}, but {_in_words(promised)} in the nights before, whose "
+            f"promise would end; {remedy}, or begin another series with another output"
+        )
 
 
 def _in_words(value: object) -> str:
@@ -61,7 +66,8 @@ def _in_words(value: object) -> str:
 def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
     """Raise InputError where a column of a drop has another type than in the nights before."""
     with catalogue.current().reading() as connection:
-        _, before = _terms_and_types(connection, series.c.name == name)
+        terms, has_night = _noted(connection, series.c.name == name)
+    before = terms.get(_TYPES, {}) if has_night else {}
     for column, type_ in types.items():
         if before.get(column, type_) != type_:
             raise InputError(
@@ -71,23 +77,28 @@ def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
             )
 
 
-def keep_types(connection: sa.Connection, series_id: int, types: Mapping[str, str]) -> None:
-    """Note the types of columns that had no values in the nights before."""
+def keep_terms(
+    connection: sa.Connection, series_id: int, job: Job, types: Mapping[str, str]
+) -> None:
+    """Note the terms of the first night, and types of columns that had no values before.
+
+    A first night that was taken back may have left its own.
+    """
     mine = series.c.id == series_id
-    terms, known = _terms_and_types(connection, mine)
-    if types.keys() - known.keys():
-        terms[_TYPES] = {**types, **known}
+    before, has_night = _noted(connection, mine)
+    terms = before if has_night else terms_of(job)
+    known = terms.get(_TYPES, {})
+    terms = {**terms, _TYPES: {**types, **known}}
+    if terms != before:
         connection.execute(series.update().where(mine).values(terms=json.dumps(terms)))
 
 
-def _terms_and_types(
-    connection: sa.Connection, mine: sa.ColumnElement[bool]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The terms of a series, and the types among them; no types where it has no night.
+def _noted(connection: sa.Connection, mine: sa.ColumnElement[bool]) -> tuple[dict[str, Any], bool]:
+    """The terms of a series, with the types among them, and whether it has a night.
 
-    A first night that was taken back has left its types.
+    A pending one does not count: it may be taken back.
     """
-    has_night = sa.exists().where(night.c.series == series.c.id).label("has_night")
+    there = night.c.series == series.c.id, night.c.state != PENDING
+    has_night = sa.exists().where(*there).label("has_night")
     found = connection.execute(sa.select(series.c.terms, has_night).where(mine)).first()
-    terms: dict[str, Any] = json.loads(found.terms or "{}") if found is not None else {}
-    return terms, terms.get(_TYPES, {}) if found is not None and found.has_night else {}
+    return (json.loads(found.terms or "{}"), bool(found.has_night)) if found else ({}, False)
