@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 from mondrian_ops import catalogue, pipeline, series, storage
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import tables
-from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
+from mondrian_ops.core.errors import InputError, JobError, PrivacyError, StorageError
 from mondrian_ops.datasets import nights
 from mondrian_ops.series import intersection
 from mondrian_ops.series import nights as nights_of_series
@@ -24,8 +25,8 @@ from nights import silent
 from town import POPULATION, PROTECTED, K, L, Town
 
 
-def drops() -> list[pa.Table]:
-    return [drop for _, drop in nights(POPULATION)]
+def drops(**changes: float) -> list[pa.Table]:
+    return [drop for _, drop in nights(replace(POPULATION, **changes))]
 
 
 def test_nobody_falls_below_l_over_all_nights_and_without_protection_many_do(
@@ -36,7 +37,7 @@ def test_nobody_falls_below_l_over_all_nights_and_without_protection_many_do(
         folder = tmp_path / name
         folder.mkdir()
         town = Town(folder, **options)
-        reports = [town.run(drop) for drop in drops()]
+        reports = [town.run(drop) for drop in drops(change=0.0)]
         left = town.left()
         below[name] = sum(len(values) < L for values in left.values())
     assert below["alone"] > 20
@@ -272,10 +273,11 @@ def test_a_column_without_values_has_no_type_yet(tmp_path: Path) -> None:
         town.run(changed(third, "diagnosis", hash))
 
 
-def test_a_first_night_that_was_not_published_leaves_no_types(
+def test_a_first_night_that_was_not_published_leaves_no_types_and_terms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     town = Town(tmp_path, **PROTECTED)
+    town.options = {"k": 3 * K}
     first = drops()[0]
 
     def full(*_: object) -> None:
@@ -285,4 +287,46 @@ def test_a_first_night_that_was_not_published_leaves_no_types(
         patched.setattr(storage, "publish", full)
         town.run(changed(first, "person", str))
     town.drops.pop()
+    town.options = {}
     assert town.run(first)["series"]["people"]["persons"] == len(first)
+
+
+@pytest.mark.parametrize("option", ["k", "l"])
+def test_a_later_night_may_promise_more_and_never_less_than_the_first(
+    tmp_path: Path, option: str
+) -> None:
+    """Whoever may trigger a run could else undo what all nights before have promised."""
+    first, second, *_ = drops()
+    town = Town(tmp_path, **PROTECTED)
+    promised = {"k": K, "l": L + 1}[option]
+    town.options = {option: promised}
+    town.run(first)
+    town.options = {option: promised - 1}
+    with pytest.raises(JobError, match=f"^{option}: {promised - 1}, but {promised} in the nights"):
+        town.run(second)
+    with pytest.raises(JobError, match="ask for no less"):
+        pipeline.verify_series(town.job(1), str(town.job(0).output))
+    town.drops.pop()
+    town.options = {option: promised + 1}
+    assert town.run(second)["achieved"][option] > promised
+    town.options = {option: promised}
+    town.run(second)
+
+
+def test_a_new_value_is_one_of_l_that_were_excluded_before(tmp_path: Path) -> None:
+    """The attacker knows that the value changed, and so that it is none of those left before."""
+    town = Town(tmp_path, **PROTECTED)
+    drop = drops()[0]
+    town.run(drop)
+    values = drop["diagnosis"].drop_null().unique().to_pylist()
+    generator = np.random.default_rng(0)
+    for _ in range(3):
+        others = generator.choice(values, len(drop)).tolist()
+        changes = (generator.random(len(drop)) < 0.3).tolist()
+        new = map(lambda old, other, is_new: other if is_new else old,
+                  drop["diagnosis"].to_pylist(), others, changes)  # fmt: skip
+        at = drop.schema.get_field_index("diagnosis")
+        drop = drop.set_column(at, "diagnosis", pa.array(list(new)))
+        assert town.run(drop)["series"]["people"]["value_changed"] > 50
+    checked = pipeline.verify_series(town.job(0), str(town.job(0).output))
+    assert checked["passed"]

@@ -54,7 +54,7 @@ class History:
         (rows,) int32, the code of the sensitive value, -1 for a missing one.
     common
         (rows, words) uint64, bit by bit the values that all classes of the person had; every bit
-        for who is new, or has a value that they had not in common.
+        for who is new, and every other bit for who has a value that they had not in common.
     class_of
         (rows,) int32, the class of the night before, NEW or NOT_TONIGHT.
     """

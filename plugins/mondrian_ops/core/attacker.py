@@ -29,14 +29,16 @@ class Row(NamedTuple):
 class Attacker:
     """Intersects the classes of each person, night after night.
 
+    ``knows_changes``: whether it finds out that a person's value changed.
+
     Attributes:
         below_l: the persons who were ever left with fewer than l values.
         given_away: those who were left with one value, or none.
         below_k: those who were in a class of fewer than k persons.
     """
 
-    def __init__(self, k: int, l: int) -> None:  # noqa: E741
-        self._k, self._l = k, l
+    def __init__(self, k: int, l: int, *, knows_changes: bool) -> None:  # noqa: E741
+        self._k, self._l, self._knows = k, l, knows_changes
         self._left: dict[int, int] = {}
         self._bits: dict[int, int] = {NO_VALUE: 0}
         self.below_l: set[int] = set()
@@ -57,8 +59,9 @@ class Attacker:
         those that were seen in an earlier release, but may be in this one instead, or whose drop
         is gone.
 
-        A person whose value was excluded before has another one since: then only what follows
-        counts, as the promise is about each value.
+        A person whose value was excluded before has another one since, and is followed anew. Where
+        a night that leaves fewer than l values is refused, the attacker finds out that the value
+        changed, so it is none of those that were left before.
         """
         persons: list[set[int]] = [set() for _ in values]
         for row in (*rows, *company):
@@ -74,7 +77,7 @@ class Attacker:
             left = self._left.get(person, here)
             own = self._mask([value])
             if own and not own & left:
-                left = here
+                left = ~left if self._knows else here
             left &= here
             self._left[person] = left
             if left.bit_count() < self._l:

@@ -38,14 +38,16 @@ class Followed(NamedTuple):
     """What is left after a night, one entry per row.
 
     common
-        (rows, words) the values that all classes of the person have had, as bits.
+        (rows, words) the values that all classes of the person have had, as bits; of whom is
+        ``changed``, those of tonight's class that were excluded before.
     below_l
         (rows,) whether these are fewer than l.
     below_k
         (rows,) whether fewer than k persons have a row in the class.
     changed
-        (rows,) whether the person's value is not among those that earlier classes had in common, so
-        that the person is followed anew.
+        (rows,) whether the person's value is not among those that earlier classes had in common.
+        The person is followed anew, among all other values: whoever finds out that the value
+        changed knows that it is none of those.
     """
 
     common: Words
@@ -79,8 +81,8 @@ def follow(
     has = np.empty_like(own)
     has[order] = of_class[number]
     changed = known & (tonight.value >= 0) & ~(before & own).any(axis=1)
-    followed = (known & ~changed)[:, None]
-    common = np.where(followed, before & has, has)
+    before = np.where(known[:, None], before, ~np.uint64(0))
+    common = np.where(changed[:, None], ~before, before) & has
     persons = np.empty(rows, np.int64)
     persons[order] = _persons(tonight.person[order], number)[number]
     left = np.unpackbits(np.ascontiguousarray(common).view(np.uint8), axis=1).sum(axis=1)

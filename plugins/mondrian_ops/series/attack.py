@@ -125,7 +125,7 @@ class _Player:
         self._job, self._hierarchies = job, hierarchies
         (self._sensitive,) = job.sensitive
         self._least = int(job.l or 2)
-        self._attacker = Attacker(job.k, self._least)
+        self._attacker = Attacker(job.k, self._least, knows_changes=is_protected(job))
         self._waits = job.series is not None and job.series.kind == "increments"
         self._pool: list[_Rows] = []
         self._has_gap = False

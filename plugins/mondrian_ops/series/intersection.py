@@ -108,7 +108,7 @@ def signed(job: Job, name: str, pool: pa.Table, work: storage.WorkDir) -> pa.Tab
     rows = np.flatnonzero(codes >= 0)
     own[rows, codes[rows] // _BITS] = np.uint64(1) << (codes[rows] % _BITS).astype(np.uint64)
     is_new = ~known.is_known | ((codes >= 0) & ~(known.common & own).any(axis=1))
-    common = np.where(is_new[:, None], ~np.uint64(0), known.common)
+    common = np.where(is_new[:, None], ~known.common, known.common)
     class_of = np.where(known.place == place, known.class_of, NEW)
     _, first = np.unique(hashes, return_index=True)
     again = np.ones(len(hashes), np.bool_)

@@ -20,9 +20,12 @@ def see(attacker, classes, *rows, company=()):
     attacker.see(classes, [Row(*row) for row in rows], [Row(*row) for row in company])
 
 
-@given(st.lists(st.tuples(CLASSES, ROWS, ROWS), max_size=4), st.integers(1, 4), st.integers(1, 4))
-def test_who_falls_below_is_found_as_by_sets(nights, k, l):  # noqa: E741
-    attacker, left, fallen = Attacker(k, l), {}, defaultdict(set)
+NIGHTS = st.lists(st.tuples(CLASSES, ROWS, ROWS), max_size=4)
+
+
+@given(NIGHTS, st.integers(1, 4), st.integers(1, 4), st.booleans())
+def test_who_falls_below_is_found_as_by_sets(nights, k, l, knows):  # noqa: E741
+    attacker, left, fallen = Attacker(k, l, knows_changes=knows), {}, defaultdict(set)
     for classes, rows, company in nights:
         see(attacker, classes, *rows, company=company)
         persons = defaultdict(set)
@@ -35,7 +38,7 @@ def test_who_falls_below_is_found_as_by_sets(nights, k, l):  # noqa: E741
             here = set().union(*(classes[number] for number in numbers)) - {0}
             before = left.get(person, here)
             if value and value not in before:
-                before = here
+                before = here - before if knows else here
             left[person] = before & here
             if len(left[person]) < l:
                 fallen["l"].add(person)
@@ -51,7 +54,7 @@ def test_who_falls_below_is_found_as_by_sets(nights, k, l):  # noqa: E741
 
 
 def test_persons_of_whom_something_else_is_remembered_are_counted():
-    attacker = Attacker(1, 1)
+    attacker = Attacker(1, 1, knows_changes=True)
     see(attacker, [{5, 6}], (1, 5, [0]), (2, 6, [0]), (3, 5, [0]))
     left = {1: [5, 6], 2: [6, 5], 3: [5, 6]}
     assert attacker.differing(left) == 0
@@ -62,10 +65,18 @@ def test_persons_of_whom_something_else_is_remembered_are_counted():
 
 
 def test_a_person_of_another_value_is_followed_anew_and_the_fall_before_counts():
-    attacker = Attacker(1, 2)
+    attacker = Attacker(1, 2, knows_changes=True)
     see(attacker, [{5, 6}, {6, 8}], (1, 5, [0]), (2, 6, [0]))
-    see(attacker, [{5, 6}, {6, 8}], (1, 8, [1]), (2, 6, [1]))
+    see(attacker, [{5, 6}, {6, 8, 9}], (1, 8, [1]), (2, 6, [1]))
     assert attacker.below_l == {2}
-    see(attacker, [{8, 9}, {6, 8}], (1, 8, [0]), (2, 8, [1]))
+    see(attacker, [{8, 7}, {6, 7, 8}], (1, 8, [0]), (2, 8, [1]))
     assert attacker.below_l == {1, 2}
-    assert attacker.differing({1: [8], 2: [6, 8]}) == 0
+    assert attacker.differing({1: [8], 2: [7, 8]}) == 0
+
+
+def test_a_new_value_is_given_away_if_all_others_of_the_class_were_left_before():
+    for knows in (True, False):
+        attacker = Attacker(1, 2, knows_changes=knows)
+        see(attacker, [{5, 6}], (1, 5, [0]))
+        see(attacker, [{6, 8}], (1, 8, [0]))
+        assert attacker.given_away == ({1} if knows else set())

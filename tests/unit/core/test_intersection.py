@@ -54,8 +54,8 @@ def one_by_one(nights, *, k, l):  # noqa: E741
         rows = of_persons(rows)
         for number, person, value in rows:
             changed = person in left and value != -1 and value not in left[person]
-            before = None if changed else left.get(person)
-            common = values[number] if before is None else before & values[number]
+            before = left.get(person, values[number])
+            common = values[number] - before if changed else values[number] & before
             expected.append((common, len(common) < l, len(persons[number]) < k, changed))
         left |= {person: each[0] for (_, person, _), each in zip(rows, expected, strict=True)}
         results.append(expected)
