@@ -99,7 +99,8 @@ class Series(Options):
         title="Rows without a partner",
         text="What happens to rows that no class of the night may take without giving people away.",
         choices={
-            "wait": "they wait; needs hold_nights in a series of increments",
+            "wait": "in a series of increments they wait, which needs hold_nights; in one of "
+            "snapshots they are left out of the night, and counted",
             "suppress": "they are left out of the night, and counted",
             "counterfeit": "they are published, and rows are made up that have the sensitive "
             "values their classes lack; the report counts these, and `_counterfeits.parquet` says "
