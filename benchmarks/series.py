@@ -329,14 +329,16 @@ def _by_catalogue(
     from mondrian_ops import catalogue
     from mondrian_ops.catalogue import persons, tables
     from mondrian_ops.series.intersection import class_hashes, class_texts, person_hashes
+    from mondrian_ops.series.naming import series_name
 
+    name = series_name(job)
     texts = class_texts(release.select(list(job.quasi_identifier_names)))
-    number = dict(zip(class_hashes(texts).tolist(), classes.tolist(), strict=True))
+    number = dict(zip(class_hashes(name, texts).tolist(), classes.tolist(), strict=True))
     with catalogue.current().reading() as connection:
         last = max(connection.execute(tables.night.select().with_only_columns(tables.night.c.id)))
         class_of = persons.classes_in(connection, last.id) or {}
     numbers = drop["person"].to_pylist()
-    hashes = person_hashes(job, drop["person"]).tolist()
+    hashes = person_hashes(job, name, drop["person"]).tolist()
     there = [(who, number[class_of[key]]) for who, key in zip(numbers, hashes, strict=True)
              if key in class_of]  # fmt: skip
     who, its_class = np.array(there, np.int64).T

@@ -127,7 +127,6 @@ def classes_in(connection: sa.Connection, night_id: int) -> dict[int, int] | Non
 
 def to_table(
     hashes: Ints,
-    class_of: Ints,
     published: Ints,
     place: Ints,
     common: NDArray[np.uint64],
@@ -135,14 +134,13 @@ def to_table(
 ) -> pa.Table:
     """The persons of a night, with the values that the series had not before (as metadata).
 
-    ``published``: a hash of what is published of the person's class. They are sorted by it, and by
-    their own hash: in the order of the release the catalogue would tell whose row is whose.
+    ``published``: a hash of what is published of the person's class. They are sorted, and the
+    classes numbered, by it: the order of the release would tell whose row is whose without the key.
     """
     order = np.lexsort([hashes, published])
-    hashes, class_of, published, place, common = (
-        each[order] for each in (hashes, class_of, published, place, common)
-    )
-    words = np.ascontiguousarray(common.astype("<u8"))
+    hashes, published, place = (each[order] for each in (hashes, published, place))
+    class_of = np.unique(published, return_inverse=True)[1]
+    words = np.ascontiguousarray(common[order].astype("<u8"))
     packed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(8 * words.shape[1]), len(words), [None, pa.py_buffer(words)]
     )

@@ -1,7 +1,7 @@
 """The secret key of the catalogue: 32 random bytes, written as 64 hexadecimal digits.
 
-Who has the key and the catalogue can find out whether somebody they know is in a release; without
-the key nobody can. It is never in the database.
+Who has the key and the catalogue can find out whether somebody they know is in a release. The key
+is never in the database.
 """
 
 from __future__ import annotations

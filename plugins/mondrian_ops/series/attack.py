@@ -132,8 +132,10 @@ class _Player:
         self._open = 0  # rows of the pool that were counted in a release, but are in none yet
         self._waited = 0
         self._found = Attack()
+        self._name = ""
 
     def play(self, release: str) -> Attack:
+        self._name = name_of_series(release)
         nights = noted(self._job, release)
         for night in nights:
             self._see_night(night)
@@ -197,8 +199,8 @@ class _Player:
         table = pa.Table.from_batches(
             source.batches(names), pa.schema([source.schema.field(name) for name in names])
         )
-        persons = person_hashes(job, table[str(job.entity_id)], may_lack=True)
-        values = value_hashes(job, table[self._sensitive])
+        persons = person_hashes(job, self._name, table[str(job.entity_id)], may_lack=True)
+        values = value_hashes(job, self._name, table[self._sensitive])
         places = table.select(list(job.quasi_identifier_names))
         return _Rows(persons, values, places, np.zeros(len(persons), np.bool_))
 
@@ -216,7 +218,7 @@ class _Player:
         texts = class_texts(table.select(list(names))).dictionary_encode()
         class_of = texts.indices.to_numpy().astype(np.int64)
         _, first = np.unique(class_of, return_index=True)
-        hashes = class_hashes(texts.dictionary).tolist()
+        hashes = class_hashes(self._name, texts.dictionary).tolist()
         of_class = table.select(list(names)).take(pa.array(first))
         beside = by_class(output) or Counter()
         number = {text: at for at, text in enumerate(texts.dictionary.to_pylist())}
@@ -225,7 +227,7 @@ class _Player:
             {name: of_class[name].combine_chunks() for name in names},
             {key: number for number, key in enumerate(hashes)},
             class_of,
-            value_hashes(self._job, table[self._sensitive]),
+            value_hashes(self._job, self._name, table[self._sensitive]),
             made_up,
         )
 

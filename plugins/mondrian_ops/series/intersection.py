@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
+_PERSON = "mondrian_ops_person"
 _BITS = 64
 _SHARE = 0.5
 
@@ -97,9 +98,9 @@ def signed(job: Job, name: str, pool: pa.Table, work: storage.WorkDir) -> pa.Tab
     """
     from mondrian_ops.catalogue import persons
 
-    hashes = person_hashes(job, pool[str(job.entity_id)])
-    place = _hashes(_joined(pool.select(list(job.quasi_identifier_names))), b"place")
-    of_value = value_hashes(job, pool[job.sensitive[0]])
+    hashes = person_hashes(job, name, pool[str(job.entity_id)])
+    place = _places(name, hashes, pool.select(list(job.quasi_identifier_names)))
+    of_value = value_hashes(job, name, pool[job.sensitive[0]])
     with catalogue.current().reading() as connection:
         codes, stored = _coded(of_value, persons.values(connection, name))
         words = max(1, -(-len(stored) // _BITS))
@@ -136,7 +137,7 @@ def checked(
     """
     from mondrian_ops.catalogue import persons
 
-    labels, published, hashes, of_value, classes = _as_published(job, work, parts)
+    labels, published, hashes, of_value, classes = _as_published(job, name, work, parts)
     with catalogue.current().reading() as connection:
         before = persons.values(connection, name)
         codes, stored = _coded(of_value, before)
@@ -155,7 +156,7 @@ def checked(
     place = places["place"].to_numpy()[at]
     work.write_arrow(
         _PERSONS,
-        persons.to_table(hashes, labels, published, place, followed.common, stored[len(before) :]),
+        persons.to_table(hashes, published, place, followed.common, stored[len(before) :]),
     )
     below_l, below_k = int(followed.below_l.sum()), int(followed.below_k.sum())
     failures = [
@@ -211,20 +212,22 @@ def persons_of(work: storage.WorkDir) -> pa.Table:
 def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> list[str]:
     """Why the people, or their values, cannot be those of the nights before.
 
-    Everybody would be followed anew, as if nothing had been released of them.
+    Everybody would be followed anew, as if nothing had been released of them. The numbers are not
+    told: a drop of invented persons and one other would ask about that one.
     """
     failures = []
     comes_again = job.series is not None and job.series.kind == "snapshots" and number > 1
     if comes_again and known < _SHARE * rows:
         failures.append(
-            f"intersection of all nights: only {known} of {rows} persons were in a night before; "
+            "intersection of all nights: fewer than half of the persons were in a night before; "
             f"deliver {job.entity_id} as it was delivered then, release late drops before this "
             "one, or begin another series; a drop with new rows only belongs to one of kind: "
             "increments"
         )
     if changed > _SHARE * known:
         failures.append(
-            f"intersection of all nights: {changed} of {known} persons have another value of "
+            "intersection of all nights: more than half of the persons who were in a night before "
+            "have another value of "
             f"{', '.join(job.sensitive)} than before; deliver the values as they were written "
             "then, or begin another series"
         )
@@ -243,7 +246,7 @@ def _notes(job: Job, known: Known, number: int) -> list[str]:
 
 
 def _as_published(
-    job: Job, work: storage.WorkDir, parts: Sequence[str]
+    job: Job, name: str, work: storage.WorkDir, parts: Sequence[str]
 ) -> tuple[Ints, Ints, Ints, Ints, pa.Table]:
     """Of each row the class, its number and a hash of it, the person, the value, and its columns.
 
@@ -265,15 +268,15 @@ def _as_published(
         of_class = _plain(table.select(names))
         classes.append(of_class)
         labels.append(class_texts(of_class))
-        hashes.append(_hashes(_spelled(persons), b"person"))
-        values.append(value_hashes(job, table[sensitive]))
+        hashes.append(_hashes(name, _spelled(persons), b"person"))
+        values.append(value_hashes(job, name, table[sensitive]))
         if storage.digest_of(path) != digest:
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
         return nothing, nothing, nothing, nothing, pa.table({})
     texts = pa.concat_arrays(labels).dictionary_encode()
     numbers = texts.indices.to_numpy().astype(np.int64)
-    published = class_hashes(texts.dictionary)[numbers]
+    published = class_hashes(name, texts.dictionary)[numbers]
     columns = pa.concat_tables(classes)
     return numbers, published, np.concatenate(hashes), np.concatenate(values), columns
 
@@ -297,15 +300,17 @@ _NO_VALUE = _NOBODY = 0
 _MISSING, _BETWEEN = "\x00", "\x1f"
 
 
-def value_hashes(job: Job, column: pa.ChunkedArray | pa.Array) -> Ints:
+def value_hashes(job: Job, name: str, column: pa.ChunkedArray | pa.Array) -> Ints:
     """A keyed hash of each sensitive value; _NO_VALUE for a missing one, unless that is a value."""
     texts = _spelled(column)
     if job.missing_sensitive == "value":
         texts = texts.fill_null(_MISSING)
-    return _hashes(texts, b"value")
+    return _hashes(name, texts, b"value")
 
 
-def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array, may_lack: bool = False) -> Ints:
+def person_hashes(
+    job: Job, name: str, column: pa.ChunkedArray | pa.Array, may_lack: bool = False
+) -> Ints:
     """A keyed hash of each person; 0 where a row has none, if it ``may_lack``, or InputError."""
     texts = _spelled(column)
     if texts.null_count and not may_lack:
@@ -313,7 +318,13 @@ def person_hashes(job: Job, column: pa.ChunkedArray | pa.Array, may_lack: bool =
             f"column {job.entity_id!r}: {texts.null_count} rows have no value, so their persons "
             "cannot be followed through the nights; fill them in, or leave these rows out"
         )
-    return _hashes(texts, b"person")
+    return _hashes(name, texts, b"person")
+
+
+def _places(name: str, persons: Ints, quasi_identifiers: pa.Table) -> Ints:
+    """A keyed hash of each person's quasi-identifiers, which nobody else has."""
+    own = quasi_identifiers.append_column(_PERSON, pa.array(persons))
+    return _hashes(name, _joined(own), b"place")
 
 
 def _spelled(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -331,9 +342,9 @@ def class_texts(published: pa.Table) -> pa.Array:
     return _joined(published.select(sorted(published.column_names)))
 
 
-def class_hashes(texts: pa.Array) -> Ints:
+def class_hashes(name: str, texts: pa.Array) -> Ints:
     """A keyed hash of each of some :func:`class_texts`."""
-    return _hashes(texts, b"class")
+    return _hashes(name, texts, b"class")
 
 
 def _joined(table: pa.Table) -> pa.Array:
@@ -343,12 +354,13 @@ def _joined(table: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(*large, pa.scalar(_BETWEEN, pa.large_string()))
 
 
-def _hashes(texts: pa.Array, kind: bytes) -> Ints:
-    """Keyed hashes, (texts,) int64; 0 for a missing text and for nothing else."""
+def _hashes(name: str, texts: pa.Array, kind: bytes) -> Ints:
+    """Keyed hashes, (texts,) int64, which no other series has; 0 for a missing text only."""
     key = catalogue.current().key
+    salt = hashlib.blake2b(name.encode(), digest_size=hashlib.blake2b.SALT_SIZE).digest()
     encoded = texts.dictionary_encode()
     made = [
-        hashlib.blake2b(text.encode(), key=key, digest_size=8, person=kind).digest()
+        hashlib.blake2b(text.encode(), key=key, salt=salt, digest_size=8, person=kind).digest()
         for text in encoded.dictionary.to_pylist()
     ]
     of_text = np.frombuffer(b"".join([*made, bytes(8)]), "<i8").astype(np.int64)

@@ -63,7 +63,7 @@ class Series:
         packed = b"".join(each.to_bytes(8 * words, "little") for each in bits)
         common = np.frombuffer(packed, np.uint64).reshape(-1, words)
         hashes, none = np.array([*left], np.int64), np.zeros(len(left), np.int64)
-        self.note(token, "pending", persons.to_table(hashes, none, none, none, common, added))
+        self.note(token, "pending", persons.to_table(hashes, none, none, common, added))
 
     def withdraw(self) -> None:
         if self.tonight is not None:
