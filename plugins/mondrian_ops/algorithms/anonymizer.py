@@ -64,15 +64,15 @@ class Counterfeits(NamedTuple):
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int32))
 
     @classmethod
-    def of(cls, pairs: NDArray[np.int64], values: NDArray[np.int32], seed: int) -> Counterfeits:
+    def of(cls, pairs: NDArray[np.int64], values: NDArray[np.int32]) -> Counterfeits:
         """By class and code of a value, (n, 2); ``values``: (rows,) the codes of all rows.
 
-        Each takes any of the rows that have its value: where a value is spelled in several ways,
+        Chance gives each one of the rows that have its value: where a value has several spellings,
         counterfeits are spelled as people's rows are.
         """
         order = np.argsort(values, kind="stable")
         first, end = (np.searchsorted(values[order], pairs[:, 1] + more) for more in (0, 1))
-        rows = order[np.random.default_rng(seed).integers(first, end)]
+        rows = order[np.random.default_rng().integers(first, end)]
         return cls(pairs[:, 0], rows.astype(np.int32))
 
     def where(self, chosen: NDArray[np.bool_]) -> Counterfeits:
@@ -190,7 +190,7 @@ class Anonymizer:
                 classes, unmatched, pairs = kept_classes(
                     rows, history, int(self.job.l), cores, counterfeits=self.job.makes_up
                 )
-                counterfeits = Counterfeits.of(pairs, history.values, self.job.partitioning.seed)
+                counterfeits = Counterfeits.of(pairs, history.values)
             else:
                 classes = self.cut.classes(rows, cores)
             published = {

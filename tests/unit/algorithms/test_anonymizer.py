@@ -44,7 +44,7 @@ def test_a_fragment_without_such_rows_has_all_steps(losses):
 
 def test_counterfeits_are_rows_of_their_classes():
     values = np.array([9, 4, -1, 4, 9], np.int32)
-    made_up = Counterfeits.of(np.array([[0, 4], [2, 9], [2, 9]]), values, 0)
+    made_up = Counterfeits.of(np.array([[0, 4], [2, 9], [2, 9]]), values)
     kept = made_up.where(np.array([True, False, True]))
     assert kept.classes.tolist() == [0, 1, 1]
     assert values[kept.rows].tolist() == [4, 9, 9]
