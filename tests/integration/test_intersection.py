@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -208,7 +209,7 @@ def killed(*_: Any) -> None:
         (
             "person",
             (10**6).__add__,
-            "only 0 of 700 persons were in a night before; deliver person as",
+            "fewer than half of the persons were in a night before; deliver person as",
         ),
         ("diagnosis", "no. {}".format, "have another value of diagnosis than before"),
     ],
@@ -311,6 +312,28 @@ def test_a_later_night_may_promise_more_and_never_less_than_the_first(
     assert town.run(second)["achieved"][option] > promised
     town.options = {option: promised}
     town.run(second)
+
+
+def test_no_job_without_the_series_publishes_beside_its_nights(tmp_path: Path) -> None:
+    """Whoever may trigger a run could else publish the same people unprotected."""
+    first, second, *_ = drops()
+    town = Town(tmp_path, **PROTECTED)
+    town.run(first)
+    job = replace(town.deliver(second), series=None)
+    with pytest.raises(JobError, match=r"^output: it lies beside the nights of a series that pro"):
+        pipeline.run(job, silent)
+    pipeline.run(replace(job, output=str(tmp_path / "other/2025-01-02")), silent)
+    with mock.patch.object(catalogue, "current", side_effect=OSError("cannot be reached")):
+        series.refuse_beside(job)
+
+
+def test_the_quasi_identifiers_of_the_nights_are_the_same(tmp_path: Path) -> None:
+    first, second, *_ = drops()
+    town = Town(tmp_path, **PROTECTED)
+    town.run(first)
+    town.options = {"quasi_identifiers": ["age", "zip=prefix"]}
+    with pytest.raises(JobError, match=r"^quasi_identifiers: age, zip, but age, sex, zip in the"):
+        town.run(second)
 
 
 def test_a_new_value_is_one_of_l_that_were_excluded_before(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from mondrian_ops import catalogue, cli, pipeline
 from mondrian_ops.catalogue import persons, tables
 from mondrian_ops.core.errors import JobError, StorageError
+from mondrian_ops.core.job import Job
 from mondrian_ops.datasets import Population, nights
 from mondrian_ops.series import nights as nights_of_series
 from nights import silent
@@ -192,17 +193,24 @@ def test_without_protection_rows_of_nobody_are_found(
     assert any(re.match(pattern, each) for each in attacked(town)["failures"])
 
 
+def run_elsewhere(job: Job) -> None:
+    """Run a job with a catalogue that does not know the series."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("MONDRIAN_OPS_CATALOGUE", str(Path(str(job.output)) / "../other.db"))
+        pipeline.run(job, silent)
+
+
 def test_a_release_of_no_night_is_attacked_as_well(protected: Town) -> None:
     """A job without the series publishes beside its nights, and in the place of one."""
     outside = replace(protected.job(1), series=None)
     beside = replace(outside, output=str(protected.folder / "out/2025-01-09"))
-    pipeline.run(beside, silent)
+    run_elsewhere(beside)
     verdict = attacked(protected)
     assert "2025-01-09: a release of no night of the series" in verdict["failures"][0]
     assert [night["label"] for night in verdict["nights"]][-1] == "2025-01-09"
     assert verdict["nights"][-1]["below_l"] > 0
 
-    pipeline.run(replace(outside, replace="any"), silent)
+    run_elsewhere(replace(outside, replace="any"))
     verdict = attacked(protected)
     assert verdict["not_looked_at"] == ["2025-01-02: another release was published in its place"]
     assert "2025-01-02: a release of no night of the series" in verdict["failures"][0]
@@ -323,7 +331,7 @@ def test_a_release_in_the_place_of_a_night_that_was_held(tmp_path: Path) -> None
     for rows in (drop.slice(0, 4), drop.slice(4)):
         town.run(rows)
     assert attacked(town)["passed"]
-    pipeline.run(replace(town.job(0), series=None, k=2), silent)
+    run_elsewhere(replace(town.job(0), series=None, k=2))
     verdict = attacked(town)
     assert verdict["failures"][0].startswith("2025-01-01: a release of no night of the series")
     assert [night["label"] for night in verdict["nights"]] == ["2025-01-02", "2025-01-01"]

@@ -13,7 +13,7 @@ from mondrian_ops.series.gather import Gathered, gather
 from mondrian_ops.series.history import boundaries_of, held, was_held
 from mondrian_ops.series.intersection import Outcome, checked, is_protected
 from mondrian_ops.series.naming import series_name
-from mondrian_ops.series.nights import ask_to_refit, check_new, settle
+from mondrian_ops.series.nights import ask_to_refit, check_new, refuse_beside, settle
 from mondrian_ops.series.sweeping import sweep
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "gather",
     "held",
     "is_protected",
+    "refuse_beside",
     "series_name",
     "settle",
     "sweep",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +11,15 @@ from mondrian_ops.core.dataset_name import dataset_name, dates_in
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 
-__all__ = ["label_of", "name_of_series", "output_of", "outputs_beside", "place_of", "series_name"]
+__all__ = [
+    "is_same_night",
+    "label_of",
+    "name_of_series",
+    "output_of",
+    "outputs_beside",
+    "place_of",
+    "series_name",
+]
 
 
 def series_name(job: Job) -> str:
@@ -37,6 +46,16 @@ def label_of(job: Job) -> str:
     return dates_in(output_of(job))
 
 
+def is_same_night(one: str, other: str) -> bool:
+    """Whether two labels are the same dates, however they are spelled; midnight may lack."""
+    return _digits(one) == _digits(other)
+
+
+def _digits(label: str) -> list[str]:
+    dates = (re.sub(r"\D", "", date) for date in label.split(" "))
+    return [date[:8] + date[8:].rstrip("0") for date in dates]
+
+
 def output_of(job: Job) -> str:
     """The output of the job, as another process finds it."""
     return place_of(str(job.output))
@@ -48,15 +67,27 @@ def place_of(output: str) -> str:
 
 
 def outputs_beside(output: str) -> list[str]:
-    """What lies beside an output under the name of its series, the output included."""
+    """What is there under the name of an output's series, the output included."""
     output = place_of(output)
-    above, name = output.rpartition("/")[0], dataset_name(output)
-    beside = [storage.joined(above, each) for each in _names_in(above)]
-    return sorted(each for each in beside if dataset_name(each) == name)
+    name = dataset_name(output)
+    above = name.partition("*")[0].rpartition("/")[0]
+    found = [above or "/"]
+    for part in output[len(above) :].strip("/").split("/"):
+        found = [
+            storage.joined(folder, each)
+            for folder in found
+            for each in _directories_in(folder)
+            if each == part or (_has_digit(each) and _has_digit(part))
+        ]
+    return sorted(each for each in found if dataset_name(each) == name)
 
 
-def _names_in(directory: str) -> Iterable[str]:
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
+def _directories_in(directory: str) -> Iterable[str]:
     try:
-        return storage.names_in(directory)
+        return [name for name, is_there in storage.names_in(directory).items() if is_there]
     except FileNotFoundError:
         return ()

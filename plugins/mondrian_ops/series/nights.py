@@ -25,11 +25,13 @@ from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import publication
 from mondrian_ops.catalogue.tables import night, series, waiting
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.dataset_name import dataset_name, dates_in
+from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night
 from mondrian_ops.series.history import HELD, PENDING, PUBLISHED, Waiting, nights_of, no_series
 from mondrian_ops.series.naming import (
+    is_same_night,
     label_of,
     name_of_series,
     output_of,
@@ -37,7 +39,7 @@ from mondrian_ops.series.naming import (
     place_of,
     series_name,
 )
-from mondrian_ops.series.terms import keep_terms, refuse_other_terms
+from mondrian_ops.series.terms import keep_terms, protects, refuse_other_terms
 
 __all__ = [
     "Outcome",
@@ -45,6 +47,7 @@ __all__ = [
     "check_new",
     "conclude",
     "intend",
+    "refuse_beside",
     "refuse_forgotten",
     "settle",
     "withdraw",
@@ -80,6 +83,27 @@ def check_new(job: Job) -> None:
     with catalogue.current().reading() as connection:
         refuse_other_terms(connection, name, job)
         _refuse_again(connection, name, label_of(job))
+
+
+def refuse_beside(job: Job) -> None:
+    """Raise JobError if a job without a series would publish beside nights that protect people.
+
+    Such a release can be intersected with theirs. A catalogue that cannot be reached refuses none.
+    """
+    output = output_of(job)
+    if not dates_in(output):
+        return
+    try:
+        with catalogue.current().reading() as connection:
+            is_protected = protects(connection, dataset_name(output))
+    except (StorageError, OSError):
+        return
+    if is_protected:
+        raise JobError(
+            "output: it lies beside the nights of a series that protects its people "
+            "(series.protect: intersection), and whoever holds them and this release could find "
+            "people's values; give the job the options of the series, or another output"
+        )
 
 
 def ask_to_refit(output: str) -> None:
@@ -277,11 +301,13 @@ def _make_current(connection: sa.Connection, series_id: int, night_id: int) -> N
 
 
 def _refuse_again(connection: sa.Connection, name: str, label: str) -> None:
-    state = connection.execute(nights_of(name).where(night.c.label == label)).first()
-    if state is not None:
+    for noted in connection.execute(nights_of(name)):
+        if not is_same_night(noted.label, label):
+            continue
         raise StorageError(
-            f"output: the night {label} is in the series already ({state.state}), and its rows "
-            "would be published twice; deliver new or corrected rows as the drop of another day"
+            f"output: the night {noted.label} is in the series already ({noted.state}), and its "
+            "rows would be published twice; deliver new or corrected rows as the drop of another "
+            "day"
         )
 
 

@@ -17,7 +17,7 @@ from mondrian_ops.core.errors import InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series_options import Series
 
-__all__ = ["keep_terms", "refuse_other_terms", "refuse_other_types", "terms_of"]
+__all__ = ["keep_terms", "protects", "refuse_other_terms", "refuse_other_types", "terms_of"]
 
 _TYPES = "types"
 _AT_LEAST = ("k", "l")
@@ -38,9 +38,16 @@ def terms_of(job: Job) -> dict[str, Any]:
         "entity_id": job.entity_id,
         "sensitive": ", ".join(job.sensitive),
         "missing_sensitive": job.missing_sensitive,
+        "quasi_identifiers": ", ".join(sorted(job.quasi_identifier_names)),
         "k": job.k,
         "l": job.l,
     }
+
+
+def protects(connection: sa.Connection, name: str) -> bool:
+    """Whether there is such a series, which protects its people from intersection."""
+    terms, has_night = _noted(connection, series.c.name == name)
+    return has_night and terms.get("series.protect") == "intersection"
 
 
 def refuse_other_terms(connection: sa.Connection, name: str, job: Job) -> None:

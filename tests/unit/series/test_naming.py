@@ -1,0 +1,52 @@
+"""The name of a series, its nights, and what lies beside an output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mondrian_ops.series import naming
+
+
+@pytest.mark.parametrize(
+    ("own", "beside", "others"),
+    [
+        ("2025-06-01", ["2025-06-02", "20250603"], ["people", "2025-06-02.old"]),
+        ("2025-06-01/people", ["2025-06-02/people", "20250603/people"], ["2025-06-02/visits"]),
+        ("2025/06/01", ["2025/05/31", "2024/06/01"], ["2025/06/latest", "2025/06"]),
+        ("v2/2025-06-01", ["v2/2025-06-02"], ["v1/2025-06-02"]),
+        ("daily-2025-06-01-x", ["daily-2025-06-02-x"], ["daily-2025-06-02", "2025-06-02"]),
+    ],
+)
+def test_what_lies_beside_has_the_same_name_at_any_depth(
+    tmp_path: Path, own: str, beside: list[str], others: list[str]
+) -> None:
+    for each in (own, *beside, *others):
+        (tmp_path / each).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "2025-07-01").write_text("no directory")
+    found = naming.outputs_beside(str(tmp_path / own))
+    assert found == sorted(str(tmp_path / each) for each in (own, *beside))
+
+
+def test_nothing_lies_beside_an_output_whose_directory_is_not_there(tmp_path: Path) -> None:
+    assert naming.outputs_beside(str(tmp_path / "out/2025-06-01")) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2025-06-01", "20250601", True),
+        ("2025-06-01", "2025/06/01", True),
+        ("2025-06-01", "2025-06-01T00:00:00Z", True),
+        ("2025-06-01", "2025-06-01T10:00", False),
+        ("2025-06-01T10:00", "20250601T1000", True),
+        ("2025-06-10", "2025-06-01", False),
+        ("2025-06-01 2025-06-02", "20250601 20250602", True),
+        ("2025-06-01 2025-06-02", "2025-06-01", False),
+    ],
+)
+def test_a_night_is_the_same_however_its_dates_are_spelled(
+    one: str, other: str, same: bool
+) -> None:
+    assert naming.is_same_night(one, other) == naming.is_same_night(other, one) == same
