@@ -314,7 +314,9 @@ def test_a_later_night_may_promise_more_and_never_less_than_the_first(
     town.run(second)
 
 
-def test_no_job_without_the_series_publishes_beside_its_nights(tmp_path: Path) -> None:
+def test_no_job_without_the_series_publishes_beside_its_nights(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Whoever may trigger a run could else publish the same people unprotected."""
     first, second, *_ = drops()
     town = Town(tmp_path, **PROTECTED)
@@ -323,8 +325,16 @@ def test_no_job_without_the_series_publishes_beside_its_nights(tmp_path: Path) -
     with pytest.raises(JobError, match=r"^output: it lies beside the nights of a series that pro"):
         pipeline.run(job, silent)
     pipeline.run(replace(job, output=str(tmp_path / "other/2025-01-02")), silent)
-    with mock.patch.object(catalogue, "current", side_effect=OSError("cannot be reached")):
+    with mock.patch.object(series, "refuse_beside"):  # it began before the first night
+        work = str(tmp_path / "out/.run")
+        pipeline.partition(job, work=work, progress=silent)
+    summaries = pipeline.anonymize_all(work, progress=silent)
+    with pytest.raises(JobError, match=r"^output: it lies beside"):
+        pipeline.wrap_up(job, work=work, summaries=summaries, progress=silent)
+    away = mock.patch.object(catalogue.current(), "reading", side_effect=OSError("it is away"))
+    with away, caplog.at_level("WARNING"):
         series.refuse_beside(job)
+    assert "not known whether a series protects what lies beside" in caplog.text
 
 
 def test_the_quasi_identifiers_of_the_nights_are_the_same(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_without_protection_rows_of_nobody_are_found(
 def run_elsewhere(job: Job) -> None:
     """Run a job with a catalogue that does not know the series."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("MONDRIAN_OPS_CATALOGUE", str(Path(str(job.output)) / "../other.db"))
+        patched.setenv("MONDRIAN_OPS_CATALOGUE", str(Path(str(job.output)).with_name("other.db")))
         pipeline.run(job, silent)
 
 

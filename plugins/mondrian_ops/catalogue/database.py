@@ -278,7 +278,7 @@ def _make_file(path: Path) -> None:
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA secure_delete = ON")  # what is deleted is not left in the file
+    connection.execute("PRAGMA secure_delete = ON")  # nothing deleted stays in the database file
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["dataset_name", "dates_in"]
+__all__ = ["dataset_name", "dates_in", "day_digits"]
 
 # 2025-06-01, 20250601, 2025/06/01 and their like, and a time of day after them. With other digits
 # beside it, or an impossible month or day, it is a number.
@@ -25,3 +25,9 @@ def dataset_name(location: str) -> str:
 def dates_in(location: str) -> str:
     """The dates that :func:`dataset_name` leaves out, with blanks between them."""
     return " ".join(found[0] for found in _DATE.finditer(location))
+
+
+def day_digits(location: str) -> list[str]:
+    """The digits of each date that :func:`dataset_name` leaves out, without a midnight."""
+    digits = (re.sub(r"\D", "", found[0]) for found in _DATE.finditer(location))
+    return [each[:8] + each[8:].rstrip("0") for each in digits]

@@ -115,13 +115,13 @@ def attack(job: Job, release: str, hierarchies: Mapping[str, Hierarchy]) -> Atta
             "verify --series: it follows persons, and one sensitive column of them, through the "
             "nights of a series; give the job series, entity_id and one column in sensitive"
         )
-    return _Player(job, hierarchies).play(release)
+    return _Player(job, hierarchies, name_of_series(release)).play(release)
 
 
 class _Player:
     """The attacker, and the rows of drops that are in no release yet, as far as one can tell."""
 
-    def __init__(self, job: Job, hierarchies: Mapping[str, Hierarchy]) -> None:
+    def __init__(self, job: Job, hierarchies: Mapping[str, Hierarchy], name: str) -> None:
         self._job, self._hierarchies = job, hierarchies
         (self._sensitive,) = job.sensitive
         self._least = int(job.l or 2)
@@ -132,10 +132,9 @@ class _Player:
         self._open = 0  # rows of the pool that were counted in a release, but are in none yet
         self._waited = 0
         self._found = Attack()
-        self._name = ""
+        self._name = name
 
     def play(self, release: str) -> Attack:
-        self._name = name_of_series(release)
         nights = noted(self._job, release)
         for night in nights:
             self._see_night(night)

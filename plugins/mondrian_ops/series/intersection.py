@@ -46,7 +46,6 @@ __all__ = [
 ]
 
 _PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
-_PERSON = "mondrian_ops_person"
 _BITS = 64
 _SHARE = 0.5
 
@@ -212,8 +211,8 @@ def persons_of(work: storage.WorkDir) -> pa.Table:
 def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> list[str]:
     """Why the people, or their values, cannot be those of the nights before.
 
-    Everybody would be followed anew, as if nothing had been released of them. The numbers are not
-    told: a drop of invented persons and one other would ask about that one.
+    Everybody would be followed anew, as if nothing had been released of them. Their number is not
+    told, since a drop of invented persons and another one could ask about that one.
     """
     failures = []
     comes_again = job.series is not None and job.series.kind == "snapshots" and number > 1
@@ -323,7 +322,7 @@ def person_hashes(
 
 def _places(name: str, persons: Ints, quasi_identifiers: pa.Table) -> Ints:
     """A keyed hash of each person's quasi-identifiers, which nobody else has."""
-    own = quasi_identifiers.append_column(_PERSON, pa.array(persons))
+    own = quasi_identifiers.append_column("mondrian_ops_person", pa.array(persons))
     return _hashes(name, _joined(own), b"place")
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from mondrian_ops import storage
-from mondrian_ops.core.dataset_name import dataset_name, dates_in
+from mondrian_ops.core.dataset_name import dataset_name, dates_in, day_digits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 
@@ -47,13 +46,8 @@ def label_of(job: Job) -> str:
 
 
 def is_same_night(one: str, other: str) -> bool:
-    """Whether two labels are the same dates, however they are spelled; midnight may lack."""
-    return _digits(one) == _digits(other)
-
-
-def _digits(label: str) -> list[str]:
-    dates = (re.sub(r"\D", "", date) for date in label.split(" "))
-    return [date[:8] + date[8:].rstrip("0") for date in dates]
+    """Whether two outputs of a series have the same dates, in any spelling; midnight may lack."""
+    return day_digits(one) == day_digits(other)
 
 
 def output_of(job: Job) -> str:
@@ -71,15 +65,24 @@ def outputs_beside(output: str) -> list[str]:
     output = place_of(output)
     name = dataset_name(output)
     above = name.partition("*")[0].rpartition("/")[0]
+    if not storage.is_local(output) and len(above) < len(_store_of(output)):
+        above = _store_of(output)
     found = [above or "/"]
     for part in output[len(above) :].strip("/").split("/"):
-        found = [
-            storage.joined(folder, each)
-            for folder in found
-            for each in _directories_in(folder)
-            if each == part or (_has_digit(each) and _has_digit(part))
-        ]
+        found = [each for folder in found for each in _like(folder, part)]
     return sorted(each for each in found if dataset_name(each) == name)
+
+
+def _store_of(location: str) -> str:
+    """The bucket or namenode of a location."""
+    return "/".join(location.split("/")[:3])
+
+
+def _like(folder: str, part: str) -> list[str]:
+    """The directories in a folder that may be other nights' in the place of ``part``."""
+    if not _has_digit(part):
+        return [storage.joined(folder, part)]
+    return [storage.joined(folder, each) for each in _directories_in(folder) if _has_digit(each)]
 
 
 def _has_digit(text: str) -> bool:
@@ -89,5 +92,5 @@ def _has_digit(text: str) -> bool:
 def _directories_in(directory: str) -> Iterable[str]:
     try:
         return [name for name, is_there in storage.names_in(directory).items() if is_there]
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return ()

@@ -13,6 +13,7 @@ series lets one win; the other has to be computed anew.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from time import sleep
@@ -53,6 +54,7 @@ __all__ = [
     "withdraw",
 ]
 
+_LOG = logging.getLogger(__name__)
 _PAUSE_S = 0.15
 """Who waits to write into SQLite asks again every 0.1 seconds."""
 
@@ -82,21 +84,27 @@ def check_new(job: Job) -> None:
     name = series_name(job)
     with catalogue.current().reading() as connection:
         refuse_other_terms(connection, name, job)
-        _refuse_again(connection, name, label_of(job))
+        _refuse_again(connection, name, output_of(job))
 
 
 def refuse_beside(job: Job) -> None:
     """Raise JobError if a job without a series would publish beside nights that protect people.
 
-    Such a release can be intersected with theirs. A catalogue that cannot be reached refuses none.
+    Such a release can be intersected with theirs. Where no catalogue is given there are no nights.
+    One that cannot be reached refuses none, which is logged.
     """
     output = output_of(job)
     if not dates_in(output):
         return
     try:
-        with catalogue.current().reading() as connection:
+        opened = catalogue.current()
+    except StorageError:
+        return
+    try:
+        with opened.reading() as connection:
             is_protected = protects(connection, dataset_name(output))
-    except (StorageError, OSError):
+    except OSError as error:
+        _LOG.warning("not known whether a series protects what lies beside the output: %s", error)
         return
     if is_protected:
         raise JobError(
@@ -141,7 +149,7 @@ def intend(
         if connection.execute(sa.select(night.c.id).where(night.c.token == token)).first():
             return
         refuse_other_terms(connection, of.series, job)
-        _refuse_again(connection, of.series, label_of(job))
+        _refuse_again(connection, of.series, output_of(job))
         number = (
             sa.select(sa.func.max(night.c.number)).join(series).where(series.c.name == of.series)
         )
@@ -300,9 +308,9 @@ def _make_current(connection: sa.Connection, series_id: int, night_id: int) -> N
     connection.execute(waiting.delete().where(*others))
 
 
-def _refuse_again(connection: sa.Connection, name: str, label: str) -> None:
+def _refuse_again(connection: sa.Connection, name: str, output: str) -> None:
     for noted in connection.execute(nights_of(name)):
-        if not is_same_night(noted.label, label):
+        if not is_same_night(noted.output, output):
             continue
         raise StorageError(
             f"output: the night {noted.label} is in the series already ({noted.state}), and its "

@@ -45,9 +45,13 @@ def terms_of(job: Job) -> dict[str, Any]:
 
 
 def protects(connection: sa.Connection, name: str) -> bool:
-    """Whether there is such a series, which protects its people from intersection."""
-    terms, has_night = _noted(connection, series.c.name == name)
-    return has_night and terms.get("series.protect") == "intersection"
+    """Whether there is such a series, which protects its people from intersection.
+
+    A pending night counts: its release may be there already.
+    """
+    has_night = sa.exists().where(night.c.series == series.c.id)
+    noted = connection.scalar(sa.select(series.c.terms).where(series.c.name == name, has_night))
+    return noted is not None and json.loads(noted).get("series.protect") == "intersection"
 
 
 def refuse_other_terms(connection: sa.Connection, name: str, job: Job) -> None:
@@ -95,7 +99,8 @@ def keep_terms(
     before, has_night = _noted(connection, mine)
     terms = before if has_night else terms_of(job)
     known = terms.get(_TYPES, {})
-    terms = {**terms, _TYPES: {**types, **known}}
+    if types or known:
+        terms = {**terms, _TYPES: {**types, **known}}
     if terms != before:
         connection.execute(series.update().where(mine).values(terms=json.dumps(terms)))
 

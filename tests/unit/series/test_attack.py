@@ -61,7 +61,7 @@ class Nights:
     """An attacker, and the nights that it is shown, one after the other."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
-        self.player = attack._Player(Job.from_dict(job), {})
+        self.player = attack._Player(Job.from_dict(job), {}, "")
         self._first = 1
 
     @property
@@ -328,7 +328,7 @@ def test_a_drop_is_read_below_the_home_and_never_from_what_waits(
     for folder in ("in", ".mondrian_waiting"):
         (tmp_path / folder).mkdir()
         pq.write_table(table, tmp_path / folder / "drop.parquet")
-    player = attack._Player(Job.from_dict(JOB), {})
+    player = attack._Player(Job.from_dict(JOB), {}, "")
     rows = player._drop("in/drop.parquet")
     assert (rows.person != 0).tolist() == (rows.value != 0).tolist() == [True, False]
     assert rows.places.to_pydict() == {"age": [20, 30]}
@@ -342,7 +342,7 @@ def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> Non
     pq.write_table(pa.table(rows), tmp_path / "part-00000.parquet")
     made_up = {"age": ["[10, 19]", "[20, 29]"], "counterfeits": [1, 3]}
     pq.write_table(pa.table(made_up), tmp_path / "_counterfeits.parquet")
-    read = attack._Player(Job.from_dict(JOB), {})._read(str(tmp_path))
+    read = attack._Player(Job.from_dict(JOB), {}, "")._read(str(tmp_path))
     assert read.published["age"].to_pylist() == ["[0, 9]", "[10, 19]"]
     assert read.class_of.tolist() == [0, 0, 1]
     assert len({*read.value.tolist()}) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from mondrian_ops.series import naming
         ("2025-06-01", ["2025-06-02", "20250603"], ["people", "2025-06-02.old"]),
         ("2025-06-01/people", ["2025-06-02/people", "20250603/people"], ["2025-06-02/visits"]),
         ("2025/06/01", ["2025/05/31", "2024/06/01"], ["2025/06/latest", "2025/06"]),
+        ("2025-06-01/a/v2", ["2025-06-02/a/v2"], ["2025-06-02/a/v1", "2025-06-02/b/v2"]),
         ("v2/2025-06-01", ["v2/2025-06-02"], ["v1/2025-06-02"]),
         ("daily-2025-06-01-x", ["daily-2025-06-02-x"], ["daily-2025-06-02", "2025-06-02"]),
     ],
@@ -26,7 +28,16 @@ def test_what_lies_beside_has_the_same_name_at_any_depth(
         (tmp_path / each).mkdir(parents=True, exist_ok=True)
     (tmp_path / "2025-07-01").write_text("no directory")
     found = naming.outputs_beside(str(tmp_path / own))
-    assert found == sorted(str(tmp_path / each) for each in (own, *beside))
+    assert sorted(filter(os.path.isdir, found)) == sorted(
+        str(tmp_path / each) for each in (own, *beside)
+    )
+
+
+def test_a_date_in_the_name_of_a_bucket_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = {"s3://b-2025-06-01": {"2025-06-02": True, "x": True}}
+    monkeypatch.setattr(naming.storage, "names_in", listed.__getitem__)
+    found = naming.outputs_beside("s3://b-2025-06-01/2025-06-03")
+    assert found == ["s3://b-2025-06-01/2025-06-02"]
 
 
 def test_nothing_lies_beside_an_output_whose_directory_is_not_there(tmp_path: Path) -> None:
@@ -42,8 +53,10 @@ def test_nothing_lies_beside_an_output_whose_directory_is_not_there(tmp_path: Pa
         ("2025-06-01", "2025-06-01T10:00", False),
         ("2025-06-01T10:00", "20250601T1000", True),
         ("2025-06-10", "2025-06-01", False),
-        ("2025-06-01 2025-06-02", "20250601 20250602", True),
-        ("2025-06-01 2025-06-02", "2025-06-01", False),
+        ("2025-06-01 10:00", "2025-06-01T10:00", True),
+        ("2025-06-01 00:00", "2025-06-01", True),
+        ("2025-06-01/2025-06-02", "20250601/20250602", True),
+        ("2025-06-01/2025-06-02", "2025-06-01", False),
     ],
 )
 def test_a_night_is_the_same_however_its_dates_are_spelled(
