@@ -147,6 +147,11 @@ class Catalogue:
         return key
 
     @property
+    def is_there(self) -> bool:
+        """Whether there is a database; the file of an SQLite is made with its first use."""
+        return not self.is_sqlite or Path(str(self._engine.url.database)).exists()
+
+    @property
     def is_sqlite(self) -> bool:
         """Whether writers wait by asking again and again, not in a queue as in PostgreSQL."""
         return self._engine.dialect.name == "sqlite"

@@ -100,6 +100,8 @@ def refuse_beside(job: Job) -> None:
         opened = catalogue.current()
     except StorageError:
         return
+    if not opened.is_there:
+        return
     try:
         with opened.reading() as connection:
             is_protected = protects(connection, dataset_name(output))
